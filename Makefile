@@ -1,0 +1,182 @@
+# Every target can be run again at any time. `make help` lists them.
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
+
+# The operator's image. One without a registry is this machine's own and goes straight into the local cluster.
+IMG ?= localhost/memcached-operator/memcached-operator:$(VERSION)
+# What is deployed: config/default (own certificates) or config/overlays/certmanager.
+OVERLAY ?= config/default
+# The Python that .venv is made with, 3.11 or newer.
+PYTHON3 ?= python3
+# docker, podman or buildah; found by itself.
+CONTAINER_TOOL ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman >/dev/null && echo podman || echo buildah)
+# More arguments for pytest, such as ARGS="-k scale -x".
+ARGS ?=
+
+# `IMG=memcached-operator:dev` means what it would mean to docker: an image of this machine.
+IMG_HOST := $(if $(findstring /,$(IMG)),$(firstword $(subst /, ,$(IMG))),localhost)
+override IMG := $(if $(findstring /,$(IMG)),,localhost/)$(IMG)
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+NAMESPACE := memcached-operator-system
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+CLUSTER := PYTHONPATH=tools $(PYTHON3) -m cluster
+CRDS := PYTHONPATH=tools $(PYTHON) -m crds
+
+# Of a recipe that talks to a cluster: the user's KUBECONFIG, or else our own cluster, started if need be; and kubectl.
+use_cluster = if [ -z "$${KUBECONFIG:-}" ]; then last=$$($(CLUSTER) up | tail -n 1); eval "$$last"; fi; $(use_kubectl)
+use_kubectl = command -v kubectl >/dev/null || { PATH="$$PATH:$$($(CLUSTER) bin)"; export PATH; }
+
+# The parts without input or output, whose tests must reach 95 % of the branches.
+PURE := api/*,operator/memcached_operator/*/desired/*,operator/memcached_operator/*/status.py,operator/memcached_operator/engine/compare.py,operator/memcached_operator/engine/conditions.py,operator/memcached_operator/engine/ownership.py,operator/memcached_operator/engine/labels.py,webhooks/memcached_webhooks/review.py,webhooks/memcached_webhooks/memcached.py
+
+##@ General
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m [VARIABLE=value …]\n"} \
+	  /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2 } \
+	  /^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) }' $(MAKEFILE_LIST)
+	@printf '\nVariables:\n  IMG=%s\n  OVERLAY=%s\n  KUBECONFIG=%s\n' '$(IMG)' '$(OVERLAY)' \
+	  '$(or $(KUBECONFIG),(not set: a cluster of our own, started when needed))'
+
+.PHONY: demo
+demo: deploy ## The whole story on a real cluster, narrated: start here.
+	@$(use_cluster); PYTHONPATH=tools $(PYTHON) -m demo
+
+.PHONY: clean
+clean: ## Remove what builds and tests leave in the tree.
+	@rm -rf build dist .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: cluster-down clean ## Also take the local cluster down and remove .venv.
+	@rm -rf $(VENV)
+
+##@ Development
+
+# One file per state of the lock and the project: a change of either installs again.
+STAMP := $(VENV)/.installed-$(shell cat requirements/dev.txt pyproject.toml | sha256sum | cut -c 1-12)
+
+.PHONY: venv
+venv: $(STAMP) ## Build .venv from requirements/dev.txt (locked with hashes).
+$(STAMP):
+	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON3) is missing or older than 3.11: install a newer Python, or name one: make PYTHON3=python3.13 …" >&2; exit 1; }
+	@$(PYTHON3) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { \
+	    echo "Python's venv module is missing: install the package python3-venv and run this again." >&2; exit 1; }; \
+	  echo "Installing python3-venv …"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
+	@echo "Building $(VENV) from requirements/dev.txt (a minute at the first time) …"
+	@$(PYTHON3) -m venv $(VENV)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@rm -f $(VENV)/.installed-* && touch $@
+
+.PHONY: lock
+lock: venv ## Write requirements/*.txt again after a change of the dependencies in pyproject.toml.
+	@compile="$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header"; \
+	$$compile pyproject.toml -o requirements/runtime.txt >/dev/null; \
+	$$compile --extra dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt >/dev/null
+
+.PHONY: manifests
+manifests: venv ## Write the CRDs from the Python types.
+	@$(CRDS) manifests
+
+.PHONY: generate
+generate: venv ## Write the API reference from the Python types.
+	@$(CRDS) docs
+
+.PHONY: fmt
+fmt: venv ## Format the code and mend what can be mended.
+	@$(VENV)/bin/ruff check --quiet --fix-only .
+	@$(VENV)/bin/ruff format --quiet .
+
+.PHONY: run
+run: venv install ## Run the controller from this shell: no leader election, no webhooks.
+	@$(use_cluster); \
+	export RELATED_IMAGE_MEMCACHED="$$(sed -n 's/^ *value: \(.*:.*\)$$/\1/p' config/base/related_image_patch.yaml)"; \
+	exec $(PYTHON) -m memcached_operator --metrics-bind-address=127.0.0.1:8383 --health-probe-bind-address=127.0.0.1:8081
+
+##@ Test
+
+.PHONY: check
+check: format lint types imports generated ## All checks that need no cluster.
+	@echo "All checks passed."
+
+.PHONY: format
+format: venv ## Check the format.
+	@$(VENV)/bin/ruff format --check --quiet . || { echo "Not formatted: run make fmt." >&2; exit 1; }
+
+.PHONY: lint
+lint: venv ## Lint.
+	@$(VENV)/bin/ruff check --quiet .
+
+.PHONY: types
+types: venv ## Check the types (strict).
+	@$(VENV)/bin/basedpyright
+
+.PHONY: imports
+imports: venv ## Check who imports whom (.importlinter).
+	@out=$$($(VENV)/bin/lint-imports --no-logo) || { echo "$$out"; exit 1; }
+
+.PHONY: generated
+generated: venv ## Check that the generated files are up to date.
+	@$(CRDS) manifests --check && $(CRDS) docs --check
+
+.PHONY: test
+test: deploy ## All tests, those on a real cluster included; sets up what they need.
+	@$(use_cluster); $(PYTHON) -m pytest $(ARGS) tests
+
+.PHONY: test-unit
+test-unit: venv ## The tests that need no cluster.
+	@$(PYTHON) -m pytest $(ARGS) tests/unit
+
+.PHONY: test-integration
+test-integration: venv ## The tests that need an API server.
+	@$(use_cluster); $(PYTHON) -m pytest $(ARGS) tests/integration
+
+.PHONY: test-e2e
+test-e2e: deploy ## The tests of the deployed operator, with real pods.
+	@$(use_cluster); $(PYTHON) -m pytest $(ARGS) tests/e2e
+
+.PHONY: coverage
+coverage: venv ## Check that the unit tests reach 95 % of the branches of the pure code.
+	@$(PYTHON) -m pytest -q $(ARGS) tests/unit --cov=memcached_api --cov=memcached_operator --cov=memcached_webhooks --cov-branch --cov-report=
+	@$(VENV)/bin/coverage report --include='$(PURE)' --fail-under=95
+
+##@ Build
+
+# Docker and podman take the public base image unless told otherwise, buildah the one that our own cluster is made with.
+BASE_IMAGE ?= $(if $(filter buildah,$(CONTAINER_TOOL)),localhost/memcached-operator/base:trixie)
+BUILD_IMAGE ?= $(if $(filter buildah,$(CONTAINER_TOOL)),localhost/memcached-operator/build:trixie)
+build_args = $(foreach name,BASE_IMAGE BUILD_IMAGE,$(if $($(name)),--build-arg $(name)=$($(name))))
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG with docker, podman or buildah.
+	@case $(CONTAINER_TOOL) in \
+	  buildah) $(CLUSTER) image-build Dockerfile . $(IMG) $(build_args) ;; \
+	  *) $(CONTAINER_TOOL) build --quiet $(build_args) -t $(IMG) . ;; \
+	esac
+
+.PHONY: docker-push
+docker-push: ## Push IMG to its registry, or into the local cluster if it has none.
+	@case $(IMG_HOST)/$(CONTAINER_TOOL) in \
+	  localhost/buildah) $(CLUSTER) load $(IMG) ;; \
+	  localhost/*) archive=$$(mktemp); trap 'rm -f "$$archive"' EXIT; \
+	    $(CONTAINER_TOOL) save $(IMG) -o "$$archive"; $(CLUSTER) load "$$archive" ;; \
+	  *) $(CONTAINER_TOOL) push $(IMG) ;; \
+	esac
+
+##@ Deployment
+
+# Our own cluster has no registry to pull from: what is deployed there is built and loaded first.
+.PHONY: deploy
+deploy: venv ## Deploy the operator (OVERLAY with image IMG) and wait until it serves.
+	@$(use_cluster); ...

@@ -1,0 +1,51 @@
+"""Image references, by the grammar of github.com/distribution/reference v0.6.0 as container runtimes apply it."""
+
+import re
+from typing import Final
+
+# The text is used twice: by Python here and by CEL (RE2) in the CRD. Digests are those go-digest can verify.
+_HOST_PART: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_HOST: Final = rf"(?:{_HOST_PART}(?:\.{_HOST_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_NAME_PART: Final = r"[a-z0-9]+(?:(?:[._]|__|[-]+)[a-z0-9]+)*"
+_PATH: Final = rf"{_NAME_PART}(?:/{_NAME_PART})*"
+_TAG: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_DIGEST: Final = r"(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})"
+PATTERN: Final = rf"^(?:{_HOST}/)?{_PATH}(?::{_TAG})?(?:@{_DIGEST})?$"
+
+LONGEST: Final = 1024  # characters; host, path, tag and digest at their longest stay below
+LONGEST_PATH: Final = 255  # characters: distribution's RepositoryNameTotalLengthMax
+
+_PARTS: Final = re.compile(
+    rf"(?P<host>{_HOST}/)?(?P<path>{_PATH})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII
+)
+IDENTIFIER: Final = r"^[a-f0-9]{64}$"  # an image ID, which nothing can be pulled by
+_DOCKER_HUB: Final = ("", "docker.io/", "index.docker.io/")
+
+
+def is_reference(text: str) -> bool:
+    """Whether a container runtime can make sense of it: `memcached`, `host:5000/a/b:1.6`, `a/b@sha256:…`."""
+    if len(text) > LONGEST or re.fullmatch(IDENTIFIER, text):
+        return False
+    match = _PARTS.fullmatch(text)
+    return match is not None and len(_path(match)) <= LONGEST_PATH
+
+
+def repository(text: str) -> str:
+    """A reference without tag and digest; the text itself if it is no reference."""
+    match = _PARTS.fullmatch(text)
+    return text if match is None else f"{match['host'] or ''}{match['path']}"
+
+
+def is_fixed(text: str) -> bool:
+    """Whether it names one version: by a digest, or by a tag other than `latest`."""
+    match = _PARTS.fullmatch(text)
+    return match is not None and bool(match["digest"] or (match["tag"] or "latest") != "latest")
+
+
+def _path(match: re.Match[str]) -> str:
+    """The repository's path as the registry sees it: a first part without dot, colon or capital is no host."""
+    host, path = match["host"] or "", match["path"]
+    is_host = host == "localhost/" or host != host.lower() or any(character in host for character in ".:")
+    if not is_host:
+        host, path = "", f"{host}{path}"
+    return f"library/{path}" if host in _DOCKER_HUB and "/" not in path else path

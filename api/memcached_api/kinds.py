@@ -1,0 +1,75 @@
+"""What the house knows of a kind: one record, from which its CRD, its reference page and its checks are made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from .faults import MISTYPED, Fault, InvalidSpec
+from .rules import Rule, rule_faults
+from .structure import structural_faults
+from .values import normalized
+
+Spec = TypeVar("Spec", bound=msgspec.Struct)
+
+
+class Column(NamedTuple):
+    """A column of `kubectl get`; those of priority 1 appear with `-o wide` only."""
+
+    name: str
+    type: str
+    path: str
+    description: str
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Spec]):
+    """One kind of ours. `versions` share one schema; the first is the stored one."""
+
+    group: str
+    versions: tuple[str, ...]
+    name: str
+    plural: str
+    short_names: tuple[str, ...]
+    description: str
+    spec: type[Spec]
+    status: type[msgspec.Struct]
+    rules: tuple[Rule, ...]
+    columns: tuple[Column, ...]
+
+    def decode(self, obj: Mapping[str, Any]) -> Spec:
+        """The object's spec, defaults filled in, unknown fields left out. Raises InvalidSpec with every fault found."""
+        spec = _spec(obj)
+        try:
+            return msgspec.convert(spec, self.spec)
+        except msgspec.ValidationError as error:
+            if faults := structural_faults(spec, self.spec, "spec"):
+                raise InvalidSpec(faults) from error
+            return msgspec.convert(normalized(spec), self.spec)
+
+    def faults(self, obj: Any) -> list[Fault]:
+        """Every fault of an object, none if it is valid; never raises, whatever JSON it is given."""
+        if not isinstance(obj, Mapping):
+            return [Fault("", obj, f"must be an object of kind {self.name}", MISTYPED)]
+        obj = dict(cast("Mapping[str, Any]", obj))
+        structural = self._structural(obj)
+        unreadable = [fault for fault in structural if fault.kind == MISTYPED]
+        ruled = list(rule_faults(self.rules, obj, unreadable))
+        blamed = {fault.field for fault in ruled}  # where a rule speaks, the bare bound need not: it names no remedy
+        return [fault for fault in structural if fault.field not in blamed] + ruled
+
+    def _structural(self, obj: Mapping[str, Any]) -> list[Fault]:
+        spec = _spec(obj)
+        try:
+            msgspec.convert(spec, self.spec)
+        except msgspec.ValidationError:
+            return structural_faults(spec, self.spec, "spec")
+        return []
+
+
+def _spec(obj: Mapping[str, Any]) -> Any:
+    """The CRD's default for an absent spec is an empty one."""
+    spec = obj.get("spec")
+    return {} if spec is None else spec

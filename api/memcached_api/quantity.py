@@ -1,0 +1,155 @@
+"""Kubernetes quantities (`64Mi`, `500m`, `1e3`), as k8s.io/apimachinery pkg/api/resource reads and writes them."""
+
+import math
+import re
+from decimal import ROUND_UP, Context, Decimal
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SUFFIX: Final = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0: ""}
+_DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+
+_NUMBER: Final = re.compile(r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?P<point>\.?)(?P<part>[0-9]*)(?P<suffix>.*)", re.ASCII)
+_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]{1,3})", re.ASCII)
+
+_LONGEST: Final = 64  # characters; the CRD's maxLength
+_LARGEST: Final = Decimal(2**63 - 1)  # apimachinery caps quantities with a binary suffix here
+_NANO: Final = Decimal("1e-9")
+_MILLI: Final = Decimal("1e-3")
+_EXACT: Final = Context(prec=2000)  # more digits than 64 characters and a three-digit exponent can need
+
+
+class _Quantity(NamedTuple):
+    value: Decimal
+    family: str  # "binary", "decimal" or "exponent": the kind of suffix, which canonical form keeps
+    kept: str  # the spelling itself where apimachinery stores it unchanged, else ""
+
+
+def parse(q: str | float) -> Decimal:
+    """The exact number a quantity stands for, rounded up (away from zero) to nano like the API server does.
+
+    Raises ValueError, with a sentence that says what a quantity looks like, for anything else.
+    """
+    return _read(_text(q)).value
+
+
+def canonical(q: str | float) -> str:
+    """The spelling in which the API server stores a quantity: `1024Mi` → `1Gi`, `0.5` → `500m`, `1e3` → `1e3`.
+
+    Raises ValueError as `parse` does. Within a container's resources the server also rounds: see `canonical_resource`.
+    """
+    return _canonical(_text(q))
+
+
+def canonical_resource(q: str | float) -> str:
+    """The spelling in which the API server stores a quantity of a container's `limits` or `requests`.
+
+    There, and only there, values are rounded up to thousandths: `100u` → `1m` (SetDefaults_ResourceList of
+    kubernetes pkg/apis/core/v1/defaults.go). Raises ValueError as `parse` does.
+    """
+    return _canonical_resource(_text(q))
+
+
+def equal(a: str | float, b: str | float) -> bool:
+    """Whether two quantities are the same number, however they are spelled. Raises ValueError as `parse` does."""
+    return a == b or parse(a) == parse(b)
+
+
+def _text(q: object) -> str:
+    if isinstance(q, str):
+        return q
+    if isinstance(q, bool) or not isinstance(q, int | float) or not math.isfinite(q):
+        raise ValueError("must be a quantity: an integer or a string such as 64Mi or 500m")
+    if isinstance(q, float) and q.is_integer():
+        q = int(q)  # the API server stores 3.0 as 3
+    return str(q) if abs(q) < 10**_LONGEST else "out of range"
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> _Quantity:
+    match = _NUMBER.fullmatch(text)
+    if match is None or len(text) > _LONGEST or not any(character.isdigit() for character in text[: match.end("part")]):
+        raise ValueError(_complaint(text))
+    sign, whole, point, part, suffix = match.groups()
+    shift, family = _suffix(text, suffix)
+    digits = Decimal(f"{sign}{whole or 0}{point}{part or (0 if point else '')}")
+    factor = Decimal(2**shift) if family == "binary" else Decimal(10).scaleb(shift - 1, _EXACT)
+    value = _EXACT.multiply(digits, factor)
+    kept = text if _is_kept(whole or "0", part, shift, family) else ""
+    return _capped(_rounded(value, _NANO), family, kept)
+
+
+def _suffix(text: str, suffix: str) -> tuple[int, str]:
+    """The suffix as an exponent of 2 or 10, and its family. `E` alone is exa, `E3` an exponent."""
+    if suffix in _DECIMAL:
+        return _DECIMAL[suffix], "decimal"
+    if suffix in _BINARY:
+        return _BINARY[suffix], "binary"
+    exponent = _EXPONENT.fullmatch(suffix)
+    if exponent is None:
+        raise ValueError(_complaint(text))
+    return int(exponent[1]), "exponent"
+
+
+def _complaint(text: str) -> str:
+    if len(text) > _LONGEST:
+        return f"is not a quantity: may not be more than {_LONGEST} characters"
+    return "is not a quantity: must be a number with an optional suffix (n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or e3)"
+
+
+def _is_kept(whole: str, part: str, shift: int, family: str) -> bool:
+    """Whether ParseQuantity's fast path keeps the spelling as it is, though another may be shorter (`1024` stays)."""
+    digits = whole + part
+    if family == "binary":
+        fits = not part and len(whole) + shift * 3 // 10 <= 14
+        return fits and int(digits) % 8 != 0
+    scale = shift - len(part)
+    fits = len(digits) <= 18 and scale >= -9
+    return fits and scale % 3 == 0 and not digits.endswith("000") and not digits.startswith("0")
+
+
+def _rounded(value: Decimal, unit: Decimal) -> Decimal:
+    return value.quantize(unit, ROUND_UP, _EXACT)
+
+
+def _capped(value: Decimal, family: str, kept: str) -> _Quantity:
+    if family == "binary" and abs(value) > _LARGEST:
+        value = _LARGEST.copy_sign(value)
+    return _Quantity(value, family, kept)
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    quantity = _read(text)
+    return quantity.kept or _spelled(quantity.value, quantity.family)
+
+
+@lru_cache(maxsize=4096)
+def _canonical_resource(text: str) -> str:
+    quantity = _read(text)
+    rounded = _rounded(quantity.value, _MILLI)
+    return _canonical(text) if rounded == quantity.value else _spelled(rounded, quantity.family)
+
+
+def _spelled(value: Decimal, family: str) -> str:
+    """CanonicalizeBytes: no fraction, the largest suffix of the same family; binary only from 1024 on and if whole."""
+    if not value:
+        return "0"
+    if family == "binary" and abs(value) >= 1024 and value == value.to_integral_value():
+        amount, exponent = _without_factor(int(value), 1024)
+        return f"{amount}{_BINARY_SUFFIX[exponent * 10]}"
+    amount, exponent = _without_factor(int(value.scaleb(9, _EXACT)), 10)
+    exponent -= 9
+    amount, exponent = amount * 10 ** (exponent % 3), exponent - exponent % 3
+    if family == "exponent":
+        return f"{amount}e{exponent}" if exponent else str(amount)
+    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"
+
+
+def _without_factor(amount: int, factor: int) -> tuple[int, int]:
+    times = 0
+    while amount % factor == 0:
+        amount, times = amount // factor, times + 1
+    return amount, times

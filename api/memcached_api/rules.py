@@ -1,0 +1,82 @@
+"""Rules about values: each says the same thing once in Python, for the webhooks, and once in CEL, for the CRD.
+
+A rule looks at JSON as it stands in the object, so that one unreadable field does not hide what is wrong with others.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .faults import Fault
+from .values import is_array, is_object
+
+
+class Breach(NamedTuple):
+    """What a rule found: where below its own path (`.limits[memory]`), the value, and the message with its numbers."""
+
+    below: str
+    value: Any
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a kind.
+
+    `at`: the path of the value it looks at, from the object's root; `[*]` stands for every entry of a list or map.
+    `cel`: the same rule for the CRD, where `self` is the value at `at`, or the whole object for a path in `metadata`.
+    `message`: the remedy, for CEL; `message_cel`: CEL text that adds the numbers; `blames`: the field CEL reports.
+    `reads`: for a rule on several fields, these; while none of them changes, CEL does not ask again (ratcheting).
+    """
+
+    at: str
+    breaches: Callable[[Any], Iterable[Breach]]
+    cel: str
+    message: str
+    message_cel: str = ""
+    blames: str = ""
+    reads: tuple[str, ...] = ()
+
+
+def value_rule(at: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
+    """A rule about one value, which alone decides."""
+
+    def breaches(value: Any) -> Iterable[Breach]:
+        return () if holds(value) else (Breach("", value, message),)
+
+    return Rule(at, breaches, cel, message)
+
+
+def rule_faults(rules: Iterable[Rule], obj: Any, broken: Sequence[Fault] = ()) -> Iterator[Fault]:
+    """Every breach of every rule. A rule whose input is already `broken` (has the wrong type) stays silent."""
+    for rule in rules:
+        for path, value in _found(obj, rule.at):
+            if not _is_broken(path, rule.reads, broken):
+                yield from (Fault(f"{path}{below}", found, message) for below, found, message in rule.breaches(value))
+
+
+def _found(obj: Any, at: str) -> Iterator[tuple[str, Any]]:
+    """The values at a path, each with its own path: `spec.limits[*]` finds `spec.limits[cpu]` and so on."""
+    found = [("", obj)]
+    for step in at.replace("[*]", ".*").split("."):
+        found = [pair for path, value in found for pair in _children(path, value, step)]
+    return ((path, value) for path, value in found if value is not None)
+
+
+def _children(path: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:
+    if step != "*":
+        return [(f"{path}.{step}" if path else step, value.get(step))] if is_object(value) else []
+    if is_object(value):
+        return [(f"{path}[{key}]", item) for key, item in value.items()]
+    return [(f"{path}[{index}]", item) for index, item in enumerate(value)] if is_array(value) else []
+
+
+def _is_broken(path: str, reads: tuple[str, ...], broken: Sequence[Fault]) -> bool:
+    if not broken:
+        return False
+    inputs = [f"{path}.{field}" for field in reads] or [path]
+    return any(_within(fault.field, field) or _within(field, fault.field) for fault in broken for field in inputs)
+
+
+def _within(field: str, parent: str) -> bool:
+    return field == parent or field.startswith((f"{parent}.", f"{parent}["))

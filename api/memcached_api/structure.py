@@ -1,0 +1,119 @@
+"""Every structural fault of a JSON value against a msgspec type: where msgspec itself stops at the first."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect
+
+from . import quantity
+from .faults import MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, Fault
+from .values import is_array, is_integer, is_object
+
+
+def structural_faults(value: Any, cls: type[msgspec.Struct], path: str) -> list[Fault]:
+    """All of them, in the order of the type's fields. Unknown fields are none; a null counts as an absent field."""
+    return list(_check(value, _described(cls), path))
+
+
+@cache
+def _described(cls: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(cls)
+
+
+def _check(value: Any, type_: inspect.Type, path: str) -> Iterator[Fault]:
+    yield from _CHECKS[type(type_)](value, type_, path)
+
+
+def _object(value: Any, type_: inspect.StructType, path: str) -> Iterator[Fault]:
+    if not is_object(value):
+        yield _mistyped(path, value, "an object")
+        return
+    for field in type_.fields:
+        item, child = value.get(field.encode_name), f"{path}.{field.encode_name}".lstrip(".")
+        if item is not None:
+            yield from _check(item, field.type, child)
+        elif field.required:
+            yield Fault(child, None, "must be given", REQUIRED)
+
+
+def _map(value: Any, type_: inspect.DictType, path: str) -> Iterator[Fault]:
+    if not is_object(value):
+        yield _mistyped(path, value, "an object")
+        return
+    yield from _too_many(value, type_.max_length, path)
+    for key, item in value.items():
+        yield from _check(item, type_.value_type, f"{path}[{key}]")
+
+
+def _list(value: Any, type_: inspect.ListType, path: str) -> Iterator[Fault]:
+    if not is_array(value):
+        yield _mistyped(path, value, "a list")
+        return
+    yield from _too_many(value, type_.max_length, path)
+    for index, item in enumerate(value):
+        yield from _check(item, type_.item_type, f"{path}[{index}]")
+
+
+def _too_many(value: Any, most: int | None, path: str) -> Iterator[Fault]:
+    if most is not None and len(value) > most:
+        yield Fault(path, len(value), f"must have at most {most} items", TOO_MANY)
+
+
+def _integer(value: Any, type_: inspect.IntType, path: str) -> Iterator[Fault]:
+    if not is_integer(value):
+        yield _mistyped(path, value, "an integer")
+    elif type_.ge is not None and value < type_.ge:
+        yield Fault(path, value, f"must be at least {type_.ge}")
+    elif type_.le is not None and value > type_.le:
+        yield Fault(path, value, f"must be at most {type_.le}")
+
+
+def _string(value: Any, type_: inspect.StrType, path: str) -> Iterator[Fault]:
+    if not isinstance(value, str):
+        yield _mistyped(path, value, "a string")
+    elif type_.max_length is not None and len(value) > type_.max_length:
+        yield Fault(path, value, f"may not be more than {type_.max_length} characters", TOO_LONG)
+
+
+def _choice(value: Any, type_: inspect.LiteralType, path: str) -> Iterator[Fault]:
+    if value not in type_.values:
+        values = ", ".join(f'"{choice}"' for choice in type_.values)
+        yield Fault(path, value, f"supported values: {values}", UNSUPPORTED)
+
+
+def _union(value: Any, type_: inspect.UnionType, path: str) -> Iterator[Fault]:
+    """Our unions are quantities and `X | None`; a null has been passed over by now."""
+    given = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
+    yield from _quantity(value, path) if len(given) > 1 else _check(value, given[0], path)
+
+
+def _quantity(value: Any, path: str) -> Iterator[Fault]:
+    if not isinstance(value, str) and not is_integer(value):
+        yield _mistyped(path, value, 'an integer or a string such as "64Mi" or "500m"')
+        return
+    try:
+        quantity.parse(value)
+    except ValueError as error:
+        yield Fault(path, value, str(error), MISTYPED)
+
+
+def _annotated(value: Any, type_: inspect.Metadata, path: str) -> Iterator[Fault]:
+    yield from _check(value, type_.type, path)
+
+
+def _mistyped(path: str, value: Any, expected: str) -> Fault:
+    return Fault(path, value, f"must be {expected}", MISTYPED)
+
+
+_CHECKS: Final[dict[type, Callable[[Any, Any, str], Iterator[Fault]]]] = {
+    inspect.StructType: _object,
+    inspect.DictType: _map,
+    inspect.ListType: _list,
+    inspect.IntType: _integer,
+    inspect.StrType: _string,
+    inspect.LiteralType: _choice,
+    inspect.UnionType: _union,
+    inspect.Metadata: _annotated,
+}

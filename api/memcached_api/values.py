@@ -1,0 +1,35 @@
+"""JSON values of unknown shape: what they are, and what the API server makes of them."""
+
+from typing import Any, TypeGuard
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def is_integer(value: object) -> TypeGuard[int | float]:
+    """Whether the API server takes it for an integer: 3.0 yes, true no."""
+    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
+
+
+def child(value: object, *fields: str) -> Any:
+    """The value at a path of fields; None where the path leads nowhere."""
+    for field in fields:
+        value = value.get(field) if is_object(value) else None
+    return value
+
+
+def normalized(value: Any, depth: int = 8) -> Any:
+    """The value as the API server stores it: 3.0 becomes 3, and a null field is dropped.
+
+    `depth`: levels to go down; no type of ours is deeper, and what lies below is unknown to them anyway.
+    """
+    if is_object(value) and depth:
+        return {key: normalized(item, depth - 1) for key, item in value.items() if item is not None}
+    if is_array(value) and depth:
+        return [normalized(item, depth - 1) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

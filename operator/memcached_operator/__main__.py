@@ -1,0 +1,95 @@
+"""Command line of the controller process."""
+
+import asyncio
+import logging
+import sys
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from memcached_operator import app
+from memcached_operator.engine.lease import LeaseLostError
+from memcached_operator.engine.logs import LEVELS, configure
+from memcached_operator.engine.probes import parse_address
+from memcached_operator.engine.session import ConnectError
+
+log = logging.getLogger("memcached_operator")
+
+
+class Address(click.ParamType[str]):
+    """HOST:PORT, :PORT, or 0."""
+
+    name = "address"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check the form; the text is kept."""
+        try:
+            parse_address(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return value
+
+
+def _namespaces(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+@click.command(context_settings={"auto_envvar_prefix": "MEMCACHED_OPERATOR", "show_default": True})
+@click.option("--leader-elect/--no-leader-elect", help="Work only while holding the lease: needed for two replicas.")
+@click.option("--metrics-bind-address", type=Address(), default=":8383", help="Address of /metrics; 0 for none.")
+@click.option(
+    "--health-probe-bind-address", type=Address(), default=":8081", help="Address of /healthz and /readyz; 0 for none."
+)
+@click.option(
+    "--watch-namespaces",
+    default="",
+    envvar="WATCH_NAMESPACE",
+    callback=_namespaces,
+    help="Namespaces to work in, separated by commas; empty: all.",
+)
+@click.option(
+    "--default-image",
+    default=app.DEFAULT_IMAGE,
+    envvar="RELATED_IMAGE_MEMCACHED",
+    help="Image for objects that were stored without one.",
+)
+@click.option(
+    "--manage-certificates/--no-manage-certificates",
+    help="Make and renew the webhook's certificate (where neither OLM nor cert-manager does).",
+)
+@click.option(
+    "--certificate-lifetime", default="2160h", help="Life of a certificate made here; renewed after two thirds."
+)
+@click.option(
+    "--relist-period", type=click.FloatRange(min=1), default=600.0, help="Seconds between readings of everything."
+)
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", help="Least severe messages to print.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="How to print them.")
+@click.version_option(package_name="memcached-operator")
+def main(log_level: str, log_format: str, certificate_lifetime: str, **options: Any) -> None:
+    """Keep Deployments, Services and the status of Memcached objects as the objects declare.
+
+    Works on the cluster of KUBECONFIG, or on the one it runs in. Every option can be given as an environment variable
+    MEMCACHED_OPERATOR_<OPTION> too.
+    """
+    configure(log_level, log_format)
+    try:
+        asyncio.run(app.run(app.Options(certificate_lifetime=lifetime(certificate_lifetime), **options)))
+    except (ConnectError, LeaseLostError, OSError) as error:
+        log.error("%s", error)
+        sys.exit(1)
+
+
+def lifetime(text: str) -> timedelta:
+    """`90s`, `30m` or `2160h` as a timedelta. Raises click.BadParameter for anything else."""
+    units = {"s": "seconds", "m": "minutes", "h": "hours"}
+    if text[-1:] not in units or not text[:-1].isdecimal() or int(text[:-1]) == 0:
+        raise click.BadParameter(
+            f"{text!r} is no duration: write 90s, 30m or 2160h", param_hint="--certificate-lifetime"
+        )
+    return timedelta(**{units[text[-1]]: int(text[:-1])})
+
+
+if __name__ == "__main__":
+    main()

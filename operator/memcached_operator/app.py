@@ -1,0 +1,123 @@
+"""Wiring of the controller process: probes, lease, certificates, kinds."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import uuid
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from memcached_operator.certificates.issuer import Issuer, Names
+from memcached_operator.certificates.pki import LIFETIME
+from memcached_operator.engine import probes
+from memcached_operator.engine.client import ApiError, Client
+from memcached_operator.engine.kind import Kind
+from memcached_operator.engine.lease import Lease
+from memcached_operator.engine.manager import RELIST_PERIOD, Manager
+from memcached_operator.engine.session import connect
+from memcached_operator.engine.tasks import background
+from memcached_operator.memcached.controller import memcached
+
+log = logging.getLogger(__name__)
+
+LEASE = "memcached-operator"
+DEFAULT_IMAGE = "docker.io/library/memcached:1.6.38"
+"""For objects that name none, where RELATED_IMAGE_MEMCACHED is not set."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says. Periods are in seconds; an empty address list means all namespaces."""
+
+    leader_elect: bool = False
+    metrics_bind_address: str = ":8383"
+    health_probe_bind_address: str = ":8081"
+    watch_namespaces: tuple[str, ...] = ()
+    default_image: str = DEFAULT_IMAGE
+    manage_certificates: bool = False
+    certificate_lifetime: timedelta = LIFETIME
+    relist_period: float = RELIST_PERIOD
+
+
+def kinds(options: Options) -> list[Kind]:
+    """Every kind this operator runs."""
+    return [memcached(options.default_image)]
+
+
+async def run(options: Options) -> None:
+    """Run until SIGTERM or SIGINT. Raises ConnectError, LeaseLostError, or what made it impossible to go on."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    connection = connect()
+    namespace = os.environ.get("POD_NAMESPACE") or connection.namespace
+    async with AsyncExitStack() as stack:
+        # The probe server starts first, and a standby is ready too: else a roll-out would wait for ever.
+        await _serve(stack, options)
+        client = Client(connection, await stack.enter_async_context(connection.session()))
+        beside: list[Coroutine[Any, Any, None]] = []
+        if options.leader_elect:
+            lease = Lease(client, namespace, LEASE, identity())
+            if not await _unless(stop, lease.acquire()):
+                return
+            stack.push_async_callback(_release, lease)
+            beside.append(lease.hold())
+        if options.manage_certificates:
+            beside.append(Issuer(client, webhook_names(namespace), options.certificate_lifetime).run())
+        manager = Manager(connection, client, kinds(options), options.watch_namespaces, options.relist_period)
+        async with background(stop, *beside):
+            await _unless(stop, manager.run(stop))
+
+
+def identity() -> str:
+    """A name for this process that no other process has, and that says where it runs."""
+    return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4()}"
+
+
+def webhook_names(namespace: str) -> Names:
+    """Names of the webhook's objects, as config/ deploys them."""
+    return Names(
+        namespace=namespace,
+        secret="memcached-operator-webhook-cert",  # noqa: S106 - the name of a Secret
+        service="memcached-operator-webhook-service",
+        mutating="memcached-operator-mutating-webhook-configuration",
+        validating="memcached-operator-validating-webhook-configuration",
+    )
+
+
+async def _serve(stack: AsyncExitStack, options: Options) -> None:
+    for app, address in (
+        (probes.probes(lambda: True), options.health_probe_bind_address),
+        (probes.exposition(), options.metrics_bind_address),
+    ):
+        runner = await probes.serve(app, address)
+        if runner is not None:
+            stack.push_async_callback(runner.cleanup)
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Do some work, but no longer than until `stop` is set; True where it came to its end."""
+    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+    if not task.done():
+        task.cancel()
+    await asyncio.wait((task,))
+    if task.cancelled():
+        return False
+    task.result()
+    return True
+
+
+async def _release(lease: Lease) -> None:
+    try:
+        await lease.release()
+    except ApiError as error:
+        log.warning("the lease could not be released, a standby will wait for it to run out: %s", error)

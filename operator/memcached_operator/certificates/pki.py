@@ -1,0 +1,120 @@
+"""Keys and certificates as values: make them, read them, say when they are due. No I/O."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+LIFETIME = timedelta(days=90)
+"""Of a CA and of its one leaf. cert-manager's default for a Certificate."""
+
+RENEW_AFTER = 2 / 3
+"""Share of the lifetime after which a new pair is made (cert-manager's default)."""
+
+SKEW = timedelta(minutes=5)
+"""Certificates are valid a little before they are made, for API servers whose clock is behind."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A serving certificate with its key, and the CA that signed it; each PEM. The CA's key is not kept by anybody."""
+
+    certificate: bytes
+    key: bytes
+    ca: bytes
+
+
+def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> Pair:
+    """Make a CA, sign one leaf with it, and forget the CA's key: nobody can sign a second one."""
+    ca_key, leaf_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca_name = x509.Name(
+        [x509.NameAttribute(NameOID.COMMON_NAME, f"memcached-operator-webhook-ca-{int(now.timestamp())}")]
+    )
+    ca_usage = _usage(key_cert_sign=True, crl_sign=True)
+    ca = (
+        _certificate(ca_name, ca_name, ca_key, lifetime, now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(ca_usage, critical=True)
+        .sign(ca_key, hashes.SHA256())
+    )
+    leaf_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "memcached-operator-webhook")])
+    leaf = (
+        _certificate(leaf_name, ca_name, leaf_key, lifetime, now)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(digital_signature=True), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in dns_names]), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    key = leaf_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return Pair(leaf.public_bytes(pem), key, ca.public_bytes(pem))
+
+
+def is_due(pair: Pair, dns_names: list[str], now: datetime) -> bool:
+    """True where the pair must be replaced: two thirds of its life are over, or it is not what it should be."""
+    try:
+        leaf = x509.load_pem_x509_certificate(pair.certificate)
+        ca = x509.load_pem_x509_certificate(pair.ca)
+        key = serialization.load_pem_private_key(pair.key, None)
+        leaf.verify_directly_issued_by(ca)
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+        return True
+    if key.public_key() != leaf.public_key() or set(dns_names) - set(names.get_values_for_type(x509.DNSName)):
+        return True
+    begins, ends = leaf.not_valid_before_utc, leaf.not_valid_after_utc
+    return now >= begins + (ends - begins) * RENEW_AFTER
+
+
+def trusted(current: bytes, known: bytes, now: datetime) -> bytes:
+    """The CA bundle: the current CA, and every other that is known and not yet over, so that old leaves stay valid."""
+    own = x509.load_pem_x509_certificate(current)
+    others = [ca for ca in load_bundle(known) if ca != own and ca.not_valid_after_utc > now]
+    return b"".join(ca.public_bytes(serialization.Encoding.PEM) for ca in [own, *unique(others)])
+
+
+def load_bundle(bundle: bytes) -> list[x509.Certificate]:
+    """The certificates of a bundle; none where it cannot be read (it is replaced, then)."""
+    try:
+        return x509.load_pem_x509_certificates(bundle)
+    except ValueError:
+        return []
+
+
+def unique(certificates: Iterable[x509.Certificate]) -> list[x509.Certificate]:
+    """Each certificate once, in the order they came."""
+    return list(dict.fromkeys(certificates))
+
+
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, lifetime: timedelta, now: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - SKEW)
+        .not_valid_after(now + lifetime)
+    )
+
+
+def _usage(*, digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=key_cert_sign,
+        crl_sign=crl_sign,
+        encipher_only=False,
+        decipher_only=False,
+    )

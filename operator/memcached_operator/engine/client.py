@@ -1,0 +1,147 @@
+"""A thin client of the API server: one request, one answer, errors as values one can decide on."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from memcached_operator.engine import metrics
+from memcached_operator.engine.resource import Key, Object, Resource
+from memcached_operator.engine.session import Connection
+
+FIELD_MANAGER = "memcached-operator"
+"""Under this name the operator's fields stand in every object's managedFields."""
+
+REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=10)
+"""Seconds for one whole request. The API server gives up on its own after 60; by then the lease would be lost."""
+
+JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True)
+class ApiError(Exception):
+    """The API server said no, or could not be reached (code 0)."""
+
+    code: int
+    reason: str
+    message: str
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def refused(self) -> bool:
+        """True where the same request will not succeed until somebody changes something."""
+        return self.code in (400, 403, 405, 413, 422) or (self.code == 404 and bool(self.reason))
+
+
+class Client:
+    """Requests over one pooled session. All methods raise ApiError."""
+
+    def __init__(self, connection: Connection, session: aiohttp.ClientSession) -> None:
+        self._server = connection.server
+        self._session = session
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = JSON,
+        params: Mapping[str, str] | None = None,
+    ) -> Object:
+        """Send one request and return the decoded answer."""
+        data = None if body is None else msgspec.json.encode(body)
+        try:
+            async with self._session.request(
+                method,
+                self._server + path,
+                data=data,
+                params=params,
+                headers={"Content-Type": content_type} if data else None,
+                timeout=REQUEST_TIMEOUT,
+            ) as response:
+                payload = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            metrics.REQUESTS.labels("<error>", method).inc()
+            raise ApiError(0, "Unreachable", f"the API server cannot be reached: {describe(error)}") from error
+        metrics.REQUESTS.labels(str(response.status), method).inc()
+        if response.status >= 400:
+            raise api_error(response.status, response.headers, payload)
+        return msgspec.json.decode(payload)
+
+    async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[list[Object], str]:
+        """All objects of a resource (in one namespace, or in all) and the list's resourceVersion."""
+        params = {"labelSelector": selector} if selector else {}
+        answer = await self.request("GET", resource.path(namespace), params=params)
+        items: list[Object] = answer.get("items") or []
+        for item in items:
+            item.setdefault("apiVersion", resource.api_version)
+            item.setdefault("kind", resource.kind)
+        return items, answer["metadata"]["resourceVersion"]
+
+    async def get(self, key: Key) -> Object | None:
+        """The object, or None where there is none."""
+        try:
+            return await self.request("GET", key.resource.path(key.namespace, key.name))
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    async def create(self, key: Key, obj: Object) -> Object:
+        """POST: it can only create, never overwrite."""
+        return await self.request("POST", key.resource.path(key.namespace), obj, params={"fieldManager": FIELD_MANAGER})
+
+    async def apply(self, key: Key, obj: Object) -> Object:
+        """Server-side apply: takes exactly the fields that `obj` names."""
+        params = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        return await self.request("PATCH", key.resource.path(key.namespace, key.name), obj, APPLY_PATCH, params=params)
+
+    async def patch(self, key: Key, patch: Any, content_type: str = MERGE_PATCH, subresource: str = "") -> Object:
+        """Patch an object or one of its subresources."""
+        path = key.resource.path(key.namespace, key.name, subresource)
+        return await self.request("PATCH", path, patch, content_type, params={"fieldManager": FIELD_MANAGER})
+
+    async def delete(self, key: Key, uid: str, resource_version: str) -> None:
+        """Delete this very object, in this very state; the children go in the background."""
+        body = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid, "resourceVersion": resource_version},
+        }
+        await self.request("DELETE", key.resource.path(key.namespace, key.name), body)
+
+
+def api_error(code: int, headers: Mapping[str, str], payload: bytes) -> ApiError:
+    """Turn an answer of 400 and above into an ApiError; the body may be a Status, or anything."""
+    try:
+        status = msgspec.json.decode(payload, type=_Status)
+    except msgspec.MsgspecError:
+        status = _Status(message=payload[:200].decode(errors="replace").strip())
+    message = status.message or f"the API server answered {code}"
+    return ApiError(code, status.reason, message, _retry_after(headers.get("Retry-After")))
+
+
+def describe(error: BaseException) -> str:
+    """A sentence for an error whose own text may be empty (a TimeoutError's is)."""
+    if isinstance(error, asyncio.TimeoutError):
+        return "no answer in time"
+    return str(error) or type(error).__name__
+
+
+def _retry_after(text: str | None) -> float | None:
+    return float(text) if text and text.isdecimal() else None
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""

@@ -1,0 +1,66 @@
+"""Does a live object already say what we want? Pure comparisons of JSON trees."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from memcached_operator.engine.resource import Object
+
+INTENT = "operator.cache.example.com/intent"
+"""Annotation of every child: a digest of what was last applied. It shows that a field was *removed* from the intent,
+which a comparison of values alone cannot see."""
+
+ATOMIC = frozenset({"selector", "nodeSelector"})
+"""Maps that Kubernetes replaces as a whole (`+structType=atomic`): a foreign entry changes the meaning of ours."""
+
+
+def digest(obj: Object) -> str:
+    """16 hex digits that change whenever the intent does."""
+    return hashlib.sha256(msgspec.json.encode(obj, order="deterministic")).hexdigest()[:16]
+
+
+def signed(obj: Object) -> Object:
+    """The intent with its own digest in the INTENT annotation."""
+    meta = obj["metadata"]
+    annotations = {**meta.get("annotations", {}), INTENT: digest(obj)}
+    return {**obj, "metadata": {**meta, "annotations": annotations}}
+
+
+def covers(live: Any, desired: Any) -> bool:
+    """True where every desired value stands in `live`; what others added beside it does not matter.
+
+    Lists of named things (containers, ports, volumes) are matched by name, as the API server merges them; owner
+    references by uid; any other list must be equal item by item.
+    """
+    if isinstance(desired, Mapping):
+        if not isinstance(live, Mapping):
+            return False
+        mine, theirs = cast("Mapping[str, Any]", desired), cast("Mapping[str, Any]", live)
+        return all(
+            name in theirs and (theirs[name] == value if name in ATOMIC else covers(theirs[name], value))
+            for name, value in mine.items()
+        )
+    if isinstance(desired, Sequence) and not isinstance(desired, str):
+        return _covers_list(live, cast("Sequence[Any]", desired))
+    return bool(live == desired)
+
+
+def _covers_list(live: Any, desired: Sequence[Any]) -> bool:
+    if not isinstance(live, Sequence):
+        return False
+    theirs = cast("Sequence[Any]", live)
+    merge_key = _merge_key(desired)
+    if merge_key is None:
+        return len(theirs) == len(desired) and all(map(covers, theirs, desired))
+    maps = [cast("Mapping[str, Any]", item) for item in theirs if isinstance(item, Mapping)]
+    named = {item.get(merge_key): item for item in maps}
+    return all(item[merge_key] in named and covers(named[item[merge_key]], item) for item in desired)
+
+
+def _merge_key(items: Sequence[Any]) -> str | None:
+    for merge_key in ("uid", "name"):
+        if items and all(isinstance(item, Mapping) and merge_key in item for item in items):
+            return merge_key
+    return None

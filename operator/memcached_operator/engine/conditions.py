@@ -1,0 +1,61 @@
+"""The one place where conditions and times of a status are set."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from memcached_operator.engine.resource import entries
+
+Condition = dict[str, Any]
+
+
+def timestamp(at: datetime) -> str:
+    """A time as Kubernetes writes it: UTC, whole seconds."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def carry_over(old: Iterable[Mapping[str, Any]], new: Iterable[Condition], now: datetime) -> list[Condition]:
+    """The new conditions with their lastTransitionTime: the old one where the condition's status did not change."""
+    before = {condition["type"]: condition for condition in old}
+    result: list[Condition] = []
+    for condition in new:
+        known = before.get(condition["type"])
+        same = known is not None and known.get("status") == condition["status"]
+        since = known.get("lastTransitionTime") if known is not None and same else None
+        result.append({**condition, "lastTransitionTime": since or timestamp(now)})
+    return result
+
+
+def differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """True where a status must be written."""
+    return any(old.get(name) != value for name, value in new.items()) or bool(old.keys() - new.keys())
+
+
+SETTLE_PERIOD = 0.2
+"""Seconds that a changed condition waits for events that are on their way in other watches."""
+
+PROGRESS_PERIOD = 2.0
+"""Seconds that mere progress waits for what follows it, so that a roll-out is two patches and not ten."""
+
+
+def patience(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+    """Seconds that a status may wait to be written: none where it answers a new generation of the spec."""
+    if old.get("observedGeneration") != new.get("observedGeneration"):
+        return 0.0
+    return SETTLE_PERIOD if transitions(old, new) else PROGRESS_PERIOD
+
+
+def patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch from one status to another: what is new, and null for what is no more."""
+    changed = {name: value for name, value in new.items() if old.get(name) != value}
+    return changed | dict.fromkeys(old.keys() - new.keys())
+
+
+def transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
+    """The conditions whose status or reason changed."""
+    before = {condition["type"]: _state(condition) for condition in entries(old, "conditions")}
+    return [condition for condition in new["conditions"] if before.get(condition["type"]) != _state(condition)]
+
+
+def _state(condition: Mapping[str, Any]) -> tuple[Any, Any]:
+    return condition.get("status"), condition.get("reason")

@@ -1,0 +1,68 @@
+"""Events in the user's namespace: posted only when a condition changes for better or worse."""
+
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from memcached_operator.engine.client import ApiError, Client
+from memcached_operator.engine.conditions import Condition, timestamp
+from memcached_operator.engine.resource import EVENTS, Key, Object
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "memcached-operator"
+MESSAGE_LIMIT = 1024
+"""Characters; the API server refuses an Event with a longer message (validation of core/v1 Event)."""
+
+
+class Recorder:
+    """Posts Events; one that cannot be posted is logged and forgotten."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def record(self, cr: Object, changed: Iterable[Condition]) -> None:
+        """Post one Event per condition that tells a person something new."""
+        for condition in changed:
+            if not is_news(condition):
+                continue
+            event = event_of(cr, condition, datetime.now(UTC))
+            key = Key(EVENTS, cr["metadata"]["namespace"], event["metadata"]["name"])
+            try:
+                await self._client.create(key, event)
+            except ApiError as error:
+                log.info("no Event for %s %s: %s", cr["kind"], cr["metadata"]["name"], error)
+
+
+def is_news(condition: Condition) -> bool:
+    """Progress is not news while it goes on; that it is over is told by Available."""
+    return condition["type"] != "Progressing" and condition["status"] != "Unknown"
+
+
+def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:
+    """The Event that tells of a condition."""
+    meta = cr["metadata"]
+    good = (condition["status"] == "True") == (condition["type"] == "Available")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        # Unique without asking: the object, and the time in nanoseconds, as client-go names them.
+        "metadata": {"name": f"{meta['name']}.{int(now.timestamp() * 1e9):x}", "namespace": meta["namespace"]},
+        "involvedObject": {
+            "apiVersion": cr["apiVersion"],
+            "kind": cr["kind"],
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
+        },
+        "type": "Normal" if good else "Warning",
+        "reason": condition["reason"],
+        "message": condition["message"][:MESSAGE_LIMIT],
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": timestamp(now),
+        "lastTimestamp": timestamp(now),
+        "count": 1,
+    }

@@ -1,0 +1,38 @@
+"""Metrics under controller-runtime's own names, so that dashboards made for Go operators work here."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+PlatformCollector(registry=REGISTRY)
+GCCollector(registry=REGISTRY)
+
+RECONCILES = Counter(
+    "controller_runtime_reconcile", "Reconciliations per controller.", ["controller", "result"], registry=REGISTRY
+)
+RECONCILE_ERRORS = Counter(
+    "controller_runtime_reconcile_errors",
+    "Reconciliations that ended in an error, per controller.",
+    ["controller"],
+    registry=REGISTRY,
+)
+RECONCILE_TIME = Histogram(
+    "controller_runtime_reconcile_time_seconds",
+    "Length of time per reconciliation, in seconds.",
+    ["controller"],
+    registry=REGISTRY,
+)
+QUEUE_DEPTH = Gauge("workqueue_depth", "Keys that wait for a worker.", ["name"], registry=REGISTRY)
+QUEUE_ADDS = Counter("workqueue_adds", "Keys added.", ["name"], registry=REGISTRY)
+QUEUE_RETRIES = Counter("workqueue_retries", "Keys added again after a failure.", ["name"], registry=REGISTRY)
+REQUESTS = Counter("rest_client_requests", "Requests to the API server.", ["code", "method"], registry=REGISTRY)
+WATCH_RETRIES = Counter(
+    "memcached_operator_watch_retries",
+    "Lists and watches that failed and were tried again.",
+    ["resource", "reason"],
+    registry=REGISTRY,
+)
+LEADER = Gauge("leader_election_master_status", "1 while this process is the leader.", ["name"], registry=REGISTRY)

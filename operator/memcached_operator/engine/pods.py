@@ -1,0 +1,128 @@
+"""What pods tell of themselves: which are alive, and why others are not."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memcached_api import conditions as c
+from memcached_operator.engine.resource import Object, entries, mapping
+
+READY_PERIOD = 30.0
+"""Seconds that a container which crashed must be Ready to count as well again: no flapping during a crash loop."""
+
+IMAGE_REASONS = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+)
+"""Reasons of a waiting container that lacks its image (kubernetes pkg/kubelet/images/types.go)."""
+
+START_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+"""Reasons of a waiting container that cannot be started (kubernetes pkg/kubelet/kuberuntime)."""
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a pod does not work, as a reason of Degraded; `clears_in` seconds, where time alone may mend it."""
+
+    reason: str
+    message: str
+    clears_in: float | None = None
+
+
+def live_names(pods: Iterable[Object]) -> list[str]:
+    """Sorted names of the pods that run and are not being deleted."""
+    return sorted(pod["metadata"]["name"] for pod in pods if is_live(pod) and _phase(pod) == "Running")
+
+
+def is_live(pod: Object) -> bool:
+    """False for a pod that is over, or being deleted."""
+    return _phase(pod) not in ("Succeeded", "Failed") and not pod["metadata"].get("deletionTimestamp")
+
+
+def failures(pods: Iterable[Object], now: datetime) -> list[Failure]:
+    """One failure per container that fails, in the order of the pods' names."""
+    found: list[Failure] = []
+    for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
+        if is_live(pod):
+            found += _of_pod(pod, now)
+    return found
+
+
+def unschedulable(pods: Iterable[Object]) -> str:
+    """Why the first pod that no node will take is not scheduled, or nothing."""
+    for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
+        scheduled = _condition(pod, "PodScheduled")
+        if is_live(pod) and scheduled.get("reason") == "Unschedulable":
+            return f"pod {pod['metadata']['name']} cannot be scheduled: {scheduled.get('message', '')}"
+    return ""
+
+
+def _of_pod(pod: Object, now: datetime) -> Iterator[Failure]:
+    for container in entries(pod, "status", "containerStatuses"):
+        failure = _of_container(pod, container, now)
+        if failure is not None:
+            yield failure
+
+
+def _of_container(pod: Object, container: Mapping[str, Any], now: datetime) -> Failure | None:
+    waiting = mapping(container, "state", "waiting")
+    reason = waiting.get("reason", "")
+    where = f"pod {pod['metadata']['name']}"
+    if reason in IMAGE_REASONS:
+        return Failure(c.IMAGE_UNAVAILABLE, f"{where}: {_image_message(container, waiting)}")
+    if reason in START_REASONS:
+        message = f"{where}: the container cannot be started: {waiting.get('message', reason)}"
+        return Failure(c.PODS_CRASHING, message)
+    ended = _last_end(container)
+    if ended is None:
+        return None
+    clears_in = _ready_in(pod, container, now)
+    if clears_in == 0:
+        return None
+    return Failure(c.PODS_CRASHING, f"{where}: {_crash_message(pod, container, ended)}", clears_in)
+
+
+def _last_end(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """How the container ended last, if it should not have."""
+    ended = mapping(container, "state", "terminated") or mapping(container, "lastState", "terminated")
+    looping = mapping(container, "state", "waiting").get("reason") == "CrashLoopBackOff"
+    return ended if ended and (ended.get("exitCode") != 0 or looping) else None
+
+
+def _ready_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float | None:
+    """Seconds until a container that crashed counts as well: 0 where it does, None where it is not even Ready."""
+    ready = _condition(pod, "Ready")
+    if not container.get("ready") or ready.get("status") != "True":
+        return None
+    since = datetime.fromisoformat(ready["lastTransitionTime"])
+    return max(0.0, READY_PERIOD - (now - since).total_seconds())
+
+
+def _image_message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
+    text: str = waiting.get("message") or waiting["reason"]
+    # The kubelet's text alternates between the error and "Back-off …: <the error>": keep to the error.
+    cause = text.rpartition("ErrImagePull: ")[2]
+    remedy = "correct spec.image, or name a Secret that may pull it in spec.imagePullSecrets"
+    return f"the image {container.get('image')} cannot be pulled: {cause}; {remedy}"
+
+
+def _crash_message(pod: Object, container: Mapping[str, Any], ended: Mapping[str, Any]) -> str:
+    code, reason = ended.get("exitCode"), ended.get("reason", "Error")
+    meta = pod["metadata"]
+    if reason == "OOMKilled":
+        remedy = "raise spec.resources.limits.memory, or lower what the process uses"
+    else:
+        remedy = f"see kubectl logs --previous -n {meta.get('namespace')} {meta['name']}"
+    return f"container {container['name']} ended with exit code {code} ({reason}); {remedy}"
+
+
+def _condition(pod: Object, name: str) -> Mapping[str, Any]:
+    found = (condition for condition in entries(pod, "status", "conditions") if condition["type"] == name)
+    return next(found, _NOTHING)
+
+
+def _phase(pod: Object) -> str:
+    return mapping(pod, "status").get("phase", "")

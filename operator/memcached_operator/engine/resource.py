@@ -1,0 +1,74 @@
+"""Names of things at the API server: resources, objects, and the paths under which they are served."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+"""One Kubernetes object as decoded JSON."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A namespaced resource type, as in `GET /apis/GROUP/VERSION/namespaces/NS/PLURAL`."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+
+    @property
+    def api_version(self) -> str:
+        """What stands in an object's `apiVersion`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """Path at the API server: of all namespaces, of one, of one object, or of its subresource."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        parts += ["namespaces", namespace] if namespace else []
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/".join(parts)
+
+
+class Key(NamedTuple):
+    """Which object, in the terms a person uses: resource, namespace and name."""
+
+    resource: Resource
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind} {self.namespace}/{self.name}"
+
+
+def mapping(obj: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """The mapping at a path, empty where there is none: `mapping(pod, "metadata", "labels")`."""
+    for name in path:
+        obj = obj.get(name) or {}
+    return obj
+
+
+def entries(obj: Mapping[str, Any], *path: str) -> Sequence[Mapping[str, Any]]:
+    """The list of mappings at a path, empty where there is none: `entries(pod, "status", "conditions")`."""
+    found: Sequence[Mapping[str, Any]] | None = mapping(obj, *path[:-1]).get(path[-1])
+    return found or ()
+
+
+def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:
+    """Key of a live object."""
+    meta = obj["metadata"]
+    return Key(resource, meta.get("namespace", ""), meta["name"])
+
+
+def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The owner reference marked `controller: true`, if there is one."""
+    owners = entries(obj, "metadata", "ownerReferences")
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
+SERVICES = Resource("", "v1", "Service", "services")
+PODS = Resource("", "v1", "Pod", "pods")
+EVENTS = Resource("", "v1", "Event", "events")
+LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
+SECRETS = Resource("", "v1", "Secret", "secrets")

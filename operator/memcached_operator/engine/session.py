@@ -1,0 +1,108 @@
+"""How to reach the API server: the service account inside a cluster, the kubeconfig outside."""
+
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import aiohttp
+import kopf
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where the kubelet mounts the pod's credentials (Kubernetes documentation, "Accessing the API from a Pod")."""
+
+TOKEN_PERIOD = 60.0
+"""Seconds between readings of the token file; the kubelet renews a token long before its hour is over."""
+
+
+class ConnectError(Exception):
+    """There is no usable way to an API server; the message says what to set."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Address of the API server and what it takes to be let in."""
+
+    server: str
+    namespace: str
+    tls: ssl.SSLContext
+    headers: dict[str, str]
+    token_file: Path | None = None
+
+    def session(self, middlewares: Sequence[aiohttp.ClientMiddlewareType] = ()) -> aiohttp.ClientSession:
+        """Open a session of its own; the caller closes it."""
+        chain = [*middlewares, *([TokenFile(self.token_file)] if self.token_file else [])]
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self.tls, keepalive_timeout=75),
+            headers=self.headers | {"User-Agent": "memcached-operator"},
+            middlewares=chain,
+        )
+
+
+class TokenFile:
+    """Middleware that signs each request with the current content of a token file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._token = ""
+        self._read_at = float("-inf")
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        request.headers["Authorization"] = f"Bearer {self._current(TOKEN_PERIOD)}"
+        response = await handler(request)
+        if response.status == 401:
+            self._current(0)
+        return response
+
+    def _current(self, max_age: float) -> str:
+        if time.monotonic() - self._read_at >= max_age:
+            # A few hundred bytes from tmpfs, once a minute: not worth a thread.
+            self._token = self._path.read_text().strip()
+            self._read_at = time.monotonic()
+        return self._token
+
+
+def connect() -> Connection:
+    """Find the API server as client-go does: `KUBECONFIG` first, then the service account, then `~/.kube/config`.
+
+    Raises ConnectError where none of them is usable.
+    """
+    try:
+        if os.environ.get("KUBECONFIG"):
+            return _from_kubeconfig()
+        if (SERVICE_ACCOUNT / "token").exists():
+            return _from_service_account()
+        return _from_kubeconfig()
+    except (OSError, KeyError, ValueError, kopf.LoginError) as error:
+        raise ConnectError(f"cannot read the cluster's credentials: {error}") from error
+
+
+def _from_service_account() -> Connection:
+    info = kopf.login_with_service_account(settings=kopf.OperatorSettings())
+    if info is None:
+        raise ConnectError(f"no service account token in {SERVICE_ACCOUNT}")
+    # By address, not by name: the operator must work while the cluster's DNS does not.
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    if host:
+        info = replace(info, server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}")
+    return replace(_connection(info), headers={}, token_file=SERVICE_ACCOUNT / "token")
+
+
+def _from_kubeconfig() -> Connection:
+    info = kopf.login_with_kubeconfig(settings=kopf.OperatorSettings())
+    if info is None or not info.server:
+        raise ConnectError("no cluster to work on: set KUBECONFIG, or run inside a cluster")
+    return _connection(info)
+
+
+def _connection(info: kopf.ConnectionInfo) -> Connection:
+    return Connection(
+        server=info.server.rstrip("/"),
+        namespace=info.default_namespace or "default",
+        tls=info.as_ssl_context(),
+        headers=info.as_http_headers(),
+    )

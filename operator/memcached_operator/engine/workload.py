@@ -1,0 +1,100 @@
+"""The three conditions of an object that runs as a Deployment, from what is observed of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memcached_api import conditions as c
+from memcached_operator.engine.kind import Observed, Trouble
+from memcached_operator.engine.pods import failures, live_names, unschedulable
+from memcached_operator.engine.resource import DEPLOYMENTS, Object
+from memcached_operator.engine.rollout import Rollout, rollout_of
+
+SHOWN = 3
+"""So many failing pods are named in a message: a hundred would say no more."""
+
+SEVERITY = (
+    c.INVALID_SPEC,
+    c.CONFLICT,
+    c.APPLY_FAILED,
+    c.IMAGE_UNAVAILABLE,
+    c.PODS_CRASHING,
+    c.PROGRESS_DEADLINE_EXCEEDED,
+)
+"""Reasons of Degraded; of several that hold, the first gives the reason and all give the message."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What statuses are made of; `again_in` seconds it may change by time alone (None: it does not)."""
+
+    rollout: Rollout
+    nodes: list[str]
+    conditions: list[dict[str, Any]]
+    again_in: float | None
+
+
+def workload_of(cr: Object, observed: Observed, now: datetime) -> Workload:
+    """Read an object's Deployment and pods, and what hindered applying them."""
+    rollout = rollout_of(observed.child(DEPLOYMENTS))
+    failed = failures(observed.pods, now)
+    troubles = [trouble for trouble in observed.troubles if trouble.reason != c.WAITING_FOR_DELETION]
+    waiting = [trouble for trouble in observed.troubles if trouble.reason == c.WAITING_FOR_DELETION]
+    reasons = [*troubles, *(Trouble(failure.reason, failure.message) for failure in failed), *_of_rollout(rollout)]
+    conditions = [
+        _available(rollout, unschedulable(observed.pods)),
+        _progressing(rollout, waiting, stalled=bool(troubles) or rollout.deadline_exceeded),
+        _degraded(reasons),
+    ]
+    generation = cr["metadata"].get("generation", 0)
+    return Workload(
+        rollout=rollout,
+        nodes=live_names(observed.pods),
+        conditions=[condition | {"observedGeneration": generation} for condition in conditions],
+        again_in=min((failure.clears_in for failure in failed if failure.clears_in is not None), default=None),
+    )
+
+
+def _of_rollout(rollout: Rollout) -> Iterable[Trouble]:
+    if rollout.refused:
+        yield Trouble(c.APPLY_FAILED, f"the pods are refused: {rollout.refused}")
+    if rollout.deadline_exceeded:
+        message = f"the roll-out made no progress in time: {rollout.updated} of {rollout.size} pods are updated"
+        yield Trouble(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; see kubectl describe pods")
+
+
+def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
+    message = f"{min(rollout.ready, rollout.size)} of {rollout.size} pods are ready"
+    if rollout.available:
+        return _condition(c.AVAILABLE, c.TRUE, c.MINIMUM_REPLICAS_AVAILABLE, message)
+    message = f"{message}; {hint}" if hint else message
+    return _condition(c.AVAILABLE, c.FALSE, c.MINIMUM_REPLICAS_UNAVAILABLE, message)
+
+
+def _progressing(rollout: Rollout, waiting: list[Trouble], *, stalled: bool) -> dict[str, Any]:
+    if waiting:
+        return _condition(c.PROGRESSING, c.TRUE, c.WAITING_FOR_DELETION, _joined(waiting))
+    if stalled:
+        return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "nothing moves until what Degraded tells of is mended")
+    if rollout.complete:
+        message = f"{rollout.size} of {rollout.size} pods are updated and ready"
+        return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
+    updated = rollout.updated if rollout.current else 0
+    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"{updated} of {rollout.size} pods updated")
+
+
+def _degraded(reasons: list[Trouble]) -> dict[str, Any]:
+    if not reasons:
+        return _condition(c.DEGRADED, c.FALSE, c.AS_EXPECTED, "nothing is wrong")
+    ordered = sorted(reasons, key=lambda trouble: SEVERITY.index(trouble.reason))
+    return _condition(c.DEGRADED, c.TRUE, ordered[0].reason, _joined(ordered))
+
+
+def _joined(troubles: list[Trouble]) -> str:
+    more = [f"and {len(troubles) - SHOWN} more"] if len(troubles) > SHOWN else []
+    return "; ".join([*(trouble.message for trouble in troubles[:SHOWN]), *more])
+
+
+def _condition(kind: str, status: str, reason: str, message: str) -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}

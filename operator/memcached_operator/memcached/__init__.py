@@ -1,0 +1,1 @@
+"""The kind Memcached: what its children should be, and what its status should say."""

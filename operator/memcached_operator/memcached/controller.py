@@ -1,0 +1,49 @@
+"""What the kind Memcached is to the engine: the resources it owns, and its two pure functions."""
+
+from collections.abc import Callable
+
+from memcached_api.faults import sentence
+from memcached_api.memcached import GROUP, KIND, PLURAL, VERSION, decode_spec, faults
+from memcached_operator.engine.kind import InvalidSpecError, Kind, Observed
+from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, Resource, mapping
+from memcached_operator.memcached.desired.deployment import APP_NAME, deployment
+from memcached_operator.memcached.desired.service import service
+from memcached_operator.memcached.status import status
+
+MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
+
+PINNED_IMAGE = "cache.example.com/default-image"
+"""Annotation of a Deployment whose Memcached names no image (it was stored while admission was away): the operator's
+default of that day, so that the next release does not restart this cache either."""
+
+
+def memcached(default_image: str) -> Kind:
+    """The kind, with the image for objects that name none."""
+    return Kind(MEMCACHEDS, APP_NAME, (DEPLOYMENTS, SERVICES), desired_with(default_image), status)
+
+
+def desired_with(default_image: str) -> Callable[[Object, Observed], list[Object]]:
+    """The children of a Memcached, as a function of the object and of what is there."""
+
+    def desired(cr: Object, observed: Observed) -> list[Object]:
+        found = faults(cr)
+        if found:
+            raise InvalidSpecError(sentence(found))
+        spec = decode_spec(cr)
+        if spec.image:
+            return [deployment(cr, spec, spec.image), service(cr, spec)]
+        image = pinned_image(observed) or default_image
+        return [pinned(deployment(cr, spec, image), image), service(cr, spec)]
+
+    return desired
+
+
+def pinned_image(observed: Observed) -> str | None:
+    """The image this operator, or an earlier release of it, chose for a Memcached that names none."""
+    live = observed.child(DEPLOYMENTS)
+    return None if live is None else mapping(live, "metadata", "annotations").get(PINNED_IMAGE)
+
+
+def pinned(deployment: Object, image: str) -> Object:
+    """The Deployment with the choice of its image noted on it."""
+    return {**deployment, "metadata": {**deployment["metadata"], "annotations": {PINNED_IMAGE: image}}}

@@ -1,0 +1,46 @@
+"""Requests and limits of the memcached container: what the user sets wins, key by key; the rest is derived."""
+
+from decimal import Decimal
+
+from memcached_api.memcached import MemcachedSpec
+from memcached_api.memory import cache_bytes, default_limit
+from memcached_api.quantity import canonical_resource, parse
+
+Amounts = dict[str, str]
+
+REQUEST_CPU = "100m"
+"""memcached is seldom bound by CPU; enough to be scheduled fairly."""
+
+
+def requirements(spec: MemcachedSpec) -> dict[str, Amounts]:
+    """The container's `resources`, in the spelling in which the API server stores them.
+
+    Memory is requested and limited alike, by the measured need of the cache. A derived request never exceeds a limit
+    that the user gave, and a derived limit is never below a request that the user gave.
+    """
+    given = spec.resources
+    limits = _spelled(given.limits) if given else {}
+    requests = _spelled(given.requests) if given else {}
+    memory = canonical_resource(default_limit(cache_bytes(spec.cache.memory)))
+    derived_limit = _larger(memory, requests.get("memory", memory))
+    derived_request = {
+        "cpu": _smaller(REQUEST_CPU, limits.get("cpu", REQUEST_CPU)),
+        "memory": _smaller(memory, limits.get("memory", memory)),
+    }
+    return {"limits": {"memory": derived_limit} | limits, "requests": derived_request | requests}
+
+
+def _spelled(amounts: dict[str, str | int | float]) -> Amounts:
+    return {name: canonical_resource(amount) for name, amount in amounts.items()}
+
+
+def _smaller(one: str, other: str) -> str:
+    return min(one, other, key=_amount)
+
+
+def _larger(one: str, other: str) -> str:
+    return max(one, other, key=_amount)
+
+
+def _amount(quantity: str) -> Decimal:
+    return parse(quantity)

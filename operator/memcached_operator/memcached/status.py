@@ -1,0 +1,26 @@
+"""The status of a Memcached, from its Deployment and its pods."""
+
+from datetime import datetime
+
+from memcached_operator.engine import labels
+from memcached_operator.engine.kind import Observed, Verdict
+from memcached_operator.engine.resource import Object
+from memcached_operator.engine.workload import workload_of
+from memcached_operator.memcached.desired.deployment import APP_NAME
+
+
+def status(cr: Object, observed: Observed, now: datetime) -> Verdict:
+    """What `MemcachedStatus` of the API describes; `now` decides only how long a crash is remembered."""
+    workload = workload_of(cr, observed, now)
+    selector = labels.selector_labels(APP_NAME, cr["metadata"]["name"])
+    return Verdict(
+        {
+            "observedGeneration": cr["metadata"].get("generation", 0),
+            "replicas": workload.rollout.replicas,
+            "readyReplicas": workload.rollout.ready,
+            "selector": ",".join(f"{name}={value}" for name, value in sorted(selector.items())),
+            "nodes": workload.nodes,
+            "conditions": workload.conditions,
+        },
+        workload.again_in,
+    )

@@ -1,0 +1,67 @@
+"""Building the families into the cache, and the one directory in which their programs are found."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster.families import Family
+from cluster.paths import cache_dir
+from cluster.shell import run
+from cluster.toolchain import GO_ENV
+
+
+def directory(family: Family) -> Path:
+    """Where a family's programs are kept."""
+    return cache_dir() / "programs" / f"{family.name}-{family.key()}"
+
+
+def missing(family: Family, programs: Sequence[str]) -> list[str]:
+    """Those of the programs that have not been built yet."""
+    return [name for name in programs if not (directory(family) / name).exists()]
+
+
+def build(go: Path, family: Family, programs: Sequence[str]) -> None:
+    """Build programs of one family. Each appears in the cache complete or not at all.
+
+    Raises ClusterError with the compiler's last lines.
+    """
+    target = directory(family)
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target, prefix=".building-") as scratch:
+        packages = [family.programs[name] for name in programs]
+        if len(programs) == 1:
+            output = f"{scratch}/{programs[0]}"
+        else:
+            output = f"{scratch}/"
+        run([go, "build", *family.flags, "-o", output, *packages], env=GO_ENV, cwd=family.module)
+        for name in programs:
+            (Path(scratch) / name).replace(target / name)
+
+
+def link_programs(families: Sequence[tuple[Family, tuple[str, ...]]]) -> Path:
+    """Return a directory of links to the programs; the same one for as long as their keys stay the same."""
+    key = hashlib.sha256("".join(directory(family).name for family, _ in families).encode()).hexdigest()[:12]
+    folder = cache_dir() / "bin" / key
+    folder.mkdir(parents=True, exist_ok=True)
+    for family, programs in families:
+        for name in programs:
+            link(folder / name, directory(family) / name)
+    return folder
+
+
+def link(place: Path, target: Path) -> None:
+    """Make `place` a symbolic link to `target`, atomically."""
+    if place.is_symlink() and place.readlink() == target:
+        return
+    scratch = place.with_name(f".{place.name}-{os.getpid()}")
+    scratch.symlink_to(target)
+    scratch.replace(place)
+
+
+def clear_partial() -> None:
+    """Remove what interrupted builds have left behind."""
+    for leftover in (cache_dir() / "programs").glob("*/.building-*"):
+        shutil.rmtree(leftover, ignore_errors=True)

@@ -1,0 +1,90 @@
+"""The families of programs, each built from its own Go module under tools/go: what, how, and under which key."""
+
+import hashlib
+import platform
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster.paths import GO_MODULES
+from cluster.plan import Mode
+from cluster.versions import KUBERNETES, KUSTOMIZE
+
+
+@dataclass(frozen=True)
+class Family:
+    """One Go module and the programs built from it (program's name → Go package)."""
+
+    name: str
+    title: str
+    programs: dict[str, str]
+    variables: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def module(self) -> Path:
+        """The directory with go.mod and go.sum."""
+        return GO_MODULES / self.name
+
+    @property
+    def flags(self) -> list[str]:
+        """Flags of `go build` for every program of the family."""
+        stamps = [f"-X {name}={value}" for name, value in self.variables.items()]
+        return ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", " ".join(["-s", "-w", *stamps])]
+
+    def key(self) -> str:
+        """Changes whenever anything does that the programs are made from."""
+        digest = hashlib.sha256()
+        for part in (*sorted(self.programs.items()), self.flags, platform.system(), platform.machine()):
+            digest.update(repr(part).encode())
+        for file in sorted(self.module.glob("*")):
+            if file.suffix in {".mod", ".sum", ".go"}:
+                digest.update(file.name.encode() + file.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+def kubernetes_stamps(version: str) -> dict[str, str]:
+    """The linker's variables that make the programs report their true version."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    package = "k8s.io/component-base/version"
+    values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    return {f"{package}.{name}": value for name, value in values.items()}
+
+
+KUBERNETES_FAMILY = Family(
+    "kubernetes",
+    f"kubernetes {KUBERNETES}",
+    {
+        name: f"k8s.io/kubernetes/cmd/{name}"
+        for name in (
+            "kubectl",
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "kubelet",
+            "kube-proxy",
+        )
+    },
+    kubernetes_stamps(KUBERNETES),
+)
+KUSTOMIZE_FAMILY = Family(
+    "kustomize",
+    f"kustomize {KUSTOMIZE}",
+    {"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
+    {"sigs.k8s.io/kustomize/api/provenance.version": KUSTOMIZE},
+)
+ETCD_FAMILY = Family("etcd", "etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
+COREDNS_FAMILY = Family("coredns", "coredns", {"coredns": "."})
+PAUSE_FAMILY = Family("pause", "pause", {"pause": "."})
+KWOK_FAMILY = Family("kwok", "kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
+
+CONTROL_PLANE = ("kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
+
+def wanted(mode: Mode | None) -> list[tuple[Family, tuple[str, ...]]]:
+    """The programs a mode needs, family by family, quick ones first; None stands for the clients alone."""
+    if mode is None:
+        return [(KUSTOMIZE_FAMILY, ("kustomize",)), (KUBERNETES_FAMILY, ("kubectl",))]
+    base = [(KUSTOMIZE_FAMILY, ("kustomize",)), (ETCD_FAMILY, ("etcd",))]
+    if mode == "control-plane":
+        return [*base, (KUBERNETES_FAMILY, CONTROL_PLANE), (KWOK_FAMILY, ("kwok",))]
+    kubernetes = (KUBERNETES_FAMILY, tuple(KUBERNETES_FAMILY.programs))
+    return [*base, kubernetes, (COREDNS_FAMILY, ("coredns",)), (PAUSE_FAMILY, ("pause",))]

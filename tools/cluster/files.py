@@ -1,0 +1,88 @@
+"""Writing a cluster's files: configuration rendered from config/, tokens, keys and kubeconfigs."""
+
+import json
+import string
+from pathlib import Path
+
+from cluster.accounts import accounts, kubeconfig, new_token, signing_key, tokens_csv
+from cluster.components import Component, Programs
+from cluster.images import PAUSE
+from cluster.packages import cni_directory, find
+from cluster.paths import HERE, State
+from cluster.plan import Plan
+
+TEMPLATES = HERE / "config"
+COMMON = {"audit-policy.yaml": "audit-policy.yaml"}
+BY_MODE = {
+    "control-plane": {"kwok.yaml": "kwok.yaml"},
+    "node": {
+        "containerd.toml": "containerd.toml",
+        "cni.conflist": "cni/pods.conflist",
+        "kubelet.yaml": "kubelet.yaml",
+        "Corefile": "Corefile",
+    },
+}
+"""Template → place in the state's config directory."""
+
+
+def values(plan: Plan, state: State) -> dict[str, str]:
+    """What the templates may mention."""
+    return {
+        "state": str(state.dir),
+        "config": str(state.config),
+        "socket": str(state.containerd_socket),
+        "pause_image": PAUSE,
+        "runc": find("runc") or "runc",
+        "cni_plugins": str(cni_directory() or ""),
+        "pod_cidr": plan.pod_cidr,
+        "node_address": plan.node_address,
+        "cgroup": plan.cgroup,
+    }
+
+
+def render(template: str, known: dict[str, str]) -> str:
+    """Fill in ${name}; raises KeyError for a name that is not known."""
+    return string.Template(template).substitute(known)
+
+
+def write(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file, and the directory above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def write_configuration(plan: Plan, state: State) -> None:
+    """Render every template that the mode needs."""
+    known = values(plan, state)
+    for template, place in {**COMMON, **BY_MODE[plan.mode]}.items():
+        write(state.config / place, render((TEMPLATES / template).read_text(), known))
+
+
+def write_secrets(plan: Plan, state: State) -> None:
+    """Tokens and the service accounts' key: made once in a cluster's life."""
+    if (state.config / "tokens.csv").exists():
+        return
+    tokens = {account: new_token() for account in accounts(plan.node_name)}
+    write(state.config / "service-accounts.key", signing_key(), 0o600)
+    write(state.config / "tokens.json", json.dumps({who.file: token for who, token in tokens.items()}), 0o600)
+    write(state.config / "tokens.csv", tokens_csv(tokens), 0o600)
+
+
+def write_kubeconfigs(plan: Plan, state: State) -> None:
+    """One kubeconfig per account; the API server has to have made its certificate before."""
+    authority = (state.certificates / "apiserver.crt").read_bytes()
+    tokens: dict[str, str] = json.loads((state.config / "tokens.json").read_text())
+    for name, token in tokens.items():
+        write(state.config / f"{name}.kubeconfig", kubeconfig(plan.server, token, authority), 0o600)
+    write(state.kubeconfig, kubeconfig(plan.server, tokens["admin"], authority), 0o600)
+
+
+def write_components(known: list[Component], state: State) -> None:
+    """Tell the supervisor what it may run."""
+    write(state.components_file, json.dumps({each.name: each.to_json() for each in known}, indent=1))
+
+
+def node_programs(folder: Path) -> Programs:
+    """Our own programs and the system's containerd."""
+    return Programs(folder, find("containerd") or "containerd")

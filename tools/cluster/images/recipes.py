@@ -1,0 +1,78 @@
+"""What goes into each image. All of these are stand-ins for images of the same use from a registry."""
+
+import hashlib
+import json
+import platform
+from dataclasses import asdict, dataclass, field
+
+from cluster.versions import DEBIAN
+
+LOCAL = "localhost/memcached-operator"
+BASE = f"{LOCAL}/base:{DEBIAN}"
+BUILD = f"{LOCAL}/build:{DEBIAN}"
+PAUSE = f"{LOCAL}/pause:1"
+
+PACKAGES = ("memcached", "python3", "python3-venv", "python3-pip", "ca-certificates")
+"""In the root file system that all images but pause share: a runtime for memcached and for the operator, and pip to
+build the latter's image with. Debian trixie has memcached 1.6.38 and Python 3.13."""
+
+STRIPPED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/lib/apt/lists", "var/cache/apt")
+"""Directories emptied before packing."""
+
+ENTRYPOINT = """#!/bin/sh
+# As in the image this one stands in for: options alone mean memcached with these options.
+if [ "${1#-}" != "$1" ]; then
+    set -- memcached "$@"
+fi
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image: its names, its run configuration, and small text files laid over the root file system."""
+
+    names: tuple[str, ...]
+    config: dict[str, object]
+    files: dict[str, str] = field(default_factory=dict[str, str])
+
+
+PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def memcached(version: str, *aliases: str) -> Image:
+    """A stand-in for docker.io/library/memcached: Debian's memcached 1.6.38, whatever the name says.
+
+    A second name with other content below /etc lets tests change the image without another memcached.
+    """
+    names = [f"{LOCAL}/memcached:{version}", *(f"docker.io/library/memcached:{tag}" for tag in (version, *aliases))]
+    config: dict[str, object] = {
+        "Env": [PATH],
+        "User": "11211",
+        "Entrypoint": ["docker-entrypoint.sh"],
+        "Cmd": ["memcached"],
+        "ExposedPorts": {"11211/tcp": {}},
+        "Labels": {"org.opencontainers.image.title": f"stand-in for memcached {version}"},
+    }
+    files = {"usr/local/bin/docker-entrypoint.sh": ENTRYPOINT, "etc/memcached-stand-in": f"{version}\n"}
+    return Image(tuple(names), config, files)
+
+
+BASES = Image((BASE, BUILD), {"Env": [PATH], "Cmd": ["/bin/sh"]})
+PAUSE_IMAGE = Image((PAUSE,), {"Entrypoint": ["/pause"], "User": "65535:65535"})
+MEMCACHED = (memcached("1.6.38", "1.6"), memcached("1.6.39"))
+
+
+def rootfs_key() -> str:
+    """Changes with what the root file system is made of."""
+    return digest([DEBIAN, PACKAGES, STRIPPED, platform.machine()])
+
+
+def images_key(pause: str) -> str:
+    """Changes with any of the images loaded into a cluster; `pause` names the build of the pause program."""
+    return digest([rootfs_key(), pause, [asdict(image) for image in (PAUSE_IMAGE, *MEMCACHED)]])
+
+
+def digest(content: object) -> str:
+    """A short hash of plain data."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,0 +1,49 @@
+"""The cached image archives, and loading them into a cluster's containerd."""
+
+import tempfile
+from pathlib import Path
+
+from cluster.builds import directory
+from cluster.families import PAUSE_FAMILY
+from cluster.images.archive import Layer, layer, pack_files, write_archive
+from cluster.images.recipes import BASES, MEMCACHED, PAUSE_IMAGE, Image, images_key, rootfs_key
+from cluster.images.rootfs import ensure_rootfs, images_dir
+from cluster.packages import find
+from cluster.shell import run
+
+IMPORT_SECONDS = 120.0
+
+
+def cluster_archive() -> Path:
+    """The images that every cluster starts with: pause and the memcached stand-ins."""
+    return images_dir() / f"cluster-{images_key(PAUSE_FAMILY.key())}.tar"
+
+
+def base_archive() -> Path:
+    """The images that image builds start from."""
+    return images_dir() / f"base-{rootfs_key()}.tar"
+
+
+def ensure_archives() -> None:
+    """Write the archives that are missing; the pause program has to be built already."""
+    if cluster_archive().exists() and base_archive().exists():
+        return
+    rootfs = layer(ensure_rootfs())
+    with tempfile.TemporaryDirectory(dir=images_dir()) as scratch:
+        pause = pack_files(Path(scratch) / "pause.tar", {"pause": (directory(PAUSE_FAMILY) / "pause").read_bytes()})
+        stand_ins = [(image, over(rootfs, image, Path(scratch))) for image in MEMCACHED]
+        write_archive(cluster_archive(), [(PAUSE_IMAGE, [pause]), *stand_ins])
+    write_archive(base_archive(), [(BASES, [rootfs])])
+
+
+def over(rootfs: Layer, image: Image, scratch: Path) -> list[Layer]:
+    """The root file system with an image's own files above it."""
+    target = scratch / f"{abs(hash(image.names))}.tar"
+    return [rootfs, pack_files(target, {name: text.encode() for name, text in image.files.items()})]
+
+
+def import_archive(socket: Path, archive: Path) -> list[str]:
+    """Load an archive into containerd where the kubelet looks; returns the images' names."""
+    command = [find("ctr") or "ctr", f"--address={socket}", "--namespace=k8s.io", "images", "import", archive]
+    lines = run(command, timeout=IMPORT_SECONDS).splitlines()
+    return [line.split()[1] for line in lines if line.startswith("unpacking ")]

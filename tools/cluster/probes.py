@@ -1,0 +1,51 @@
+"""Is a component ready? One quick look, from within the cluster's own network."""
+
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from typing import Literal, TypedDict
+
+SECONDS = 1.0
+"""A look that takes longer counts as not ready."""
+
+
+class Probe(TypedDict):
+    """How to look: an address to connect to, a socket file, or a URL that answers 200."""
+
+    kind: Literal["tcp", "unix", "http"]
+    target: str
+
+
+def ready(probe: Probe) -> bool:
+    """Look once."""
+    try:
+        return LOOKS[probe["kind"]](probe["target"])
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def connects(target: str) -> bool:
+    """Connect to HOST:PORT."""
+    host, port = target.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), SECONDS):
+        return True
+
+
+def listens(target: str) -> bool:
+    """Connect to a socket file."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(SECONDS)
+        client.connect(target)
+        return True
+
+
+def answers(target: str) -> bool:
+    """GET a URL of this cluster; certificates are self-signed and not looked at."""
+    context = ssl._create_unverified_context()  # noqa: S323 # pyright: ignore[reportPrivateUsage]
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    with opener.open(target, timeout=SECONDS) as response:
+        return response.status == 200
+
+
+LOOKS = {"tcp": connects, "unix": listens, "http": answers}

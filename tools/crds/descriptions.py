@@ -1,0 +1,43 @@
+"""The docstrings below a struct's fields, which Python itself throws away."""
+
+import ast
+import inspect
+import textwrap
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from crds import snapshot
+
+
+@cache
+def field_descriptions(cls: type[Any]) -> dict[str, str]:
+    """The description of each field, by its name in JSON: Kubernetes' own text for its types, else our docstrings."""
+    if name := kubernetes_type(cls):
+        return {field: schema["description"] for field, schema in snapshot.described(name)["properties"].items()}
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    names = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
+    return {
+        names[field.target.id]: one_line(text.value.value)
+        for field, text in pairwise(getattr(body, "body", []))
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
+
+
+def type_description(cls: type[Any]) -> str:
+    if name := kubernetes_type(cls):
+        return snapshot.described(name)["description"]
+    return one_line(cls.__doc__ or "")
+
+
+def kubernetes_type(cls: type[Any]) -> str | None:
+    """The name of the type in Kubernetes' OpenAPI document, if it is one of Kubernetes' own."""
+    return getattr(cls, "SCHEMA", None)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())

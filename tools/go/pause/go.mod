@@ -1,0 +1,3 @@
+module memcached-operator.local/tools/pause
+
+go 1.26.0

@@ -24,6 +24,7 @@ class LocalObjectReference(msgspec.Struct, frozen=True, rename="camel"):
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.LocalObjectReference"
 
     name: Annotated[str, Meta(max_length=253)]
+    """Name of an object of this namespace."""
 
 
 class ResourceRequirements(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -98,7 +98,7 @@ def _resource_rules(part: str) -> tuple[Rule, Rule]:
         value_rule(
             f"spec.resources.{part}[*]",
             lambda amount: parse(amount) >= 0,
-            "isQuantity(string(self)) && quantity(string(self)).sign() >= 0",
+            "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0",
             "must be a quantity of at least 0, such as 500m or 128Mi",
         ),
     )
@@ -166,7 +166,7 @@ MEMORY_LIMIT: Final = Rule(
     + _floor_message(f"' + {_LEAST_CEL} + 'Mi", "' + string(self.cache.memory) + '")
     + "'",
     blames=".resources.limits.memory",
-    reads=("resources", "cache"),
+    reads=("resources.limits[memory]", "cache.memory"),
 )
 
 RULES: Final = (

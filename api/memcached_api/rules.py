@@ -26,7 +26,7 @@ class Rule:
     `at`: the path of the value it looks at, from the object's root; `[*]` stands for every entry of a list or map.
     `cel`: the same rule for the CRD, where `self` is the value at `at`, or the whole object for a path in `metadata`.
     `message`: the remedy, for CEL; `message_cel`: CEL text that adds the numbers; `blames`: the field CEL reports.
-    `reads`: for a rule on several fields, these; while none of them changes, CEL does not ask again (ratcheting).
+    `reads`: for a rule on several fields, these, below `at`; while none of them changes, CEL asks no more (ratcheting).
     """
 
     at: str

@@ -106,5 +106,6 @@ def _ratcheted(rule: Rule) -> str:
     """
     if not rule.reads:
         return rule.cel
-    unchanged = " && ".join(f"oldSelf.value().?{field} == self.?{field}" for field in rule.reads)
+    paths = [path.replace("[", ".").rstrip("]").replace(".", ".?") for path in rule.reads]
+    unchanged = " && ".join(f"oldSelf.value().?{path} == self.?{path}" for path in paths)
     return f"(oldSelf.hasValue() && {unchanged}) || ({rule.cel})"

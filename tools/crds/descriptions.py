@@ -12,9 +12,13 @@ from crds import snapshot
 
 @cache
 def field_descriptions(cls: type[Any]) -> dict[str, str]:
-    """The description of each field, by its name in JSON: Kubernetes' own text for its types, else our docstrings."""
-    if name := kubernetes_type(cls):
-        return {field: schema["description"] for field, schema in snapshot.described(name)["properties"].items()}
+    """The description of each field, by its name in JSON: our docstring, else Kubernetes' own text for its types."""
+    name = kubernetes_type(cls)
+    theirs = snapshot.described(name)["properties"] if name else {}
+    return {field: schema["description"] for field, schema in theirs.items()} | _docstrings(cls)
+
+
+def _docstrings(cls: type[Any]) -> dict[str, str]:
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     names = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
     return {

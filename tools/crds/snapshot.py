@@ -28,10 +28,10 @@ def described(type_name: str) -> dict[str, Any]:
     return _load()["types"][type_name]
 
 
-def extract(document: dict[str, Any]) -> str:
+def extract(document: dict[str, Any], version: str | None = None) -> str:
     """The text of the snapshot file, taken from an OpenAPI v3 document. Raises KeyError for a type that is missing."""
     schemas = document["components"]["schemas"]
-    version = document.get("info", {}).get("version", "")
+    version = version or document["info"]["version"]
     types = {name: _trimmed(schemas[name]) for name in TYPES}
     return json.dumps({"kubernetes": version, "types": types}, indent=2, ensure_ascii=False) + "\n"
 

@@ -9,9 +9,8 @@ from memcached_operator.engine.kind import Trouble
 from memcached_operator.engine.ownership import (
     Action,
     decide,
-    handed_over,
+    handover,
     is_ours,
-    needs_handover,
     owner_reference,
 )
 from memcached_operator.engine.resource import Key, Object, Resource, key_of
@@ -100,17 +99,26 @@ class Applier:
 
     async def _change(self, key: Key, child: Object) -> None:
         live = self._store.get(key)
+        if live is not None and handover(live):
+            live = await self._hand_over(key, live)
         if live is None:
             raise ApiError(409, "Conflict", f"{key} is gone")
-        if needs_handover(live):
-            # The store keeps no fieldsV1: read the object in full.
-            full = await self._client.get(key)
-            if full is None:
-                raise ApiError(409, "Conflict", f"{key} is gone")
-            live = await self._client.patch(key, handed_over(full), JSON_PATCH)
         # The uid as precondition: a child of the same name made meanwhile by somebody else is refused.
         applied = {**child, "metadata": {**child["metadata"], "uid": live["metadata"]["uid"]}}
         self._store.put(key.resource, await self._client.apply(key, applied))
+
+    async def _hand_over(self, key: Key, live: Object) -> Object | None:
+        try:
+            await self._client.patch(key, handover(live), JSON_PATCH)
+        except ApiError as error:
+            if error.code not in (404, 422):
+                raise
+            # The entry is no longer where it was last seen: look again.
+            fresh = await self._refresh(key)
+            if fresh is not None and handover(fresh):
+                await self._client.patch(key, handover(fresh), JSON_PATCH)
+            return fresh
+        return live
 
     async def _refresh(self, key: Key) -> Object | None:
         live = await self._client.get(key)

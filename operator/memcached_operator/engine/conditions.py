@@ -57,5 +57,20 @@ def transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Conditio
     return [condition for condition in new["conditions"] if before.get(condition["type"]) != _state(condition)]
 
 
+def news(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
+    """The conditions that turned for better or worse; what is first said of an object is news only if it is bad.
+
+    Progress is not news while it goes on: that it is over is told by Available.
+    """
+    before = {condition["type"]: condition for condition in entries(old, "conditions")}
+    return [
+        condition
+        for condition in transitions(old, new)
+        if condition["type"] != "Progressing"
+        and condition["status"] != "Unknown"
+        and (condition["type"] in before or (condition["type"], condition["status"]) == ("Degraded", "True"))
+    ]
+
+
 def _state(condition: Mapping[str, Any]) -> tuple[Any, Any]:
     return condition.get("status"), condition.get("reason")

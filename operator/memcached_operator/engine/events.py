@@ -23,21 +23,14 @@ class Recorder:
         self._client = client
 
     async def record(self, cr: Object, changed: Iterable[Condition]) -> None:
-        """Post one Event per condition that tells a person something new."""
+        """Post one Event per condition."""
         for condition in changed:
-            if not is_news(condition):
-                continue
             event = event_of(cr, condition, datetime.now(UTC))
             key = Key(EVENTS, cr["metadata"]["namespace"], event["metadata"]["name"])
             try:
                 await self._client.create(key, event)
             except ApiError as error:
                 log.info("no Event for %s %s: %s", cr["kind"], cr["metadata"]["name"], error)
-
-
-def is_news(condition: Condition) -> bool:
-    """Progress is not news while it goes on; that it is over is told by Available."""
-    return condition["type"] != "Progressing" and condition["status"] != "Unknown"
 
 
 def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Whose is it, and what is to be done about it: pure decisions about one child."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from memcached_operator.engine import labels
 from memcached_operator.engine.client import FIELD_MANAGER
@@ -68,34 +70,31 @@ def is_current(desired: Object, live: Object) -> bool:
     return annotations.get(INTENT) == desired["metadata"]["annotations"][INTENT] and covers(live, desired)
 
 
-def needs_handover(live: Object) -> bool:
-    """True before the first apply of an object we created by POST.
+def handover(live: Object) -> list[Object]:
+    """The JSON patch that makes our fields those of an *Apply*; empty where they are, or where we have none.
 
-    Its fields still belong to our manager's *Update* entry: an apply would not remove a field from there.
+    The fields of an object we created by POST belong to our manager's *Update* entry, and an apply would not remove a
+    field from there. The tests in the patch, not the resourceVersion, guard it: the status of a Deployment changes all
+    the time, and does not matter here.
     """
-    operations = [
-        entry["operation"] for entry in live["metadata"]["managedFields"] if entry["manager"] == FIELD_MANAGER
-    ]
-    return "Update" in operations and "Apply" not in operations
-
-
-def handed_over(live: Object) -> list[Object]:
-    """The JSON patch that turns our Update entry into an Apply entry; needs the complete managedFields."""
-    entries = [
-        {**entry, "operation": "Apply"}
-        if entry["manager"] == FIELD_MANAGER and entry["operation"] == "Update" and not entry.get("subresource")
-        else entry
-        for entry in live["metadata"]["managedFields"]
-    ]
-    version = live["metadata"]["resourceVersion"]
+    entries_ = entries(live, "metadata", "managedFields")
+    ours = {entry["operation"]: index for index, entry in enumerate(entries_) if _is_our_entry(entry)}
+    if "Update" not in ours or "Apply" in ours:
+        return []
+    path = f"/metadata/managedFields/{ours['Update']}"
     return [
         {"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]},
-        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "test", "path": f"{path}/manager", "value": FIELD_MANAGER},
+        {"op": "test", "path": f"{path}/operation", "value": "Update"},
+        {"op": "replace", "path": f"{path}/operation", "value": "Apply"},
     ]
+
+
+def _is_our_entry(entry: Mapping[str, Any]) -> bool:
+    return entry.get("manager") == FIELD_MANAGER and not entry.get("subresource")
 
 
 def _was_ours(desired: Object, live: Object) -> bool:
     """Orphaned by hand: no controller, but our labels and our field manager."""
-    managers = {entry["manager"] for entry in entries(live, "metadata", "managedFields")}
-    return FIELD_MANAGER in managers and labels.has(live, desired["metadata"]["labels"])
+    ours = any(map(_is_our_entry, entries(live, "metadata", "managedFields")))
+    return ours and labels.has(live, desired["metadata"]["labels"])

@@ -115,7 +115,7 @@ class Reconciler:
             if error.code == 404:
                 return None
             raise
-        await self._recorder.record(cr, conditions.transitions(old, new))
+        await self._recorder.record(cr, conditions.news(old, new))
         return verdict.again_in
 
     def _pause(self, key: Key, patience: float) -> float:

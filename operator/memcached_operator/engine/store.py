@@ -9,6 +9,7 @@ from memcached_operator.engine.resource import Key, Object, Resource, controller
 Group = tuple[Any, ...]
 """Something objects have in common, by which they are looked up: their controller, or their instance labels."""
 
+_WHO = ("manager", "operation", "subresource")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -103,11 +104,8 @@ def trim(obj: Object) -> Object:
     """A copy without what no decision needs: the bulk of managedFields, and kubectl's copy of the whole object."""
     meta: Object = dict(obj["metadata"])
     fields: list[dict[str, Any]] = meta.get("managedFields") or []
-    meta["managedFields"] = [
-        {"manager": entry.get("manager"), "operation": entry.get("operation")}
-        for entry in fields
-        if not entry.get("subresource")
-    ]
+    # Every entry stays, in its place: its index is how one of them is addressed in a patch.
+    meta["managedFields"] = [{name: entry[name] for name in _WHO if name in entry} for entry in fields]
     annotations = meta.get("annotations")
     if annotations and _LAST_APPLIED in annotations:
         meta["annotations"] = {name: text for name, text in annotations.items() if name != _LAST_APPLIED}

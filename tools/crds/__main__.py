@@ -1,0 +1,80 @@
+"""The command line of `python -m crds`. `--check` writes nothing and exits 1 if a file is not as it would be written."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from crds import snapshot
+from crds.crd import definition
+from crds.docs import page
+from crds.yaml_text import yaml_text
+from memcached_api.kinds import Kind
+from memcached_api.memcached import MEMCACHED
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+KINDS: Final[tuple[Kind[Any], ...]] = (MEMCACHED,)
+
+check_option: Final = click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is outdated.")
+
+
+def manifests() -> dict[Path, str]:
+    """The CRD files, by path below the project's root."""
+    return {
+        Path(f"config/crd/bases/{kind.group}_{kind.plural}.yaml"): yaml_text(definition(kind), "make manifests")
+        for kind in KINDS
+    }
+
+
+def docs() -> dict[Path, str]:
+    """The API reference, by path below the project's root."""
+    return {Path("docs/api.md"): page(KINDS)}
+
+
+def write(files: dict[Path, str], *, check: bool, root: Path = ROOT) -> None:
+    """Bring the files up to date, or end with exit code 1, naming those that are not."""
+    outdated = [path for path, text in files.items() if _read(root / path) != text]
+    if check and outdated:
+        sys.exit(f"not as generated: {', '.join(map(str, outdated))}; run `make generate manifests`")
+    for path in outdated:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(files[path], encoding="utf-8")
+        click.echo(f"wrote {path}")
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+@click.group()
+def main() -> None:
+    """Write the CRDs and the API reference from the types in api/memcached_api."""
+
+
+def _command(name: str, text: str, files: Callable[[], dict[Path, str]]) -> None:
+    @main.command(name, help=text)
+    @check_option
+    def run(*, check: bool) -> None:  # pyright: ignore[reportUnusedFunction]
+        write(files(), check=check)
+
+
+_command("manifests", "Write config/crd/bases.", manifests)
+_command("docs", "Write docs/api.md.", docs)
+_command("generate", "Write all of it.", lambda: manifests() | docs())
+
+
+@main.command("snapshot")
+@click.argument("document", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--kubernetes", metavar="VERSION", help="The document's version, where it does not tell itself.")
+def refresh(document: Path, kubernetes: str | None) -> None:
+    """Take Kubernetes' own types from DOCUMENT: the output of `kubectl get --raw /openapi/v3/api/v1`."""
+    spec = json.loads(document.read_text(encoding="utf-8"))
+    snapshot.FILE.write_text(snapshot.extract(spec, kubernetes), encoding="utf-8")
+    click.echo(f"wrote {snapshot.FILE.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Fixtures of the tests that need a cluster (`make test` sets it up and deploys the operator first)."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import kube
+from support.audit import Audit
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def cluster() -> dict[str, Any]:
+    """What `python3 -m cluster info` tells of the local cluster."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cluster", "info"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tools")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def audit(cluster: dict[str, Any]) -> Audit:
+    """The API server's audit log from here on."""
+    return Audit(Path(cluster["audit_log"]))
+
+
+@pytest.fixture
+def namespace() -> Iterator[str]:
+    """A namespace of the test's own; its deletion must not hang."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    kube.kubectl("create", "namespace", name)
+    yield name
+    kube.kubectl("delete", "namespace", name, "--wait=false")

@@ -1,0 +1,1 @@
+"""What tests on a real cluster share."""

@@ -1,0 +1,52 @@
+"""Requests as the API server counts them: its audit log."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+class Audit:
+    """The audit log from a moment on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = path.stat().st_size
+
+    def requests(self) -> Iterator[dict[str, Any]]:
+        """Every request that was answered since the moment."""
+        with self._path.open("rb") as log:
+            log.seek(self._offset)
+            for line in log:
+                if line.endswith(b"\n"):
+                    yield json.loads(line)
+
+    def writes(self, namespace: str | None = None, *, agent: str = "memcached-operator") -> "Counter[str]":
+        """Writes of the operator by `verb resource[/subresource]`, Leases and Events apart."""
+        found: Counter[str] = Counter()
+        for request in self.requests():
+            target = request.get("objectRef", {})
+            if request["verb"] not in WRITES or not request.get("userAgent", "").startswith(agent):
+                continue
+            if target.get("resource") in ("leases", "events"):
+                continue
+            if namespace is not None and target.get("namespace") != namespace:
+                continue
+            sub = f"/{target['subresource']}" if target.get("subresource") else ""
+            found[f"{request['verb']} {target.get('resource')}{sub}"] += 1
+        return found
+
+    def quiet(self, seconds: float, namespace: str | None = None) -> None:
+        """Wait until the operator has written nothing for so long; the bound is 60 s."""
+        deadline = time.monotonic() + 60
+        last, since = self.writes(namespace), time.monotonic()
+        while time.monotonic() - since < seconds:
+            assert time.monotonic() < deadline, f"writes go on: {self.writes(namespace)}"
+            time.sleep(0.5)
+            now = self.writes(namespace)
+            if now != last:
+                last, since = now, time.monotonic()

@@ -1,0 +1,79 @@
+"""Memcached objects in tests: make them, wait for them, talk to them."""
+
+import socket
+from typing import Any
+
+from support import kube
+from support.kube import Object, eventually
+
+IMAGE = "docker.io/library/memcached:1.6.38"
+"""Present in the local cluster as a stand-in (tools/cluster/images)."""
+
+
+def memcached(namespace: str, name: str = "cache", version: str = "v1", **spec: Any) -> Object:
+    """A Memcached object; nothing is filled in."""
+    return {
+        "apiVersion": f"cache.example.com/{version}",
+        "kind": "Memcached",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def conditions(namespace: str, name: str = "cache") -> dict[str, Object]:
+    """The conditions of a Memcached by type; empty while there is no status."""
+    obj = kube.must_get("memcacheds", namespace, name)
+    return {condition["type"]: condition for condition in obj.get("status", {}).get("conditions", [])}
+
+
+def states(namespace: str, name: str = "cache") -> dict[str, str]:
+    """Type → status of all conditions that tell of the current generation."""
+    obj = kube.must_get("memcacheds", namespace, name)
+    current = obj["metadata"]["generation"]
+    found = obj.get("status", {}).get("conditions", [])
+    return {condition["type"]: condition["status"] for condition in found if condition["observedGeneration"] == current}
+
+
+SETTLED = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+
+
+def settled(namespace: str, name: str = "cache", timeout: float = 60) -> Object:
+    """Wait until a Memcached is available, done and well, in its current generation; return it."""
+
+    def look() -> bool:
+        found = states(namespace, name)
+        assert found == SETTLED, conditions(namespace, name)
+        return True
+
+    eventually(look, timeout, f"Memcached {namespace}/{name} settles")
+    return kube.must_get("memcacheds", namespace, name)
+
+
+def degraded(namespace: str, reason: str, name: str = "cache", timeout: float = 30) -> Object:
+    """Wait until a Memcached is Degraded for a reason; return the condition."""
+
+    def look() -> Object | None:
+        condition = conditions(namespace, name).get("Degraded", {})
+        assert (condition.get("status"), condition.get("reason")) == ("True", reason), conditions(namespace, name)
+        return condition
+
+    found = eventually(look, timeout, f"Memcached {namespace}/{name} is Degraded {reason}")
+    assert found is not None
+    return found
+
+
+def pods_of(namespace: str, name: str = "cache") -> list[Object]:
+    """The pods of a Memcached that are not being deleted."""
+    selector = f"app.kubernetes.io/instance={name},app.kubernetes.io/managed-by=memcached-operator"
+    pods = kube.items("pods", namespace, selector)
+    return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+
+
+def talk(address: str, port: int, *lines: bytes, timeout: float = 5) -> bytes:
+    """Send lines of memcached's text protocol, then `quit`; the whole answer."""
+    with socket.create_connection((address, port), timeout=timeout) as connection:
+        connection.sendall(b"\r\n".join([*lines, b"quit", b""]))
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+        return answer

@@ -11,6 +11,7 @@ INVALID: Final = "FieldValueInvalid"
 MISTYPED: Final = "FieldValueTypeInvalid"
 REQUIRED: Final = "FieldValueRequired"
 UNSUPPORTED: Final = "FieldValueNotSupported"
+DUPLICATE: Final = "FieldValueDuplicate"
 TOO_LONG: Final = "FieldValueTooLong"
 TOO_MANY: Final = "FieldValueTooMany"
 
@@ -19,6 +20,7 @@ _WORDS: Final = {
     MISTYPED: "Invalid value",
     REQUIRED: "Required value",
     UNSUPPORTED: "Unsupported value",
+    DUPLICATE: "Duplicate value",
     TOO_LONG: "Too long",
     TOO_MANY: "Too many",
 }

@@ -54,19 +54,11 @@ class Kind(Generic[Spec]):
         if not isinstance(obj, Mapping):
             return [Fault("", obj, f"must be an object of kind {self.name}", MISTYPED)]
         obj = dict(cast("Mapping[str, Any]", obj))
-        structural = self._structural(obj)
+        structural = structural_faults(_spec(obj), self.spec, "spec")
         unreadable = [fault for fault in structural if fault.kind == MISTYPED]
         ruled = list(rule_faults(self.rules, obj, unreadable))
         blamed = {fault.field for fault in ruled}  # where a rule speaks, the bare bound need not: it names no remedy
         return [fault for fault in structural if fault.field not in blamed] + ruled
-
-    def _structural(self, obj: Mapping[str, Any]) -> list[Fault]:
-        spec = _spec(obj)
-        try:
-            msgspec.convert(spec, self.spec)
-        except msgspec.ValidationError:
-            return structural_faults(spec, self.spec, "spec")
-        return []
 
 
 def _spec(obj: Mapping[str, Any]) -> Any:

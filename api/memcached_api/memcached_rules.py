@@ -30,6 +30,38 @@ def _is_label(name: Any) -> bool:
     return isinstance(name, str) and len(name) <= LONGEST_NAME and re.fullmatch(_LABEL[1:-1], name) is not None
 
 
+_NAME_MESSAGE: Final = (
+    f"must be a DNS-1035 label of at most {LONGEST_NAME} characters (lower-case letters, digits and '-', a letter "
+    "first), because its Service is named the same; create the object under such a name"
+)
+
+NAME: Final = Rule(
+    "metadata.name",
+    lambda name: () if _is_label(name) else (Breach("", name, _NAME_MESSAGE),),
+    # A name never changes: an object that came in under an older rule must stay editable.
+    f"oldSelf.hasValue() || (size(self.metadata.name) <= {LONGEST_NAME} && self.metadata.name.matches('{_LABEL}'))",
+    _NAME_MESSAGE,
+    blames=".metadata.name",
+)
+
+SIZE: Final = 1
+LARGEST_SIZE: Final = 2**31 - 1  # a Deployment's replicas are an int32
+LOWEST_PORT: Final = 1024  # memcached runs without root rights, and only root binds ports below
+HIGHEST_PORT: Final = 65535
+LONGEST_NAME: Final = 52  # characters: leaves 11 of a label's 63 for what a ReplicaSet's hash or a suffix adds
+
+_LABEL: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"  # DNS-1035, which a Service's name must be
+_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # DNS-1123, as a Secret's
+_KNOWN_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+
+_SPARE: Final = memory.HASH_TABLE + memory.PER_CONNECTION * memory.CONNECTIONS
+_PERCENT: Final = 100 + memory.OVERHEAD_PERCENT
+
+
+def _is_label(name: Any) -> bool:
+    return isinstance(name, str) and len(name) <= LONGEST_NAME and re.fullmatch(_LABEL[1:-1], name) is not None
+
+
 NAME: Final = value_rule(
     "metadata.name",
     _is_label,
@@ -97,9 +129,9 @@ def _resource_rules(part: str) -> tuple[Rule, Rule]:
         ),
         value_rule(
             f"spec.resources.{part}[*]",
-            lambda amount: parse(amount) >= 0,
-            "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0",
-            "must be a quantity of at least 0, such as 500m or 128Mi",
+            lambda amount: not str(amount).startswith("-"),
+            "!string(self).startsWith('-')",
+            "must be at least 0, such as 500m or 128Mi",
         ),
     )
 
@@ -150,9 +182,8 @@ def _floor_message(least: str, cache: str) -> str:
 
 
 _CACHE_CEL: Final = "quantity(string(self.cache.memory))"
-_LEAST_CEL: Final = (
-    f"string(({_CACHE_CEL}.asInteger() * {_PERCENT} + {_SPARE * 100 + memory.MEBIBYTE * 100 - 1})"
-    f" / {memory.MEBIBYTE * 100})"
+_LEAST_CEL: Final = (  # the floor in mebibytes, rounded up
+    f"({_CACHE_CEL}.asInteger() * {_PERCENT} + {_SPARE * 100 + memory.MEBIBYTE * 100 - 1}) / {memory.MEBIBYTE * 100}"
 )
 
 MEMORY_LIMIT: Final = Rule(
@@ -162,9 +193,9 @@ MEMORY_LIMIT: Final = Rule(
     " || quantity(string(self.resources.limits['memory'])).asApproximateFloat() * 100.0"
     f" >= {_CACHE_CEL}.asApproximateFloat() * {_PERCENT}.0 + {_SPARE * 100}.0",
     "must be large enough for spec.cache.memory; raise this limit or lower spec.cache.memory",
-    message_cel="'limit ' + string(self.resources.limits['memory']) + ' "
-    + _floor_message(f"' + {_LEAST_CEL} + 'Mi", "' + string(self.cache.memory) + '")
-    + "'",
+    # Of CEL's ways to a text with a number, only format() has a cost the API server can bound.
+    message_cel=f"'limit %s {_floor_message('%dMi', '%s')}'"
+    f".format([self.resources.limits['memory'], {_LEAST_CEL}, self.cache.memory])",
     blames=".resources.limits.memory",
     reads=("resources.limits[memory]", "cache.memory"),
 )

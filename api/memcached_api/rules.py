@@ -26,7 +26,8 @@ class Rule:
     `at`: the path of the value it looks at, from the object's root; `[*]` stands for every entry of a list or map.
     `cel`: the same rule for the CRD, where `self` is the value at `at`, or the whole object for a path in `metadata`.
     `message`: the remedy, for CEL; `message_cel`: CEL text that adds the numbers; `blames`: the field CEL reports.
-    `reads`: for a rule on several fields, these, below `at`; while none of them changes, CEL asks no more (ratcheting).
+    `reads`: for a rule on several fields, these, below `at`; an update that leaves them as they were may keep the breach.
+    A breach implies that all of them are given.
     """
 
     at: str

@@ -32,10 +32,7 @@ def build(go: Path, family: Family, programs: Sequence[str]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".building-") as scratch:
         packages = [family.programs[name] for name in programs]
-        if len(programs) == 1:
-            output = f"{scratch}/{programs[0]}"
-        else:
-            output = f"{scratch}/"
+        output = f"{scratch}/{programs[0] if len(programs) == 1 else ''}"
         run([go, "build", *family.flags, "-o", output, *packages], env=GO_ENV, cwd=family.module)
         for name in programs:
             (Path(scratch) / name).replace(target / name)
@@ -61,7 +58,7 @@ def link(place: Path, target: Path) -> None:
     scratch.replace(place)
 
 
-def clear_partial() -> None:
-    """Remove what interrupted builds have left behind."""
-    for leftover in (cache_dir() / "programs").glob("*/.building-*"):
+def clear_partial(family: Family) -> None:
+    """Remove what an interrupted build has left behind."""
+    for leftover in directory(family).glob(".building-*"):
         shutil.rmtree(leftover, ignore_errors=True)

@@ -21,8 +21,9 @@ def hierarchies(root: Path = ROOT) -> list[Path]:
     """The root of every mounted hierarchy."""
     if is_v2(root):
         return [root]
-    found = {path.resolve() for path in root.iterdir() if (path / "cgroup.procs").exists()} if root.exists() else set()
-    return sorted(found)
+    folders = root.iterdir() if root.exists() else ()
+    # cpu and cpuacct may be two links to one hierarchy.
+    return sorted({path.resolve() for path in folders if (path / "cgroup.procs").exists()})
 
 
 def create(name: str, root: Path = ROOT) -> None:

@@ -1,22 +1,190 @@
-"""The command line of `python3 -m cluster`."""
+"""The command line: `python3 -m cluster COMMAND`."""
 
+import argparse
+import json
 import sys
-from cluster import record, up as up_module
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cluster import record, supervision
 from cluster.down import down
 from cluster.errors import ClusterError
+from cluster.families import wanted
+from cluster.images.build import build_image
+from cluster.images.load import load
+from cluster.paths import State
+from cluster.plan import Plan
+from cluster.programs import build_programs
 from cluster.progress import Progress
+from cluster.report import info, table
+from cluster.up import foreign_kubeconfig, steps, up
+
+EPILOG = """\
+environment:
+  CLUSTER        "node" (default for root on Linux) or "control-plane" (default elsewhere): API server, scheduler and
+                 controllers on loopback, with a node that kwok pretends to be
+  CLUSTER_NAME   one cluster per name, side by side (default: memcached-operator)
+  KUBECONFIG     a cluster of yours: then `up` starts none and `down` ends none
+  XDG_CACHE_HOME, XDG_STATE_HOME   where built programs and images, and the clusters' own files, are kept
+
+Progress goes to standard error; the last line of `up` on standard output is `export KUBECONFIG=…`:
+  eval "$(python3 -m cluster up)"
+"""
+INTERRUPTED = 130
 
 
-def main():
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, 1 for an error, 2 for wrong usage, 130 when interrupted."""
+    options = parser().parse_args(arguments)
     try:
-        name = record.cluster_name()
-        if sys.argv[1] == "up":
-            mode = record.choose_mode()
-            state = up_module.up(name, mode, Progress(up_module.steps(mode)))
-            print(f"export KUBECONFIG={state.kubeconfig}")
-        else:
-            print(down(name))
+        return options.run(options) or 0
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return 0
+    except KeyboardInterrupt:
+        print("\ninterrupted: `up` continues where it was, `down` removes what there is", file=sys.stderr)
+        return INTERRUPTED
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their arguments."""
+    top = argparse.ArgumentParser(
+        "python3 -m cluster",
+        description="A Kubernetes cluster of one's own, built from source and run in namespaces of its own.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int | None], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(run=run)
+        return sub
+
+    command("up", run_up, "Build what is missing, start what is down, wait until the cluster can be used.")
+    command("down", run_down, "End the cluster; nothing of it stays. Can be run at any time.")
+    command("status", run_status, "A table of the components; exit code 0 when all are ready.")
+    command("info", run_info, "Name, addresses and paths of the cluster as JSON.")
+    command("bin", run_bin, "Print the directory of kubectl and kustomize, built if they are missing.")
+    logs = command("logs", run_logs, "Print a component's log.")
+    stop = command("stop", run_stop, "Stop a component (SIGTERM, after 10 s SIGKILL); it stays stopped until `start`.")
+    start = command("start", run_start, "Start a stopped component and wait until it is ready.")
+    for sub in (logs, stop, start):
+        sub.add_argument("component", metavar="COMPONENT", help="as in `status`; a leading kube- may be written")
+    image = command("image-build", run_image_build, "Build an image with docker, podman or buildah, whichever works.")
+    image.add_argument("dockerfile", type=Path, metavar="DOCKERFILE")
+    image.add_argument("context", type=Path, metavar="CONTEXT")
+    image.add_argument("name", metavar="NAME[:TAG]")
+    image.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
+    loading = command("load", run_load, "Put an image into the cluster: one built here, or a docker archive.")
+    loading.add_argument("image", metavar="NAME[:TAG] | ARCHIVE")
+    return top
+
+
+def current() -> State:
+    """The files of the cluster that CLUSTER_NAME stands for."""
+    return record.state_of(record.cluster_name())
+
+
+def running() -> tuple[State, Plan]:
+    """The cluster's files and plan; raises ClusterError when it has not been started."""
+    state = current()
+    plan = record.read(state)
+    if not plan or not supervision.answering(state):
+        raise ClusterError("the cluster is not running: start it with `python3 -m cluster up`")
+    return state, plan
+
+
+def run_up(_: argparse.Namespace) -> None:
+    """`up`."""
+    name, state = record.cluster_name(), current()
+    if given := foreign_kubeconfig(state):
+        print(f"using the cluster of KUBECONFIG={given}; none is started", file=sys.stderr)
+        print(f"export KUBECONFIG={given}")
+        return
+    mode = record.choose_mode()
+    progress = Progress(steps(mode))
+    up(name, mode, progress)
+    progress.say(f"cluster {name!r} ({mode}) is ready after {progress.elapsed():.1f} s")
+    print(f"export KUBECONFIG={state.kubeconfig}")
+
+
+def run_down(_: argparse.Namespace) -> None:
+    """`down`."""
+    name = record.cluster_name()
+    if given := foreign_kubeconfig(current()):
+        print(f"KUBECONFIG={given} is not a cluster of ours; it is left alone", file=sys.stderr)
+        return
+    existed = down(name)
+    print(f"cluster {name!r} is {'gone' if existed else 'not there'}", file=sys.stderr)
+
+
+def run_status(_: argparse.Namespace) -> int:
+    """`status`."""
+    state, plan = running()
+    found = supervision.statuses(state)
+    print(table(found, state))
+    for each in found:
+        if each.started and not each.pid and not each.requested:
+            print(f"\n{each.name} has ended; its log ends with:\n{supervision.log_tail(state.log(each.name))}")
+    print(f"\n{plan.name}: {plan.mode}, {plan.server}")
+    return 0 if all(each.ready for each in found) else 1
+
+
+def run_info(_: argparse.Namespace) -> None:
+    """`info`."""
+    state, plan = running()
+    print(json.dumps(info(state, plan, build_programs(wanted(plan.mode))), indent=2))
+
+
+def run_bin(_: argparse.Namespace) -> None:
+    """`bin`."""
+    print(build_programs(wanted(None)))
+
+
+def component(options: argparse.Namespace, state: State) -> str:
+    """The component's name; raises ClusterError naming those there are."""
+    name: str = options.component.removeprefix("kube-")
+    known = [each.name for each in supervision.statuses(state)]
+    if name not in known:
+        raise ClusterError(f"there is no component {name!r}, but: {', '.join(known)}")
+    return name
+
+
+def run_logs(options: argparse.Namespace) -> None:
+    """`logs`; works for an ended cluster too, and for the supervisor."""
+    log = current().log(options.component.removeprefix("kube-"))
+    if not log.exists():
+        known = sorted(file.stem for file in log.parent.glob("*.log"))
+        raise ClusterError(f"there is no log of {options.component!r}, but: {', '.join(known) or 'none at all'}")
+    sys.stdout.write(log.read_text(errors="replace"))
+
+
+def run_stop(options: argparse.Namespace) -> None:
+    """`stop`."""
+    state, _ = running()
+    name = component(options, state)
+    stopped = supervision.ask(state, "stop", name)["stopped"]
+    print(f"{name} {'stopped' if stopped else 'was not running'}", file=sys.stderr)
+
+
+def run_start(options: argparse.Namespace) -> None:
+    """`start`."""
+    state, _ = running()
+    name = component(options, state)
+    supervision.ask(state, "start", name)
+    supervision.wait_ready(state, name, supervision.READY_SECONDS)
+    print(f"{name} is ready", file=sys.stderr)
+
+
+def run_image_build(options: argparse.Namespace) -> None:
+    """`image-build`."""
+    tool = build_image(options.dockerfile, options.context, options.name, options.build_arg)
+    print(f"built {options.name} with {tool}", file=sys.stderr)
+
+
+def run_load(options: argparse.Namespace) -> None:
+    """`load`."""
+    state, plan = running()
+    for name in load(state, plan, options.image):
+        print(f"loaded {name}", file=sys.stderr)

@@ -1,14 +1,17 @@
 """`down`: nothing stays, however the cluster ended."""
 
 import contextlib
+import os
 import shutil
+import sys
 import time
 from pathlib import Path
 
 from cluster import cgroups, network, processes, record
 from cluster.errors import ClusterError
+from cluster.locks import at_once
 from cluster.paths import State
-from cluster.plan import Plan
+from cluster.plan import Plan, control_group
 from cluster.shell import run
 
 LINK_SECONDS = 10.0
@@ -17,7 +20,7 @@ LINK_SECONDS = 10.0
 def down(name: str) -> bool:
     """End the cluster; tells whether there was anything. Raises ClusterError when something cannot be removed."""
     state = record.state_of(name)
-    with record.locked(name):
+    with at_once(f"cluster-{name}"):
         existed = state.dir.exists() or bool(processes.of_cluster(state.dir))
         remove(name)
     return existed
@@ -28,19 +31,25 @@ def remove(name: str) -> None:
     state = record.state_of(name)
     plan = record.read(state)
     processes.end_all(state.dir)
+    if sys.platform == "linux" and os.geteuid() == 0:
+        remove_control_groups(control_group(name))
     if plan and plan.mode == "node":
         remove_node(plan, state)
     remove_tree(state.dir)
 
 
 def remove_node(plan: Plan, state: State) -> None:
-    """What a node leaves on the host: control groups, the link (and with it the routes), mount points."""
-    processes.kill(cgroups.processes(plan.cgroup))
-    cgroups.remove(plan.cgroup)
+    """What else a node leaves on the host: the link (and with it the routes), and mount points."""
     remove_link(plan.link)
     for place in record.made_directories(state):
         with contextlib.suppress(OSError):
             Path(place).rmdir()
+
+
+def remove_control_groups(group: str) -> None:
+    """Remove a cluster's control groups and whatever is left in them; known by name even if its files are lost."""
+    processes.kill(cgroups.processes(group))
+    cgroups.remove(group)
 
 
 def remove_link(name: str) -> None:
@@ -62,5 +71,3 @@ def remove_tree(folder: Path) -> None:
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=time.monotonic() < deadline)
         time.sleep(0.02 if folder.exists() else 0)
-
-

@@ -72,7 +72,7 @@ class Plan:
     @property
     def cgroup(self) -> str:
         """The control group under which the kubelet keeps its pods, relative to the hierarchy's root."""
-        return f"{self.name}.cluster"
+        return control_group(self.name)
 
     @property
     def server(self) -> str:
@@ -84,10 +84,17 @@ class Plan:
         return asdict(self)
 
 
+def control_group(name: str) -> str:
+    """The name of a cluster's control group, below the root of each hierarchy."""
+    return f"{name}.cluster"
+
+
 def check_name(name: str) -> str:
     """Return the name if it can be part of host names, paths and control groups; else raise ClusterError."""
     if not NAME.fullmatch(name):
-        raise ClusterError(f"CLUSTER_NAME={name!r} must be lower-case letters, digits and dashes, at most 40 characters")
+        raise ClusterError(
+            f"CLUSTER_NAME={name!r} must be lower-case letters, digits and dashes, at most 40 characters"
+        )
     return name
 
 
@@ -103,4 +110,6 @@ def free_slot(taken: Iterable[int], used: Iterable[Network]) -> int:
     for slot in range(SLOTS):
         if slot not in occupied and not overlaps(slot, networks):
             return slot
-    raise ClusterError(f"all {SLOTS} address ranges from 10.{FIRST_BLOCK}.0.0/16 on are in use: end another cluster first")
+    raise ClusterError(
+        f"all {SLOTS} address ranges from 10.{FIRST_BLOCK}.0.0/16 on are in use: end another cluster first"
+    )

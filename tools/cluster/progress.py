@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -25,7 +25,7 @@ class Progress:
         self.started = time.monotonic()
 
     @contextmanager
-    def step(self, title: str) -> Iterator[list[str]]:
+    def step(self, title: str) -> Generator[list[str], None, None]:
         """Run a step; what the body appends to the yielded list is shown in place of "done"."""
         self.number += 1
         notes: list[str] = []

@@ -1,14 +1,11 @@
 """What is remembered of a cluster on disk: its plan, and what `down` has to give back."""
 
-import fcntl
 import json
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from contextlib import ExitStack
 
 from cluster.errors import ClusterError
 from cluster.network import used_networks
@@ -47,7 +44,7 @@ def read(state: State) -> Plan | None:
     """The plan of a cluster that has been started, if it has."""
     try:
         return Plan(**json.loads(state.cluster_file.read_text())["plan"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -55,14 +52,13 @@ def made_directories(state: State) -> list[str]:
     """Host directories that `up` has made as mount points."""
     try:
         return json.loads(state.cluster_file.read_text())["made_directories"]
-    except (FileNotFoundError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError):
         return []
 
 
 def write(state: State, plan: Plan, made: list[str]) -> None:
     """Remember a plan."""
     state.dir.mkdir(parents=True, exist_ok=True)
-    state.dir.chmod(0o755)
     partial = state.cluster_file.with_suffix(".partial")
     partial.write_text(json.dumps({"plan": plan.to_json(), "made_directories": made}))
     partial.replace(state.cluster_file)
@@ -70,7 +66,7 @@ def write(state: State, plan: Plan, made: list[str]) -> None:
 
 def make_plan(name: str, mode: Mode) -> Plan:
     """Addresses and ports that nobody else has."""
-    others = [read(State(path)) for path in state_root().iterdir() if path.is_dir() and path.name != name]
+    others = [read(State(path)) for path in state_root().glob("*") if path.name != name]
     taken = [plan.slot for plan in others if plan]
     used: list[Network] = used_networks() if mode == "node" else []
     ports = dict(NODE_PORTS) if mode == "node" else free_ports()
@@ -84,40 +80,3 @@ def free_ports() -> dict[str, int]:
         for each in sockets.values():
             each.bind(("127.0.0.1", 0))
         return {name: each.getsockname()[1] for name, each in sockets.items()}
-
-
-@contextmanager
-def locked(name: str) -> Iterator[None]:
-    """Hold a lock file below the state root; raises ClusterError while somebody else has it."""
-    root = state_root()
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / f".{name}.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ClusterError(f"another `up` or `down` of {name!r} is at work: wait for it") from error
-        yield
-
-
-def info(state: State, plan: Plan, bin_dir: Path) -> dict[str, Any]:
-    """What tests and the Makefile want to know."""
-    node = plan.mode == "node"
-    return {
-        "name": plan.name,
-        "mode": plan.mode,
-        "kubeconfig": str(state.kubeconfig),
-        "server": plan.server,
-        "audit_log": str(state.audit_log),
-        "state_dir": str(state.dir),
-        "bin_dir": str(bin_dir),
-        "node_name": plan.node_name,
-        "node_address": plan.node_address,
-        "host_address": plan.host_address if node else "127.0.0.1",
-        "dns_address": plan.node_address if node else None,
-        "pod_cidr": plan.pod_cidr,
-        "service_cidr": plan.service_cidr,
-        "containerd_socket": str(state.containerd_socket) if node else None,
-        "link": plan.link if node else None,
-        "cgroup": plan.cgroup if node else None,
-        "ports": plan.ports,
-    }

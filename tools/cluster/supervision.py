@@ -19,6 +19,8 @@ ANSWER_SECONDS = 30.0
 START_SECONDS = 15.0
 POLL_SECONDS = 0.05
 LOG_LINES = 15
+READY_SECONDS = 60.0
+"""How long one component may take on a busy machine."""
 NAMESPACES = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--propagation", "private"]
 
 
@@ -111,15 +113,6 @@ def log_tail(path: Path, lines: int = LOG_LINES) -> str:
         file.seek(max(0, path.stat().st_size - 32_768))
         text = file.read().decode(errors="replace")
     return "\n".join(f"    {line}" for line in text.splitlines()[-lines:])
-
-
-def ensure_started(state: State, component: str) -> Status | None:
-    """Start a component unless it runs; returns what it was before if it had ended by itself."""
-    before = status(state, component)
-    if before.pid:
-        return None
-    ask(state, "start", component)
-    return before if before.started and not before.requested else None
 
 
 def wait_ready(state: State, component: str, seconds: float) -> None:

@@ -4,6 +4,7 @@ It starts and stops components when told to and reports on them; it restarts not
 everything in its PID, mount and network namespaces away with it. `python3 -m cluster.supervisor STATE_DIR MODE`.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -80,7 +81,7 @@ class Supervisor:
         with log.open("ab") as out:
             process = subprocess.Popen(
                 spec["argv"], env={**os.environ, **spec["env"]}, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                cwd="/", start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509 (single-threaded)
+                cwd="/", start_new_session=True, preexec_fn=die_with_parent,
             )  # fmt: skip
         self.running[name] = Running(process, time.time())
         return {"started": True}
@@ -115,7 +116,7 @@ class Supervisor:
             "started": known.started if known else None,
             "exit_code": known.exit_code if known else None,
             "requested": known.stopped_on_request if known else False,
-            "ready": alive and ready(cast(Probe, spec["probe"])),
+            "ready": alive and ready(cast("Probe", spec["probe"])),
         }
 
     def reap(self) -> None:
@@ -174,10 +175,8 @@ def serve(state: State) -> None:
         listener.listen(16)
         listener.settimeout(POLL_SECONDS)
         while not ended:
-            try:
+            with contextlib.suppress(TimeoutError):
                 answer(supervisor, listener.accept()[0])
-            except TimeoutError:
-                pass
             supervisor.reap()
     supervisor.stop_all()
 

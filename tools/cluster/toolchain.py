@@ -33,7 +33,9 @@ def installed_go() -> Path | None:
     found = shutil.which("go")
     if not found:
         return None
-    asked = subprocess.run([found, "version"], env={**os.environ, **GO_ENV}, capture_output=True, text=True, check=False)
+    asked = subprocess.run(
+        [found, "version"], env={**os.environ, **GO_ENV}, capture_output=True, text=True, check=False
+    )
     return Path(found) if asked.returncode == 0 and new_enough(asked.stdout) else None
 
 

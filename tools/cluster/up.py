@@ -1,44 +1,25 @@
 """`up`: build what is missing, start what is down, wait until it can be used."""
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import builds, cgroups, files, isolation, network, packages, processes, record, supervision
+from cluster import cgroups, files, isolation, network, packages, record, supervision
 from cluster.components import components
 from cluster.down import remove
 from cluster.errors import ClusterError
-from cluster.families import PAUSE_FAMILY, Family, wanted
-from cluster.images.store import cluster_archive, ensure_archives, import_archive
+from cluster.families import PAUSE_FAMILY, wanted
+from cluster.images.store import cluster_archive, ensure_archives, import_archive, packed
 from cluster.kube import Kube, can_create_pods, dns_answers, node_ready, wait
+from cluster.locks import at_once, waiting_for
 from cluster.nodes import fake_node
 from cluster.paths import State
 from cluster.plan import Mode, Plan
+from cluster.programs import build_programs, ensure_built
 from cluster.progress import Progress
-from cluster.toolchain import ensure_go
+from cluster.supervision import READY_SECONDS
 
-READY_SECONDS = 60.0
-"""How long one component may take on a busy machine."""
 IMAGES_MARK = "images-loaded"
-
-
-@dataclass
-class Builder:
-    """Builds programs; asks for Go only when something is missing."""
-
-    progress: Progress
-
-    def programs(self, families: list[tuple[Family, tuple[str, ...]]]) -> Path:
-        """Build family by family; returns the directory with links to all programs."""
-        builds.clear_partial()
-        for family, names in families:
-            with self.progress.step(f"build {family.title}") as notes:
-                if missing := builds.missing(family, names):
-                    builds.build(ensure_go(), family, missing)
-                else:
-                    notes.append("cached")
-        return builds.link_programs(families)
 
 
 def steps(mode: Mode) -> int:
@@ -49,7 +30,7 @@ def steps(mode: Mode) -> int:
 def up(name: str, mode: Mode, progress: Progress) -> State:
     """Bring the cluster up; returns its files. Raises ClusterError with what to do."""
     state = record.state_of(name)
-    with record.locked(name):
+    with at_once(f"cluster-{name}"):
         known = record.read(state)
         if known and known.mode != mode:
             raise ClusterError(f"{name!r} runs in {known.mode} mode: end it with `down` first")
@@ -62,25 +43,28 @@ def up(name: str, mode: Mode, progress: Progress) -> State:
 
 
 def prepare(mode: Mode, progress: Progress) -> Path:
-    """Packages, programs and images; the images are made while the compiler runs."""
-    builder = Builder(progress)
+    """Packages, programs and images; the images are made while the compiler runs. Returns the programs' directory."""
     if mode == "control-plane":
-        return builder.programs(wanted(mode))
+        return build_programs(wanted(mode), progress)
     with progress.step("system packages") as notes:
         names = packages.missing_node_packages()
         packages.install(names)
         notes.append(f"installed {' '.join(names)}" if names else "present")
-    families = wanted(mode)
     with ThreadPoolExecutor(1) as pool:
-        builds.clear_partial()
-        if builds.missing(PAUSE_FAMILY, ["pause"]):
-            builds.build(ensure_go(), PAUSE_FAMILY, ["pause"])
-        archives: Future[None] = pool.submit(ensure_archives)
-        folder = builder.programs(families)
+        packed = pool.submit(pack_images)
+        folder = build_programs(wanted(mode), progress)
         with progress.step("images") as notes:
-            notes.append("cached" if archives.done() else "packed")
-            archives.result()
+            notes.append("packed" if packed.result() else "cached")
     return folder
+
+
+def pack_images() -> bool:
+    """Pack what is missing; tells whether anything was. Needs the pause program, which takes a second to build."""
+    if packed():
+        return False
+    ensure_built(PAUSE_FAMILY, ["pause"])
+    ensure_archives()
+    return True
 
 
 def ensure_supervisor(name: str, mode: Mode, state: State, progress: Progress) -> Plan:
@@ -93,7 +77,7 @@ def ensure_supervisor(name: str, mode: Mode, state: State, progress: Progress) -
         if state.dir.exists():
             remove(name)
             notes.append("the remains of the last one were removed")
-        with record.locked("slots"):
+        with waiting_for("slots"):
             plan = record.make_plan(name, mode)
             record.write(state, plan, isolation.missing_directories() if mode == "node" else [])
         begin(plan, state)
@@ -167,13 +151,3 @@ def foreign_kubeconfig(state: State) -> str | None:
     """The user's own KUBECONFIG, unless it is this cluster's."""
     given = os.environ.get("KUBECONFIG")
     return given if given and given != str(state.kubeconfig) else None
-
-
-def supervisor_pid(state: State) -> int:
-    """The supervisor's process number; raises ClusterError when there is none."""
-    pid = processes.supervisor(state.dir)
-    if pid is None:
-        raise ClusterError("the cluster is not running: start it with `python3 -m cluster up`")
-    return pid
-
-

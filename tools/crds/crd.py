@@ -61,7 +61,7 @@ def object_schema(kind: Kind[Any]) -> Schema:
         "properties": {
             "apiVersion": {"description": "Version of the schema this object is written in.", "type": "string"},
             "kind": {"description": f"Always {kind.name}.", "type": "string"},
-            "metadata": {"type": "object"},
+            "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
             # The default lets the defaults below it take effect for an object without any spec.
             "spec": struct_schema(kind.spec) | {"default": {}},
             "status": struct_schema(kind.status),
@@ -103,9 +103,18 @@ def _ratcheted(rule: Rule) -> str:
     """CEL that lets an update pass whose inputs are as before.
 
     The API server does the same by itself, but for the whole node: it would ask again when a field beside them changes.
+    One side of each comparison is without `?`, so that the API server can bound its cost.
     """
     if not rule.reads:
         return rule.cel
-    paths = [path.replace("[", ".").rstrip("]").replace(".", ".?") for path in rule.reads]
-    unchanged = " && ".join(f"oldSelf.value().?{path} == self.?{path}" for path in paths)
-    return f"(oldSelf.hasValue() && {unchanged}) || ({rule.cel})"
+    unchanged = " && ".join(f"oldSelf.value(){_optional(path)}.orValue('') == self{_plain(path)}" for path in rule.reads)
+    return f"({rule.cel}) || (oldSelf.hasValue() && {unchanged})"
+
+
+def _plain(path: str) -> str:
+    """`limits[memory]` as CEL: `.limits['memory']`."""
+    return f".{path}".replace("[", "['").replace("]", "']")
+
+
+def _optional(path: str) -> str:
+    return _plain(path).replace(".", ".?").replace("[", "[?")

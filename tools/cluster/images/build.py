@@ -51,7 +51,7 @@ def choose_tool() -> Tool:
 
 
 def buildah() -> Tool:
-    """buildah with a storage of its own in the cache; vfs only where overlay cannot be mounted, being ten times slower."""
+    """buildah with a storage of its own in the cache; vfs, ten times slower, only where overlay cannot be mounted."""
     for driver in ("overlay", "vfs"):
         root = cache_dir() / "buildah" / driver
         places = ("--root", str(root), "--runroot", str(root.with_name(f"{driver}-run")))

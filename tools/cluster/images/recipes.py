@@ -16,7 +16,14 @@ PACKAGES = ("memcached", "python3", "python3-venv", "python3-pip", "ca-certifica
 """In the root file system that all images but pause share: a runtime for memcached and for the operator, and pip to
 build the latter's image with. Debian trixie has memcached 1.6.38 and Python 3.13."""
 
-STRIPPED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/lib/apt/lists", "var/cache/apt")
+STRIPPED = (
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "usr/share/info",
+    "var/lib/apt/lists",
+    "var/cache/apt",
+)
 """Directories emptied before packing."""
 
 ENTRYPOINT = """#!/bin/sh

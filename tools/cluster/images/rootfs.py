@@ -42,7 +42,9 @@ def ensure_rootfs() -> Path:
 def bootstrap(folder: Path) -> None:
     """Install Debian's smallest variant and our packages."""
     include = f"--include={','.join(PACKAGES)}"
-    run([*ALONE, "debootstrap", "--variant=minbase", include, DEBIAN, folder], env={"DEBIAN_FRONTEND": "noninteractive"})
+    run(
+        [*ALONE, "debootstrap", "--variant=minbase", include, DEBIAN, folder], env={"DEBIAN_FRONTEND": "noninteractive"}
+    )
 
 
 def strip(folder: Path) -> None:

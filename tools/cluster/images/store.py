@@ -8,6 +8,7 @@ from cluster.families import PAUSE_FAMILY
 from cluster.images.archive import Layer, layer, pack_files, write_archive
 from cluster.images.recipes import BASES, MEMCACHED, PAUSE_IMAGE, Image, images_key, rootfs_key
 from cluster.images.rootfs import ensure_rootfs, images_dir
+from cluster.locks import waiting_for
 from cluster.packages import find
 from cluster.shell import run
 
@@ -24,10 +25,20 @@ def base_archive() -> Path:
     return images_dir() / f"base-{rootfs_key()}.tar"
 
 
+def packed() -> bool:
+    """Tell whether all archives are there."""
+    return cluster_archive().exists() and base_archive().exists()
+
+
 def ensure_archives() -> None:
     """Write the archives that are missing; the pause program has to be built already."""
-    if cluster_archive().exists() and base_archive().exists():
-        return
+    with waiting_for("images"):
+        if not packed():
+            pack()
+
+
+def pack() -> None:
+    """Write both archives."""
     rootfs = layer(ensure_rootfs())
     with tempfile.TemporaryDirectory(dir=images_dir()) as scratch:
         pause = pack_files(Path(scratch) / "pause.tar", {"pause": (directory(PAUSE_FAMILY) / "pause").read_bytes()})
@@ -38,7 +49,7 @@ def ensure_archives() -> None:
 
 def over(rootfs: Layer, image: Image, scratch: Path) -> list[Layer]:
     """The root file system with an image's own files above it."""
-    target = scratch / f"{abs(hash(image.names))}.tar"
+    target = scratch / f"{len(list(scratch.iterdir()))}.tar"
     return [rootfs, pack_files(target, {name: text.encode() for name, text in image.files.items()})]
 
 

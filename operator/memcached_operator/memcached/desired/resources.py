@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from memcached_api.memcached import MemcachedSpec
-from memcached_api.memory import cache_bytes, default_limit
+from memcached_api.memory import cache_bytes, default_limit, mebibytes_text
 from memcached_api.quantity import canonical_resource, parse
 
 Amounts = dict[str, str]
@@ -21,7 +21,7 @@ def requirements(spec: MemcachedSpec) -> dict[str, Amounts]:
     given = spec.resources
     limits = _spelled(given.limits) if given else {}
     requests = _spelled(given.requests) if given else {}
-    memory = canonical_resource(default_limit(cache_bytes(spec.cache.memory)))
+    memory = canonical_resource(mebibytes_text(default_limit(cache_bytes(spec.cache.memory))))
     derived_limit = _larger(memory, requests.get("memory", memory))
     derived_request = {
         "cpu": _smaller(REQUEST_CPU, limits.get("cpu", REQUEST_CPU)),

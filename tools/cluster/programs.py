@@ -1,0 +1,35 @@
+"""All programs of a mode: built family by family, with progress."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster import builds
+from cluster.families import Family
+from cluster.locks import waiting_for
+from cluster.progress import Progress
+from cluster.toolchain import ensure_go
+
+Families = list[tuple[Family, tuple[str, ...]]]
+
+
+def build_programs(families: Families, progress: Progress | None = None) -> Path:
+    """Build what is missing; return the directory of links to the programs. Quiet without `progress` if all is there."""
+    if progress is None and not any(builds.missing(family, names) for family, names in families):
+        return builds.link_programs(families)
+    shown = progress or Progress(len(families))
+    for family, names in families:
+        with shown.step(f"build {family.title}") as notes:
+            notes.append("built" if ensure_built(family, names) else "cached")
+    return builds.link_programs(families)
+
+
+def ensure_built(family: Family, names: Sequence[str]) -> bool:
+    """Build a family's missing programs, unless another process does so right now; tells whether any were missing."""
+    if not builds.missing(family, names):
+        return False
+    go = ensure_go()
+    with waiting_for(f"build-{family.name}"):
+        builds.clear_partial(family)
+        if missing := builds.missing(family, names):
+            builds.build(go, family, missing)
+    return True

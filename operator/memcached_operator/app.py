@@ -14,14 +14,14 @@ from typing import Any
 
 from memcached_operator.certificates.issuer import Issuer, Names
 from memcached_operator.certificates.pki import LIFETIME
-from memcached_operator.engine import probes
+from memcached_operator.engine import metrics, probes
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.kind import Kind
 from memcached_operator.engine.lease import Lease
 from memcached_operator.engine.manager import RELIST_PERIOD, Manager
 from memcached_operator.engine.session import connect
 from memcached_operator.engine.tasks import background
-from memcached_operator.memcached.controller import memcached
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached, outdated
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ async def run(options: Options) -> None:
         if options.manage_certificates:
             beside.append(Issuer(client, webhook_names(namespace), options.certificate_lifetime).run())
         manager = Manager(connection, client, kinds(options), options.watch_namespaces, options.relist_period)
+        metrics.OUTDATED_IMAGES.set_function(lambda: outdated(manager.objects(MEMCACHEDS), options.default_image))
         async with background(stop, *beside):
             await _unless(stop, manager.run(stop))
 

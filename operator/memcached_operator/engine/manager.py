@@ -59,6 +59,10 @@ class Manager:
         # Children first: an object must not be looked at before its children are known.
         return (*self.children, *(kind.resource for kind in self._kinds.values()))
 
+    def objects(self, resource: Resource) -> Iterator[Object]:
+        """Every object of a resource, as last seen."""
+        return self._store.all(resource)
+
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set or a signal arrives. Raises what made it impossible to go on."""
         await self._served()

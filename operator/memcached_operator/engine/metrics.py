@@ -19,6 +19,12 @@ RECONCILE_ERRORS = Counter(
     ["controller"],
     registry=REGISTRY,
 )
+RECONCILE_PANICS = Counter(
+    "controller_runtime_reconcile_panics",
+    "Reconciliations that ended in an unexpected error, per controller.",
+    ["controller"],
+    registry=REGISTRY,
+)
 RECONCILE_TIME = Histogram(
     "controller_runtime_reconcile_time_seconds",
     "Length of time per reconciliation, in seconds.",
@@ -33,6 +39,11 @@ WATCH_RETRIES = Counter(
     "memcached_operator_watch_retries",
     "Lists and watches that failed and were tried again.",
     ["resource", "reason"],
+    registry=REGISTRY,
+)
+OUTDATED_IMAGES = Gauge(
+    "memcached_operator_outdated_images",
+    "Memcached objects that run another image than this operator's default.",
     registry=REGISTRY,
 )
 LEADER = Gauge("leader_election_master_status", "1 while this process is the leader.", ["name"], registry=REGISTRY)

@@ -36,7 +36,7 @@ class Reconciler:
         self._clock: Callable[[], float] = time.monotonic
 
     async def work(self) -> None:
-        """One worker: reconcile key after key, for ever. An unexpected error ends it, and with it the process."""
+        """One worker: reconcile key after key, for ever."""
         while True:
             key = await self._queue.get()
             try:
@@ -53,6 +53,12 @@ class Reconciler:
             metrics.RECONCILE_ERRORS.labels(name).inc()
             delay = self._queue.retry(key, error.retry_after or 0)
             log.warning("%s: %s; trying again in %.1f s", key, error, delay)
+            result = "error"
+        except Exception:
+            # The outermost edge of one object's work: a defect here must not stop the work on all others.
+            metrics.RECONCILE_PANICS.labels(name).inc()
+            delay = self._queue.retry(key)
+            log.exception("%s: unexpected error, please report it; trying again in %.1f s", key, delay)
             result = "error"
         metrics.RECONCILES.labels(name, result).inc()
         metrics.RECONCILE_TIME.labels(name).observe(self._clock() - started)

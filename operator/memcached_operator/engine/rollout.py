@@ -9,6 +9,7 @@ from memcached_operator.engine.resource import Object, entries, mapping
 class Rollout:
     """Counts of pods, and what the Deployment controller says of them."""
 
+    exists: bool = False
     size: int = 0
     replicas: int = 0
     updated: int = 0
@@ -33,6 +34,7 @@ def rollout_of(deployment: Object | None) -> Rollout:
     conditions = {condition["type"]: condition for condition in entries(deployment, "status", "conditions")}
     failure = mapping(conditions, "ReplicaFailure")
     return Rollout(
+        exists=True,
         size=deployment["spec"].get("replicas", 1),
         replicas=status.get("replicas", 0),
         updated=status.get("updatedReplicas", 0),

@@ -66,6 +66,8 @@ def _of_rollout(rollout: Rollout) -> Iterable[Trouble]:
 
 def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
     message = f"{min(rollout.ready, rollout.size)} of {rollout.size} pods are ready"
+    if not rollout.exists:
+        message = "there is no Deployment yet"
     if rollout.available:
         return _condition(c.AVAILABLE, c.TRUE, c.MINIMUM_REPLICAS_AVAILABLE, message)
     message = f"{message}; {hint}" if hint else message
@@ -80,6 +82,8 @@ def _progressing(rollout: Rollout, waiting: list[Trouble], *, stalled: bool) -> 
     if rollout.complete:
         message = f"{rollout.size} of {rollout.size} pods are updated and ready"
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
+    if not rollout.exists:
+        return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "the Deployment is being created")
     updated = rollout.updated if rollout.current else 0
     return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"{updated} of {rollout.size} pods updated")
 

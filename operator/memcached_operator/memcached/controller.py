@@ -1,6 +1,6 @@
 """What the kind Memcached is to the engine: the resources it owns, and its two pure functions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from memcached_api.faults import sentence
 from memcached_api.memcached import GROUP, KIND, PLURAL, VERSION, decode_spec, faults
@@ -36,6 +36,11 @@ def desired_with(default_image: str) -> Callable[[Object, Observed], list[Object
         return [pinned(deployment(cr, spec, image), image), service(cr, spec)]
 
     return desired
+
+
+def outdated(objects: Iterable[Object], default_image: str) -> int:
+    """How many objects name another image than the default: nothing is done about it, but somebody may want to."""
+    return sum(mapping(obj, "spec").get("image", default_image) != default_image for obj in objects)
 
 
 def pinned_image(observed: Observed) -> str | None:

@@ -35,9 +35,14 @@ FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="memcached-operator" \
       org.opencontainers.image.description="A Kubernetes operator that keeps memcached running exactly as declared" \
       org.opencontainers.image.licenses="Apache-2.0"
-# The default base image brings pip along; nothing in here installs anything.
-RUN rm -rf /usr/local/bin/pip* /usr/local/lib/python3*/site-packages/pip* /usr/local/lib/python3*/ensurepip
-ENV PATH=/opt/memcached-operator/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+# A base image may bring installers along; nothing in here installs anything.
+RUN for lib in /usr/local/lib/python3*/site-packages /usr/lib/python3/dist-packages; do \
+        rm -rf "$lib"/pip "$lib"/pip-* "$lib"/setuptools* "$lib"/wheel*; \
+    done \
+    && rm -rf /usr/local/bin/pip* /usr/bin/pip* /usr/local/lib/python3*/ensurepip /usr/lib/python3*/ensurepip
+# USER, because kopf asks for its user's name and 65532, or any number a platform assigns, stands in no /etc/passwd.
+ENV USER=memcached-operator \
+    PATH=/opt/memcached-operator/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/opt/memcached-operator/lib \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

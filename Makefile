@@ -8,8 +8,6 @@ IMG ?= localhost/memcached-operator/memcached-operator:$(VERSION)
 OVERLAY ?= config/default
 # The Python that .venv is made with, 3.11 or newer.
 PYTHON3 ?= python3
-# docker, podman or buildah; found by itself.
-CONTAINER_TOOL ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman >/dev/null && echo podman || echo buildah)
 # More arguments for pytest, such as ARGS="-k scale -x".
 ARGS ?=
 
@@ -29,7 +27,8 @@ CLUSTER := PYTHONPATH=tools $(PYTHON3) -m cluster
 CRDS := PYTHONPATH=tools $(PYTHON) -m crds
 
 # Of a recipe that talks to a cluster: the user's KUBECONFIG, or else our own cluster, started if need be; and kubectl.
-use_cluster = if [ -z "$${KUBECONFIG:-}" ]; then last=$$($(CLUSTER) up | tail -n 1); eval "$$last"; fi; $(use_kubectl)
+use_cluster = if $(CLUSTER) status >/dev/null 2>&1; then last=$$($(CLUSTER) up 2>/dev/null | tail -n 1); \
+  else last=$$($(CLUSTER) up | tail -n 1); fi; eval "$$last"; $(use_kubectl)
 use_kubectl = command -v kubectl >/dev/null || { PATH="$$PATH:$$($(CLUSTER) bin)"; export PATH; }
 
 # The parts without input or output, whose tests must reach 95 % of the branches.
@@ -40,13 +39,13 @@ PURE := api/*,operator/memcached_operator/*/desired/*,operator/memcached_operato
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m [VARIABLE=value …]\n"} \
-	  /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2 } \
+	  /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-17s\033[0m %s\n", $$1, $$2 } \
 	  /^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) }' $(MAKEFILE_LIST)
 	@printf '\nVariables:\n  IMG=%s\n  OVERLAY=%s\n  KUBECONFIG=%s\n' '$(IMG)' '$(OVERLAY)' \
 	  '$(or $(KUBECONFIG),(not set: a cluster of our own, started when needed))'
 
 .PHONY: demo
-demo: deploy ## The whole story on a real cluster, narrated: start here.
+demo: venv docker-build docker-push deploy ## The whole story on a real cluster, narrated: start here.
 	@$(use_cluster); PYTHONPATH=tools $(PYTHON) -m demo
 
 .PHONY: clean
@@ -65,6 +64,7 @@ STAMP := $(VENV)/.installed-$(shell cat requirements/dev.txt pyproject.toml | sh
 
 .PHONY: venv
 venv: $(STAMP) ## Build .venv from requirements/dev.txt (locked with hashes).
+	@:
 $(STAMP):
 	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "$(PYTHON3) is missing or older than 3.11: install a newer Python, or name one: make PYTHON3=python3.13 …" >&2; exit 1; }
@@ -131,7 +131,7 @@ generated: venv ## Check that the generated files are up to date.
 	@$(CRDS) manifests --check && $(CRDS) docs --check
 
 .PHONY: test
-test: deploy ## All tests, those on a real cluster included; sets up what they need.
+test: venv docker-build docker-push deploy ## All tests, those on a real cluster included; sets up what they need.
 	@$(use_cluster); $(PYTHON) -m pytest $(ARGS) tests
 
 .PHONY: test-unit
@@ -143,7 +143,7 @@ test-integration: venv ## The tests that need an API server.
 	@$(use_cluster); $(PYTHON) -m pytest $(ARGS) tests/integration
 
 .PHONY: test-e2e
-test-e2e: deploy ## The tests of the deployed operator, with real pods.
+test-e2e: venv docker-build docker-push deploy ## The tests of the deployed operator, with real pods.
 	@$(use_cluster); $(PYTHON) -m pytest $(ARGS) tests/e2e
 
 .PHONY: coverage
@@ -153,30 +153,93 @@ coverage: venv ## Check that the unit tests reach 95 % of the branches of the pu
 
 ##@ Build
 
-# Docker and podman take the public base image unless told otherwise, buildah the one that our own cluster is made with.
-BASE_IMAGE ?= $(if $(filter buildah,$(CONTAINER_TOOL)),localhost/memcached-operator/base:trixie)
-BUILD_IMAGE ?= $(if $(filter buildah,$(CONTAINER_TOOL)),localhost/memcached-operator/build:trixie)
+# For our own cluster, which has no registry, the base is the image that the cluster is made with.
+BASE_IMAGE ?= $(if $(filter localhost,$(IMG_HOST)),localhost/memcached-operator/base:trixie)
+BUILD_IMAGE ?= $(if $(filter localhost,$(IMG_HOST)),localhost/memcached-operator/build:trixie)
 build_args = $(foreach name,BASE_IMAGE BUILD_IMAGE,$(if $($(name)),--build-arg $(name)=$($(name))))
+# The command line of docker, podman or buildah, whichever image-build took.
+tool = PYTHONPATH=tools $(PYTHON3) -c 'import sys; from cluster.images.build import choose_tool; print(*choose_tool().command(*sys.argv[1:]))'
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG with docker, podman or buildah.
-	@case $(CONTAINER_TOOL) in \
-	  buildah) $(CLUSTER) image-build Dockerfile . $(IMG) $(build_args) ;; \
-	  *) $(CONTAINER_TOOL) build --quiet $(build_args) -t $(IMG) . ;; \
-	esac
+	@$(CLUSTER) image-build Dockerfile . $(IMG) $(build_args)
 
 .PHONY: docker-push
 docker-push: ## Push IMG to its registry, or into the local cluster if it has none.
-	@case $(IMG_HOST)/$(CONTAINER_TOOL) in \
-	  localhost/buildah) $(CLUSTER) load $(IMG) ;; \
-	  localhost/*) archive=$$(mktemp); trap 'rm -f "$$archive"' EXIT; \
-	    $(CONTAINER_TOOL) save $(IMG) -o "$$archive"; $(CLUSTER) load "$$archive" ;; \
-	  *) $(CONTAINER_TOOL) push $(IMG) ;; \
-	esac
+ifeq (localhost,$(IMG_HOST))
+	@$(use_cluster); $(CLUSTER) load $(IMG)
+else
+	@push=$$($(tool) push $(IMG)); $$push
+endif
 
 ##@ Deployment
 
-# Our own cluster has no registry to pull from: what is deployed there is built and loaded first.
+# What is deployed: OVERLAY with IMG in it. An image of this machine keeps its name when it changes, so its id is written
+# beside it: pods are replaced when it is another, and only then.
+image_id = $(if $(filter localhost,$(IMG_HOST)),$$(list=$$($(tool) images --no-trunc --quiet $(IMG)); $$list))
+define overlay
+resources:
+- ../../$(OVERLAY)
+patches:
+- target:
+    kind: Deployment
+  patch: |-
+    - op: replace
+      path: /spec/template/spec/containers/0/image
+      value: $(IMG)
+    - op: add
+      path: /spec/template/metadata/annotations/cache.example.com~1image-id
+      value: "%s"
+endef
+export overlay
+
+# Asks as a user would, but stores nothing.
+SAMPLE := config/samples/cache_v1_memcached.yaml
+admitted = kubectl apply --server-side --force-conflicts --field-manager=deploy-check --dry-run=server -n default -f $(SAMPLE)
+
+.PHONY: install
+install: ## Install the CRDs.
+	@$(use_cluster); kubectl apply --server-side --force-conflicts -k config/crd; \
+	kubectl wait --for=condition=Established --timeout=60s -f config/crd/bases >/dev/null
+
+.PHONY: uninstall
+uninstall: ## Remove the CRDs, and with them every Memcached of the cluster.
+	@$(if_cluster); kubectl delete --ignore-not-found --timeout=120s -k config/crd
+
 .PHONY: deploy
-deploy: venv ## Deploy the operator (OVERLAY with image IMG) and wait until it serves.
-	@$(use_cluster); ...
+deploy: ## Deploy IMG and wait until it serves.
+	@$(use_cluster); mkdir -p build/deploy; printf "$$overlay\n" "$(image_id)" > build/deploy/kustomization.yaml; \
+	applied=$$(kubectl kustomize build/deploy | kubectl apply --server-side --force-conflicts -f -); \
+	echo "Applied $$(wc -l <<< "$$applied") objects of $(OVERLAY) with $(IMG)."; \
+	for name in controller-manager webhook; do \
+	  kubectl -n $(NAMESPACE) rollout status --timeout=180s deployment/memcached-operator-$$name || { \
+	    kubectl -n $(NAMESPACE) get pods; kubectl -n $(NAMESPACE) get events --field-selector type=Warning | tail -n 5; \
+	    kubectl -n $(NAMESPACE) logs --tail=5 deployment/memcached-operator-$$name || true; \
+	    echo "memcached-operator-$$name is not up after 3 minutes: the pods, events and logs above say why." \
+	      "Where the image cannot be pulled: make docker-build docker-push." >&2; exit 1; }; \
+	done; \
+	for try in {1..30}; do ! answer=$$($(admitted) 2>&1) || { echo "Deployed: admission answers."; exit 0; }; sleep 1; done; \
+	echo "The operator runs, but admission does not answer: $$answer" >&2; exit 1
+
+.PHONY: undeploy
+undeploy: ## Remove the operator, the CRDs and with them every Memcached of the cluster.
+	@$(if_cluster); kubectl kustomize $(OVERLAY) | kubectl delete --ignore-not-found --timeout=120s -f - || { \
+	  echo "Something did not go within 2 minutes: see above. It is safe to run this again." >&2; exit 1; }
+
+##@ Cluster
+
+# Of a recipe that has nothing to do where no cluster runs.
+if_cluster = if [ -z "$${KUBECONFIG:-}" ]; then info=$$($(CLUSTER) info 2>/dev/null) || { echo "No cluster is running: nothing to remove."; exit 0; }; \
+  KUBECONFIG=$$(sed -n 's/.*"kubeconfig": "\(.*\)".*/\1/p' <<< "$$info"); export KUBECONFIG; fi; $(use_kubectl)
+
+.PHONY: cluster
+cluster: ## Start a real Kubernetes on this machine, building what is missing.
+	@$(CLUSTER) up
+
+.PHONY: cluster-status
+cluster-status: ## Show the cluster's components.
+	@$(CLUSTER) status
+
+.PHONY: cluster-down
+cluster-down: ## Take the cluster down; nothing of it stays.
+	@$(CLUSTER) down

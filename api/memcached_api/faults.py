@@ -11,7 +11,6 @@ INVALID: Final = "FieldValueInvalid"
 MISTYPED: Final = "FieldValueTypeInvalid"
 REQUIRED: Final = "FieldValueRequired"
 UNSUPPORTED: Final = "FieldValueNotSupported"
-DUPLICATE: Final = "FieldValueDuplicate"
 TOO_LONG: Final = "FieldValueTooLong"
 TOO_MANY: Final = "FieldValueTooMany"
 
@@ -20,7 +19,6 @@ _WORDS: Final = {
     MISTYPED: "Invalid value",
     REQUIRED: "Required value",
     UNSUPPORTED: "Unsupported value",
-    DUPLICATE: "Duplicate value",
     TOO_LONG: "Too long",
     TOO_MANY: "Too many",
 }

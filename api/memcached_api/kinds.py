@@ -45,20 +45,30 @@ class Kind(Generic[Spec]):
         try:
             return msgspec.convert(spec, self.spec)
         except msgspec.ValidationError as error:
+            spec = normalized(spec)
             if faults := structural_faults(spec, self.spec, "spec"):
                 raise InvalidSpec(faults) from error
-            return msgspec.convert(normalized(spec), self.spec)
+            return msgspec.convert(spec, self.spec)
 
     def faults(self, obj: Any) -> list[Fault]:
         """Every fault of an object, none if it is valid; never raises, whatever JSON it is given."""
         if not isinstance(obj, Mapping):
             return [Fault("", obj, f"must be an object of kind {self.name}", MISTYPED)]
-        obj = dict(cast("Mapping[str, Any]", obj))
-        structural = structural_faults(_spec(obj), self.spec, "spec")
+        obj = cast("Mapping[str, Any]", obj)
+        spec, structural = self._examined(_spec(obj))
         unreadable = [fault for fault in structural if fault.kind == MISTYPED]
-        ruled = list(rule_faults(self.rules, obj, unreadable))
+        ruled = list(rule_faults(self.rules, {"metadata": obj.get("metadata"), "spec": spec}, unreadable))
         blamed = {fault.field for fault in ruled}  # where a rule speaks, the bare bound need not: it names no remedy
         return [fault for fault in structural if fault.field not in blamed] + ruled
+
+    def _examined(self, spec: Any) -> tuple[Any, list[Fault]]:
+        """The spec in a form that rules can read, and its structural faults: looked for only if msgspec meets one."""
+        try:
+            msgspec.convert(spec, self.spec)
+        except msgspec.ValidationError:
+            spec = normalized(spec)
+            return spec, structural_faults(spec, self.spec, "spec")
+        return spec, []
 
 
 def _spec(obj: Mapping[str, Any]) -> Any:

@@ -9,14 +9,17 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 from msgspec import Meta
 
-# The spellings `quantity.parse` takes; tighter than Kubernetes' own pattern only in that an exponent is a whole number of
-# at most three digits (as apimachinery demands of it, too).
-QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
+# The spellings `quantity.parse` takes. Tighter than controller-tools' pattern only in that an exponent is a whole
+# number (as apimachinery demands, too) of at most three digits.
+QUANTITY: Final = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?"
 
-# An int-or-string in the CRD. Floats are decoded too: the API server takes 3.0 for 3.
-Quantity = Annotated[int | str | float, Meta(extra_json_schema={"pattern": QUANTITY, "maxLength": 64})]
+# An int-or-string in the CRD. The end of a text is `$` there, but `\Z` to Python.
+Quantity = Annotated[
+    int | Annotated[str, Meta(pattern=rf"^{QUANTITY}\Z", max_length=64)],
+    Meta(extra_json_schema={"pattern": f"^{QUANTITY}$", "maxLength": 64}),
+]
 
-# Kubernetes itself knows five kinds of resources. Seven is what fits CEL's cost budget on API servers that do not yet see
+# Kubernetes itself knows five kinds of resources. Seven fit CEL's cost budget even on API servers that do not yet see
 # the bound on a quantity's length.
 Resources = Annotated[dict[str, Quantity], Meta(max_length=7)]
 

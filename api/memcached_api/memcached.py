@@ -22,6 +22,7 @@ SHORT_NAMES: Final = ("mc",)
 
 DEFAULT_SIZE: Final = 1
 DEFAULT_CONTAINER_PORT: Final = 11211  # memcached's own
+DEFAULT_IMAGE: Final = "docker.io/library/memcached:1.6.38"  # unless RELATED_IMAGE_MEMCACHED names another
 
 _LIST_BY_NAME: Final = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 _LIST_BY_TYPE: Final = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}

@@ -44,33 +44,6 @@ NAME: Final = Rule(
     blames=".metadata.name",
 )
 
-SIZE: Final = 1
-LARGEST_SIZE: Final = 2**31 - 1  # a Deployment's replicas are an int32
-LOWEST_PORT: Final = 1024  # memcached runs without root rights, and only root binds ports below
-HIGHEST_PORT: Final = 65535
-LONGEST_NAME: Final = 52  # characters: leaves 11 of a label's 63 for what a ReplicaSet's hash or a suffix adds
-
-_LABEL: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"  # DNS-1035, which a Service's name must be
-_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # DNS-1123, as a Secret's
-_KNOWN_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
-
-_SPARE: Final = memory.HASH_TABLE + memory.PER_CONNECTION * memory.CONNECTIONS
-_PERCENT: Final = 100 + memory.OVERHEAD_PERCENT
-
-
-def _is_label(name: Any) -> bool:
-    return isinstance(name, str) and len(name) <= LONGEST_NAME and re.fullmatch(_LABEL[1:-1], name) is not None
-
-
-NAME: Final = value_rule(
-    "metadata.name",
-    _is_label,
-    # A name never changes: an object that came in under an older rule must stay editable.
-    f"oldSelf.hasValue() || (size(self.metadata.name) <= {LONGEST_NAME} && self.metadata.name.matches('{_LABEL}'))",
-    f"must be a DNS-1035 label of at most {LONGEST_NAME} characters (lower-case letters, digits and '-', a letter "
-    "first), because its Service is named the same; create the object under such a name",
-)
-
 SIZE: Final = value_rule(
     "spec.size",
     lambda size: size >= SMALLEST_SIZE,

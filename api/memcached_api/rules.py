@@ -5,6 +5,7 @@ A rule looks at JSON as it stands in the object, so that one unreadable field do
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 from .faults import Fault
@@ -26,8 +27,8 @@ class Rule:
     `at`: the path of the value it looks at, from the object's root; `[*]` stands for every entry of a list or map.
     `cel`: the same rule for the CRD, where `self` is the value at `at`, or the whole object for a path in `metadata`.
     `message`: the remedy, for CEL; `message_cel`: CEL text that adds the numbers; `blames`: the field CEL reports.
-    `reads`: for a rule on several fields, these, below `at`; an update that leaves them as they were may keep the breach.
-    A breach implies that all of them are given.
+    `reads`: for a rule on several fields, these, below `at`; a breach implies that all are given, and an update that
+    leaves them as they were may keep the breach.
     """
 
     at: str
@@ -59,9 +60,14 @@ def rule_faults(rules: Iterable[Rule], obj: Any, broken: Sequence[Fault] = ()) -
 def _found(obj: Any, at: str) -> Iterator[tuple[str, Any]]:
     """The values at a path, each with its own path: `spec.limits[*]` finds `spec.limits[cpu]` and so on."""
     found = [("", obj)]
-    for step in at.replace("[*]", ".*").split("."):
+    for step in _steps(at):
         found = [pair for path, value in found for pair in _children(path, value, step)]
     return ((path, value) for path, value in found if value is not None)
+
+
+@cache
+def _steps(at: str) -> list[str]:
+    return at.replace("[*]", ".*").split(".")
 
 
 def _children(path: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import inspect
 
 from . import quantity
-from .faults import DUPLICATE, MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, Fault
-from .values import child, is_array, is_integer, is_object
+from .faults import MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, Fault
+from .values import is_array, is_integer, is_object
 
 
 def structural_faults(value: Any, cls: type[msgspec.Struct], path: str) -> list[Fault]:
@@ -31,11 +31,11 @@ def _object(value: Any, type_: inspect.StructType, path: str) -> Iterator[Fault]
         yield _mistyped(path, value, "an object")
         return
     for field in type_.fields:
-        item, child = value.get(field.encode_name), f"{path}.{field.encode_name}".lstrip(".")
+        item, below = value.get(field.encode_name), f"{path}.{field.encode_name}".lstrip(".")
         if item is not None:
-            yield from _check(item, field.type, child)
+            yield from _check(item, field.type, below)
         elif field.required:
-            yield Fault(child, None, "must be given", REQUIRED)
+            yield Fault(below, None, "must be given", REQUIRED)
 
 
 def _map(value: Any, type_: inspect.DictType, path: str) -> Iterator[Fault]:
@@ -101,18 +101,6 @@ def _quantity(value: Any, path: str) -> Iterator[Fault]:
 
 def _annotated(value: Any, type_: inspect.Metadata, path: str) -> Iterator[Fault]:
     yield from _check(value, type_.type, path)
-    for key in (type_.extra_json_schema or {}).get("x-kubernetes-list-map-keys", ()):
-        yield from _duplicates(value, key, path)
-
-
-def _duplicates(value: Any, key: str, path: str) -> Iterator[Fault]:
-    """Entries of a list that the API server treats as a map by this key."""
-    seen: set[str] = set()
-    for index, name in enumerate(child(item, key) for item in (value if is_array(value) else ())):
-        if isinstance(name, str) and name in seen:
-            yield Fault(f"{path}[{index}].{key}", name, "is there already; remove one of the two", DUPLICATE)
-        elif isinstance(name, str):
-            seen.add(name)
 
 
 def _mistyped(path: str, value: Any, expected: str) -> Fault:

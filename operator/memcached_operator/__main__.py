@@ -16,6 +16,9 @@ from memcached_operator.engine.session import ConnectError
 
 log = logging.getLogger("memcached_operator")
 
+LONGEST_LIFETIME = timedelta(days=3650)
+"""More would defeat the purpose of a renewal, and much more is beyond what a certificate can say."""
+
 
 class Address(click.ParamType[str]):
     """HOST:PORT, :PORT, or 0."""
@@ -83,12 +86,14 @@ def main(log_level: str, log_format: str, certificate_lifetime: str, **options: 
 
 def lifetime(text: str) -> timedelta:
     """`90s`, `30m` or `2160h` as a timedelta. Raises click.BadParameter for anything else."""
-    units = {"s": "seconds", "m": "minutes", "h": "hours"}
-    if text[-1:] not in units or not text[:-1].isdecimal() or int(text[:-1]) == 0:
+    seconds = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    number = int(text[:-1]) if text[:-1].isdecimal() else 0
+    if not 0 < number * seconds <= LONGEST_LIFETIME.total_seconds():
         raise click.BadParameter(
-            f"{text!r} is no duration: write 90s, 30m or 2160h", param_hint="--certificate-lifetime"
+            f"{text!r} is no duration of at most {LONGEST_LIFETIME.days} days: write 90s, 30m or 2160h",
+            param_hint="--certificate-lifetime",
         )
-    return timedelta(**{units[text[-1]]: int(text[:-1])})
+    return timedelta(seconds=number * seconds)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ GROUPS = {
     "events": "/api/v1",
     "secrets": "/api/v1",
     "endpoints": "/api/v1",
+    "endpointslices": "/apis/discovery.k8s.io/v1",
     "leases": "/apis/coordination.k8s.io/v1",
 }
 POLL = 0.25

@@ -77,3 +77,19 @@ def talk(address: str, port: int, *lines: bytes, timeout: float = 5) -> bytes:
         while chunk := connection.recv(65536):
             answer += chunk
         return answer
+
+
+SMALL = {"requests": {"cpu": "10m", "memory": "16Mi"}}
+"""Resources with which many pods fit on a small node, for tests that are not about resources."""
+
+
+def addresses(pods: list[Object]) -> set[str]:
+    """The IP addresses of pods."""
+    return {pod["status"]["podIP"] for pod in pods}
+
+
+def ready_addresses(namespace: str, name: str = "cache") -> set[str]:
+    """The IP addresses of the ready endpoints behind a Service."""
+    slices = kube.items("endpointslices", namespace, f"kubernetes.io/service-name={name}")
+    endpoints = [endpoint for each in slices for endpoint in each.get("endpoints") or []]
+    return {address for endpoint in endpoints if endpoint["conditions"]["ready"] for address in endpoint["addresses"]}

@@ -165,6 +165,7 @@ def kwok(plan: Plan, state: State, programs: Programs) -> Component:
         f"--node-ip={plan.host_address}",
         f"--server-address=127.0.0.1:{plan.ports['kwok']}",
         f"--config={state.config}/kwok.yaml",
+        "--v=WARN",
     ]
     target = f"http://127.0.0.1:{plan.ports['kwok']}/healthz"
     return Component("kwok", argv, {"kind": "http", "target": target})

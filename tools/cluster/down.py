@@ -10,8 +10,7 @@ from pathlib import Path
 from cluster import cgroups, network, processes, record
 from cluster.errors import ClusterError
 from cluster.locks import at_once
-from cluster.paths import State
-from cluster.plan import Plan, control_group
+from cluster.plan import control_group
 from cluster.shell import run
 
 LINK_SECONDS = 10.0
@@ -27,23 +26,15 @@ def down(name: str) -> bool:
 
 
 def remove(name: str) -> None:
-    """Processes first: with the last of them go mounts, network namespaces and iptables rules."""
+    """Processes first: with the last of them go mounts, namespaces, iptables rules, and (with the link) routes."""
     state = record.state_of(name)
     plan = record.read(state)
     processes.end_all(state.dir)
     if sys.platform == "linux" and os.geteuid() == 0:
         remove_control_groups(control_group(name))
     if plan and plan.mode == "node":
-        remove_node(plan, state)
+        remove_link(plan.link)
     remove_tree(state.dir)
-
-
-def remove_node(plan: Plan, state: State) -> None:
-    """What else a node leaves on the host: the link (and with it the routes), and mount points."""
-    remove_link(plan.link)
-    for place in record.made_directories(state):
-        with contextlib.suppress(OSError):
-            Path(place).rmdir()
 
 
 def remove_control_groups(group: str) -> None:

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from cluster.errors import ClusterError
 from cluster.paths import State
 from cluster.shell import run
 
-OWN_DIRECTORIES = ("/var/log", "/var/lib/cni", "/var/lib/kubelet")
-"""Shown to the cluster from its own state directory."""
+OWN_DIRECTORIES = ("/var/log", "/var/lib")
+"""Shown to the cluster from its own state directory: /var/log/pods, /var/lib/kubelet and /var/lib/cni are wired in."""
 
 
 def mounts(state: State) -> list[list[str]]:
@@ -32,8 +33,12 @@ def isolate(state: State) -> None:
     for command in mounts(state):
         run(command)
     run(["ip", "link", "set", "lo", "up"])
+    # Of the new network namespace only: pods are reached through it.
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 
-def missing_directories() -> list[str]:
-    """The mount points that this host lacks; made by `up`, taken away by `down`."""
-    return [place for place in OWN_DIRECTORIES if not Path(place).is_dir()]
+def check(places: list[Path]) -> None:
+    """Raise ClusterError if the cluster would lose sight of something it needs."""
+    for place in places:
+        if any(place.is_relative_to(own) for own in (*OWN_DIRECTORIES, "/run")):
+            raise ClusterError(f"{place} is hidden from the cluster: choose another place (HOME, XDG_CACHE_HOME, …)")

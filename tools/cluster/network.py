@@ -31,7 +31,6 @@ def inside_commands(plan: Plan) -> list[list[str]]:
         ["ip", "address", "add", f"{plan.node_address}/30", "dev", INSIDE],
         ["ip", "link", "set", INSIDE, "up"],
         services,
-        ["sysctl", "-q", "-w", "net.ipv4.ip_forward=1"],
     ]
 
 

@@ -13,7 +13,7 @@ Families = list[tuple[Family, tuple[str, ...]]]
 
 
 def build_programs(families: Families, progress: Progress | None = None) -> Path:
-    """Build what is missing; return the directory of links to the programs. Quiet without `progress` if all is there."""
+    """Build what is missing; return the directory of links to the programs. Quiet without `progress` if nothing is."""
     if progress is None and not any(builds.missing(family, names) for family, names in families):
         return builds.link_programs(families)
     shown = progress or Progress(len(families))

@@ -1,4 +1,4 @@
-"""What is remembered of a cluster on disk: its plan, and what `down` has to give back."""
+"""What is remembered of a cluster on disk: its plan, by which `down` finds everything again."""
 
 import json
 import os
@@ -48,19 +48,11 @@ def read(state: State) -> Plan | None:
         return None
 
 
-def made_directories(state: State) -> list[str]:
-    """Host directories that `up` has made as mount points."""
-    try:
-        return json.loads(state.cluster_file.read_text())["made_directories"]
-    except (OSError, ValueError, KeyError):
-        return []
-
-
-def write(state: State, plan: Plan, made: list[str]) -> None:
+def write(state: State, plan: Plan) -> None:
     """Remember a plan."""
     state.dir.mkdir(parents=True, exist_ok=True)
     partial = state.cluster_file.with_suffix(".partial")
-    partial.write_text(json.dumps({"plan": plan.to_json(), "made_directories": made}))
+    partial.write_text(json.dumps({"plan": plan.to_json()}))
     partial.replace(state.cluster_file)
 
 

@@ -1,6 +1,7 @@
 """`up`: build what is missing, start what is down, wait until it can be used."""
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from cluster.images.store import cluster_archive, ensure_archives, import_archiv
 from cluster.kube import Kube, can_create_pods, dns_answers, node_ready, wait
 from cluster.locks import at_once, waiting_for
 from cluster.nodes import fake_node
-from cluster.paths import State
+from cluster.paths import TOOLS, State, cache_dir
 from cluster.plan import Mode, Plan
 from cluster.programs import build_programs, ensure_built
 from cluster.progress import Progress
@@ -79,7 +80,7 @@ def ensure_supervisor(name: str, mode: Mode, state: State, progress: Progress) -
             notes.append("the remains of the last one were removed")
         with waiting_for("slots"):
             plan = record.make_plan(name, mode)
-            record.write(state, plan, isolation.missing_directories() if mode == "node" else [])
+            record.write(state, plan)
         begin(plan, state)
         return plan
 
@@ -92,8 +93,7 @@ def begin(plan: Plan, state: State) -> None:
     if plan.mode == "control-plane":
         supervision.launch(state, plan.mode)
         return
-    for place in record.made_directories(state):
-        Path(place).mkdir(parents=True, exist_ok=True)
+    isolation.check([state.dir, cache_dir(), TOOLS, Path(sys.executable)])
     cgroups.create(plan.cgroup)
     pid = supervision.launch(state, plan.mode)
     network.join(plan, pid)

@@ -1,4 +1,4 @@
-"""The command line of `python -m crds`. `--check` writes nothing and exits 1 if a file is not as it would be written."""
+"""The command line of `python -m crds`. `--check` writes nothing and exits 1 if a file would change."""
 
 import json
 import sys

@@ -74,11 +74,12 @@ def object_schema(kind: Kind[Any]) -> Schema:
 
 def _node(schema: Schema, at: str) -> Schema:
     for step in _steps(at):
-        if step == "*":
-            schema = schema.get("items") or schema["additionalProperties"]
-        else:
-            schema = schema["properties"][step]
+        schema = _entries(schema) if step == "*" else schema["properties"][step]
     return schema
+
+
+def _entries(schema: Schema) -> Schema:
+    return schema["items"] if "items" in schema else schema["additionalProperties"]
 
 
 def _steps(at: str) -> Iterator[str]:
@@ -107,7 +108,9 @@ def _ratcheted(rule: Rule) -> str:
     """
     if not rule.reads:
         return rule.cel
-    unchanged = " && ".join(f"oldSelf.value(){_optional(path)}.orValue('') == self{_plain(path)}" for path in rule.reads)
+    unchanged = " && ".join(
+        f"oldSelf.value(){_optional(path)}.orValue('') == self{_plain(path)}" for path in rule.reads
+    )
     return f"({rule.cel}) || (oldSelf.hasValue() && {unchanged})"
 
 

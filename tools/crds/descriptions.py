@@ -14,7 +14,7 @@ from crds import snapshot
 def field_descriptions(cls: type[Any]) -> dict[str, str]:
     """The description of each field, by its name in JSON: our docstring, else Kubernetes' own text for its types."""
     name = kubernetes_type(cls)
-    theirs = snapshot.described(name)["properties"] if name else {}
+    theirs: dict[str, Any] = snapshot.described(name)["properties"] if name else {}
     return {field: schema["description"] for field, schema in theirs.items()} | _docstrings(cls)
 
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-
 from crds.crd import object_schema
 from crds.descriptions import type_description
 from crds.schema import Schema
@@ -40,7 +39,12 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
     for part, cls in (("spec", kind.spec), ("status", kind.status)):
         yield from ("", f"### {kind.name} {part}", "", type_description(cls), "")
         yield from _table(("Field", "Type", "Default", "Description"), _fields(object_schema(kind), part))
-    yield from ("", f"### {kind.name} rules", "", "Refused at admission, and by the CRD itself while the webhook is down.")
+    yield from (
+        "",
+        f"### {kind.name} rules",
+        "",
+        "Checked at admission, and by the CRD itself while the webhook is down.",
+    )
     yield from ("", *_table(("Field", "Rule"), ((f"`{_place(rule)}`", rule.message) for rule in kind.rules)))
     yield from ("", f"### {kind.name} columns of kubectl get", "")
     yield from _table(
@@ -69,11 +73,16 @@ def _type(field: Schema) -> str:
 
 
 def _place(rule: Rule) -> str:
-    return f"{rule.at}{rule.blames}"
+    return rule.at if rule.blames == f".{rule.at}" else f"{rule.at}{rule.blames}"
 
 
 def _conditions() -> Iterator[str]:
-    yield from ("## Conditions", "", "Every status has all three, in this order. `Unknown` is told with `NotYetObserved`.", "")
+    yield from (
+        "## Conditions",
+        "",
+        "Every status has all three, in this order; `NotYetObserved` goes with `Unknown`.",
+        "",
+    )
     rows = (
         (f"`{type_}`", f"`{reason}`", meaning)
         for type_, reasons in conditions.MEANINGS.items()

@@ -1,7 +1,7 @@
 """msgspec types → structural OpenAPI v3 schemas, as a CRD holds them."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import NODEFAULT, inspect
@@ -85,7 +85,7 @@ def _union(type_: inspect.UnionType) -> Schema:
 
 
 def _annotated(type_: inspect.Metadata) -> Schema:
-    return _schema(type_.type) | (type_.extra_json_schema or {})
+    return _schema(type_.type) | cast("Schema", type_.extra_json_schema or {})
 
 
 _SCHEMAS: Final[dict[type, Callable[[Any], Schema]]] = {

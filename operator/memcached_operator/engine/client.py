@@ -24,7 +24,7 @@ MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: context managers assign the traceback of what passes through them
 class ApiError(Exception):
     """The API server said no, or could not be reached (code 0)."""
 
@@ -75,7 +75,10 @@ class Client:
         metrics.REQUESTS.labels(str(response.status), method).inc()
         if response.status >= 400:
             raise api_error(response.status, response.headers, payload)
-        return msgspec.json.decode(payload)
+        try:
+            return msgspec.json.decode(payload)
+        except msgspec.DecodeError as error:
+            raise ApiError(response.status, "Garbled", f"the answer to {method} {path} is no JSON: {error}") from error
 
     async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[list[Object], str]:
         """All objects of a resource (in one namespace, or in all) and the list's resourceVersion."""

@@ -48,19 +48,18 @@ def covers(live: Any, desired: Any) -> bool:
 
 
 def _covers_list(live: Any, desired: Sequence[Any]) -> bool:
-    if not isinstance(live, Sequence):
+    if not isinstance(live, Sequence) or isinstance(live, str):
         return False
     theirs = cast("Sequence[Any]", live)
-    merge_key = _merge_key(desired)
-    if merge_key is None:
-        return len(theirs) == len(desired) and all(map(covers, theirs, desired))
-    maps = [cast("Mapping[str, Any]", item) for item in theirs if isinstance(item, Mapping)]
-    named = {item.get(merge_key): item for item in maps}
-    return all(item[merge_key] in named and covers(named[item[merge_key]], item) for item in desired)
-
-
-def _merge_key(items: Sequence[Any]) -> str | None:
     for merge_key in ("uid", "name"):
-        if items and all(isinstance(item, Mapping) and merge_key in item for item in items):
-            return merge_key
-    return None
+        mine = _by(merge_key, desired)
+        if mine and len(mine) == len(desired):
+            found = _by(merge_key, theirs)
+            return all(name in found and covers(found[name], item) for name, item in mine.items())
+    return len(theirs) == len(desired) and all(map(covers, theirs, desired))
+
+
+def _by(merge_key: str, items: Sequence[Any]) -> dict[str, Any]:
+    """The items that have a text under the merge key, by it."""
+    maps = [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
+    return {item[merge_key]: item for item in maps if isinstance(item.get(merge_key), str)}

@@ -56,7 +56,7 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Step:
     if controller is None and not _was_ours(desired, live):
         return Step(Action.CONFLICT, f"{what} exists and belongs to nobody this operator knows")
     if controller is not None and not is_ours(cr, live):
-        if (controller["kind"], controller["name"]) == (cr["kind"], cr["metadata"]["name"]):
+        if _who(controller) == _who(owner_reference(cr)):
             return Step(Action.WAIT, f"{what} of the earlier {cr['kind']} of this name is still being deleted")
         return Step(Action.CONFLICT, f"{what} belongs to {controller['kind']} {controller['name']}")
     if live["metadata"].get("deletionTimestamp"):
@@ -88,6 +88,11 @@ def handover(live: Object) -> list[Object]:
         {"op": "test", "path": f"{path}/operation", "value": "Update"},
         {"op": "replace", "path": f"{path}/operation", "value": "Apply"},
     ]
+
+
+def _who(owner: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Group, kind and name: others have a kind Memcached too, and a kind of ours has several versions."""
+    return owner["apiVersion"].partition("/")[0], owner["kind"], owner["name"]
 
 
 def _is_our_entry(entry: Mapping[str, Any]) -> bool:

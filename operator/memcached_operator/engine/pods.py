@@ -1,5 +1,6 @@
 """What pods tell of themselves: which are alive, and why others are not."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +13,20 @@ READY_PERIOD = 30.0
 """Seconds that a container which crashed must be Ready to count as well again: no flapping during a crash loop."""
 
 IMAGE_REASONS = frozenset(
-    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+    {
+        "ErrImagePull",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
 )
-"""Reasons of a waiting container that lacks its image (kubernetes pkg/kubelet/images/types.go)."""
+"""Reasons of a waiting container that lacks its image (kubernetes pkg/kubelet/images/types.go, cri-api pkg/errors)."""
+
+BACK_OFF = re.compile(r'Back-off pulling image "[^"]*": \w+: ')
+"""What the kubelet writes before the error while it waits for the next try (its image_manager.go)."""
 
 START_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 """Reasons of a waiting container that cannot be started (kubernetes pkg/kubelet/kuberuntime)."""
@@ -104,7 +116,7 @@ def _ready_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float
 def _image_message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
     text: str = waiting.get("message") or waiting["reason"]
     # The kubelet's text alternates between the error and "Back-off …: <the error>": keep to the error.
-    cause = text.rpartition("ErrImagePull: ")[2]
+    cause = BACK_OFF.sub("", text, count=1)
     remedy = "correct spec.image, or name a Secret that may pull it in spec.imagePullSecrets"
     return f"the image {container.get('image')} cannot be pulled: {cause}; {remedy}"
 

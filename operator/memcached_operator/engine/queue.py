@@ -14,12 +14,15 @@ K = TypeVar("K")
 BASE_DELAY = 0.5
 """Seconds before the first retry of a key."""
 MAX_DELAY = 300.0
-"""Seconds between retries of a key that keeps failing."""
+"""Seconds between retries of a key that keeps failing, at most."""
+JITTER = 0.25
+"""Share by which a delay is longer or shorter by chance, so that what failed together is not tried again together."""
 
 
 def backoff(failures: int, chance: float) -> float:
-    """Seconds to wait after so many failures in a row: doubling, ±25 % by `chance` (0 … 1), at most MAX_DELAY."""
-    return min(MAX_DELAY, BASE_DELAY * 2 ** min(failures - 1, 20)) * (0.75 + chance / 2)
+    """Seconds to wait after so many failures in a row: doubling, ± JITTER by `chance` (0 … 1), at most MAX_DELAY."""
+    delay = min(MAX_DELAY / (1 + JITTER), BASE_DELAY * 2 ** min(failures - 1, 20))
+    return delay * (1 - JITTER + 2 * JITTER * chance)
 
 
 class Queue(Generic[K]):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import kopf
+import yaml
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts the pod's credentials (Kubernetes documentation, "Accessing the API from a Pod")."""
@@ -77,7 +78,7 @@ def connect() -> Connection:
         if (SERVICE_ACCOUNT / "token").exists():
             return _from_service_account()
         return _from_kubeconfig()
-    except (OSError, KeyError, ValueError, kopf.LoginError) as error:
+    except (OSError, ValueError, kopf.LoginError) as error:
         raise ConnectError(f"cannot read the cluster's credentials: {error}") from error
 
 
@@ -93,7 +94,13 @@ def _from_service_account() -> Connection:
 
 
 def _from_kubeconfig() -> Connection:
-    info = kopf.login_with_kubeconfig(settings=kopf.OperatorSettings())
+    try:
+        info = kopf.login_with_kubeconfig(settings=kopf.OperatorSettings())
+    except KeyError as error:
+        raise ConnectError(f"the kubeconfig refers to {error}, which it does not have") from error
+    except (yaml.YAMLError, AttributeError, TypeError) as error:
+        # kopf reads whatever is there as if it were a kubeconfig.
+        raise ConnectError(f"this is no kubeconfig: {' '.join(str(error).split())}") from error
     if info is None or not info.server:
         raise ConnectError("no cluster to work on: set KUBECONFIG, or run inside a cluster")
     return _connection(info)

@@ -41,7 +41,9 @@ class Store:
         """Note a state; False where it says nothing new (older, equal, or of an object that is gone since)."""
         key, version = key_of(resource, obj), version_of(obj)
         known = self.get(key)
-        if (known is not None and version_of(known) >= version) or self._gone.get(key, -1) >= version:
+        # A deletion has a version of its own. An object read at the very version of its "deletion" only lost the label
+        # that it is watched by.
+        if (known is not None and version_of(known) >= version) or self._gone.get(key, -1) > version:
             return False
         self._gone.pop(key, None)
         self._forget(key)

@@ -43,7 +43,8 @@ class WatchGuard:
             try:
                 response = await handler(request)
             except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
-                await self._pause(name, describe(error), 0.0)
+                log.warning("%s: %s", name, describe(error))
+                await self._pause(name, type(error).__name__, 0.0)
                 continue
             if response.status < 400:
                 return response
@@ -57,6 +58,6 @@ class WatchGuard:
     async def _pause(self, name: str, reason: str, at_least: float) -> None:
         pause = max(at_least, self._pauses.get(name, FIRST_PAUSE))
         self._pauses[name] = min(LAST_PAUSE, pause * 2)
-        metrics.WATCH_RETRIES.labels(name.rsplit("/", 1)[-1], reason[:40]).inc()
+        metrics.WATCH_RETRIES.labels(name.rsplit("/", 1)[-1], reason).inc()
         log.warning("%s: %s; trying again in %.0f s", name, reason, pause)
         await asyncio.sleep(pause * (0.9 + random.random() / 5))  # noqa: S311 - jitter, not a secret

@@ -1,0 +1,187 @@
+"""What the systems this operator stands for must show, on real pods, in both API versions."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import kube
+from support.kube import Object, eventually, kubectl, must_get
+from support.memcached import SMALL, addresses, memcached, pods_of, ready_addresses, settled, talk
+
+SAMPLES = Path(__file__).parents[2] / "config" / "samples"
+VERSIONS = ("v1", "v1alpha1")
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    """Each of the API versions."""
+    return request.param
+
+
+def assert_nodes_are_the_live_pods(namespace: str, name: str, size: int) -> None:
+    """`status.nodes` is exactly the names of the pods that live, and there are `size` of them."""
+
+    def look() -> bool:
+        nodes = must_get("memcacheds", namespace, name)["status"]["nodes"]
+        assert nodes == kube.names(pods_of(namespace, name))
+        return len(nodes) == size
+
+    eventually(look, 15, f"status.nodes of {name} names exactly {size} live pods")
+
+
+def container_of(namespace: str, name: str) -> Object:
+    """The only container of the Deployment's pods."""
+    deployment = must_get("deployments", namespace, name)
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+def test_size_3_then_5_then_3_leaves_exactly_the_live_names(namespace: str, version: str) -> None:
+    for size in (3, 5, 3):
+        kube.apply(memcached(namespace, "example-memcached", version, size=size, resources=SMALL))
+        settled(namespace, "example-memcached")
+        deployment = must_get("deployments", namespace, "example-memcached")
+        assert (deployment["spec"]["replicas"], deployment["status"]["readyReplicas"]) == (size, size)
+        assert_nodes_are_the_live_pods(namespace, "example-memcached", size)
+
+
+def test_scale_subresource_reads_and_sets_the_size(namespace: str, version: str) -> None:
+    kube.apply(memcached(namespace, version=version, resources=SMALL))
+    settled(namespace)
+    kubectl("scale", f"memcacheds.{version}.cache.example.com/cache", "-n", namespace, "--replicas=2")
+    found = settled(namespace)
+    assert (found["spec"]["size"], found["status"]["replicas"]) == (2, 2)
+    scale = kube.read(f"/apis/cache.example.com/{version}/namespaces/{namespace}/memcacheds/cache/scale")
+    assert scale is not None
+    assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (2, 2)
+    selected = kube.items("pods", namespace, scale["status"]["selector"])
+    assert {pod["metadata"]["name"] for pod in selected} >= set(found["status"]["nodes"])
+
+
+def test_deleting_the_object_removes_deployment_service_and_pods(namespace: str, version: str) -> None:
+    kube.apply(memcached(namespace, version=version, resources=SMALL))
+    settled(namespace)
+    kubectl("delete", f"memcacheds.{version}.cache.example.com/cache", "-n", namespace)
+
+    def gone() -> bool:
+        left = [*kube.items("deployments", namespace), *kube.items("services", namespace)]
+        left += [*kube.items("replicasets", namespace), *kube.items("pods", namespace)]
+        assert not left, kube.names(left)
+        return True
+
+    eventually(gone, 60, "everything of the deleted Memcached is gone")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_sample_shows_its_nodes(namespace: str, version: str) -> None:
+    sample: dict[str, Any] = yaml.safe_load((SAMPLES / f"cache_{version}_memcached.yaml").read_text())
+    assert sample["apiVersion"] == f"cache.example.com/{version}"
+    assert sample["metadata"]["name"] == "memcached-sample"
+    sample["metadata"]["namespace"] = namespace
+    kube.apply(sample)
+    settled(namespace, "memcached-sample")
+    shown = kubectl("get", "memcached/memcached-sample", "-n", namespace, "-o", "yaml").stdout
+    assert yaml.safe_load(shown)["status"]["nodes"] == kube.names(pods_of(namespace, "memcached-sample"))
+    assert_nodes_are_the_live_pods(namespace, "memcached-sample", sample["spec"].get("size", 1))
+
+
+def test_pods_are_requested_probed_and_secured_as_promised(namespace: str, version: str) -> None:
+    kube.apply(memcached(namespace, version=version, size=1, containerPort=11211))
+    owner = settled(namespace)
+    container = container_of(namespace, "cache")
+    assert container["resources"]["requests"] == {"cpu": "100m", "memory": "128Mi"}
+    assert container["command"] == ["memcached", "-m", "64", "-p", "11211", "-o", "modern", "-v"]
+    probe = container["livenessProbe"]
+    assert (probe["initialDelaySeconds"], probe["periodSeconds"]) == (30, 10)
+    assert probe["tcpSocket"]["port"] in (11211, container["ports"][0]["name"])
+    assert container["ports"][0]["containerPort"] == 11211
+    for plural in ("deployments", "services"):
+        (reference,) = must_get(plural, namespace, "cache")["metadata"]["ownerReferences"]
+        assert (reference["kind"], reference["uid"]) == ("Memcached", owner["metadata"]["uid"])
+        assert reference["controller"]
+    (pod,) = pods_of(namespace)
+    assert kubectl("exec", "-n", namespace, pod["metadata"]["name"], "--", "id", "-u").stdout.strip() == "1001"
+
+
+def test_a_deployment_and_a_service_deleted_by_hand_come_back(namespace: str, version: str) -> None:
+    kube.apply(memcached(namespace, version=version, resources=SMALL))
+    settled(namespace)
+    old = {plural: must_get(plural, namespace, "cache")["metadata"]["uid"] for plural in ("deployments", "services")}
+    kubectl("delete", "deployment/cache", "service/cache", "-n", namespace)
+    for plural, uid in old.items():
+        eventually(lambda: must_get(plural, namespace, "cache")["metadata"]["uid"] != uid, 15, f"{plural} come back")
+    settled(namespace)
+    assert_nodes_are_the_live_pods(namespace, "cache", 1)
+
+
+EDITS: dict[str, tuple[str, Object]] = {
+    "replicas": ("deployment", {"spec": {"replicas": 3}}),
+    "image": (
+        "deployment",
+        {"spec": {"template": {"spec": {"containers": [{"name": "memcached", "image": "docker.io/library/other"}]}}}},
+    ),
+    "labels": ("deployment", {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}),
+    "port": ("service", {"spec": {"ports": [{"name": "memcached", "port": 11211, "targetPort": 1}]}}),
+    "selector": ("service", {"spec": {"selector": {"app.kubernetes.io/instance": "other"}}}),
+    "more selector": ("service", {"spec": {"selector": {"added": "by-hand"}}}),
+}
+
+
+@pytest.mark.parametrize(("kind", "edit"), EDITS.values(), ids=EDITS.keys())
+def test_an_edit_by_hand_is_put_back(namespace: str, kind: str, edit: Object) -> None:
+    kube.apply(memcached(namespace, resources=SMALL))
+    settled(namespace)
+    before = must_get(f"{kind}s", namespace, "cache")
+    kubectl("patch", kind, "cache", "-n", namespace, "-p", yaml.safe_dump(edit))
+
+    def put_back() -> bool:
+        now = must_get(f"{kind}s", namespace, "cache")
+        assert now["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
+        assert now["spec"] == before["spec"]
+        assert now["metadata"]["labels"] == before["metadata"]["labels"]
+        return True
+
+    eventually(put_back, 15, f"the {kind} is as before")
+    settled(namespace)
+
+
+def test_conditions_follow_every_change(namespace: str, version: str) -> None:
+    kube.apply(memcached(namespace, version=version, size=1, resources=SMALL))
+    first = settled(namespace)
+    kube.apply(memcached(namespace, version=version, size=4, resources=SMALL))
+    second = settled(namespace)
+    for found in (first, second):
+        status, size = found["status"], found["spec"]["size"]
+        assert [condition["type"] for condition in status["conditions"]] == ["Available", "Progressing", "Degraded"]
+        generation = found["metadata"]["generation"]
+        assert {condition["observedGeneration"] for condition in status["conditions"]} == {generation}
+        assert status["observedGeneration"] == generation
+        assert (status["replicas"], status["readyReplicas"]) == (size, size)
+        assert status["conditions"][0]["message"] == f"{size} of {size} pods are ready"
+
+
+def test_size_0_is_refused_and_nothing_is_stored(namespace: str, version: str) -> None:
+    assert "spec.size" in kube.refused(memcached(namespace, version=version, size=0))
+    assert kube.get("memcacheds", namespace, "cache") is None
+
+
+def test_every_pod_behind_the_service_stores_and_returns_values(namespace: str) -> None:
+    kube.apply(memcached(namespace, size=2, containerPort=11311, resources=SMALL))
+    settled(namespace)
+    pods = pods_of(namespace)
+    behind = eventually(lambda: len(found := ready_addresses(namespace)) == 2 and found, 15, "two ready endpoints")
+    assert behind == addresses(pods)
+    assert resolved(namespace, pods[0], f"cache.{namespace}.svc.cluster.local") == behind
+    for address in behind:
+        answer = talk(address, 11311, b"set key 0 0 5", b"value", b"get key")
+        assert answer == b"STORED\r\nVALUE key 0 5\r\nvalue\r\nEND\r\n"
+        assert b"STAT maxbytes 67108864\r\n" in talk(address, 11311, b"stats settings")
+
+
+def resolved(namespace: str, pod: Object, name: str) -> set[str]:
+    """The addresses that a name has inside the cluster."""
+    done = kubectl("exec", "-n", namespace, pod["metadata"]["name"], "--", "getent", "ahostsv4", name)
+    return {line.split()[0] for line in done.stdout.splitlines()}

@@ -1,0 +1,109 @@
+"""Objects of unit tests, as the API server would show them; every test states only what matters to it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from memcached_operator.engine.client import FIELD_MANAGER
+from memcached_operator.engine.ownership import owner_reference
+from memcached_operator.engine.resource import DEPLOYMENTS, Object, Resource
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+MEMCACHEDS = Resource("cache.example.com", "v1", "Memcached", "memcacheds")
+LABELS = {
+    "app.kubernetes.io/name": "memcached",
+    "app.kubernetes.io/instance": "cache",
+    "app.kubernetes.io/managed-by": "memcached-operator",
+}
+
+
+def memcached(name: str = "cache", *, uid: str = "cr", version: int = 1, **spec: Any) -> Object:
+    """A Memcached in namespace `test`."""
+    return {
+        "apiVersion": "cache.example.com/v1",
+        "kind": "Memcached",
+        "metadata": {
+            "name": name,
+            "namespace": "test",
+            "uid": uid,
+            "generation": 1,
+            "resourceVersion": str(version),
+        },
+        "spec": spec,
+    }
+
+
+def owned(cr: Object | None = None, resource: Resource = DEPLOYMENTS, *, version: int = 10, **meta: Any) -> Object:
+    """A live child without a spec, controlled by a Memcached unless `ownerReferences` says otherwise."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {
+            "name": "cache",
+            "namespace": "test",
+            "uid": "child",
+            "resourceVersion": str(version),
+            "labels": LABELS,
+            "ownerReferences": [owner_reference(memcached() if cr is None else cr)],
+            "managedFields": [{"manager": FIELD_MANAGER, "operation": "Apply"}],
+            **meta,
+        },
+    }
+
+
+def deployment(size: int = 3, *, conditions: dict[str, Any] | None = None, **status: Any) -> Object:
+    """A live Deployment with this status; a condition is given by its status, or as a mapping."""
+    found = [
+        {"type": name, **(condition if isinstance(condition, dict) else {"status": condition})}
+        for name, condition in (conditions or {}).items()
+    ]
+    live = owned(generation=2)
+    return {
+        **live,
+        "spec": {"replicas": size},
+        "status": {"observedGeneration": 2, "conditions": found, **status},
+    }
+
+
+def rolled_out(size: int = 3) -> Object:
+    """A Deployment that is done and well."""
+    counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), size)
+    return deployment(size, conditions={"Available": "True"}, **counts)
+
+
+def pod(name: str = "cache-1", *, phase: str = "Running", version: int = 1, **status: Any) -> Object:
+    """A pod with this status."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "test", "uid": name, "resourceVersion": str(version), "labels": LABELS},
+        "status": {"phase": phase, **status},
+    }
+
+
+def waiting(reason: str, message: str = "", **last: Any) -> Object:
+    """The status of a container that waits; `last` is how it ended before."""
+    return container({"waiting": {"reason": reason, "message": message}}, **last)
+
+
+def container(state: Object, *, ready: bool = False, **last: Any) -> Object:
+    """The status of the container `memcached`."""
+    return {
+        "name": "memcached",
+        "image": "example.com/memcached:1",
+        "ready": ready,
+        "state": state,
+        "lastState": {"terminated": last} if last else {},
+    }
+
+
+def crashed(name: str = "cache-1", *, exit_code: int = 64, reason: str = "Error") -> Object:
+    """A pod whose container ended and waits to be started again."""
+    return pod(name, containerStatuses=[waiting("CrashLoopBackOff", exitCode=exit_code, reason=reason)])
+
+
+def running_again(ready_since: str | None, *, exit_code: int = 64) -> Object:
+    """A pod whose container crashed, and runs again: Ready since then, or not Ready."""
+    ready = ready_since is not None
+    condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": ready_since}
+    again = container({"running": {}}, ready=ready, exitCode=exit_code, reason="Error")
+    return pod(containerStatuses=[again], conditions=[condition])

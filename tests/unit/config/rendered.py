@@ -1,0 +1,62 @@
+"""The kustomize tree as the API server would get it."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.paths import cache_dir
+
+ROOT = Path(__file__).parents[3]
+Object = dict[str, Any]
+
+
+class Rendered:
+    """The objects of one variant."""
+
+    def __init__(self, objects: list[Object]) -> None:
+        self.objects = objects
+
+    def of(self, kind: str) -> list[Object]:
+        """All objects of a kind."""
+        return [each for each in self.objects if each["kind"] == kind]
+
+    def one(self, kind: str, name: str) -> Object:
+        """One object, by its full name."""
+        (found,) = [each for each in self.of(kind) if each["metadata"]["name"] == name]
+        return found
+
+    def names(self, kind: str) -> set[str]:
+        """The names of all objects of a kind."""
+        return {each["metadata"]["name"] for each in self.of(kind)}
+
+    def pods(self) -> Iterator[Object]:
+        """The pod specs of all Deployments."""
+        yield from (each["spec"]["template"]["spec"] for each in self.of("Deployment"))
+
+    def containers(self) -> Iterator[Object]:
+        """The containers of all Deployments."""
+        for pod in self.pods():
+            yield from pod.get("initContainers", [])
+            yield from pod["containers"]
+
+
+def kubectl() -> str | None:
+    """The user's kubectl, or the one that was built for the local cluster."""
+    built = sorted(cache_dir().glob("bin/*/kubectl"), key=lambda path: path.stat().st_mtime)
+    return shutil.which("kubectl") or (str(built[-1]) if built else None)
+
+
+@cache
+def render_directory(directory: str) -> Rendered:
+    program = kubectl()
+    if not program:
+        pytest.skip("needs kubectl: `make cluster` builds it")
+    done = subprocess.run([program, "kustomize", str(ROOT / directory)], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return Rendered(list(yaml.safe_load_all(done.stdout)))

@@ -1,0 +1,91 @@
+"""What the user sees, on a terminal and elsewhere."""
+
+import io
+
+import pytest
+
+from demo.errors import StoryError
+from demo.waiting import PATIENCE, Look, wait
+from unit.demo.fakes import Clock, Terminal, screen
+
+
+def test_plain_lines_and_the_time_a_step_took() -> None:
+    out, clock = io.StringIO(), Clock()
+    shown = screen(out, clock)
+    with shown.step("First", "What it is about."):
+        shown.command("kubectl apply -f - <<'END'\nkind: X\nEND")
+        shown.result("done\n")
+        clock.sleep(1.25)
+    assert out.getvalue() == (
+        "\n[1/3] First\n    What it is about.\n    $ kubectl apply -f - <<'END'\nkind: X\nEND\n    done\n    ok 1.2 s\n"
+    )
+
+
+def test_a_step_that_fails_says_so() -> None:
+    out = io.StringIO()
+    with pytest.raises(StoryError), screen(out).step("First", ""):
+        raise StoryError("no")
+    assert out.getvalue().endswith("stopped after 0.0 s\n")
+
+
+def test_progress_is_a_new_line_only_if_it_differs() -> None:
+    out = io.StringIO()
+    shown = screen(out)
+    for text in ("1 of 2", "1 of 2", "2 of 2"):
+        shown.move(text)
+    assert out.getvalue() == "    ... 1 of 2\n    ... 2 of 2\n"
+
+
+def test_progress_on_a_terminal_is_one_line_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = Terminal()
+    shown = screen(out)
+    shown.move("1 of 2")
+    shown.move("2 of 2")
+    shown.say("there")
+    assert out.getvalue() == "\r\033[K    ... 1 of 2\r\033[K    ... 2 of 2\r\033[K    there\n"
+
+
+def test_progress_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = Terminal()
+    screen(out).move("x" * 100)
+    assert len(out.getvalue().removeprefix("\r\033[K")) == 39
+
+
+def test_colour_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = Terminal()
+    screen(out).command("kubectl get pods")
+    assert "\033[1m$ kubectl get pods\033[0m" in out.getvalue()
+
+
+def test_waiting_tells_how_long_it_took() -> None:
+    clock = Clock()
+    looks = iter([Look(False, "a"), Look(False, "b"), Look(True, "c")])
+    assert wait(screen(clock=clock), lambda: next(looks), "it", sleep=clock.sleep) == pytest.approx(0.6)
+
+
+def test_waiting_ends_with_what_was_seen_last() -> None:
+    clock = Clock()
+    with pytest.raises(StoryError, match=r"^it did not come about within 5 s; last seen: 1 of 2$"):
+        wait(screen(clock=clock), lambda: Look(False, "1 of 2"), "it", 5, clock.sleep)
+
+
+def test_a_fault_that_stays_ends_the_wait_early() -> None:
+    clock = Clock()
+    with pytest.raises(StoryError, match=r"^it does not come about: no image$"):
+        wait(screen(clock=clock), lambda: Look(False, "0 of 2", "no image"), "it", sleep=clock.sleep)
+    assert clock.now == pytest.approx(PATIENCE, abs=1)
+
+
+def test_a_fault_that_passes_does_not() -> None:
+    clock = Clock()
+
+    def look() -> Look:
+        return Look(clock.now > 3 * PATIENCE, "", "no image" if clock.now % PATIENCE < PATIENCE / 2 else "")
+
+    assert wait(screen(clock=clock), look, "it", sleep=clock.sleep) > 3 * PATIENCE

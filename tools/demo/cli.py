@@ -1,0 +1,63 @@
+"""The command line, and the order of the story."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from demo import admission, closing, healing, opening, serving
+from demo.errors import StoryError
+from demo.kubectl import Kubectl
+from demo.screen import Screen
+from demo.stage import Stage
+
+NAMESPACE = "memcached-demo"
+SAMPLE = Path("config/samples/cache_v1_memcached.yaml")
+INTERRUPTED = 130
+
+STEPS: tuple[tuple[str, str, Callable[[Stage], None]], ...] = (
+    ("The operator is at work", "One controller works, one stands by; two webhooks answer.", opening.operator_works),
+    ("A namespace for the story", "What an earlier run left goes first.", opening.clean_namespace),
+    ("Admission fills in what is missing", "A dry run: shown, not stored.", admission.fills_in),
+    ("Admission refuses what cannot work", "A Memcached without pods is none.", admission.refuses),
+    ("A Memcached becomes memcached", "Apply the sample, and wait.", serving.becomes_pods),
+    ("Every pod answers", "Found through the Service's DNS name, from inside the cluster.", serving.every_pod_answers),
+    ("kubectl scale works", "Up and down again, but not to nothing.", serving.scales),
+    ("A pod deleted by hand comes back", "Empty: it is a cache.", healing.pod_comes_back),
+    ("A Deployment deleted by hand comes back", "The operator sees it go.", healing.deployment_comes_back),
+    ("The status tells it all", "Columns for people, conditions for programs.", closing.status_tells),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Tell the story; returns the exit code: 0, 1 where something is not as told, 130 when interrupted."""
+    options = parser().parse_args(arguments)
+    sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    screen = Screen(len(STEPS))
+    stage = Stage(Kubectl(options.namespace), screen, options.sample)
+    try:
+        tell(stage)
+    except StoryError as error:
+        print(f"\nNot as told: {error}.", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\nInterrupted. Clean up: kubectl delete namespace {options.namespace}", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def tell(stage: Stage) -> None:
+    """All steps, then how to go on. Raises StoryError at the first that is not as told."""
+    for title, about, step in STEPS:
+        with stage.screen.step(title, about):
+            step(stage)
+    print(f"\nAll as told, in {stage.screen.elapsed():.1f} s.\n")
+    print(closing.farewell(stage.kubectl.namespace, stage.name))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments."""
+    top = argparse.ArgumentParser("python -m demo", description="The story of the operator, on the cluster of kubectl.")
+    top.add_argument("--namespace", default=NAMESPACE, help="cleaned at the start, left at the end (%(default)s)")
+    top.add_argument("--sample", type=Path, default=SAMPLE, help="file with the Memcached of the story (%(default)s)")
+    return top

@@ -1,0 +1,32 @@
+"""Logging to standard error, for people or for a log collector."""
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any, Final
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+FORMATS: Final = ("text", "json")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line, with the keys zap gives them in Go operators."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, Any] = {
+            "level": record.levelname.lower(),
+            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "logger": record.name,
+            "msg": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["stacktrace"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False)
+
+
+def configure(level: str, form: str) -> None:
+    """Set up the root logger; `level` is one of LEVELS, `form` one of FORMATS."""
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    handler.setFormatter(JsonFormatter() if form == "json" else text)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

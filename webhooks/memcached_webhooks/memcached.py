@@ -1,0 +1,75 @@
+"""What admission does with a Memcached: fills in defaults, and judges. Pure and idempotent."""
+
+from typing import Final
+
+from memcached_api.memcached import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, GROUP, KIND, faults
+from memcached_api.values import child, is_object
+from memcached_webhooks.review import (
+    ALLOWED,
+    CREATE,
+    UPDATE,
+    Judge,
+    Patch,
+    Request,
+    Verdict,
+    invalid,
+    misdirected,
+)
+from memcached_webhooks.warnings import warnings
+
+MUTATE: Final = "/mutate-cache-example-com-v1-memcached"
+VALIDATE: Final = "/validate-cache-example-com-v1-memcached"
+
+
+def judges(default_image: str) -> dict[str, Judge]:
+    """The function for each path. `default_image`: what an object without `spec.image` is pinned to."""
+    return {
+        MUTATE: _guarded(lambda request: Verdict(patch=defaults(request, default_image))),
+        VALIDATE: _guarded(lambda request: verdict(request, default_image)),
+    }
+
+
+def _guarded(judge: Judge) -> Judge:
+    """What both have in common: other kinds are refused; deletions, objects being deleted and subresources pass."""
+
+    def guarded(request: Request) -> Verdict:
+        if (request.kind.group, request.kind.kind) != (GROUP, KIND):
+            return Verdict(misdirected(request, GROUP, KIND))
+        if request.operation not in (CREATE, UPDATE) or request.sub_resource:
+            return ALLOWED
+        if child(request.object, "metadata", "deletionTimestamp") is not None:
+            return ALLOWED  # only finalizers are left to change, and a refusal would keep the object for ever
+        return judge(request)
+
+    return guarded
+
+
+def defaults(request: Request, default_image: str) -> Patch:
+    """JSON patch that writes every default the object lacks; a null counts as lacking.
+
+    The image is pinned: to the old object's on an update, so that `kubectl replace` without one changes nothing,
+    else to `default_image`.
+    """
+    spec = child(request.object, "spec")
+    if not is_object(request.object) or (spec is not None and not is_object(spec)):
+        return []  # validation tells what is wrong
+    pinned = child(request.old_object, "spec", "image")
+    wanted = {
+        "size": DEFAULT_SIZE,
+        "containerPort": DEFAULT_CONTAINER_PORT,
+        "image": pinned if isinstance(pinned, str) else default_image,
+    }
+    missing = {field: value for field, value in wanted.items() if child(spec, field) is None}
+    if spec is None:
+        return [{"op": "add", "path": "/spec", "value": missing}]
+    return [{"op": "add", "path": f"/spec/{field}", "value": value} for field, value in missing.items()]
+
+
+def verdict(request: Request, default_image: str) -> Verdict:
+    """Refused with all its faults at once, but for those the old object had already; else allowed, with warnings."""
+    found = faults(request.object)
+    if not found:
+        return Verdict(warnings=warnings(request.object, request.old_object, default_image))
+    before = faults(request.old_object) if request.operation == UPDATE else []
+    new = [fault for fault in found if fault not in before]
+    return Verdict(invalid(request, new)) if new else ALLOWED

@@ -1,0 +1,78 @@
+"""Metrics, under controller-runtime's names where it has one, so that dashboards for Go operators fit."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector
+
+# controller-runtime's buckets, with finer ones below: a review takes about 0.1 ms.
+_BUCKETS: Final = (
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+)
+
+
+class Metrics:
+    """All metrics of one process, in a registry of their own. `webhook` is the path; seconds are seconds."""
+
+    def __init__(self) -> None:
+        self.registry: Final = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        # prometheus_client adds `_total` to a counter's name.
+        self.requests: Final = Counter(
+            "controller_runtime_webhook_requests",
+            "Admission requests by HTTP status code.",
+            ["webhook", "code"],
+            registry=self.registry,
+        )
+        self.latency: Final = Histogram(
+            "controller_runtime_webhook_latency_seconds",
+            "Time to process an admission request.",
+            ["webhook"],
+            registry=self.registry,
+            buckets=_BUCKETS,
+        )
+        self.in_flight: Final = Gauge(
+            "controller_runtime_webhook_requests_in_flight",
+            "Admission requests being served.",
+            ["webhook"],
+            registry=self.registry,
+        )
+        self.panics: Final = Counter(
+            "controller_runtime_webhook_panics",
+            "Admission requests that met an error of ours.",
+            registry=self.registry,
+        )
+        self.denials: Final = Counter(
+            "memcached_webhooks_denials",
+            "Objects refused, by path and reason.",
+            ["webhook", "reason"],
+            registry=self.registry,
+        )
+        self.certificate_reads: Final = Counter(
+            "certwatcher_read_certificate", "Certificate reads.", registry=self.registry
+        )
+        self.certificate_errors: Final = Counter(
+            "certwatcher_read_certificate_errors",
+            "Certificate reads that failed; the pair in use is kept.",
+            registry=self.registry,
+        )
+        self.certificate_expiry: Final = Gauge(
+            "memcached_webhooks_certificate_expiry_timestamp_seconds",
+            "When the serving certificate in use expires, in Unix time; 0 before the first is read.",
+            registry=self.registry,
+        )

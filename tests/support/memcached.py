@@ -1,6 +1,7 @@
 """Memcached objects in tests: make them, wait for them, talk to them."""
 
 import socket
+from contextlib import suppress
 from typing import Any
 
 from support import kube
@@ -93,3 +94,18 @@ def ready_addresses(namespace: str, name: str = "cache") -> set[str]:
     slices = kube.items("endpointslices", namespace, f"kubernetes.io/service-name={name}")
     endpoints = [endpoint for each in slices for endpoint in each.get("endpoints") or []]
     return {address for endpoint in endpoints if endpoint["conditions"]["ready"] for address in endpoint["addresses"]}
+
+
+def run_out_of_memory(pod: Object, mebibytes: int, port: int = 11211) -> None:
+    """Have memcached need so much memory at once that it is killed, by one request of one client.
+
+    For every key of a `get` that is a hit memcached holds a response of over 1 KiB until all of them are sent; nothing
+    bounds their number by default.
+    """
+    with socket.create_connection((pod["status"]["podIP"], port), timeout=30) as connection:
+        connection.sendall(b"set k 0 0 1\r\nx\r\n")
+        assert connection.recv(64) == b"STORED\r\n"
+        with suppress(ConnectionError):
+            connection.sendall(b"get" + b" k" * (mebibytes * 1024) + b"\r\n")
+            while connection.recv(65536):
+                pass

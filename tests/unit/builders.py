@@ -80,30 +80,30 @@ def pod(name: str = "cache-1", *, phase: str = "Running", version: int = 1, **st
     }
 
 
-def waiting(reason: str, message: str = "", **last: Any) -> Object:
-    """The status of a container that waits; `last` is how it ended before."""
-    return container({"waiting": {"reason": reason, "message": message}}, **last)
+def waiting(reason: str, message: str = "", ended: Object | None = None) -> Object:
+    """The status of a container that waits; `ended` is how it ended before."""
+    return container({"waiting": {"reason": reason, "message": message}}, ended=ended)
 
 
-def container(state: Object, *, ready: bool = False, **last: Any) -> Object:
+def container(state: Object, *, ready: bool = False, ended: Object | None = None) -> Object:
     """The status of the container `memcached`."""
     return {
         "name": "memcached",
         "image": "example.com/memcached:1",
         "ready": ready,
         "state": state,
-        "lastState": {"terminated": last} if last else {},
+        "lastState": {"terminated": ended} if ended else {},
     }
 
 
 def crashed(name: str = "cache-1", *, exit_code: int = 64, reason: str = "Error") -> Object:
     """A pod whose container ended and waits to be started again."""
-    return pod(name, containerStatuses=[waiting("CrashLoopBackOff", exitCode=exit_code, reason=reason)])
+    return pod(name, containerStatuses=[waiting("CrashLoopBackOff", ended={"exitCode": exit_code, "reason": reason})])
 
 
 def running_again(ready_since: str | None, *, exit_code: int = 64) -> Object:
     """A pod whose container crashed, and runs again: Ready since then, or not Ready."""
     ready = ready_since is not None
     condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": ready_since}
-    again = container({"running": {}}, ready=ready, exitCode=exit_code, reason="Error")
+    again = container({"running": {}}, ready=ready, ended={"exitCode": exit_code, "reason": "Error"})
     return pod(containerStatuses=[again], conditions=[condition])

@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     command("info", run_info, "Name, addresses and paths of the cluster as JSON.")
     command("bin", run_bin, "Print the directory of kubectl and kustomize, built if they are missing.")
     logs = command("logs", run_logs, "Print a component's log.")
-    stop = command("stop", run_stop, "Stop a component (SIGTERM, after 10 s SIGKILL); it stays stopped until `start`.")
+    stop = command("stop", run_stop, "Stop a component (SIGTERM, after 3 s SIGKILL); it stays stopped until `start`.")
     start = command("start", run_start, "Start a stopped component and wait until it is ready.")
     for sub in (logs, stop, start):
         sub.add_argument("component", metavar="COMPONENT", help="as in `status`; a leading kube- may be written")

@@ -22,8 +22,8 @@ from cluster.isolation import isolate
 from cluster.paths import State
 from cluster.probes import Probe, ready
 
-STOP_SECONDS = 10.0
-"""How long a component may take to end before it is killed."""
+STOP_SECONDS = 3.0
+"""How long a component may take to end before it is killed (the API server would wait a minute for its watches)."""
 POLL_SECONDS = 0.5
 PR_SET_PDEATHSIG = 1
 

@@ -3,25 +3,26 @@
 import io
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from demo.kubectl import Done, Kubectl, Object
 from demo.screen import Screen
 
 
 class FakeKubectl(Kubectl):
-    """Answers by the first key that the typed words begin with, or that occurs in them; counts what was asked.
+    """Answers by the first key that occurs in the typed words; notes what was asked.
 
     A list of answers is used up one by one, the last one again and again.
     """
 
     def __init__(self, answers: Mapping[str, Any], namespace: str = "story") -> None:
         super().__init__(namespace)
-        self.answers = {key: list(each) if isinstance(each, list) else [each] for key, each in answers.items()}
+        self.answers = {key: _list(each) for key, each in answers.items()}
         self.asked: list[str] = []
 
     def run(self, words: list[str], stdin: str | None = None, seconds: float = 0) -> Done:
         """Answer; what nobody foresaw is an empty success."""
+        del stdin, seconds
         line = " ".join(words)
         self.asked.append(line)
         for key, each in self.answers.items():
@@ -29,6 +30,10 @@ class FakeKubectl(Kubectl):
                 answer = each.pop(0) if len(each) > 1 else each[0]
                 return answer if isinstance(answer, Done) else Done(0, _text(answer), "")
         return Done(0, "", "")
+
+
+def _list(answer: Any) -> list[Any]:
+    return list(cast("list[Any]", answer)) if isinstance(answer, list) else [answer]
 
 
 def _text(answer: Any) -> str:

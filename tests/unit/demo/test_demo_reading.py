@@ -8,6 +8,8 @@ from demo import reading
 from demo.serving import TALK, VALUE
 from unit.demo.fakes import memcached, pod
 
+NEW: reading.Object = {**memcached(), "status": {}}
+
 
 def test_settled_is_done() -> None:
     look = reading.progress(memcached())
@@ -25,7 +27,7 @@ def test_settled_is_done() -> None:
         memcached(Progressing="True"),
         memcached(Degraded="True"),
         memcached() | {"metadata": {"name": "cache", "generation": 3}},
-        memcached() | {"status": {}},
+        NEW,
     ],
     ids=["absent", "not ready", "not scaled", "nodes", "unavailable", "progressing", "degraded", "outdated", "new"],
 )

@@ -125,14 +125,14 @@ SETTLED = {"get -n story memcached cache": memcached(), "get -n story pods": POD
 def test_the_status_must_name_the_pods_that_live() -> None:
     fails(
         lambda told: told.settle("it"),
-        {**SETTLED, "pods": {"items": [pod("a"), pod("b"), pod("d")]}},
+        {**SETTLED, "get -n story pods": {"items": [pod("a"), pod("b"), pod("d")]}},
         "names a, b, c, but the live pods are a, b, d",
     )
 
 
 def test_a_pod_on_its_way_out_does_not_count() -> None:
     leaving = {"metadata": {"name": "old", "deletionTimestamp": "now"}}
-    stage({**SETTLED, "pods": {"items": [*PODS["items"], leaving]}}).settle("it")
+    stage({**SETTLED, "get -n story pods": {"items": [*PODS["items"], leaving]}}).settle("it")
 
 
 def test_a_sample_of_another_kind_is_named() -> None:
@@ -155,13 +155,13 @@ def test_every_pod_answers() -> None:
 
 
 def test_scaling_to_nothing_must_be_refused() -> None:
-    by_size = {
+    five = memcached(5, 5, ("a", "b", "c", "d", "e"))
+    answers = {
         "--replicas=0": Done(0, "scaled", ""),
-        "get -n story memcached cache": [memcached(5, 5, (*"abcde",))] * 2,
+        "get -n story memcached cache": [five, five, memcached()],
+        "get -n story pods": [{"items": [pod(name) for name in "abcde"]}, PODS],
     }
-    five = {"items": [pod(name) for name in "abcde"]}
-    later = {"get -n story memcached cache": [*by_size["get -n story memcached cache"], memcached()]}
-    fails(serving.scales, {**by_size, **later, "pods": [five, PODS]}, "accepted, but must be refused")
+    fails(serving.scales, answers, "accepted, but must be refused")
 
 
 def test_the_deployment_must_be_there_before_it_is_deleted() -> None:

@@ -1,0 +1,273 @@
+"""Processes, control groups, reports and the command line."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster import cgroups, cli, processes, record
+from cluster.errors import ClusterError
+from cluster.isolation import check
+from cluster.kube import dns_query
+from cluster.locks import at_once
+from cluster.packages import install
+from cluster.paths import State, cache_dir, state_root
+from cluster.plan import PORT_NAMES
+from cluster.probes import ready
+from cluster.progress import Progress, line
+from cluster.report import aligned, uptime
+from cluster.shell import run, succeeds, tail
+from cluster.supervision import Status, log_tail
+from cluster.supervisor import Supervisor
+
+STATE_DIR = Path("/state/one")
+
+
+@pytest.mark.parametrize(
+    ("words", "ours"),
+    [
+        (["python3", "-m", "cluster.supervisor", "/state/one", "node"], True),
+        (["unshare", "--pid", "python3", "-m", "cluster.supervisor", "/state/one", "node"], True),
+        (["python3", "-m", "cluster.supervisor", "/state/one-more", "node"], False),
+        (["/cache/bin/etcd", "--data-dir=/state/one/etcd"], True),
+        (["/cache/bin/etcd", "--data-dir=/state/one-more/etcd"], False),
+        (["/cache/bin/kubectl", "--kubeconfig=/state/one/kubeconfig", "get", "pods"], False),
+        (["tail", "-f", "/state/one/audit.log"], False),
+        ([""], False),
+    ],
+)
+def test_whose_process_it_is(words: list[str], ours: bool) -> None:
+    assert processes.belongs(words, STATE_DIR) is ours
+
+
+def test_dead_and_alive() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert processes.alive(child.pid)
+    assert child.pid in processes.children(os.getpid())
+    assert processes.host_pid(os.getpid(), child.pid) == child.pid
+    processes.kill([child.pid], signal.SIGKILL)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not processes.alive(child.pid), "a zombie counts as gone"
+    child.communicate()
+    assert not processes.alive(child.pid)
+
+
+def hierarchy(folder: Path, **content: str) -> Path:
+    folder.mkdir(parents=True)
+    for name, text in {"cgroup_procs": "", **content}.items():
+        (folder / name.replace("_", ".", 1)).write_text(text)
+    return folder
+
+
+def test_control_groups_v1(tmp_path: Path) -> None:
+    cpuset = hierarchy(tmp_path / "cpuset", cpuset_cpus="0-1", cpuset_mems="0")
+    memory = hierarchy(tmp_path / "memory")
+    (tmp_path / "alias").symlink_to(memory)
+    assert cgroups.hierarchies(tmp_path) == [cpuset, memory]
+    (cpuset / "x").mkdir()
+    (cpuset / "x" / "cpuset.cpus").touch()
+    cgroups.create("x", tmp_path)
+    assert (cpuset / "x" / "cpuset.cpus").read_text() == "0-1"
+    assert (memory / "x").is_dir()
+
+
+def test_control_groups_v2(tmp_path: Path) -> None:
+    hierarchy(tmp_path / "v2", cgroup_controllers="cpu memory")
+    root = tmp_path / "v2"
+    assert cgroups.hierarchies(root) == [root]
+    (root / "x" / "child").mkdir(parents=True)
+    (root / "x" / "cgroup.controllers").write_text("cpu")
+    cgroups.create("x", root)
+    assert (root / "cgroup.subtree_control").read_text() == "+cpu +memory "
+    (root / "x" / "child" / "cgroup.procs").write_text("12\n7\n")
+    assert cgroups.processes("x", root) == [7, 12]
+    assert list(cgroups.groups("x", root)) == [root / "x" / "child", root / "x"]
+
+
+def test_control_groups_are_removed(tmp_path: Path) -> None:
+    root = hierarchy(tmp_path / "v2", cgroup_controllers="")
+    (root / "x" / "pods" / "one").mkdir(parents=True)
+    cgroups.remove("x", root)
+    cgroups.remove("x", root)
+    assert not (root / "x").exists()
+
+
+def test_hidden_places() -> None:
+    check([Path("/root/state"), Path("/srv/cache")])
+    with pytest.raises(ClusterError, match="hidden"):
+        check([Path("/var/lib/someone/state")])
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (59, "59s"), (61, "1m1s"), (3600, "1h0m"), (90_000, "25h0m")])
+def test_uptime(seconds: int, text: str) -> None:
+    assert uptime(1000.0, 1000.0 + seconds) == text
+    assert uptime(None, 0) == "-"
+
+
+def test_aligned() -> None:
+    assert aligned([("A", "LONG"), ("longer", "x")]) == "A       LONG\nlonger  x"
+
+
+def status(**changes: Any) -> Status:
+    known: dict[str, Any] = {"pid": 1, "started": 1.0, "exit_code": None, "requested": False, "ready": True}
+    return Status(name="etcd", **{**known, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "ready"),
+        ({"ready": False}, "not ready"),
+        ({"pid": None, "started": None}, "not started"),
+        ({"pid": None, "exit_code": -9}, "ended (-9)"),
+        ({"pid": None, "exit_code": 0, "requested": True}, "stopped"),
+    ],
+)
+def test_states(changes: dict[str, Any], text: str) -> None:
+    assert status(**changes).state == text
+
+
+def test_supervisor_starts_stops_and_reports(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    probe = {"kind": "tcp", "target": "127.0.0.1:1"}
+    sleeper = {"argv": [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]}
+    broken = {"argv": [sys.executable, "-c", "raise SystemExit('broken')"]}
+    parts = {"sleeper": {**sleeper, "env": {}, "probe": probe}, "broken": {**broken, "env": {}, "probe": probe}}
+    state.components_file.write_text(json.dumps(parts))
+    supervisor = Supervisor(state)
+    assert supervisor.handle({"do": "start", "component": "sleeper"}) == {"started": True}
+    assert supervisor.handle({"do": "start", "component": "sleeper"}) == {"started": False}
+    assert supervisor.handle({"do": "start", "component": "broken"}) == {"started": True}
+    supervisor.running["broken"].process.wait()
+    supervisor.reap()
+    found = {each["name"]: each for each in supervisor.handle({"do": "status"})["components"]}
+    assert found["sleeper"]["pid"]
+    assert (found["broken"]["pid"], found["broken"]["exit_code"]) == (None, 1)
+    assert log_tail(state.log("broken")).strip() == "broken"
+    assert supervisor.handle({"do": "stop", "component": "sleeper"}) == {"stopped": True}
+    assert supervisor.handle({"do": "stop", "component": "sleeper"}) == {"stopped": False}
+    assert "error" in supervisor.handle({"do": "start", "component": "nonsense"})
+    assert "error" in supervisor.handle({"do": "nonsense"})
+
+
+def test_probe_of_nothing(tmp_path: Path) -> None:
+    assert not ready({"kind": "unix", "target": str(tmp_path / "none")})
+    assert not ready({"kind": "http", "target": "http://127.0.0.1:1/healthz"})
+
+
+def test_dns_query() -> None:
+    assert dns_query("a.bc").endswith(b"\x01a\x02bc\x00\x00\x01\x00\x01")
+
+
+def test_progress_lines() -> None:
+    out = io.StringIO()
+    progress = Progress(12, out)
+    with progress.step("build something") as notes:
+        notes.append("cached")
+    with pytest.raises(ClusterError), progress.step("start something"):
+        raise ClusterError("no")
+    first, second = out.getvalue().splitlines()
+    assert first.startswith(line(1, 12, "build something", "cached"))
+    assert second.startswith(line(2, 12, "start something", "failed after"))
+
+
+def test_shell() -> None:
+    assert run([sys.executable, "-c", "print(input())"], stdin="hello") == "hello\n"
+    assert not succeeds([sys.executable, "-c", "raise SystemExit(3)"])
+    with pytest.raises(ClusterError, match="is missing"):
+        run(["a-program-that-nobody-has"])
+    with pytest.raises(ClusterError, match="did not finish"):
+        run(["sleep", "9"], timeout=0.01)
+    assert tail("1\n2\n3", 2) == "    2\n    3"
+
+
+def test_places() -> None:
+    assert cache_dir({"XDG_CACHE_HOME": "/c"}) == Path("/c/memcached-operator")
+    assert state_root({"XDG_STATE_HOME": "/s"}) == Path("/s/memcached-operator")
+    assert cache_dir({}) == Path.home() / ".cache" / "memcached-operator"
+
+
+@pytest.mark.parametrize(
+    ("asked", "uid", "mode"),
+    [("", 0, "node"), ("", 1000, "control-plane"), ("control-plane", 0, "control-plane"), ("node", 0, "node")],
+)
+def test_mode(monkeypatch: pytest.MonkeyPatch, asked: str, uid: int, mode: str) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    assert record.choose_mode({"CLUSTER": asked}) == mode
+
+
+@pytest.mark.parametrize(("asked", "uid"), [("node", 1000), ("nonsense", 0)])
+def test_impossible_mode(monkeypatch: pytest.MonkeyPatch, asked: str, uid: int) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    with pytest.raises(ClusterError, match="CLUSTER="):
+        record.choose_mode({"CLUSTER": asked})
+
+
+def test_plans_are_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    first = record.make_plan("one", "control-plane")
+    assert record.read(record.state_of("one")) is None
+    record.write(record.state_of("one"), first)
+    assert record.read(record.state_of("one")) == first
+    second = record.make_plan("two", "control-plane")
+    assert (first.slot, second.slot) == (0, 1)
+    assert set(second.ports) == set(PORT_NAMES)
+    assert len(set(second.ports.values())) == len(PORT_NAMES)
+
+
+def test_long_paths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/" + "x" * 90)
+    with pytest.raises(ClusterError, match="too long"):
+        record.state_of("one")
+
+
+def test_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with at_once("x"), pytest.raises(ClusterError, match="at work"), at_once("x"):
+        pass
+    with at_once("x"):
+        pass
+
+
+def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    install([])
+    with pytest.raises(ClusterError, match="missing: runc iptables"):
+        install(["runc", "iptables"])
+
+
+def test_a_cluster_of_the_users_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/home/me/.kube/config")
+    assert cli.main(["up"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "export KUBECONFIG=/home/me/.kube/config\n"
+    assert "none is started" in err
+    assert cli.main(["down"]) == 0
+    assert "left alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["status"], ["info"], ["stop", "etcd"], ["load", "x"], ["logs", "etcd"]])
+def test_no_cluster(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert cli.main(words) == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as wrong:
+        cli.main(["nonsense"])
+    assert wrong.value.code == 2
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    for word in ("up", "down", "status", "info", "bin", "logs", "stop", "start", "image-build", "load", "CLUSTER_NAME"):
+        assert word in text

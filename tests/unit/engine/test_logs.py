@@ -1,0 +1,60 @@
+import json
+import logging
+import sys
+from typing import Any
+
+import pytest
+from memcached_operator.engine.logs import JsonFormatter, configure
+
+
+@pytest.fixture(autouse=True)
+def root_logger() -> Any:
+    """The root logger is put back as it was."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = before
+
+
+def logged(message: str, *args: object, **more: Any) -> dict[str, Any]:
+    """One record, formatted and read again."""
+    record = logging.LogRecord("engine", logging.WARNING, "", 1, message, args, **{"exc_info": None, **more})
+    record.created = 0.0123
+    line = JsonFormatter().format(record)
+    assert "\n" not in line
+    return json.loads(line)
+
+
+def test_json_has_the_keys_of_zap() -> None:
+    assert logged("%s of %d “pods”\n", "two", 3) == {
+        "level": "warning",
+        "ts": "1970-01-01T00:00:00.012+00:00",
+        "logger": "engine",
+        "msg": "two of 3 “pods”\n",
+    }
+
+
+def test_an_exception_is_part_of_its_line() -> None:
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        found = logged("failed", exc_info=sys.exc_info())
+    assert found["stacktrace"].endswith("ValueError: broken")
+
+
+@pytest.mark.parametrize(
+    ("level", "printed"),
+    [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)],
+)
+def test_the_level_decides_what_is_printed(level: str, printed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(level, "text")
+    for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
+        logging.getLogger("x").log(number, "line")
+    assert len(capsys.readouterr().err.splitlines()) == printed
+
+
+def test_json_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    configure("info", "json")
+    logging.getLogger("x").info("hello")
+    out = capsys.readouterr()
+    assert (out.out, json.loads(out.err)["msg"]) == ("", "hello")

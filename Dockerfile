@@ -40,9 +40,7 @@ RUN for lib in /usr/local/lib/python3*/site-packages /usr/lib/python3/dist-packa
         rm -rf "$lib"/pip "$lib"/pip-* "$lib"/setuptools* "$lib"/wheel*; \
     done \
     && rm -rf /usr/local/bin/pip* /usr/bin/pip* /usr/local/lib/python3*/ensurepip /usr/lib/python3*/ensurepip
-# USER, because kopf asks for its user's name and 65532, or any number a platform assigns, stands in no /etc/passwd.
-ENV USER=memcached-operator \
-    PATH=/opt/memcached-operator/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+ENV PATH=/opt/memcached-operator/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/opt/memcached-operator/lib \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

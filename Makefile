@@ -8,6 +8,8 @@ IMG ?= localhost/memcached-operator/memcached-operator:$(VERSION)
 OVERLAY ?= config/default
 # The Python that .venv is made with, 3.11 or newer.
 PYTHON3 ?= python3
+# Tests that run at the same time; they mostly wait for pods.
+WORKERS ?= 4
 # More arguments for pytest, such as ARGS="-k scale -x".
 ARGS ?=
 
@@ -131,8 +133,7 @@ generated: venv ## Check that the generated files are up to date.
 	@$(CRDS) manifests --check && $(CRDS) docs --check
 
 .PHONY: test
-test: venv docker-build docker-push deploy ## All tests, those on a real cluster included; sets up what they need.
-	@$(use_cluster); $(PYTHON) -m pytest $(ARGS) tests
+test: venv docker-build docker-push deploy coverage test-integration test-e2e ## All tests; sets up what they need.
 
 .PHONY: test-unit
 test-unit: venv ## The tests that need no cluster.
@@ -140,11 +141,12 @@ test-unit: venv ## The tests that need no cluster.
 
 .PHONY: test-integration
 test-integration: venv ## The tests that need an API server.
-	@$(use_cluster); $(PYTHON) -m pytest $(ARGS) tests/integration
+	@$(use_cluster); $(PYTHON) -m pytest -n $(WORKERS) $(ARGS) tests/integration
 
 .PHONY: test-e2e
 test-e2e: venv docker-build docker-push deploy ## The tests of the deployed operator, with real pods.
-	@$(use_cluster); $(PYTHON) -m pytest $(ARGS) tests/e2e
+	@$(use_cluster); $(PYTHON) -m pytest -n $(WORKERS) -m "not disruptive" $(ARGS) tests/e2e
+	@$(use_cluster); $(PYTHON) -m pytest -m disruptive $(ARGS) tests/e2e
 
 .PHONY: coverage
 coverage: venv ## Check that the unit tests reach 95 % of the branches of the pure code.

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator import app
 from memcached_operator.engine.lease import LeaseLostError
 from memcached_operator.engine.logs import LEVELS, configure
@@ -53,7 +54,7 @@ def _namespaces(_: click.Context, __: click.Parameter, text: str) -> tuple[str, 
 )
 @click.option(
     "--default-image",
-    default=app.DEFAULT_IMAGE,
+    default=DEFAULT_IMAGE,
     envvar="RELATED_IMAGE_MEMCACHED",
     help="Image for objects that were stored without one.",
 )

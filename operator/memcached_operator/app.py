@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator.certificates.issuer import Issuer, Names
 from memcached_operator.certificates.pki import LIFETIME
 from memcached_operator.engine import metrics, probes
@@ -26,8 +27,6 @@ from memcached_operator.memcached.controller import MEMCACHEDS, memcached, outda
 log = logging.getLogger(__name__)
 
 LEASE = "memcached-operator"
-DEFAULT_IMAGE = "docker.io/library/memcached:1.6.38"
-"""For objects that name none, where RELATED_IMAGE_MEMCACHED is not set."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ BACK_OFF = re.compile(r'Back-off pulling image "[^"]*": \w+: ')
 START_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 """Reasons of a waiting container that cannot be started (kubernetes pkg/kubelet/kuberuntime)."""
 
+START_ENDS = frozenset({"StartError", "ContainerCannotRun"})
+"""Reasons of a container's end that mean it never ran (containerd, docker); it turns up beside RunContainerError."""
+
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -86,15 +89,21 @@ def _of_container(pod: Object, container: Mapping[str, Any], now: datetime) -> F
     if reason in IMAGE_REASONS:
         return Failure(c.IMAGE_UNAVAILABLE, f"{where}: {_image_message(container, waiting)}")
     if reason in START_REASONS:
-        message = f"{where}: the container cannot be started: {waiting.get('message', reason)}"
-        return Failure(c.PODS_CRASHING, message)
+        return _unstartable(where, waiting)
     ended = _last_end(container)
     if ended is None:
         return None
+    if ended.get("reason") in START_ENDS and not container.get("ready"):
+        return _unstartable(where, ended)
     clears_in = _ready_in(pod, container, now)
     if clears_in == 0:
         return None
     return Failure(c.PODS_CRASHING, f"{where}: {_crash_message(pod, container, ended)}", clears_in)
+
+
+def _unstartable(where: str, state: Mapping[str, Any]) -> Failure:
+    cause = state.get("message") or state["reason"]
+    return Failure(c.PODS_CRASHING, f"{where}: the container cannot be started: {cause}")
 
 
 def _last_end(container: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -7,7 +7,7 @@ annotations (docs/decisions/kopf.md).
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import kopf
 
@@ -96,6 +96,8 @@ async def watch(
         clusterwide=not namespaces,
         namespaces=namespaces,
         standalone=True,
+        # Told, because kopf would ask the system for a user's name, and a container's user may have none.
+        identity=cast("Any", "memcached-operator"),
         stop_flag=stop,
     )
     await kopf.run_tasks(tasks, ignored=_Every())

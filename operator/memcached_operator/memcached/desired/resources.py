@@ -1,5 +1,6 @@
 """Requests and limits of the memcached container: what the user sets wins, key by key; the rest is derived."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 from memcached_api.memcached import MemcachedSpec
@@ -30,7 +31,7 @@ def requirements(spec: MemcachedSpec) -> dict[str, Amounts]:
     return {"limits": {"memory": derived_limit} | limits, "requests": derived_request | requests}
 
 
-def _spelled(amounts: dict[str, str | int | float]) -> Amounts:
+def _spelled(amounts: Mapping[str, str | int | float]) -> Amounts:
     return {name: canonical_resource(amount) for name, amount in amounts.items()}
 
 

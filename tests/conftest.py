@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,5 @@ def audit(cluster: dict[str, Any]) -> Audit:
 @pytest.fixture
 def namespace() -> Iterator[str]:
     """A namespace of the test's own; its deletion must not hang."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    kube.kubectl("create", "namespace", name)
-    yield name
-    kube.kubectl("delete", "namespace", name, "--wait=false")
+    with kube.own_namespace() as name:
+        yield name

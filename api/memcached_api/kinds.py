@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -41,6 +41,8 @@ class Kind(Generic[Spec]):
 
     def decode(self, obj: Mapping[str, Any]) -> Spec:
         """The object's spec, defaults filled in, unknown fields left out. Raises InvalidSpec with every fault found."""
+        if wrong := self._not_an_object(obj):
+            raise InvalidSpec(wrong)
         spec = _spec(obj)
         try:
             return msgspec.convert(spec, self.spec)
@@ -52,14 +54,17 @@ class Kind(Generic[Spec]):
 
     def faults(self, obj: Any) -> list[Fault]:
         """Every fault of an object, none if it is valid; never raises, whatever JSON it is given."""
-        if not isinstance(obj, Mapping):
-            return [Fault("", obj, f"must be an object of kind {self.name}", MISTYPED)]
-        obj = cast("Mapping[str, Any]", obj)
+        if wrong := self._not_an_object(obj):
+            return wrong
         spec, structural = self._examined(_spec(obj))
         unreadable = [fault for fault in structural if fault.kind == MISTYPED]
         ruled = list(rule_faults(self.rules, {"metadata": obj.get("metadata"), "spec": spec}, unreadable))
         blamed = {fault.field for fault in ruled}  # where a rule speaks, the bare bound need not: it names no remedy
         return [fault for fault in structural if fault.field not in blamed] + ruled
+
+    def _not_an_object(self, obj: Any) -> list[Fault]:
+        message = f"must be an object of kind {self.name}"
+        return [] if isinstance(obj, Mapping) else [Fault("", obj, message, MISTYPED)]
 
     def _examined(self, spec: Any) -> tuple[Any, list[Fault]]:
         """The spec in a form that rules can read, and its structural faults: looked for only if msgspec meets one."""

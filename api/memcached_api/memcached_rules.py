@@ -90,6 +90,8 @@ def _resource_rules(part: str) -> tuple[Rule, Rule]:
         "example.com/device; correct the resource's name"
     )
 
+    known = f"name in {names} || name.startsWith('hugepages-') || name.contains('/')"
+
     def misnamed(resources: Mapping[str, Any]) -> Iterator[Breach]:
         return (Breach(f"[{name}]", name, message) for name in resources if not _is_resource(name))
 
@@ -97,8 +99,9 @@ def _resource_rules(part: str) -> tuple[Rule, Rule]:
         Rule(
             f"spec.resources.{part}",
             misnamed,
-            f"self.all(name, name in {names} || name.startsWith('hugepages-') || name.contains('/'))",
+            f"self.all(name, {known})",
             message,
+            message_cel=_quoted("%s " + message) + f".format([self.filter(name, !({known}))])",
         ),
         value_rule(
             f"spec.resources.{part}[*]",
@@ -107,6 +110,11 @@ def _resource_rules(part: str) -> tuple[Rule, Rule]:
             "must be at least 0, such as 500m or 128Mi",
         ),
     )
+
+
+def _quoted(text: str) -> str:
+    """A text literal in CEL."""
+    return "'" + text.replace("'", r"\'") + "'"
 
 
 def _is_resource(name: str) -> bool:
@@ -128,6 +136,8 @@ REQUESTS: Final = Rule(
     "!has(self.requests) || !has(self.limits) || self.requests.all(name, !(name in self.limits)"
     " || quantity(string(self.requests[name])).compareTo(quantity(string(self.limits[name]))) <= 0)",
     "must be at most the limit of the same resource; lower the request or raise the limit",
+    message_cel="'%s must be at most the limit of the same resource, of %s; lower the request or raise the limit'"
+    ".format([self.requests, self.limits])",
     blames=".requests",
 )
 

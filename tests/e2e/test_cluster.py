@@ -73,12 +73,12 @@ def parent(process: Path) -> int:
 def namespaces(pids: set[int]) -> set[str]:
     """The PID, mount and network namespaces of these processes that are not the host's."""
     kinds = ("pid", "mnt", "net")
-    own = {os.readlink(f"/proc/self/ns/{kind}") for kind in kinds}
+    own = {str(Path(f"/proc/self/ns/{kind}").readlink()) for kind in kinds}
     found: set[str] = set()
     for pid in pids:
         for kind in kinds:
             try:
-                found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+                found.add(str(Path(f"/proc/{pid}/ns/{kind}").readlink()))
             except OSError:
                 continue
     return found - own
@@ -104,9 +104,8 @@ def remains(known: dict[str, Any]) -> dict[str, list[str]]:
         "mounts": [line for line in text(Path("/proc/self/mountinfo")).splitlines() if NAME in line],
         "links": [line for line in output("ip", "-oneline", "link").splitlines() if f" {known['link']}@" in line],
         "routes": [line for line in output("ip", "route", "show", "table", "all").splitlines() if block in line],
-        "named namespaces": [line for line in output("ip", "netns", "list").splitlines() if "cni-" in line],
         "control groups": [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{known['cgroup']}")],
-        "iptables": [line for line in output("iptables-save").splitlines() if block in line or "KUBE-" in line],
+        "iptables": [line for line in output("iptables-save").splitlines() if block in line],
         "files": [str(state_dir())] if state_dir().exists() else [],
     }
     return {kind: each for kind, each in found.items() if each}
@@ -149,7 +148,7 @@ def test_whole_life() -> None:
     assert done("up").splitlines()[-1] == f"export KUBECONFIG={state_dir()}/kubeconfig"
     known = info()
     pods_run(known)
-    assert "KUBE-" not in output("iptables-save"), "rules belong into the cluster's own namespace"
+    assert known["service_cidr"] not in output("iptables-save"), "rules belong into the cluster's own namespace"
     components_killed(known)
     used = namespaces(descendants(known["supervisor_pid"]))
     assert len(used) > 3, "cluster and pods have namespaces of their own"

@@ -13,8 +13,8 @@ from support.memcached import memcached
 
 ROOT = Path(__file__).parents[2]
 STEPS = 10
-BOUND = 45
-"""Seconds for the whole story: what is left of the 90 of a warm `make demo` after the deployment."""
+BOUND = 90
+"""Seconds for the whole story, which takes 15 on an idle machine: here the other tests may run beside it."""
 
 
 def tell(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":

@@ -79,7 +79,7 @@ def test_a_bad_image_leaves_the_old_pods_serving(namespace: str) -> None:
 def test_an_image_without_memcached_is_told(namespace: str) -> None:
     kube.apply(small(namespace, image=PAUSE))
     message = degraded(namespace, "PodsCrashing", timeout=TOLD)["message"]
-    for part in ("exit code 128", "StartError", "memcached", "executable file not found"):
+    for part in ("cannot be started", '"memcached": executable file not found', kube.names(pods_of(namespace))[0]):
         assert part in message
     assert conditions(namespace)["Available"]["status"] == "False"
     assert_mended(namespace, image=IMAGE)

@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -93,6 +95,11 @@ def refused(obj: Object, *arguments: str, verb: str = "apply") -> str:
     return done.stderr
 
 
+def stored(obj: Object) -> bool:
+    """Whether the API server took an object as it is."""
+    return kubectl("create", "--validate=ignore", "-f", "-", stdin=obj, check=False).returncode == 0
+
+
 def eventually(look: Callable[[], T], timeout: float = 30, what: str = "") -> T:
     """Look until it is true (or does not fail an assertion); the last look is in the message of the failure."""
     deadline = time.monotonic() + timeout
@@ -122,3 +129,14 @@ def steadily(look: Callable[[], object], seconds: float, what: str = "") -> None
 def names(objects: Iterable[Object]) -> list[str]:
     """Sorted names."""
     return sorted(obj["metadata"]["name"] for obj in objects)
+
+
+@contextmanager
+def own_namespace() -> Iterator[str]:
+    """A namespace of one's own. Its deletion is not waited for."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    kubectl("create", "namespace", name)
+    try:
+        yield name
+    finally:
+        kubectl("delete", "namespace", name, "--wait=false")

@@ -50,11 +50,12 @@ def owned(cr: Object | None = None, resource: Resource = DEPLOYMENTS, *, version
     }
 
 
-def deployment(size: int = 3, *, conditions: dict[str, Any] | None = None, **status: Any) -> Object:
+def deployment(size: int = 3, conditions: Any = None, **status: Any) -> Object:
     """A live Deployment with this status; a condition is given by its status, or as a mapping."""
+    given: dict[str, Any] = conditions or {}
     found = [
-        {"type": name, **(condition if isinstance(condition, dict) else {"status": condition})}
-        for name, condition in (conditions or {}).items()
+        {"type": name, **({"status": condition} if isinstance(condition, str) else condition)}
+        for name, condition in given.items()
     ]
     live = owned(generation=2)
     return {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+
 from memcached_operator.engine.session import Connection
 
 
@@ -15,14 +16,16 @@ from memcached_operator.engine.session import Connection
 class Script:
     """Answers one after the other, the last one again and again; notes what was asked, and when."""
 
-    answers: list[Callable[[], web.StreamResponse]]
+    answers: list[Callable[[], web.Response]]
     requests: list[web.BaseRequest] = field(default_factory=list[web.BaseRequest])
+    bodies: list[bytes] = field(default_factory=list[bytes])
     times: list[float] = field(default_factory=list[float])
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
         self.requests.append(request)
         self.times.append(time.monotonic())
+        self.bodies.append(await request.read())
         return self.answers[min(len(self.requests), len(self.answers)) - 1]()
 
 
@@ -36,12 +39,12 @@ Handler = Callable[[web.BaseRequest], Coroutine[Any, Any, web.StreamResponse]]
 
 
 @asynccontextmanager
-async def serving(handler: Handler) -> AsyncGenerator[Connection]:
-    """Serve on a free port of loopback."""
+async def serving(handler: Handler, port: int = 0) -> AsyncGenerator[Connection]:
+    """Serve on a port of loopback, by default a free one."""
     runner = web.ServerRunner(web.Server(handler), shutdown_timeout=1)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
         await site.start()
         yield connection(f"http://127.0.0.1:{runner.addresses[0][1]}")
     finally:

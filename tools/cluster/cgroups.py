@@ -10,6 +10,8 @@ from cluster.errors import ClusterError
 
 ROOT = Path("/sys/fs/cgroup")
 REMOVE_SECONDS = 10.0
+CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids", "hugetlb")
+"""Those that a kubelet looks for."""
 
 
 def is_v2(root: Path = ROOT) -> bool:
@@ -40,11 +42,13 @@ def create(name: str, root: Path = ROOT) -> None:
 
 def delegate(group: Path) -> None:
     """Let children of a v2 group have its controllers."""
-    wanted = "".join(f"+{name} " for name in (group / "cgroup.controllers").read_text().split())
+    available = (group / "cgroup.controllers").read_text().split()
+    wanted = " ".join(f"+{name}" for name in available if name in CONTROLLERS)
     try:
         (group / "cgroup.subtree_control").write_text(wanted)
     except OSError as error:
-        raise ClusterError(f"cgroup controllers cannot be used below {group}: {error.strerror}") from error
+        hint = "set CLUSTER=control-plane to do without containers"
+        raise ClusterError(f"cgroup controllers cannot be used below {group} ({error.strerror}): {hint}") from error
 
 
 def copy_if_empty(source: Path, target: Path) -> None:

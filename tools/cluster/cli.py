@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"error: {error.strerror}: {error.filename or ''}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\ninterrupted: `up` continues where it was, `down` removes what there is", file=sys.stderr)
         return INTERRUPTED

@@ -1,8 +1,10 @@
 """Locks between processes: files in the cache, released by the kernel when their holder ends."""
 
 import fcntl
-from collections.abc import Generator, Iterator
+import sys
+from collections.abc import Generator
 from contextlib import contextmanager
+from typing import IO
 
 from cluster.errors import ClusterError
 from cluster.paths import cache_dir
@@ -10,23 +12,34 @@ from cluster.paths import cache_dir
 
 @contextmanager
 def waiting_for(name: str) -> Generator[None, None, None]:
-    """Hold a lock; waits for whoever has it."""
-    yield from hold(name, fcntl.LOCK_EX)
+    """Hold a lock; waits for whoever has it, and says so."""
+    with opened(name) as file:
+        if not taken(file):
+            print(f"waiting for another process that is at work on the same ({name})", file=sys.stderr)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager
 def at_once(name: str) -> Generator[None, None, None]:
     """Hold a lock; raises ClusterError where somebody else has it."""
-    yield from hold(name, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with opened(name) as file:
+        if not taken(file):
+            raise ClusterError(f"another process is at work on the same ({name}): wait for it, or end it")
+        yield
 
 
-def hold(name: str, how: int) -> Iterator[None]:
-    """Take a lock of this name, give it back at the end."""
+def opened(name: str) -> IO[str]:
+    """The file that stands for a lock."""
     folder = cache_dir() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("w") as file:
-        try:
-            fcntl.flock(file, how)
-        except BlockingIOError as error:
-            raise ClusterError(f"another `up` or `down` is at work ({name}): wait for it") from error
-        yield
+    return (folder / name).open("w")
+
+
+def taken(file: IO[str]) -> bool:
+    """Take the lock if it is free."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

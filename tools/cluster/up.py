@@ -12,7 +12,7 @@ from cluster.errors import ClusterError
 from cluster.families import PAUSE_FAMILY, wanted
 from cluster.images.store import cluster_archive, ensure_archives, import_archive, packed
 from cluster.kube import Kube, can_create_pods, dns_answers, node_ready, wait
-from cluster.locks import at_once, waiting_for
+from cluster.locks import waiting_for
 from cluster.nodes import fake_node
 from cluster.paths import TOOLS, State, cache_dir
 from cluster.plan import Mode, Plan
@@ -31,7 +31,7 @@ def steps(mode: Mode) -> int:
 def up(name: str, mode: Mode, progress: Progress) -> State:
     """Bring the cluster up; returns its files. Raises ClusterError with what to do."""
     state = record.state_of(name)
-    with at_once(f"cluster-{name}"):
+    with waiting_for(f"cluster-{name}"):
         known = record.read(state)
         if known and known.mode != mode:
             raise ClusterError(f"{name!r} runs in {known.mode} mode: end it with `down` first")

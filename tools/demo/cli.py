@@ -22,7 +22,7 @@ STEPS: tuple[tuple[str, str, Callable[[Stage], None]], ...] = (
     ("Admission refuses what cannot work", "A Memcached without pods is none.", admission.refuses),
     ("A Memcached becomes memcached", "Apply the sample, and wait.", serving.becomes_pods),
     ("Every pod answers", "Found through the Service's DNS name, from inside the cluster.", serving.every_pod_answers),
-    ("kubectl scale works", "Up and down again, but not to nothing.", serving.scales),
+    ("kubectl scale works", "Up and down, but not to nothing.", serving.scales),
     ("A pod deleted by hand comes back", "Empty: it is a cache.", healing.pod_comes_back),
     ("A Deployment deleted by hand comes back", "The operator sees it go.", healing.deployment_comes_back),
     ("The status tells it all", "Columns for people, conditions for programs.", closing.status_tells),

@@ -6,7 +6,6 @@ from typing import Any
 from demo.kubectl import Object
 from demo.waiting import Look
 
-ABSENT = Look(False, "there is no such Memcached yet")
 SETTLED = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 
@@ -22,10 +21,8 @@ def nodes(memcached: Object) -> list[str]:
     return memcached.get("status", {}).get("nodes", [])
 
 
-def progress(memcached: Object | None, gone: Collection[str] = ()) -> Look:
+def progress(memcached: Object, gone: Collection[str] = ()) -> Look:
     """How far a Memcached is: done when it is as declared, and none of the pods in `gone` is left."""
-    if memcached is None:
-        return ABSENT
     size, ready = memcached["spec"]["size"], memcached.get("status", {}).get("readyReplicas", 0)
     found = conditions(memcached)
     states = {name: condition["status"] for name, condition in found.items()}

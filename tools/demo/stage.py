@@ -55,7 +55,7 @@ class Stage:
         """Wait until the Memcached is as declared, with no pod of `gone`; the seconds it took."""
 
         def look() -> Look:
-            return reading.progress(self.kubectl.read("memcached", self.name), gone)
+            return reading.progress(self.memcached(), gone)
 
         seconds = waiting.wait(self.screen, look, what)
         self._check_nodes()

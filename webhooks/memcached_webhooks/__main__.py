@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import click
+from prometheus_client import disable_created_metrics
 
 from memcached_api.image import is_reference
 from memcached_api.memcached import DEFAULT_IMAGE
@@ -81,6 +82,7 @@ def main(
     --default-image as RELATED_IMAGE_MEMCACHED.
     """
     configure(log_level, log_format)
+    disable_created_metrics()
     options = Options(
         default_image=default_image,
         certificate=webhook_cert_path / webhook_cert_name,

@@ -40,6 +40,7 @@ def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> Pair:
         _certificate(ca_name, ca_name, ca_key, lifetime, now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(ca_usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
     leaf_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "memcached-operator-webhook")])
@@ -49,6 +50,8 @@ def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> Pair:
         .add_extension(_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in dns_names]), critical=False)
+        # By the key, not by the name, OpenSSL finds this CA among several; strict clients demand both identifiers.
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM

@@ -84,7 +84,7 @@ def test_control_groups_v2(tmp_path: Path) -> None:
     (root / "x" / "child").mkdir(parents=True)
     (root / "x" / "cgroup.controllers").write_text("cpu")
     cgroups.create("x", root)
-    assert (root / "cgroup.subtree_control").read_text() == "+cpu +memory "
+    assert (root / "cgroup.subtree_control").read_text() == "+cpu +memory"
     (root / "x" / "child" / "cgroup.procs").write_text("12\n7\n")
     assert cgroups.processes("x", root) == [7, 12]
     assert list(cgroups.groups("x", root)) == [root / "x" / "child", root / "x"]

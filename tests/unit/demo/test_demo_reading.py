@@ -19,7 +19,6 @@ def test_settled_is_done() -> None:
 @pytest.mark.parametrize(
     "found",
     [
-        None,
         memcached(ready=2),
         memcached(size=4),
         memcached(nodes=("a", "b")),
@@ -29,9 +28,9 @@ def test_settled_is_done() -> None:
         memcached() | {"metadata": {"name": "cache", "generation": 3}},
         NEW,
     ],
-    ids=["absent", "not ready", "not scaled", "nodes", "unavailable", "progressing", "degraded", "outdated", "new"],
+    ids=["not ready", "not scaled", "nodes", "unavailable", "progressing", "degraded", "outdated", "new"],
 )
-def test_anything_else_is_not(found: reading.Object | None) -> None:
+def test_anything_else_is_not(found: reading.Object) -> None:
     assert not reading.progress(found).done
 
 

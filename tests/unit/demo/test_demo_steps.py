@@ -135,6 +135,10 @@ def test_a_pod_on_its_way_out_does_not_count() -> None:
     stage({**SETTLED, "get -n story pods": {"items": [*PODS["items"], leaving]}}).settle("it")
 
 
+def test_a_memcached_that_vanishes_is_not_waited_for() -> None:
+    fails(lambda told: told.settle("it"), {}, "the Memcached cache is gone")
+
+
 def test_a_sample_of_another_kind_is_named() -> None:
     fails(serving.becomes_pods, {"apply": {"kind": "List", "items": []}}, r"sample\.yaml must hold one Memcached")
 

@@ -4,7 +4,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from memcached_operator.engine.compare import INTENT, covers, digest, signed
+from memcached_operator.engine.resource import Object
 
 TEXT = st.text(string.ascii_letters, max_size=5) | st.sampled_from(["name", "uid", "selector"])
 JSON = st.recursive(
@@ -15,7 +17,7 @@ JSON = st.recursive(
 OBJECTS = st.dictionaries(TEXT, JSON, max_size=5)
 
 
-COVERED = {
+COVERED: dict[str, tuple[Any, Any]] = {
     "equal scalars": ("a", "a"),
     "an empty intent": ({"a": 1}, {}),
     "fields others added": ({"a": 1, "b": 2}, {"a": 1}),
@@ -40,7 +42,7 @@ def test_covered(live: Any, desired: Any) -> None:
     assert covers(live, desired)
 
 
-NOT_COVERED = {
+NOT_COVERED: dict[str, tuple[Any, Any]] = {
     "another value": ({"a": 2}, {"a": 1}),
     "a missing field": ({}, {"a": 1}),
     "a missing field deep down": ({"spec": {}}, {"spec": {"a": 1}}),
@@ -95,14 +97,14 @@ def test_the_digest_is_the_same_in_every_release() -> None:
 
 
 def test_a_signed_intent_carries_the_digest_of_the_unsigned_one() -> None:
-    child = {"kind": "Service", "metadata": {"name": "a", "annotations": {"own": "kept"}}}
+    child: Object = {"kind": "Service", "metadata": {"name": "a", "annotations": {"own": "kept"}}}
     assert signed(child) == {
         "kind": "Service",
         "metadata": {"name": "a", "annotations": {"own": "kept", INTENT: digest(child)}},
     }
-    assert INTENT not in child["metadata"]["annotations"]  # type: ignore[operator]
+    assert INTENT not in child["metadata"]["annotations"]
 
 
 def test_signing_needs_no_annotations() -> None:
-    child = {"metadata": {"name": "a"}}
+    child: Object = {"metadata": {"name": "a"}}
     assert signed(child)["metadata"]["annotations"] == {INTENT: digest(child)}

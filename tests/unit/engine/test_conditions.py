@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from memcached_operator.engine.conditions import (
     PROGRESS_PERIOD,
     SETTLE_PERIOD,
@@ -46,7 +47,7 @@ def test_timestamp(at: datetime, text: str) -> None:
     assert timestamp(at) == text
 
 
-CARRIED = {
+CARRIED: dict[str, tuple[Any, Any, Any]] = {
     "nothing before": ([], UP, timestamp(NOW)),
     "the same": ([UP | {"lastTransitionTime": LONG_AGO}], UP, LONG_AGO),
     "another reason and message": (
@@ -65,7 +66,7 @@ def test_the_transition_time_moves_only_with_the_status(old: list[Any], new: dic
     assert carry_over(old, [new], NOW) == [new | {"lastTransitionTime": since}]
 
 
-DIFFERENT = {
+DIFFERENT: dict[str, tuple[Any, Any, Any]] = {
     "nothing written yet": ({}, {"replicas": 0}, True),
     "the same": ({"replicas": 1}, {"replicas": 1}, False),
     "another value": ({"replicas": 1}, {"replicas": 2}, True),
@@ -88,7 +89,7 @@ def test_a_patch_makes_the_new_status_of_the_old_one(old: dict[str, Any], new: d
     assert bool(patch(old, new)) == differs(old, new)
 
 
-PATIENCE = {
+PATIENCE: dict[str, tuple[Any, Any, Any]] = {
     "the first status": ({}, status_of(UP), 0.0),
     "a new generation": (status_of(UP), status_of(UP, generation=2), 0.0),
     "a condition turns": (status_of(UP), status_of(DOWN), SETTLE_PERIOD),
@@ -103,7 +104,7 @@ def test_patience(old: Any, new: Any, seconds: float) -> None:
     assert patience(old, new) == seconds
 
 
-NEWS = {
+NEWS: dict[str, tuple[Any, Any, Any]] = {
     "well from the start": ({}, status_of(UP, DONE, WELL), []),
     "not yet available at the start": ({}, status_of(DOWN, MOVING, WELL), []),
     "bad from the start": ({}, status_of(DOWN, DONE, ILL), [ILL]),

@@ -2,6 +2,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+
 from memcached_operator.engine.lease import holder_of, taken
 from unit.builders import NOW
 
@@ -20,7 +21,7 @@ def held(by: str, **more: Any) -> dict[str, Any]:
     } | more
 
 
-TAKEN = {
+TAKEN: dict[str, tuple[Any, Any]] = {
     "a new one": ({}, held("me", leaseTransitions=0, acquireTime=LATER)),
     "renewed": (held("me"), held("me")),
     "from another": (held("other"), held("me", leaseTransitions=5, acquireTime=LATER)),

@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 import pytest
+
 from memcached_operator.engine.logs import JsonFormatter, configure
 
 

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+
 from memcached_operator.engine.client import FIELD_MANAGER
 from memcached_operator.engine.compare import INTENT, signed
 from memcached_operator.engine.ownership import Action, decide, handover, is_ours, owner_reference

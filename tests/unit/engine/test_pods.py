@@ -1,12 +1,18 @@
 from typing import Any
 
 import pytest
+
 from memcached_operator.engine.pods import IMAGE_REASONS, START_REASONS, Failure, failures, live_names, unschedulable
 from memcached_operator.engine.resource import Object
 from unit.builders import NOW, container, crashed, pod, running_again, waiting
 
 ERROR = 'rpc error: code = NotFound desc = failed to pull "example.com/memcached:1": not found'
-NOT_SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: no memory"}
+NOT_SCHEDULED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/1 nodes: no memory",
+}
 
 
 def deleted(obj: Object) -> Object:
@@ -25,7 +31,7 @@ def with_container(status: Object) -> Object:
     return pod(containerStatuses=[status])
 
 
-NAMES = {
+NAMES: dict[str, tuple[list[Object], list[str]]] = {
     "sorted": ([pod("b"), pod("a")], ["a", "b"]),
     "without those that wait for a node": ([pod("a"), pod("b", phase="Pending")], ["a"]),
     "without those that are over": ([pod("a", phase="Failed"), pod("b", phase="Succeeded")], []),
@@ -69,9 +75,7 @@ def test_without_a_text_the_reason_is_told() -> None:
 @pytest.mark.parametrize("reason", sorted(START_REASONS))
 def test_a_container_that_cannot_be_started(reason: str) -> None:
     failure = only(with_container(waiting(reason, 'secret "x" not found')))
-    assert failure == Failure(
-        "PodsCrashing", 'pod cache-1: the container cannot be started: secret "x" not found'
-    )
+    assert failure == Failure("PodsCrashing", 'pod cache-1: the container cannot be started: secret "x" not found')
 
 
 CRASHES: dict[str, tuple[Object, str]] = {

@@ -3,6 +3,7 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import web
+
 from memcached_operator.engine import metrics
 from memcached_operator.engine.probes import exposition, parse_address, probes, serve
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from memcached_operator.engine.queue import BASE_DELAY, JITTER, MAX_DELAY, Queue, backoff
 
 Scenario = Callable[[Queue[str]], Coroutine[Any, Any, None]]

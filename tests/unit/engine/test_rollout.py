@@ -1,11 +1,12 @@
 from typing import Any
 
 import pytest
+
 from memcached_operator.engine.resource import Object
 from memcached_operator.engine.rollout import rollout_of
 from unit.builders import deployment, rolled_out
 
-DONE = {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3}
+DONE: dict[str, Any] = {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3}
 
 
 def test_no_deployment_has_nothing() -> None:
@@ -39,7 +40,11 @@ def test_complete() -> None:
     assert rollout_of(rolled_out()).complete
 
 
-AVAILABLE = {"yes": ({"Available": "True"}, True), "no": ({"Available": "False"}, False), "not said": ({}, False)}
+AVAILABLE: dict[str, tuple[Any, Any]] = {
+    "yes": ({"Available": "True"}, True),
+    "no": ({"Available": "False"}, False),
+    "not said": ({}, False),
+}
 
 
 @pytest.mark.parametrize(("conditions", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())

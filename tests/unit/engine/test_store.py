@@ -1,7 +1,9 @@
 from itertools import permutations
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from memcached_operator.engine.ownership import owner_reference
 from memcached_operator.engine.resource import DEPLOYMENTS, PODS, Key, Object, key_of
 from memcached_operator.engine.store import Store, trim
@@ -10,7 +12,7 @@ from unit.builders import LABELS, memcached, owned, pod
 KEY = Key(DEPLOYMENTS, "test", "cache")
 
 
-def live(version: int, **meta: object) -> Object:
+def live(version: int, **meta: Any) -> Object:
     """A Deployment of a Memcached at a version."""
     return owned(version=version, **meta)
 
@@ -160,7 +162,7 @@ def test_a_pod_that_loses_its_labels_is_not_found() -> None:
 
 
 def test_trimming_keeps_the_places_of_managed_fields_and_who_they_belong_to() -> None:
-    entries = [
+    entries: list[Object] = [
         {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}, "time": "t", "apiVersion": "v1"},
         {"manager": "x", "operation": "Update", "subresource": "status", "fieldsType": "FieldsV1"},
     ]
@@ -185,7 +187,9 @@ def test_trimming_changes_nothing_else() -> None:
     assert trimmed == obj
 
 
-EVENTS = st.lists(st.tuples(st.sampled_from(["seen", "gone"]), st.integers(1, 1000)), max_size=5, unique_by=lambda e: e[1])
+EVENTS = st.lists(
+    st.tuples(st.sampled_from(["seen", "gone"]), st.integers(1, 1000)), max_size=5, unique_by=lambda e: e[1]
+)
 
 
 @given(EVENTS)

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+
 from memcached_operator.engine.kind import Observed, Trouble
 from memcached_operator.engine.resource import Object, key_of
 from memcached_operator.engine.workload import workload_of

@@ -1,0 +1,74 @@
+"""Memcached objects that must be refused, and what must be said about each."""
+
+from typing import Any, NamedTuple
+
+Spec = dict[str, Any]
+
+
+class Faulty(NamedTuple):
+    """A spec that breaks rules, and the parts that the refusal must have: field, value and remedy of each fault."""
+
+    spec: Spec
+    said: tuple[str, ...]
+
+
+SIZE = "must be at least 1; to stop the cache delete the Memcached object instead"
+PORT = "must be between 1024 and 65535; memcached runs without root rights"
+IMAGE = "must be an image reference such as docker.io/library/memcached:1.6.38"
+MEMORY = "must be a quantity from 2Mi, below which memcached does not start, to 1Pi; its default is 64Mi"
+LIMIT = "must be at least 95Mi to hold spec.cache.memory of 64Mi"
+RAISE = "raise this limit or lower spec.cache.memory"
+RESOURCE = "must name one of cpu, memory, ephemeral-storage"
+REQUEST = "lower the request or raise the limit"
+
+RULES = {
+    "size 0": Faulty({"size": 0}, ("spec.size", "0", SIZE)),
+    "size -1": Faulty({"size": -1}, ("spec.size", "-1", SIZE)),
+    "size null and port 80": Faulty({"size": None, "containerPort": 80}, ("spec.containerPort", "80", PORT)),
+    "port 80": Faulty({"containerPort": 80}, ("spec.containerPort", "80", PORT, "use 11211")),
+    "port 65536": Faulty({"containerPort": 65536}, ("spec.containerPort", "65536", PORT)),
+    "memory limit below the floor": Faulty(
+        {"resources": {"limits": {"memory": "32Mi"}}}, ("spec.resources.limits", "memory", "32Mi", LIMIT, RAISE)
+    ),
+    "memory limit in bytes": Faulty(
+        {"resources": {"limits": {"memory": 32000000}}}, ("spec.resources.limits", "memory", "32000000", LIMIT, RAISE)
+    ),
+    "image with spaces": Faulty({"image": "no such image"}, ("spec.image", "no such image", IMAGE, "remove the field")),
+    "image with two tags": Faulty({"image": "a:b:c"}, ("spec.image", "a:b:c", IMAGE)),
+    "cache too small": Faulty({"cache": {"memory": "1Mi"}}, ("spec.cache.memory", "1Mi", MEMORY)),
+    "cache that is no quantity": Faulty({"cache": {"memory": "lots"}}, ("spec.cache.memory", "lots", MEMORY)),
+    "a resource nobody knows": Faulty(
+        {"resources": {"limits": {"memroy": "1Gi"}}}, ("spec.resources.limits", "memroy", RESOURCE)
+    ),
+    "request above its limit": Faulty(
+        {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
+        ("spec.resources.requests", "cpu", "750m", "250m", REQUEST),
+    ),
+    "negative amount": Faulty(
+        {"resources": {"requests": {"cpu": "-1"}}}, ("spec.resources.requests", "cpu", "-1", "must be at least 0")
+    ),
+    "secret that can be none": Faulty(
+        {"imagePullSecrets": [{"name": "Not_A_Name"}]},
+        ("spec.imagePullSecrets[0].name", "Not_A_Name", "must be the name of a Secret of this namespace"),
+    ),
+    "several at once": Faulty(
+        {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}},
+        ("spec.size", SIZE, "spec.containerPort", PORT, "spec.image", IMAGE, "spec.cache.memory", MEMORY),
+    ),
+}
+"""Faults against rules of ours."""
+
+TYPES = {
+    "size three": Faulty({"size": "three"}, ("spec.size", "must be of type integer")),
+    "size 1.5": Faulty({"size": 1.5}, ("spec.size", "must be of type integer")),
+    "image that is a number": Faulty({"image": 1}, ("spec.image", "must be of type string")),
+    "resources that are a list": Faulty({"resources": []}, ("spec.resources", "must be of type object")),
+    "unknown pull policy": Faulty({"imagePullPolicy": "Sometimes"}, ("spec.imagePullPolicy", "Sometimes", "Always")),
+    "unknown field": Faulty({"replicas": 3}, ('unknown field "spec.replicas"',)),
+    "unknown field inside": Faulty({"cache": {"size": "1Gi"}}, ('unknown field "spec.cache.size"',)),
+}
+"""Faults that the API server tells in its own words."""
+
+NAME = "must be a DNS-1035 label of at most 52 characters"
+NAMES = {"too long": "a" * 53, "a digit first": "1cache", "with a dot": "my.cache"}
+"""Names that a Service cannot have, or that leave no room for the names of pods."""

@@ -1,0 +1,155 @@
+"""The operator as it is deployed: its processes, and how a test puts back what it took away."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from support import kube
+from support.kube import Object, eventually, kubectl
+from support.memcached import memcached
+
+ROOT = Path(__file__).parents[2]
+NAMESPACE = "memcached-operator-system"
+CONTROLLER = "controller-manager"
+WEBHOOK = "webhook"
+LEASE = "memcached-operator"
+CERTIFICATE = "memcached-operator-webhook-cert"
+CONFIGURATIONS = {
+    "MutatingWebhookConfiguration": "memcached-operator-mutating-webhook-configuration",
+    "ValidatingWebhookConfiguration": "memcached-operator-validating-webhook-configuration",
+}
+UP = 90
+"""Seconds for the operator's processes to be up again, on a slow machine."""
+
+
+@cache
+def rendered(overlay: str = "config/default") -> tuple[Object, ...]:
+    """The objects of a variant, as `make deploy` renders them, but for the image."""
+    return tuple(yaml.safe_load_all(kubectl("kustomize", str(ROOT / overlay)).stdout))
+
+
+def put_back(*kinds: str) -> None:
+    """Apply the objects of some kinds as `make deploy` does: neither more nor less is in them afterwards."""
+    text = yaml.safe_dump_all(obj for obj in rendered() if obj["kind"] in kinds)
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+
+
+def pods(component: str) -> list[Object]:
+    """The pods of one of the processes that are not being deleted."""
+    selector = f"app.kubernetes.io/name=memcached-operator,app.kubernetes.io/component={component}"
+    found = kube.items("pods", NAMESPACE, selector)
+    return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+
+
+def up() -> None:
+    """Wait until both processes run as declared and admission answers."""
+    for component in (CONTROLLER, WEBHOOK):
+        name = f"deployment/memcached-operator-{component}"
+        kubectl("rollout", "status", "-n", NAMESPACE, name, f"--timeout={UP}s")
+    eventually(lambda: complaint() == "", UP, "admission answers")
+
+
+def complaint(namespace: str = "default", **spec: Any) -> str:
+    """What is said to somebody who would create a Memcached; empty if it would be accepted. Nothing is stored."""
+    asked = memcached(namespace, "would-it-be-admitted", **spec)
+    return kubectl("create", "--dry-run=server", "-f", "-", stdin=asked, check=False).stderr
+
+
+def scale_webhook(replicas: int) -> None:
+    """Have so many admission pods; with 0, wait until none of them answers any more."""
+    kubectl("scale", "-n", NAMESPACE, f"deployment/memcached-operator-{WEBHOOK}", f"--replicas={replicas}")
+    if replicas:
+        up()
+        return
+    kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/component={WEBHOOK}", "--now")
+    eventually(lambda: "failed calling webhook" in complaint(), UP, "admission is away")
+
+
+def lease() -> Object:
+    """The spec of the operator's lease."""
+    return kube.must_get("leases", NAMESPACE, LEASE)["spec"]
+
+
+def leader() -> str:
+    """The name of the pod that holds the lease; empty while none does."""
+    return (lease().get("holderIdentity") or "").split("_")[0]
+
+
+def new_leader(former: str, timeout: float) -> str:
+    """Wait until another process holds the lease than the one of this identity."""
+
+    def look() -> str:
+        holder = lease().get("holderIdentity") or ""
+        assert holder not in ("", former), holder
+        return holder
+
+    return eventually(look, timeout, f"another process than {former} leads")
+
+
+def kill(pod: Object) -> None:
+    """SIGKILL every process in a pod's containers, from the node: nothing in it can react."""
+    ids = [status["containerID"].partition("://")[2] for status in pod["status"]["containerStatuses"]]
+    found = [pid for name in ids for pid in _processes_in(name)]
+    assert found, f"no process of {pod['metadata']['name']} on this machine"
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _processes_in(container: str) -> Iterator[int]:
+    for path in Path("/proc").glob("[0-9]*/cgroup"):
+        try:
+            groups = path.read_text()
+        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            continue
+        if container in groups:
+            yield int(path.parent.name)
+
+
+def restarts(component: str) -> int:
+    """How often containers of a process were started again."""
+    return sum(status["restartCount"] for pod in pods(component) for status in pod["status"]["containerStatuses"])
+
+
+@contextmanager
+def without_webhook() -> Iterator[None]:
+    """No admission process runs."""
+    try:
+        scale_webhook(0)
+        yield
+    finally:
+        scale_webhook(2)
+
+
+@contextmanager
+def without_configurations() -> Iterator[None]:
+    """The API server asks no webhook of ours."""
+    try:
+        for kind, name in CONFIGURATIONS.items():
+            kubectl("delete", kind, name)
+        yield
+    finally:
+        put_back(*CONFIGURATIONS)
+        up()
+
+
+@contextmanager
+def without_rules() -> Iterator[None]:
+    """The CRD accepts any spec, as an older or a foreign one would have."""
+    plain: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    crd = yaml.safe_load(yaml.safe_dump(next(o for o in rendered() if o["kind"] == "CustomResourceDefinition")))
+    for version in crd["spec"]["versions"]:
+        schema = version["schema"]["openAPIV3Schema"]
+        schema.pop("x-kubernetes-validations")
+        schema["properties"]["spec"] = plain
+    try:
+        kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=crd)
+        yield
+    finally:
+        put_back("CustomResourceDefinition")
+        eventually(lambda: "must be at least 1" in complaint(size=0), UP, "the CRD's rules hold again")

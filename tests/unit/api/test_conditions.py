@@ -1,0 +1,38 @@
+import msgspec
+
+from memcached_api import conditions
+from memcached_api.conditions import Condition
+from memcached_api.memcached import MemcachedStatus
+
+
+def test_the_order_is_available_progressing_degraded():
+    assert conditions.TYPES == ("Available", "Progressing", "Degraded")
+    assert tuple(conditions.MEANINGS) == conditions.TYPES
+
+
+def test_every_type_can_be_unknown_and_every_reason_has_a_meaning():
+    for reasons in conditions.MEANINGS.values():
+        assert conditions.NOT_YET_OBSERVED in reasons
+        assert all(reasons.values())
+
+
+def test_a_status_is_written_as_kubernetes_spells_it():
+    condition = Condition("Available", "True", "MinimumReplicasAvailable", "3 of 3", "2026-01-01T00:00:00Z", 2)
+    status = MemcachedStatus(2, 3, 3, "a=b", ["x-0"], [condition])
+    assert msgspec.to_builtins(status) == {
+        "observedGeneration": 2,
+        "replicas": 3,
+        "readyReplicas": 3,
+        "selector": "a=b",
+        "nodes": ["x-0"],
+        "conditions": [
+            {
+                "type": "Available",
+                "status": "True",
+                "reason": "MinimumReplicasAvailable",
+                "message": "3 of 3",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+                "observedGeneration": 2,
+            }
+        ],
+    }

@@ -1,0 +1,75 @@
+"""Image references; the table was checked against github.com/distribution/reference v0.6.0, ParseNormalizedNamed."""
+
+import pytest
+
+from memcached_api import image
+
+HEX = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "memcached",
+        "memcached:1.6.38",
+        "library/memcached:1.6",
+        "docker.io/library/memcached:1.6.38-alpine",
+        "localhost/memcached",
+        "localhost:5000/memcached",
+        "Foo/memcached",
+        "registry.example.com:5000/a/b_c/d--e/f__g:T.a-g_1",
+        "[::1]:5000/memcached",
+        f"memcached@sha256:{HEX}",
+        f"memcached:1.6@sha512:{HEX}{HEX}",
+        "a" * 247,
+        f"localhost/{'a' * 255}",
+        f"x:{'t' * 128}",
+    ],
+)
+def test_references(text: str):
+    assert image.is_reference(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "A",
+        "a b",
+        "memcached:",
+        "memcached:-1",
+        "memcached::1",
+        "memcached@",
+        "memcached@sha256:abc",
+        f"memcached@md5:{HEX}",
+        f"memcached@sha256:{HEX.upper()}",
+        "a//b",
+        "a___b",
+        "-a/b:1:2",
+        "a..b",
+        "memcached\n",
+        "mémcached",
+        HEX,
+        "a" * 248,  # library/ is put before it
+        f"localhost/{'a' * 256}",
+        f"x:{'t' * 129}",
+        "a/" * 600 + "a",
+    ],
+)
+def test_what_is_no_reference(text: str):
+    assert not image.is_reference(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "repository", "fixed"),
+    [
+        ("memcached", "memcached", False),
+        ("memcached:latest", "memcached", False),
+        ("memcached:1.6", "memcached", True),
+        (f"h:5000/a/b:latest@sha256:{HEX}", "h:5000/a/b", True),
+        ("A b", "A b", False),
+    ],
+)
+def test_parts(text: str, repository: str, fixed: bool):
+    assert (image.repository(text), image.is_fixed(text)) == (repository, fixed)

@@ -1,0 +1,18 @@
+from types import MappingProxyType
+
+import pytest
+
+from memcached_api.faults import InvalidSpec
+from memcached_api.memcached import MemcachedSpec, decode_spec, faults
+
+
+@pytest.mark.parametrize("obj", [None, [], "x"])
+def test_what_is_no_object_is_not_decoded(obj: object):
+    with pytest.raises(InvalidSpec, match="must be an object of kind Memcached"):
+        decode_spec(obj)  # pyright: ignore[reportArgumentType]
+
+
+def test_any_mapping_will_do():
+    obj = MappingProxyType({"metadata": {"name": "a"}, "spec": {"size": 2}})
+    assert faults(obj) == []
+    assert decode_spec(obj) == MemcachedSpec(size=2)

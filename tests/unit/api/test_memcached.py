@@ -1,0 +1,190 @@
+"""Defaults and rules of Memcached. Every case here was put to a real API server as well, with the same outcome."""
+
+from typing import Any
+
+import pytest
+
+from memcached_api.faults import InvalidSpec
+from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
+from memcached_api.memcached import Cache, MemcachedSpec, decode_spec, faults
+
+HEX = "a" * 64
+
+
+def memcached(spec: Any, name: str = "cache") -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def limits(**amounts: Any) -> dict[str, Any]:
+    return {"resources": {"limits": amounts}}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        None,
+        {},
+        {"size": 3.0},
+        {"size": None, "image": None, "cache": None, "resources": {"limits": {"cpu": None}}},
+        {"size": 2**31 - 1, "containerPort": 1024},
+        {"containerPort": 65535, "unknown": [1]},
+        {"image": f"h:5000/a/b:1@sha256:{HEX}", "imagePullPolicy": "Never", "imagePullSecrets": [{"name": "a.b"}]},
+        {"cache": {"memory": 2097152}},
+        {"cache": {"memory": 1e8}},
+        {"cache": {"memory": "1Pi"}},
+        {"cache": {"memory": "2500000.5"}},
+        limits(memory="95Mi", cpu=1),
+        limits(memory="98985575"),
+        {"resources": {"requests": {"memory": "2Gi", "example.com/device": 1, "hugepages-2Mi": "2Mi"}}},
+        {"resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": "0.5"}}},
+    ],
+)
+def test_valid(spec: Any):
+    assert faults(memcached(spec)) == []
+    assert isinstance(decode_spec(memcached(spec)), MemcachedSpec)
+
+
+REFUSED: list[tuple[Any, list[str]]] = [
+    ({"size": 0}, ["spec.size: Invalid value: 0: must be at least 1; to stop the cache delete the Memcached"]),
+    ({"size": -1}, ["spec.size: Invalid value: -1: must be at least 1; to stop the cache delete the Memcached"]),
+    ({"size": "three"}, ['spec.size: Invalid value: "three": must be an integer']),
+    ({"size": 3.5}, ["spec.size: Invalid value: 3.5: must be an integer"]),
+    ({"size": True}, ["spec.size: Invalid value: true: must be an integer"]),
+    ({"size": 2**31}, ["spec.size: Invalid value: 2147483648: must be at most 2147483647"]),
+    ({"containerPort": 80}, ["spec.containerPort: Invalid value: 80: must be between 1024 and 65535; memcached runs"]),
+    ({"containerPort": 65536}, ["spec.containerPort: Invalid value: 65536: must be between 1024 and 65535"]),
+    ({"image": "A b"}, ['spec.image: Invalid value: "A b": must be an image reference such as']),
+    ({"image": ""}, ['spec.image: Invalid value: "": must be an image reference such as']),
+    ({"image": HEX}, ["spec.image: Invalid value:"]),
+    ({"image": "x" * 1025}, ["spec.image: Invalid value:"]),
+    ({"image": 1}, ["spec.image: Invalid value: 1: must be a string"]),
+    ({"imagePullPolicy": "x"}, ['spec.imagePullPolicy: Unsupported value: "x": supported values: "Always", "IfNotPr']),
+    ({"imagePullSecrets": {}}, ['spec.imagePullSecrets: Invalid value: "object": must be a list']),
+    (
+        {"imagePullSecrets": [{"name": "A"}, {}, None]},
+        [
+            "spec.imagePullSecrets[1].name: Required value: must be given",
+            "spec.imagePullSecrets[2]: Invalid value: null: must be an object",
+            'spec.imagePullSecrets[0].name: Invalid value: "A": must be the name of a Secret',
+        ],
+    ),
+    ({"imagePullSecrets": [{"name": "a" * 254}]}, ["spec.imagePullSecrets[0].name: Invalid value:"]),
+    (
+        {"imagePullSecrets": [{"name": f"a{i}"} for i in range(17)]},
+        ["spec.imagePullSecrets: Too many: 17: must"],
+    ),
+    ({"cache": "x"}, ['spec.cache: Invalid value: "x": must be an object']),
+    ({"cache": {"memory": "1Mi"}}, ['spec.cache.memory: Invalid value: "1Mi": must be a quantity from 2Mi']),
+    ({"cache": {"memory": "2Pi"}}, ['spec.cache.memory: Invalid value: "2Pi": must be a quantity from 2Mi']),
+    ({"cache": {"memory": "64Mi\n"}}, ['spec.cache.memory: Invalid value: "64Mi\\n": is not a quantity']),
+    ({"cache": {"memory": "1e1.5"}}, ['spec.cache.memory: Invalid value: "1e1.5": is not a quantity']),
+    ({"cache": {"memory": 0.5}}, ["spec.cache.memory: Invalid value: 0.5: must be an integer or a string such as"]),
+    ({"cache": {"memory": True}}, ["spec.cache.memory: Invalid value: true: must be an integer or a string such as"]),
+    ({"resources": []}, ['spec.resources: Invalid value: "array": must be an object']),
+    ({"resources": {"limits": 1}}, ["spec.resources.limits: Invalid value: 1: must be an object"]),
+    (limits(cpu="x"), ['spec.resources.limits[cpu]: Invalid value: "x": is not a quantity']),
+    (limits(cpu=-1), ["spec.resources.limits[cpu]: Invalid value: -1: must be at least 0"]),
+    (limits(cpu=[]), ['spec.resources.limits[cpu]: Invalid value: "array": must be an integer or a string']),
+    (limits(mem="1Gi"), ['spec.resources.limits[mem]: Invalid value: "mem": must name one of cpu, memory']),
+    (
+        {"resources": {"limits": {f"example.com/{i}": 1 for i in range(8)}}},
+        ["spec.resources.limits: Too many: 8: must have at most 7 items"],
+    ),
+    (
+        {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}},
+        ['spec.resources.requests[memory]: Invalid value: "2Gi": must be at most the memory limit, 1Gi; lower'],
+    ),
+    (
+        limits(memory="64Mi"),
+        [
+            'spec.resources.limits[memory]: Invalid value: "64Mi": must be at least 95Mi to hold spec.cache.memory of '
+            "64Mi (1.10 times it, plus 24Mi); raise this limit or lower spec.cache.memory"
+        ],
+    ),
+    (limits(memory=98985574), ["spec.resources.limits[memory]: Invalid value: 98985574: must be at least 95Mi"]),
+    (
+        {"cache": {"memory": "1Gi"}, **limits(memory="1Gi")},
+        ['spec.resources.limits[memory]: Invalid value: "1Gi": must be at least 1151Mi to hold spec'],
+    ),
+    ([], ['spec: Invalid value: "array": must be an object']),
+    (
+        {"size": "x", "containerPort": 80, "cache": {"memory": "x"}, **limits(memory="1Mi", cpu="-1")},
+        [
+            'spec.size: Invalid value: "x": must be an integer',
+            'spec.cache.memory: Invalid value: "x": is not a quantity',
+            "spec.containerPort: Invalid value: 80: must be between",
+            'spec.resources.limits[cpu]: Invalid value: "-1": must be at least 0',
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "expected"), REFUSED)
+def test_invalid(spec: Any, expected: list[str]):
+    found = [str(fault) for fault in faults(memcached(spec))]
+    assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
+
+
+@pytest.mark.parametrize("name", ["a", "a-1", "a" * 52])
+def test_names(name: str):
+    assert faults(memcached({}, name)) == []
+
+
+@pytest.mark.parametrize("name", ["", "9a", "a" * 53, "A", "a.b", "a-", "a\n", 1])
+def test_wrong_names(name: Any):
+    (fault,) = faults(memcached({}, name))
+    assert str(fault).startswith("metadata.name: Invalid value: ")
+    assert "at most 52 characters" in fault.message
+
+
+@pytest.mark.parametrize(
+    "obj", [{}, {"metadata": {}}, {"metadata": {"generateName": "a-"}}, {"metadata": [], "spec": {}}]
+)
+def test_an_object_without_name_is_judged_by_its_spec(obj: Any):
+    assert faults(obj) == []
+
+
+@pytest.mark.parametrize("obj", [None, 1, "x", []])
+def test_what_is_no_object(obj: Any):
+    (fault,) = faults(obj)
+    assert fault.message == "must be an object of kind Memcached"
+
+
+def test_defaults():
+    assert decode_spec({}) == MemcachedSpec(
+        size=1,
+        container_port=11211,
+        image=None,
+        image_pull_policy=None,
+        image_pull_secrets=[],
+        resources=None,
+        cache=Cache(memory="64Mi"),
+    )
+
+
+def test_everything_is_decoded_as_given():
+    spec = {
+        "size": 3,
+        "containerPort": 2000,
+        "image": "memcached:1",
+        "imagePullPolicy": "Always",
+        "imagePullSecrets": [{"name": "a"}],
+        "resources": {"limits": {"memory": "1024Mi", "cpu": 1}, "requests": {"cpu": "0.5"}},
+        "cache": {"memory": "100Mi"},
+        "unknown": 1,
+    }
+    assert decode_spec({"spec": spec}) == MemcachedSpec(
+        size=3,
+        container_port=2000,
+        image="memcached:1",
+        image_pull_policy="Always",
+        image_pull_secrets=[LocalObjectReference("a")],
+        resources=ResourceRequirements(limits={"memory": "1024Mi", "cpu": 1}, requests={"cpu": "0.5"}),
+        cache=Cache(memory="100Mi"),
+    )
+
+
+def test_what_cannot_be_decoded_raises_every_structural_fault():
+    with pytest.raises(InvalidSpec) as raised:
+        decode_spec(memcached({"size": "x", "cache": {"memory": "x"}, "containerPort": 80}))
+    assert [fault.field for fault in raised.value.faults] == ["spec.size", "spec.containerPort", "spec.cache.memory"]

@@ -1,0 +1,185 @@
+import ssl
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from memcached_operator.certificates.pki import LIFETIME, SKEW, Pair, is_due, issue, load_bundle, trusted
+from unit.builders import NOW
+
+NAMES = ["webhook.test.svc", "webhook.test.svc.cluster.local"]
+PAIR = issue(NAMES, LIFETIME, NOW)
+OTHER = issue(NAMES, LIFETIME, NOW)
+PEM = serialization.Encoding.PEM
+
+
+def leaf_of(pair: Pair) -> x509.Certificate:
+    """The leaf as a certificate."""
+    return x509.load_pem_x509_certificate(pair.certificate)
+
+
+def ca_of(pair: Pair) -> x509.Certificate:
+    """The CA as a certificate."""
+    return x509.load_pem_x509_certificate(pair.ca)
+
+
+def test_the_leaf_is_made_out_for_its_names_and_for_serving_only() -> None:
+    extensions = leaf_of(PAIR).extensions
+    names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == NAMES
+    assert list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [ExtendedKeyUsageOID.SERVER_AUTH]
+    assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+
+
+def test_the_ca_may_sign_leaves_and_no_other_ca() -> None:
+    constraints = ca_of(PAIR).extensions.get_extension_for_class(x509.BasicConstraints).value
+    assert (constraints.ca, constraints.path_length) == (True, 0)
+    leaf_of(PAIR).verify_directly_issued_by(ca_of(PAIR))
+
+
+def test_ca_and_leaf_live_equally_long_and_begin_a_little_earlier() -> None:
+    for certificate in (ca_of(PAIR), leaf_of(PAIR)):
+        assert certificate.not_valid_before_utc == NOW - SKEW
+        assert certificate.not_valid_after_utc == NOW + LIFETIME
+
+
+def test_no_two_pairs_are_alike() -> None:
+    assert PAIR.key != OTHER.key
+    assert leaf_of(PAIR).serial_number != leaf_of(OTHER).serial_number
+
+
+def encrypted(pair: Pair) -> bytes:
+    """The key, behind a password nobody told us."""
+    key = serialization.load_pem_private_key(pair.key, None)
+    password = serialization.BestAvailableEncryption(b"secret")
+    return key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, password)
+
+
+def without_names(pair: Pair) -> Pair:
+    """A leaf of its own making, without the names it is for."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([])
+    leaf = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    text = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return Pair(leaf.public_bytes(PEM), key.private_bytes(PEM, *text), leaf.public_bytes(PEM))
+
+
+DUE = {
+    "no certificate": (Pair(b"", PAIR.key, PAIR.ca), NAMES),
+    "a certificate that is none": (Pair(b"garbage", PAIR.key, PAIR.ca), NAMES),
+    "no key": (Pair(PAIR.certificate, b"", PAIR.ca), NAMES),
+    "a key that is none": (Pair(PAIR.certificate, b"garbage", PAIR.ca), NAMES),
+    "a key behind a password": (Pair(PAIR.certificate, encrypted(PAIR), PAIR.ca), NAMES),
+    "the key of another": (Pair(PAIR.certificate, OTHER.key, PAIR.ca), NAMES),
+    "no CA": (Pair(PAIR.certificate, PAIR.key, b""), NAMES),
+    "the CA of another": (Pair(PAIR.certificate, PAIR.key, OTHER.ca), NAMES),
+    "for other names": (PAIR, ["webhook.elsewhere.svc"]),
+    "for fewer names": (PAIR, [*NAMES, "webhook.elsewhere.svc"]),
+    "for no names": (without_names(PAIR), NAMES),
+}
+
+
+@pytest.mark.parametrize(("pair", "names"), DUE.values(), ids=DUE.keys())
+def test_a_pair_is_due_that_is_not_what_it_should_be(pair: Pair, names: list[str]) -> None:
+    assert is_due(pair, names, NOW)
+
+
+LIFE = LIFETIME + SKEW
+AGES = {
+    "new": (NOW, False),
+    "just before two thirds of its life": (NOW - SKEW + LIFE * 2 / 3 - timedelta(minutes=1), False),
+    "after two thirds of its life": (NOW - SKEW + LIFE * 2 / 3 + timedelta(seconds=1), True),
+    "over": (NOW + LIFETIME + timedelta(days=1), True),
+}
+
+
+@pytest.mark.parametrize(("now", "due"), AGES.values(), ids=AGES.keys())
+def test_a_pair_is_due_after_two_thirds_of_its_life(now: datetime, due: bool) -> None:
+    assert is_due(PAIR, NAMES, now) is due
+
+
+def test_a_pair_for_more_names_than_needed_will_do() -> None:
+    assert not is_due(PAIR, NAMES[:1], NOW)
+
+
+BUNDLES = {
+    "nothing known": (b"", [PAIR]),
+    "the same": (PAIR.ca, [PAIR]),
+    "another": (OTHER.ca, [PAIR, OTHER]),
+    "another and the same": (OTHER.ca + PAIR.ca, [PAIR, OTHER]),
+    "another twice": (OTHER.ca + OTHER.ca, [PAIR, OTHER]),
+    "garbage": (b"garbage", [PAIR]),
+}
+
+
+@pytest.mark.parametrize(("known", "pairs"), BUNDLES.values(), ids=BUNDLES.keys())
+def test_trusted_are_the_current_ca_and_each_other_once(known: bytes, pairs: list[Pair]) -> None:
+    assert trusted(PAIR.ca, known, NOW) == b"".join(pair.ca for pair in pairs)
+
+
+def test_a_ca_that_is_over_is_trusted_no_more() -> None:
+    short = issue(NAMES, timedelta(hours=1), NOW)
+    assert load_bundle(trusted(PAIR.ca, short.ca, NOW)) == [ca_of(PAIR), ca_of(short)]
+    assert load_bundle(trusted(PAIR.ca, short.ca, NOW + timedelta(hours=1))) == [ca_of(PAIR)]
+
+
+def test_trusting_twice_changes_nothing() -> None:
+    once = trusted(PAIR.ca, OTHER.ca, NOW)
+    assert trusted(PAIR.ca, once, NOW) == once
+
+
+def shake_hands(pair: Pair, bundle: bytes, name: str, folder: Path) -> None:
+    """A TLS handshake in memory, as the API server and a webhook pod have it."""
+    certificate, key = folder / "tls.crt", folder / "tls.key"
+    certificate.write_bytes(pair.certificate)
+    key.write_bytes(pair.key)
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(certificate, key)
+    trusting = ssl.create_default_context(cadata=bundle.decode())
+    trusting.verify_flags |= ssl.VERIFY_X509_STRICT
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = trusting.wrap_bio(to_client, to_server, server_hostname=name)
+    server = serving.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(2):
+        for side in (client, server):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    assert client.version() == server.version() == "TLSv1.3"
+
+
+@pytest.fixture
+def today() -> Pair:
+    """A pair that is valid now."""
+    return issue(NAMES, LIFETIME, datetime.now(NOW.tzinfo))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_pair_serves_tls_under_each_of_its_names(name: str, today: Pair, tmp_path: Path) -> None:
+    shake_hands(today, today.ca, name, tmp_path)
+
+
+def test_old_and_new_leaf_are_both_trusted_during_a_rotation(today: Pair, tmp_path: Path) -> None:
+    now = datetime.now(NOW.tzinfo)
+    fresh = issue(NAMES, LIFETIME, now)
+    bundle = trusted(fresh.ca, today.ca, now)
+    for pair in (today, fresh):
+        shake_hands(pair, bundle, NAMES[0], tmp_path)
+
+
+REFUSED = {"another CA": (NAMES[0], OTHER.ca), "another name": ("webhook.elsewhere.svc", b"")}
+
+
+@pytest.mark.parametrize(("name", "ca"), REFUSED.values(), ids=REFUSED.keys())
+def test_the_handshake_fails_with(name: str, ca: bytes, today: Pair, tmp_path: Path) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(today, ca or today.ca, name, tmp_path)

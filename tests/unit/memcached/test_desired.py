@@ -1,0 +1,126 @@
+from typing import Any
+
+import pytest
+
+from memcached_api.memcached import decode_spec
+from memcached_operator.engine.resource import Object
+from memcached_operator.memcached.desired.deployment import command, deployment
+from memcached_operator.memcached.desired.service import service
+from unit.builders import LABELS, memcached
+
+IMAGE = "example.com/memcached:1"
+
+
+def built(**spec: Any) -> Object:
+    """The Deployment for a spec."""
+    cr = memcached(**spec)
+    return deployment(cr, decode_spec(cr), IMAGE)
+
+
+def pod_of(**spec: Any) -> Object:
+    """The pod's spec."""
+    return built(**spec)["spec"]["template"]["spec"]
+
+
+def container_of(**spec: Any) -> Object:
+    """The one container."""
+    (container,) = pod_of(**spec)["containers"]
+    return container
+
+
+def served(**spec: Any) -> Object:
+    """The Service for a spec."""
+    cr = memcached(**spec)
+    return service(cr, decode_spec(cr))
+
+
+COMMANDS: dict[str, tuple[dict[str, Any], str]] = {
+    "defaults": ({}, "memcached -m 64 -p 11211 -o modern -v"),
+    "port": ({"containerPort": 12345}, "memcached -m 64 -p 12345 -o modern -v"),
+    "memory": ({"cache": {"memory": "1Gi"}}, "memcached -m 1024 -p 11211 -o modern -v"),
+    "memory is rounded down": ({"cache": {"memory": "3000Ki"}}, "memcached -m 2 -p 11211 -o modern -v"),
+    "memory in bytes": ({"cache": {"memory": 2**21}}, "memcached -m 2 -p 11211 -o modern -v"),
+}
+
+
+@pytest.mark.parametrize(("spec", "line"), COMMANDS.values(), ids=COMMANDS.keys())
+def test_command(spec: dict[str, Any], line: str) -> None:
+    assert command(decode_spec(memcached(**spec))) == line.split()
+
+
+def test_the_size_is_the_number_of_pods() -> None:
+    assert built()["spec"]["replicas"] == 1
+    assert built(size=5)["spec"]["replicas"] == 5
+
+
+def test_the_size_does_not_touch_the_pods() -> None:
+    assert pod_of(size=1) == pod_of(size=5)
+
+
+def test_the_pods_never_run_as_root_and_never_write() -> None:
+    container = container_of()
+    assert pod_of()["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 1001,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def test_the_pods_know_nothing_of_the_cluster() -> None:
+    pod = pod_of()
+    assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
+
+
+def test_both_probes_connect_to_the_port_memcached_listens_on() -> None:
+    container = container_of(containerPort=12345)
+    (port,) = container["ports"]
+    assert port == {"name": "memcached", "containerPort": 12345, "protocol": "TCP"}
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["tcpSocket"] == {"port": port["name"]}
+
+
+def test_a_pod_drains_before_it_ends() -> None:
+    assert container_of()["lifecycle"] == {"preStop": {"sleep": {"seconds": 5}}}
+
+
+@pytest.mark.parametrize("policy", ["Always", "IfNotPresent", "Never"])
+def test_the_pull_policy_is_the_users(policy: str) -> None:
+    assert container_of(imagePullPolicy=policy)["imagePullPolicy"] == policy
+
+
+def test_what_the_user_does_not_set_is_left_to_kubernetes() -> None:
+    assert "imagePullPolicy" not in container_of()
+    assert "imagePullSecrets" not in pod_of()
+    assert "imagePullSecrets" not in pod_of(imagePullSecrets=[])
+
+
+def test_pull_secrets_are_the_users() -> None:
+    secrets = [{"name": "a"}, {"name": "b"}]
+    assert pod_of(imagePullSecrets=secrets)["imagePullSecrets"] == secrets
+
+
+def test_selectors_hold_no_version_and_no_image() -> None:
+    assert built()["spec"]["selector"] == {"matchLabels": LABELS}
+    assert served()["spec"]["selector"] == LABELS
+
+
+def test_the_pods_carry_what_selects_them() -> None:
+    carried = built()["spec"]["template"]["metadata"]["labels"]
+    assert carried == LABELS | {"app.kubernetes.io/component": "cache"}
+
+
+def test_children_are_named_like_their_object() -> None:
+    for child in (built(), served()):
+        assert (child["metadata"]["name"], child["metadata"]["namespace"]) == ("cache", "test")
+        assert child["metadata"]["labels"] == LABELS | {"app.kubernetes.io/component": "cache"}
+
+
+def test_the_service_is_headless_and_has_the_port() -> None:
+    spec = served(containerPort=12345)["spec"]
+    assert spec["clusterIP"] == "None"
+    assert spec["ports"] == [{"name": "memcached", "port": 12345, "protocol": "TCP", "targetPort": "memcached"}]

@@ -1,0 +1,49 @@
+import msgspec
+
+from memcached_api.memcached import MemcachedStatus
+from memcached_operator.engine.conditions import carry_over
+from memcached_operator.engine.kind import Observed
+from memcached_operator.engine.resource import DEPLOYMENTS, key_of
+from memcached_operator.memcached.status import status
+from unit.builders import NOW, memcached, pod, rolled_out, running_again
+
+LIVE = rolled_out()
+OBSERVED = Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("a")))
+
+
+def test_the_counts_are_the_deployments_and_the_nodes_the_live_pods() -> None:
+    found = status(memcached(), OBSERVED, NOW).status
+    conditions = found.pop("conditions")
+    assert found == {
+        "observedGeneration": 1,
+        "replicas": 3,
+        "readyReplicas": 3,
+        "selector": "app.kubernetes.io/instance=cache,app.kubernetes.io/managed-by=memcached-operator,"
+        "app.kubernetes.io/name=memcached",
+        "nodes": ["a", "b"],
+    }
+    assert [(each["type"], each["status"]) for each in conditions] == [
+        ("Available", "True"),
+        ("Progressing", "False"),
+        ("Degraded", "False"),
+    ]
+
+
+def test_nothing_there_is_a_status_too() -> None:
+    found = status(memcached(), Observed(), NOW).status
+    assert (found["replicas"], found["readyReplicas"], found["nodes"]) == (0, 0, [])
+
+
+def test_the_status_is_what_the_api_describes() -> None:
+    found = status(memcached(), OBSERVED, NOW).status
+    found["conditions"] = carry_over([], found["conditions"], NOW)
+    assert msgspec.to_builtins(msgspec.convert(found, MemcachedStatus)) == found
+
+
+def test_a_crash_says_when_to_look_again() -> None:
+    observed = Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (running_again("2030-01-01T11:59:50Z"),))
+    assert status(memcached(), observed, NOW).again_in == 20.0
+
+
+def test_nothing_to_wait_for_says_so() -> None:
+    assert status(memcached(), OBSERVED, NOW).again_in is None

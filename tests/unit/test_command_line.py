@@ -1,0 +1,137 @@
+import os
+import re
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from memcached_operator.__main__ import lifetime, main
+
+OPTIONS = {
+    "--leader-elect",
+    "--metrics-bind-address",
+    "--health-probe-bind-address",
+    "--watch-namespaces",
+    "--default-image",
+    "--manage-certificates",
+    "--certificate-lifetime",
+    "--relist-period",
+    "--log-level",
+    "--log-format",
+    "--version",
+    "--help",
+}
+QUIET = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
+
+
+def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run the program as a shell would."""
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
+    command = [sys.executable, "-m", "memcached_operator", *arguments]
+    env = {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
+
+
+def test_help_names_every_option() -> None:
+    text = CliRunner().invoke(main, ["--help"]).output
+    assert set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) == OPTIONS
+
+
+def test_help_says_something_of_every_option_and_shows_its_default() -> None:
+    text = " ".join(CliRunner().invoke(main, ["--help"]).output.split())
+    for option in main.params:
+        assert isinstance(option, click.Option)
+        assert option.help
+        assert " ".join(option.help.split()) in text
+    for default in (":8383", ":8081", "2160h", "600", "info", "text", "docker.io/library/memcached:"):
+        assert f"default: {default}" in text
+
+
+def test_help_and_version_need_no_cluster() -> None:
+    for option in ("--help", "--version"):
+        done = run(option, KUBECONFIG="nowhere")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout
+
+
+WRONG = {
+    "an address without a port": ("--metrics-bind-address=localhost", "'localhost' is no address to listen on"),
+    "an address that is too high": ("--health-probe-bind-address=:65536", "':65536' is no address to listen on"),
+    "a duration without a unit": ("--certificate-lifetime=90", "'90' is no duration"),
+    "a duration of nothing": ("--certificate-lifetime=0h", "'0h' is no duration"),
+    "a duration below nothing": ("--certificate-lifetime=-1h", "'-1h' is no duration"),
+    "a fraction of a duration": ("--certificate-lifetime=1.5h", "'1.5h' is no duration"),
+    "an empty duration": ("--certificate-lifetime=", "'' is no duration"),
+    "a duration beyond reason": ("--certificate-lifetime=99999999999999h", "is no duration of at most 3650 days"),
+    "a period below a second": ("--relist-period=0", "0.0 is not in the range x>=1"),
+    "a level nobody knows": ("--log-level=loud", "'loud' is not one of 'debug', 'info', 'warning', 'error'"),
+    "a format nobody knows": ("--log-format=xml", "'xml' is not one of 'text', 'json'"),
+    "an option nobody knows": ("--color", "No such option"),
+    "an argument": ("extra", "Got unexpected extra argument (extra)"),
+}
+
+
+@pytest.mark.parametrize(("argument", "sentence"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_usage_exits_2_with_a_sentence(argument: str, sentence: str) -> None:
+    result = CliRunner().invoke(main, [argument])
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert result.stdout == ""
+
+
+def test_wrong_usage_by_the_environment_is_told_as_well() -> None:
+    environment = {"MEMCACHED_OPERATOR_METRICS_BIND_ADDRESS": "nonsense"}
+    result = CliRunner().invoke(main, [], env=environment)
+    assert result.exit_code == 2
+    assert "'nonsense' is no address to listen on" in result.stderr
+
+
+LIFETIMES = {
+    "90s": timedelta(seconds=90),
+    "30m": timedelta(minutes=30),
+    "2160h": timedelta(days=90),
+    "87600h": timedelta(days=3650),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), LIFETIMES.items(), ids=LIFETIMES.keys())
+def test_lifetime(text: str, expected: timedelta) -> None:
+    assert lifetime(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "h", "1d", "1 h", "87601h", "1h30m", "²h"])
+def test_no_lifetime(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is no duration"):
+        lifetime(text)
+
+
+def complaint(*arguments: str, **environment: str) -> str:
+    """What the program says on standard error before it exits 1."""
+    done = run(*QUIET, *arguments, **environment)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Traceback" not in done.stderr
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def test_a_kubeconfig_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    assert "cannot read the cluster's credentials: " in complaint(KUBECONFIG=str(tmp_path / "gone"))
+
+
+def test_a_kubeconfig_that_is_none_is_one_sentence(tmp_path: Path) -> None:
+    broken = tmp_path / "config"
+    broken.write_text("{ no: [yaml")
+    assert "this is no kubeconfig: " in complaint(KUBECONFIG=str(broken))
+
+
+def test_no_cluster_at_all_is_one_sentence(tmp_path: Path) -> None:
+    assert "no cluster to work on: set KUBECONFIG, or run inside a cluster" in complaint(HOME=str(tmp_path))
+
+
+def test_the_sentence_is_json_where_asked_for(tmp_path: Path) -> None:
+    line = complaint("--log-format=json", HOME=str(tmp_path))
+    assert line.startswith('{"level": "error"')

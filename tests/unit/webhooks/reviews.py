@@ -1,0 +1,37 @@
+"""Admission reviews to try things with."""
+
+from base64 import b64decode
+from typing import Any
+
+import msgspec
+
+from memcached_webhooks.review import GroupVersionKind, Request
+
+DEFAULT = "docker.io/library/memcached:1.6.38"
+
+
+def memcached(spec: Any = None, **metadata: Any) -> dict[str, Any]:
+    obj: dict[str, Any] = {"metadata": {"name": "cache", **metadata}}
+    return obj if spec is None else {**obj, "spec": spec}
+
+
+def request(obj: Any, old: Any = None, **changes: Any) -> Request:
+    fields: dict[str, Any] = {
+        "uid": "u",
+        "operation": "CREATE" if old is None else "UPDATE",
+        "kind": GroupVersionKind("cache.example.com", "v1", "Memcached"),
+        "name": "cache",
+        "object": obj,
+        "old_object": old,
+    }
+    return Request(**{**fields, **changes})
+
+
+def review(obj: Any, old: Any = None, **changes: Any) -> dict[str, Any]:
+    """The same as JSON."""
+    body = msgspec.to_builtins(request(obj, old)) | changes
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
+
+
+def patch_of(response: dict[str, Any]) -> Any:
+    return msgspec.json.decode(b64decode(response["response"]["patch"]))

@@ -1,0 +1,155 @@
+"""The certificate directory: first reading, renewal in place and by symbolic link, and pairs that are no good."""
+
+import asyncio
+import socket
+import ssl
+import threading
+from pathlib import Path
+
+import pytest
+
+from memcached_webhooks import certificates
+from memcached_webhooks.certificates import Certificates
+from memcached_webhooks.metrics import Metrics
+
+from .pairs import EXPIRY, common_name, pair, write
+
+
+def watched(directory: Path) -> tuple[Certificates, Metrics]:
+    metrics = Metrics()
+    return Certificates(directory / "tls.crt", directory / "tls.key", metrics), metrics
+
+
+def served(
+    pairs: Certificates, name: str | None = "127.0.0.1", version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+) -> str:
+    """The common name a client is shown, over a socket pair."""
+    ours, theirs = socket.socketpair()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = version
+
+    def serve() -> None:
+        with pairs.context.wrap_socket(ours, server_side=True) as end:
+            end.recv(1)
+
+    server = threading.Thread(target=serve)
+    server.start()
+    with context.wrap_socket(theirs, server_hostname=name) as client:
+        der = client.getpeercert(binary_form=True)
+        client.sendall(b"x")
+        server.join()
+    assert der
+    return common_name(der)
+
+
+def count(metrics: Metrics, name: str) -> float | None:
+    return metrics.registry.get_sample_value(name)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("name", ["webhook.example", None])
+def test_the_pair_is_served_with_and_without_a_server_name(tmp_path: Path, name: str | None, version: ssl.TLSVersion):
+    write(tmp_path, *pair("one"))
+    pairs, metrics = watched(tmp_path)
+    pairs.refresh()
+    assert served(pairs, name, version) == "one"
+    assert count(metrics, "memcached_webhooks_certificate_expiry_timestamp_seconds") == EXPIRY.timestamp()
+
+
+def test_a_renewed_pair_is_served_at_once(tmp_path: Path):
+    write(tmp_path, *pair("one"))
+    pairs, metrics = watched(tmp_path)
+    pairs.refresh()
+    write(tmp_path, *pair("two"))
+    pairs.refresh()
+    pairs.refresh()
+    assert served(pairs) == "two"
+    assert count(metrics, "certwatcher_read_certificate_total") == 2
+
+
+def test_a_secret_volume_is_followed_through_its_link(tmp_path: Path):
+    write(tmp_path / "..1", *pair("one"))
+    write(tmp_path / "..2", *pair("two"))
+    (tmp_path / "..data").symlink_to("..1")
+    for file in ("tls.crt", "tls.key"):
+        (tmp_path / file).symlink_to(f"..data/{file}")
+    pairs, _ = watched(tmp_path)
+    pairs.refresh()
+    assert served(pairs) == "one"
+    (tmp_path / "..new").symlink_to("..2")
+    (tmp_path / "..new").rename(tmp_path / "..data")
+    pairs.refresh()
+    assert served(pairs) == "two"
+
+
+def test_a_bad_pair_keeps_the_old_one_and_counts_once(tmp_path: Path):
+    good, other = pair("one"), pair("two")
+    write(tmp_path, *good)
+    pairs, metrics = watched(tmp_path)
+    pairs.refresh()
+    for bad in ((other[0], good[1]), (b"nonsense", other[1]), (b"", b"")):
+        write(tmp_path, *bad)
+        pairs.refresh()
+        pairs.refresh()
+    assert served(pairs) == "one"
+    assert count(metrics, "certwatcher_read_certificate_errors_total") == 3
+    write(tmp_path, *other)
+    pairs.refresh()
+    assert served(pairs) == "two"
+
+
+def test_a_missing_file_changes_nothing(tmp_path: Path):
+    write(tmp_path, *pair("one"))
+    pairs, metrics = watched(tmp_path)
+    pairs.refresh()
+    (tmp_path / "tls.key").unlink()
+    pairs.refresh()
+    assert served(pairs) == "one"
+    assert count(metrics, "certwatcher_read_certificate_errors_total") == 0
+
+
+def test_without_a_pair_no_handshake_succeeds(tmp_path: Path):
+    pairs, _ = watched(tmp_path)
+    pairs.refresh()
+    ours, theirs = socket.socketpair()
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    def connect() -> None:
+        with pytest.raises(ssl.SSLError):
+            client.wrap_socket(theirs, server_hostname="x")
+
+    peer = threading.Thread(target=connect)
+    peer.start()
+    with pytest.raises(ssl.SSLError):
+        pairs.context.wrap_socket(ours, server_side=True)
+    peer.join()
+    ours.close()
+    theirs.close()
+    assert not pairs.ready
+
+
+def test_waits_for_the_first_pair_and_then_watches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(certificates, "POLL_SECONDS", 0.01)
+    pairs, _ = watched(tmp_path)
+
+    async def story() -> None:
+        waiting = asyncio.create_task(pairs.wait())
+        await asyncio.sleep(0.03)
+        assert not waiting.done()
+        write(tmp_path, *pair("one"))
+        await asyncio.wait_for(waiting, 5)
+        watching = asyncio.create_task(pairs.watch())
+        write(tmp_path, *pair("two"))
+        await asyncio.sleep(0.1)
+        watching.cancel()
+
+    asyncio.run(asyncio.wait_for(story(), 10))
+    assert served(pairs) == "two"
+
+
+def test_nothing_older_than_tls_1_2(tmp_path: Path):
+    pairs, _ = watched(tmp_path)
+    assert pairs.context.minimum_version == ssl.TLSVersion.TLSv1_2
+    tls_1_2 = [cipher["name"] for cipher in pairs.context.get_ciphers() if cipher["protocol"] == "TLSv1.2"]
+    assert all(name.startswith("ECDHE-") and ("GCM" in name or "CHACHA20" in name) for name in tls_1_2)

@@ -1,0 +1,128 @@
+"""The command line: flags, their environment twins, and what is refused."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from memcached_webhooks import __main__ as command
+from memcached_webhooks import logs
+from memcached_webhooks.addresses import Address
+from memcached_webhooks.server import Options
+
+
+@pytest.fixture(autouse=True)
+def root_logger() -> Iterator[None]:
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = before
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+    """What the process is started with."""
+    seen: list[Options] = []
+
+    async def run(options: Options) -> None:
+        seen.append(options)
+
+    monkeypatch.setattr(command, "run", run)
+    return seen
+
+
+def test_defaults(given: list[Options]):
+    assert CliRunner().invoke(command.main, [], env={"RELATED_IMAGE_MEMCACHED": None}).exit_code == 0
+    directory = Path("/tmp/k8s-webhook-server/serving-certs")
+    assert given == [
+        Options(
+            default_image="docker.io/library/memcached:1.6.38",
+            certificate=directory / "tls.crt",
+            key=directory / "tls.key",
+            webhook=Address(None, 9443),
+            probes=Address(None, 8081),
+            metrics=Address(None, 8383),
+            shutdown_delay=3.0,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (
+            [
+                "--webhook-port=1",
+                "--webhook-cert-path=/c",
+                "--webhook-cert-name=a",
+                "--webhook-cert-key=b",
+                "--default-image=m:1",
+                "--metrics-bind-address=0",
+                "--health-probe-bind-address=:2",
+                "--shutdown-delay=0.5",
+                "--log-format=json",
+                "--log-level=debug",
+            ],
+            {},
+        ),
+        (
+            [],
+            {
+                "MEMCACHED_WEBHOOKS_WEBHOOK_PORT": "1",
+                "MEMCACHED_WEBHOOKS_WEBHOOK_CERT_PATH": "/c",
+                "MEMCACHED_WEBHOOKS_WEBHOOK_CERT_NAME": "a",
+                "MEMCACHED_WEBHOOKS_WEBHOOK_CERT_KEY": "b",
+                "RELATED_IMAGE_MEMCACHED": "m:1",
+                "MEMCACHED_WEBHOOKS_METRICS_BIND_ADDRESS": "0",
+                "MEMCACHED_WEBHOOKS_HEALTH_PROBE_BIND_ADDRESS": ":2",
+                "MEMCACHED_WEBHOOKS_SHUTDOWN_DELAY": "0.5",
+                "MEMCACHED_WEBHOOKS_LOG_FORMAT": "json",
+                "MEMCACHED_WEBHOOKS_LOG_LEVEL": "debug",
+            },
+        ),
+    ],
+)
+def test_flags_and_their_twins(given: list[Options], arguments: list[str], environment: dict[str, str]):
+    result = CliRunner().invoke(command.main, arguments, env=environment)
+    assert result.exit_code == 0, result.output
+    assert given == [Options("m:1", Path("/c/a"), Path("/c/b"), Address(None, 1), Address(None, 2), None, 0.5)]
+    assert logging.getLogger().level == logging.DEBUG
+
+
+@pytest.mark.parametrize(
+    ("argument", "complaint"),
+    [
+        ("--default-image=A b", "'A b' is no image reference"),
+        ("--metrics-bind-address=x", "'x' is no address to listen on"),
+        ("--webhook-port=70000", "70000 is not in the range"),
+        ("--shutdown-delay=-1", "-1.0 is not in the range"),
+        ("--log-level=loud", "'loud' is not one of"),
+    ],
+)
+def test_what_is_refused(argument: str, complaint: str):
+    result = CliRunner().invoke(command.main, [argument])
+    assert result.exit_code == 2
+    assert complaint in result.output
+
+
+def test_an_address_in_use_is_told_and_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    async def run(_: Options) -> None:
+        raise OSError("address in use")
+
+    monkeypatch.setattr(command, "run", run)
+    assert CliRunner().invoke(command.main, []).exit_code == 1
+
+
+def test_json_logs_have_one_object_per_line():
+    try:
+        raise ValueError("x")
+    except ValueError as error:
+        info = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("name", logging.INFO, __file__, 1, "a %s", ("b",), info)
+    line = logs.JsonFormatter().format(record)
+    assert '"level": "info"' in line
+    assert '"msg": "a b"' in line
+    assert "ValueError: x" in line
+    assert "\n" not in line

@@ -1,0 +1,130 @@
+"""What admission does with a Memcached: defaults, verdicts, and who is let through unseen."""
+
+from typing import Any
+
+import pytest
+
+from memcached_webhooks import memcached
+from memcached_webhooks.review import ALLOWED, GroupVersionKind, Patch, Verdict
+
+from .reviews import DEFAULT
+from .reviews import memcached as obj
+from .reviews import request as req
+
+JUDGES = memcached.judges(DEFAULT)
+SIZE = {"op": "add", "path": "/spec/size", "value": 1}
+PORT = {"op": "add", "path": "/spec/containerPort", "value": 11211}
+IMAGE = {"op": "add", "path": "/spec/image", "value": DEFAULT}
+OLD_IMAGE = {"op": "add", "path": "/spec/image", "value": "memcached:old"}
+
+
+def judged(path: str, new: Any, old: Any = None, **changes: Any) -> Verdict:
+    return JUDGES[path](req(new, old, **changes))
+
+
+def fields(verdict: Verdict) -> list[str]:
+    return [cause["field"] for cause in verdict.refusal.details["causes"]] if verdict.refusal else []
+
+
+@pytest.mark.parametrize(
+    ("spec", "old", "patch"),
+    [
+        ({}, None, [SIZE, PORT, IMAGE]),
+        ({"size": None, "containerPort": 2000}, None, [SIZE, IMAGE]),
+        ({"size": 0, "containerPort": "x", "image": "A b"}, None, []),
+        ({"size": 2, "containerPort": 2000}, {"image": "memcached:old"}, [OLD_IMAGE]),
+        ({"size": 2, "containerPort": 2000}, {"image": 7}, [IMAGE]),
+        ({"size": 2, "containerPort": 2000}, {}, [IMAGE]),
+        ({"size": 2, "containerPort": 2000, "image": "memcached:new"}, {"image": "memcached:old"}, []),
+        ("x", None, []),
+        ([], None, []),
+    ],
+)
+def test_defaults(spec: Any, old: Any, patch: Patch):
+    assert judged(memcached.MUTATE, obj(spec), old and obj(old)).patch == patch
+
+
+def test_an_object_without_spec_gets_one():
+    value = {"size": 1, "containerPort": 11211, "image": DEFAULT}
+    assert judged(memcached.MUTATE, obj()).patch == [{"op": "add", "path": "/spec", "value": value}]
+
+
+@pytest.mark.parametrize("new", [None, [], "x"])
+def test_defaulting_leaves_what_is_no_object_to_validation(new: Any):
+    assert judged(memcached.MUTATE, new) == ALLOWED
+    assert fields(judged(memcached.VALIDATE, new)) == [""]
+
+
+def test_defaulting_is_idempotent():
+    spec = {op["path"].removeprefix("/spec/"): op["value"] for op in judged(memcached.MUTATE, obj({})).patch}
+    assert judged(memcached.MUTATE, obj(spec)) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "refused"),
+    [
+        ({"size": 1}, None, []),
+        ({"size": 3.0}, None, []),
+        ({"size": 0, "containerPort": 80}, None, ["spec.size", "spec.containerPort"]),
+        ({"size": 0}, {"size": 1}, ["spec.size"]),
+        # What was there already is tolerated, as long as it is the very same fault.
+        ({"size": 0}, {"size": 0}, []),
+        ({"size": -1}, {"size": 0}, ["spec.size"]),
+        ({"size": 0, "containerPort": 80}, {"size": 0}, ["spec.containerPort"]),
+        ({"size": "x"}, {"size": "x"}, []),
+        ({"cache": {"memory": "x"}}, {"cache": {"memory": "x"}}, []),
+        (
+            {"cache": {"memory": "65Mi"}, "resources": {"limits": {"memory": "32Mi"}}},
+            {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "32Mi"}}},
+            ["spec.resources.limits[memory]"],
+        ),
+        (
+            {"size": 5, "resources": {"limits": {"memory": "32Mi", "cpu": 2}}},
+            {"size": 3, "resources": {"limits": {"memory": "32Mi", "cpu": 1}}},
+            [],
+        ),
+    ],
+)
+def test_verdicts(new: Any, old: Any, refused: list[str]):
+    assert fields(judged(memcached.VALIDATE, obj(new), old and obj(old))) == refused
+
+
+def test_a_faulty_object_is_not_tolerated_because_of_what_is_no_old_object():
+    assert fields(judged(memcached.VALIDATE, obj({"size": 0}), operation="UPDATE")) == ["spec.size"]
+
+
+def test_warnings_come_with_approval():
+    verdict = judged(memcached.VALIDATE, obj({"size": 1}), obj({"size": 3}))
+    assert verdict == Verdict(warnings=["2 of 3 pods go, and what they cache is lost"])
+
+
+@pytest.mark.parametrize("path", sorted(JUDGES))
+@pytest.mark.parametrize(
+    "changes",
+    [{"operation": "DELETE"}, {"operation": "CONNECT"}, {"sub_resource": "status"}, {"sub_resource": "scale"}],
+)
+def test_other_operations_and_subresources_pass(path: str, changes: dict[str, str]):
+    assert judged(path, obj({"size": 0}), **changes) == ALLOWED
+
+
+@pytest.mark.parametrize("path", sorted(JUDGES))
+def test_an_object_being_deleted_passes(path: str):
+    deleted = obj({"size": 0}, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert judged(path, deleted, obj({"size": 1})) == ALLOWED
+
+
+@pytest.mark.parametrize("path", sorted(JUDGES))
+@pytest.mark.parametrize(
+    "kind", [GroupVersionKind("apps", "v1", "Deployment"), GroupVersionKind("cache.example.com", "v1", "Other")]
+)
+def test_other_kinds_are_refused(path: str, kind: GroupVersionKind):
+    verdict = judged(path, obj({}), kind=kind)
+    assert verdict.refusal
+    assert verdict.refusal.code == 400
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha1"])
+def test_both_versions_are_judged_on_the_same_paths(version: str):
+    kind = GroupVersionKind("cache.example.com", version, "Memcached")
+    assert judged(memcached.MUTATE, obj({}), kind=kind).patch == [SIZE, PORT, IMAGE]
+    assert fields(judged(memcached.VALIDATE, obj({"size": 0}), kind=kind)) == ["spec.size"]

@@ -1,0 +1,153 @@
+"""From the bytes of a review to the bytes of its answer."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memcached_api.faults import Fault
+from memcached_webhooks import memcached
+from memcached_webhooks.review import (
+    ALLOWED,
+    BadReview,
+    Request,
+    Verdict,
+    answer,
+    invalid,
+    misdirected,
+    object_name,
+)
+
+from .reviews import DEFAULT, patch_of, request, review
+
+JUDGES = memcached.judges(DEFAULT)
+
+
+def answered(body: dict[str, Any], verdict: Verdict = ALLOWED) -> dict[str, Any]:
+    return msgspec.json.decode(answer(msgspec.json.encode(body), lambda _: verdict)[0])
+
+
+def test_allowed():
+    assert answered(review({})) == {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": "u", "allowed": True},
+    }
+
+
+def test_a_patch_is_base64_of_json_patch():
+    patch = [{"op": "add", "path": "/spec/size", "value": 1}]
+    response = answered(review({}), Verdict(patch=patch))
+    assert response["response"]["patchType"] == "JSONPatch"
+    assert patch_of(response) == patch
+
+
+def test_warnings():
+    assert answered(review({}), Verdict(warnings=["x"]))["response"]["warnings"] == ["x"]
+
+
+def test_a_refusal_is_the_status_kubernetes_itself_would_give():
+    faults = [Fault("spec.size", 0, "must be at least 1"), Fault("spec.image", "A b", "no")]
+    refusal = invalid(request({}), faults)
+    assert answered(review({}), Verdict(refusal))["response"] == {
+        "uid": "u",
+        "allowed": False,
+        "status": {
+            "status": "Failure",
+            "code": 422,
+            "reason": "Invalid",
+            "message": 'Memcached.cache.example.com "cache" is invalid: [spec.size: Invalid value: 0: must be at least '
+            '1, spec.image: Invalid value: "A b": no]',
+            "details": {
+                "name": "cache",
+                "group": "cache.example.com",
+                "kind": "Memcached",
+                "causes": [
+                    {
+                        "reason": "FieldValueInvalid",
+                        "message": "Invalid value: 0: must be at least 1",
+                        "field": "spec.size",
+                    },
+                    {"reason": "FieldValueInvalid", "message": 'Invalid value: "A b": no', "field": "spec.image"},
+                ],
+            },
+        },
+    }
+
+
+def test_a_misdirected_review_is_a_bad_request():
+    refusal = misdirected(request({}), "app.example.com", "AppService")
+    assert (refusal.code, refusal.reason) == (400, "BadRequest")
+    assert "judges AppService of group 'app.example.com', not Memcached of group 'cache.example.com'" in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("obj", "name"),
+    [
+        ({"metadata": {"name": "a", "generateName": "b-"}}, "a"),
+        ({"metadata": {"generateName": "b-"}}, "b-"),
+        ({"metadata": {"name": 1}}, ""),
+        ({"metadata": []}, ""),
+        (None, ""),
+    ],
+)
+def test_object_name(obj: Any, name: str):
+    assert object_name(obj) == name
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        (b"", "no AdmissionReview"),
+        (b"{", "no AdmissionReview"),
+        (b"[]", "no AdmissionReview"),
+        (b'"\xff"', "no AdmissionReview"),
+        (b"[" * 100_000, "no AdmissionReview"),
+        (b"{}", "want an AdmissionReview of admission.k8s.io/v1, got '' of ''"),
+        (b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview"}', "got 'AdmissionReview' of 'admission"),
+        (b'{"apiVersion":"admission.k8s.io/v1","kind":"Review"}', "got 'Review'"),
+        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "has no request"),
+        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":1}}', "Expected `str`"),
+    ],
+)
+def test_what_is_no_review(body: bytes, complaint: str):
+    with pytest.raises(BadReview) as raised:
+        answer(body, lambda _: ALLOWED)
+    assert complaint in str(raised.value)
+
+
+def test_what_is_not_needed_is_not_decoded():
+    seen: list[Request] = []
+    body = review({"a": 1}, userInfo={"username": "u"}, options={}, dryRun=True)
+    answer(msgspec.json.encode(body), lambda request: seen.append(request) or ALLOWED)
+    assert seen == [request({"a": 1})]
+
+
+ANY: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["metadata", "spec", "size", "image", "cache", "memory", "resources", "limits", "cpu", "name"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+)
+
+
+@given(ANY, ANY, st.sampled_from(sorted(JUDGES)))
+def test_any_object_gets_an_answer(obj: Any, old: Any, path: str):
+    body = review(obj) if old is None else review(obj, old)
+    response, _ = answer(msgspec.json.encode(body), JUDGES[path])
+    assert msgspec.json.decode(response)["response"]["uid"] == "u"
+
+
+@given(st.binary(max_size=50))
+def test_any_bytes_are_answered_or_refused(body: bytes):
+    with pytest.raises(BadReview):
+        answer(body, lambda _: ALLOWED)

@@ -1,0 +1,278 @@
+"""The whole process over TLS on loopback: paths, bodies, probes, metrics, certificates and the end."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from memcached_webhooks import certificates, memcached, server
+from memcached_webhooks.addresses import Address
+from memcached_webhooks.review import ALLOWED, Request, Verdict
+from memcached_webhooks.server import Options, run
+
+from .pairs import common_name, pair, write
+from .reviews import DEFAULT, patch_of, review
+from .reviews import memcached as obj
+
+MUTATE, VALIDATE = memcached.MUTATE, memcached.VALIDATE
+
+
+class Client:
+    """Talks to a running process; `base` is its webhook, `probe` its probes, `metrics` its metrics."""
+
+    def __init__(self, session: aiohttp.ClientSession, options: Options) -> None:
+        assert options.probes
+        assert options.metrics
+        self.session = session
+        self.port = options.webhook.port
+        self.base = f"https://127.0.0.1:{self.port}"
+        self.probe = f"http://127.0.0.1:{options.probes.port}"
+        self.metrics = f"http://127.0.0.1:{options.metrics.port}/metrics"
+
+    async def post(self, path: str, body: Any, **options: Any) -> tuple[int, bytes]:
+        data = BytesIO(body if isinstance(body, bytes) else msgspec.json.encode(body))
+        headers = {"Content-Type": "application/json"} | options.pop("headers", {})
+        async with self.session.post(self.base + path, data=data, headers=headers, ssl=False, **options) as response:
+            return response.status, await response.read()
+
+    async def get(self, url: str) -> tuple[int, str]:
+        async with self.session.get(url, ssl=False) as response:
+            return response.status, await response.text()
+
+    async def until_ready(self) -> None:
+        while not await self.is_ready():  # noqa: ASYNC110 (the process is asked as a kubelet would)
+            await asyncio.sleep(0.01)
+
+    async def is_ready(self) -> bool:
+        try:
+            return await self.get(f"{self.probe}/readyz") == (200, "ok")
+        except aiohttp.ClientConnectionError:
+            return False
+
+    async def shown(self) -> str:
+        """The common name that a new connection is shown."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        _, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=context)
+        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        await writer.wait_closed()
+        return common_name(der)
+
+
+Story = Callable[[Client], Awaitable[None]]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+def play(directory: Path, story: Story, delay: float = 0.0, *, ready: bool = True) -> None:
+    """Run the process, play the story against it, and end it with SIGTERM if the story did not."""
+    options = Options(
+        default_image=DEFAULT,
+        certificate=directory / "tls.crt",
+        key=directory / "tls.key",
+        webhook=Address("127.0.0.1", free_port()),
+        probes=Address("127.0.0.1", free_port()),
+        metrics=Address("127.0.0.1", free_port()),
+        shutdown_delay=delay,
+    )
+
+    async def both() -> None:
+        process = asyncio.create_task(run(options))
+        async with aiohttp.ClientSession() as session:
+            client = Client(session, options)
+            if ready:
+                await client.until_ready()
+            await story(client)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await process
+
+    asyncio.run(asyncio.wait_for(both(), 20))
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(certificates, "POLL_SECONDS", 0.01)
+    write(tmp_path, *pair("one"))
+    return tmp_path
+
+
+def test_reviews_are_answered(directory: Path):
+    async def story(client: Client) -> None:
+        status, body = await client.post(MUTATE, review(obj({"size": 2})))
+        assert status == 200
+        assert [op["path"] for op in patch_of(msgspec.json.decode(body))] == ["/spec/containerPort", "/spec/image"]
+        status, body = await client.post(VALIDATE, review(obj({"size": 0})))
+        assert status == 200
+        assert msgspec.json.decode(body)["response"]["status"]["code"] == 422
+
+    play(directory, story)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "options", "status"),
+    [
+        ("/", b"{}", {}, 404),
+        ("/validate", b"{}", {}, 404),
+        (VALIDATE + "/", b"{}", {}, 404),
+        (VALIDATE, b"{", {}, 400),
+        (VALIDATE, b"", {}, 400),
+        (VALIDATE, b"{}", {"headers": {"Content-Type": "text/plain"}}, 415),
+        (VALIDATE, b"{}", {"headers": {"Content-Type": "application/json; charset=utf-8"}}, 400),
+        (VALIDATE, b" " * (4 * 2**20 + 1), {}, 413),
+    ],
+)
+def test_what_is_no_review_on_a_known_path_is_never_allowed(
+    directory: Path, path: str, body: bytes, options: Any, status: int
+):
+    async def story(client: Client) -> None:
+        answered, text = await client.post(path, body, **options)
+        assert answered == status
+        assert b"allowed" not in text
+
+    play(directory, story)
+
+
+def test_a_body_of_4_mebibytes_is_read(directory: Path):
+    async def story(client: Client) -> None:
+        body = msgspec.json.encode(review(obj({"size": 1})))
+        assert (await client.post(VALIDATE, body.ljust(4 * 2**20)))[0] == 200
+
+    play(directory, story)
+
+
+def test_only_post_is_answered(directory: Path):
+    async def story(client: Client) -> None:
+        assert (await client.get(client.base + VALIDATE))[0] == 405
+
+    play(directory, story)
+
+
+def test_probes_and_metrics(directory: Path):
+    async def story(client: Client) -> None:
+        await client.post(VALIDATE, review(obj({"size": 0})))
+        await client.post(VALIDATE, b"{")
+        assert await client.get(f"{client.probe}/healthz") == (200, "ok")
+        status, text = await client.get(client.metrics)
+        assert status == 200
+        for code in ("200", "400"):
+            assert f'controller_runtime_webhook_requests_total{{code="{code}",webhook="{VALIDATE}"}} 1.0' in text
+        assert f'controller_runtime_webhook_latency_seconds_count{{webhook="{VALIDATE}"}} 2.0' in text
+        assert f'controller_runtime_webhook_requests_in_flight{{webhook="{VALIDATE}"}} 0.0' in text
+        assert f'memcached_webhooks_denials_total{{reason="Invalid",webhook="{VALIDATE}"}} 1.0' in text
+        assert "certwatcher_read_certificate_errors_total 0.0" in text
+
+    play(directory, story)
+
+
+def test_only_names_are_logged(directory: Path, caplog: pytest.LogCaptureFixture):
+    async def story(client: Client) -> None:
+        await client.post(VALIDATE, review(obj({"size": 0, "image": "secret secret"})))
+        await client.post(VALIDATE, review({}, kind={"group": "apps", "kind": "Deployment"}))
+
+    with caplog.at_level(logging.DEBUG):
+        play(directory, story)
+    assert f"{VALIDATE} refused cache" in caplog.text
+    assert f"{VALIDATE} refused an object of another kind" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_an_error_of_ours_is_counted_and_ends_nothing(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def broken(request: Request) -> Verdict:
+        if request.operation == "CREATE":
+            raise RuntimeError("boom")
+        return ALLOWED
+
+    def judges(_: str) -> dict[str, Callable[[Request], Verdict]]:
+        return {VALIDATE: broken}
+
+    monkeypatch.setattr(server.memcached, "judges", judges)
+
+    async def story(client: Client) -> None:
+        assert (await client.post(VALIDATE, review({})))[0] == 500
+        assert (await client.post(VALIDATE, review({}, {})))[0] == 200
+        assert "controller_runtime_webhook_panics_total 1.0" in (await client.get(client.metrics))[1]
+
+    play(directory, story)
+    assert "boom" in caplog.text
+
+
+def test_a_renewed_certificate_is_served_without_a_gap(directory: Path):
+    async def story(client: Client) -> None:
+        assert await client.shown() == "one"
+        write(directory, *pair("two"))
+        await asyncio.sleep(0.1)
+        assert await client.shown() == "two"
+        write(directory, b"nonsense", b"nonsense")
+        await asyncio.sleep(0.1)
+        assert await client.shown() == "two"
+        assert await client.is_ready()
+
+    play(directory, story)
+
+
+def test_not_ready_before_there_is_a_certificate(directory: Path):
+    (directory / "tls.crt").unlink()
+
+    async def story(client: Client) -> None:
+        await asyncio.sleep(0.1)
+        assert await client.get(f"{client.probe}/healthz") == (200, "ok")
+        assert await client.get(f"{client.probe}/readyz") == (503, "not ready")
+        write(directory, *pair("late"))
+        await client.until_ready()
+        assert await client.shown() == "late"
+
+    play(directory, story, ready=False)
+
+
+def test_ends_at_once_while_waiting_for_a_certificate(directory: Path):
+    (directory / "tls.crt").unlink()
+
+    async def story(client: Client) -> None:
+        await asyncio.sleep(0.05)
+
+    play(directory, story, delay=60, ready=False)
+
+
+def test_after_sigterm_reviews_are_answered_for_a_while_and_connections_end(directory: Path):
+    async def story(client: Client) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        while await client.is_ready():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        data = msgspec.json.encode(review(obj({"size": 1})))
+        headers = {"Content-Type": "application/json"}
+        async with client.session.post(client.base + VALIDATE, data=data, headers=headers, ssl=False) as response:
+            assert response.status == 200
+            assert response.headers["Connection"] == "close"
+
+    play(directory, story, delay=0.5)
+
+
+def test_a_port_that_is_taken_ends_the_process(directory: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        options = Options(
+            default_image=DEFAULT,
+            certificate=directory / "tls.crt",
+            key=directory / "tls.key",
+            webhook=Address("127.0.0.1", taken.getsockname()[1]),
+            probes=None,
+            metrics=None,
+            shutdown_delay=0,
+        )
+        with pytest.raises(OSError, match="address already in use"):
+            asyncio.run(asyncio.wait_for(run(options), 10))

@@ -1,6 +1,6 @@
 """What admission does with a Memcached: fills in defaults, and judges. Pure and idempotent."""
 
-from typing import Final
+from typing import Any, Final
 
 from memcached_api.memcached import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, GROUP, KIND, faults
 from memcached_api.values import child, is_object
@@ -47,18 +47,16 @@ def _guarded(judge: Judge) -> Judge:
 def defaults(request: Request, default_image: str) -> Patch:
     """JSON patch that writes every default the object lacks; a null counts as lacking.
 
-    The image is pinned: to the old object's on an update, so that `kubectl replace` without one changes nothing,
-    else to `default_image`.
+    The image is pinned once, when the object is created: an update without one keeps the old object's, and where that
+    has none (it came in while admission was away) the controller goes on with the image that it chose.
     """
     spec = child(request.object, "spec")
     if not is_object(request.object) or (spec is not None and not is_object(spec)):
         return []  # validation tells what is wrong
-    pinned = child(request.old_object, "spec", "image")
-    wanted = {
-        "size": DEFAULT_SIZE,
-        "containerPort": DEFAULT_CONTAINER_PORT,
-        "image": pinned if isinstance(pinned, str) else default_image,
-    }
+    image = default_image if request.operation == CREATE else child(request.old_object, "spec", "image")
+    wanted: dict[str, Any] = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
+    if isinstance(image, str):
+        wanted["image"] = image
     missing = {field: value for field, value in wanted.items() if child(spec, field) is None}
     if spec is None:
         return [{"op": "add", "path": "/spec", "value": missing}]

@@ -11,28 +11,13 @@ import click
 from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator import app
 from memcached_operator.engine.lease import LeaseLostError
-from memcached_operator.engine.logs import LEVELS, configure
-from memcached_operator.engine.probes import parse_address
 from memcached_operator.engine.session import ConnectError
+from memcached_process.options import process_options, set_up
 
 log = logging.getLogger("memcached_operator")
 
 LONGEST_LIFETIME = timedelta(days=3650)
 """More would defeat the purpose of a renewal, and much more is beyond what a certificate can say."""
-
-
-class Address(click.ParamType[str]):
-    """HOST:PORT, :PORT, or 0."""
-
-    name = "address"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check the form; the text is kept."""
-        try:
-            parse_address(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        return value
 
 
 def _namespaces(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
@@ -41,10 +26,6 @@ def _namespaces(_: click.Context, __: click.Parameter, text: str) -> tuple[str, 
 
 @click.command(context_settings={"auto_envvar_prefix": "MEMCACHED_OPERATOR", "show_default": True})
 @click.option("--leader-elect/--no-leader-elect", help="Work only while holding the lease: needed for two replicas.")
-@click.option("--metrics-bind-address", type=Address(), default=":8383", help="Address of /metrics; 0 for none.")
-@click.option(
-    "--health-probe-bind-address", type=Address(), default=":8081", help="Address of /healthz and /readyz; 0 for none."
-)
 @click.option(
     "--watch-namespaces",
     default="",
@@ -68,16 +49,14 @@ def _namespaces(_: click.Context, __: click.Parameter, text: str) -> tuple[str, 
 @click.option(
     "--relist-period", type=click.FloatRange(min=1), default=600.0, help="Seconds between readings of everything."
 )
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", help="Least severe messages to print.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="How to print them.")
-@click.version_option(package_name="memcached-operator")
+@process_options
 def main(log_level: str, log_format: str, certificate_lifetime: str, **options: Any) -> None:
     """Keep Deployments, Services and the status of Memcached objects as the objects declare.
 
     Works on the cluster of KUBECONFIG, or on the one it runs in. Every option can be given as an environment variable
     MEMCACHED_OPERATOR_<OPTION> too.
     """
-    configure(log_level, log_format)
+    set_up(log_level, log_format)
     try:
         asyncio.run(app.run(app.Options(certificate_lifetime=lifetime(certificate_lifetime), **options)))
     except (ConnectError, LeaseLostError, OSError) as error:

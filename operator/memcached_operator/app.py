@@ -15,7 +15,7 @@ from typing import Any
 from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator.certificates.issuer import Issuer, Names
 from memcached_operator.certificates.pki import LIFETIME
-from memcached_operator.engine import metrics, probes
+from memcached_operator.engine import metrics
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.kind import Kind
 from memcached_operator.engine.lease import Lease
@@ -23,6 +23,8 @@ from memcached_operator.engine.manager import RELIST_PERIOD, Manager
 from memcached_operator.engine.session import connect
 from memcached_operator.engine.tasks import background
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached, outdated
+from memcached_process.addresses import Address
+from memcached_process.servers import exposition, listen, probes
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +33,11 @@ LEASE = "memcached-operator"
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says. Periods are in seconds; an empty address list means all namespaces."""
+    """What the command line says. Periods are in seconds; no namespaces mean all, no address means not to listen."""
 
     leader_elect: bool = False
-    metrics_bind_address: str = ":8383"
-    health_probe_bind_address: str = ":8081"
+    metrics_bind_address: Address | None = None
+    health_probe_bind_address: Address | None = None
     watch_namespaces: tuple[str, ...] = ()
     default_image: str = DEFAULT_IMAGE
     manage_certificates: bool = False
@@ -57,7 +59,8 @@ async def run(options: Options) -> None:
     namespace = os.environ.get("POD_NAMESPACE") or connection.namespace
     async with AsyncExitStack() as stack:
         # The probe server starts first, and a standby is ready too: else a roll-out would wait for ever.
-        await _serve(stack, options)
+        await listen(stack, probes(lambda: True), options.health_probe_bind_address)
+        await listen(stack, exposition(metrics.REGISTRY), options.metrics_bind_address)
         client = Client(connection, await stack.enter_async_context(connection.session()))
         beside: list[Coroutine[Any, Any, None]] = []
         if options.leader_elect:
@@ -88,16 +91,6 @@ def webhook_names(namespace: str) -> Names:
         mutating="memcached-operator-mutating-webhook-configuration",
         validating="memcached-operator-validating-webhook-configuration",
     )
-
-
-async def _serve(stack: AsyncExitStack, options: Options) -> None:
-    for app, address in (
-        (probes.probes(lambda: True), options.health_probe_bind_address),
-        (probes.exposition(), options.metrics_bind_address),
-    ):
-        runner = await probes.serve(app, address)
-        if runner is not None:
-            stack.push_async_callback(runner.cleanup)
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from support import kube
 from support.audit import Audit
 from support.faulty import NAME, NAMES, RULES, TYPES, Faulty
@@ -49,7 +50,9 @@ def test_what_the_schema_forbids_is_refused_in_its_own_words(empty: str, version
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
 def test_a_name_that_children_cannot_have_is_refused(empty: str, version: str, name: str) -> None:
-    assert_refused(Faulty({}, ("metadata.name", name, NAME, "create the object under such a name")), empty, version, name)
+    assert_refused(
+        Faulty({}, ("metadata.name", name, NAME, "create the object under such a name")), empty, version, name
+    )
 
 
 def test_the_longest_name_is_accepted(empty: str, version: str) -> None:

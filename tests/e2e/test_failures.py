@@ -99,7 +99,9 @@ def test_a_crash_loop_does_not_flap(namespace: str, crashing_image: str) -> None
     since = degraded(namespace, "PodsCrashing", timeout=TOLD)["lastTransitionTime"]
 
     def restarts() -> int:
-        return sum(status["restartCount"] for pod in pods_of(namespace) for status in pod["status"]["containerStatuses"])
+        return sum(
+            status["restartCount"] for pod in pods_of(namespace) for status in pod["status"]["containerStatuses"]
+        )
 
     kube.eventually(lambda: restarts() >= 2, 60, "the container was restarted twice")
     assert degraded(namespace, "PodsCrashing", timeout=0)["lastTransitionTime"] == since

@@ -14,12 +14,12 @@ class Audit:
     """The audit log from a moment on."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._offset = path.stat().st_size
 
     def requests(self) -> Iterator[dict[str, Any]]:
         """Every request that was answered since the moment."""
-        with self._path.open("rb") as log:
+        with self.path.open("rb") as log:
             log.seek(self._offset)
             for line in log:
                 if line.endswith(b"\n"):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import yaml
 
@@ -24,6 +25,8 @@ CONFIGURATIONS = {
     "MutatingWebhookConfiguration": "memcached-operator-mutating-webhook-configuration",
     "ValidatingWebhookConfiguration": "memcached-operator-validating-webhook-configuration",
 }
+BOUND = "spec.size in body should be greater than or equal to 1"
+"""What the CRD says about a size of 0, and the webhook does not."""
 UP = 90
 """Seconds for the operator's processes to be up again, on a slow machine."""
 
@@ -61,14 +64,18 @@ def complaint(namespace: str = "default", **spec: Any) -> str:
     return kubectl("create", "--dry-run=server", "-f", "-", stdin=asked, check=False).stderr
 
 
-def scale_webhook(replicas: int) -> None:
-    """Have so many admission pods; with 0, wait until none of them answers any more."""
-    kubectl("scale", "-n", NAMESPACE, f"deployment/memcached-operator-{WEBHOOK}", f"--replicas={replicas}")
-    if replicas:
-        up()
-        return
-    kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/component={WEBHOOK}", "--now")
-    eventually(lambda: "failed calling webhook" in complaint(), UP, "admission is away")
+def scale(component: str, replicas: int) -> None:
+    """Have so many pods of a process; with 0, they end in a second."""
+    kubectl("scale", "-n", NAMESPACE, f"deployment/memcached-operator-{component}", f"--replicas={replicas}")
+    if not replicas:
+        kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/component={component}", "--now")
+
+
+def configuration(kind: str, name: str) -> Object:
+    """One of the webhook configurations."""
+    found = kube.read(f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
+    assert found is not None, f"{kind} {name} does not exist"
+    return found
 
 
 def lease() -> Object:
@@ -111,19 +118,41 @@ def _processes_in(container: str) -> Iterator[int]:
             yield int(path.parent.name)
 
 
+def metrics(pod: Object) -> dict[str, float]:
+    """What a process tells of itself: each line of its metrics, with labels, and the value."""
+    with urlopen(f"http://{pod['status']['podIP']}:8383/metrics", timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")}
+
+
 def restarts(component: str) -> int:
     """How often containers of a process were started again."""
     return sum(status["restartCount"] for pod in pods(component) for status in pod["status"]["containerStatuses"])
 
 
 @contextmanager
+def stopped() -> Iterator[None]:
+    """No process of the operator runs."""
+    try:
+        for component in (CONTROLLER, WEBHOOK):
+            scale(component, 0)
+        yield
+    finally:
+        for component in (CONTROLLER, WEBHOOK):
+            scale(component, 2)
+        up()
+
+
+@contextmanager
 def without_webhook() -> Iterator[None]:
     """No admission process runs."""
     try:
-        scale_webhook(0)
+        scale(WEBHOOK, 0)
+        eventually(lambda: "failed calling webhook" in complaint(), UP, "admission is away")
         yield
     finally:
-        scale_webhook(2)
+        scale(WEBHOOK, 2)
+        up()
 
 
 @contextmanager
@@ -147,9 +176,11 @@ def without_rules() -> Iterator[None]:
         schema = version["schema"]["openAPIV3Schema"]
         schema.pop("x-kubernetes-validations")
         schema["properties"]["spec"] = plain
+        version["subresources"].pop("scale")
     try:
         kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=crd)
+        eventually(lambda: BOUND not in complaint(size=0), UP, "the CRD's rules are gone")
         yield
     finally:
         put_back("CustomResourceDefinition")
-        eventually(lambda: "must be at least 1" in complaint(size=0), UP, "the CRD's rules hold again")
+        eventually(lambda: BOUND in complaint(size=0), UP, "the CRD's rules hold again")

@@ -95,11 +95,6 @@ def refused(obj: Object, *arguments: str, verb: str = "apply") -> str:
     return done.stderr
 
 
-def stored(obj: Object) -> bool:
-    """Whether the API server took an object as it is."""
-    return kubectl("create", "--validate=ignore", "-f", "-", stdin=obj, check=False).returncode == 0
-
-
 def eventually(look: Callable[[], T], timeout: float = 30, what: str = "") -> T:
     """Look until it is true (or does not fail an assertion); the last look is in the message of the failure."""
     deadline = time.monotonic() + timeout

@@ -8,11 +8,17 @@ from pathlib import Path
 from cluster.errors import ClusterError
 
 TAIL = 15
+WORDS = 8
 
 
 def tail(text: str, lines: int = TAIL) -> str:
     """The last lines of a program's output, indented."""
     return "\n".join(f"    {line}" for line in text.strip().splitlines()[-lines:])
+
+
+def brief(words: Sequence[str]) -> str:
+    """The beginning of a command line: enough to know it by."""
+    return " ".join(words if len(words) <= WORDS else [*words[:WORDS], "…"])
 
 
 def run(
@@ -36,9 +42,9 @@ def run(
     except FileNotFoundError as error:
         raise ClusterError(f"the program {words[0]} is missing") from error
     except subprocess.TimeoutExpired as error:
-        raise ClusterError(f"{' '.join(words[:3])} … did not finish within {timeout:.0f} s") from error
+        raise ClusterError(f"{brief(words)} did not finish within {timeout:.0f} s") from error
     if done.returncode:
-        raise ClusterError(f"{' '.join(words)} failed ({done.returncode}):\n{tail(done.stderr or done.stdout)}")
+        raise ClusterError(f"{brief(words)} failed ({done.returncode}):\n{tail(done.stderr or done.stdout)}")
     return done.stdout
 
 

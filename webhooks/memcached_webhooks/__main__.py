@@ -6,22 +6,14 @@ import sys
 from pathlib import Path
 
 import click
-from prometheus_client import disable_created_metrics
 
 from memcached_api.image import is_reference
 from memcached_api.memcached import DEFAULT_IMAGE
-from memcached_webhooks.addresses import Address, parse_address
-from memcached_webhooks.logs import FORMATS, LEVELS, configure
+from memcached_process.addresses import Address
+from memcached_process.options import process_options, set_up
 from memcached_webhooks.server import Options, run
 
 log = logging.getLogger("memcached_webhooks")
-
-
-def _address(_: click.Context, parameter: click.Parameter, text: str) -> Address | None:
-    try:
-        return parse_address(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param=parameter) from error
 
 
 def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
@@ -47,22 +39,13 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
     callback=_image,
     help="Image that objects without one are pinned to.",
 )
-@click.option("--metrics-bind-address", default=":8383", callback=_address, help="Address of /metrics; 0 for none.")
-@click.option(
-    "--health-probe-bind-address",
-    default=":8081",
-    callback=_address,
-    help="Address of /healthz and /readyz; 0 for none.",
-)
 @click.option(
     "--shutdown-delay",
     type=click.FloatRange(min=0),
     default=3.0,
     help="Seconds to go on serving after SIGTERM, while API servers learn that this pod goes.",
 )
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", help="Least severe messages to print.")
-@click.option("--log-format", type=click.Choice(FORMATS), default="text", help="How to print them.")
-@click.version_option(package_name="memcached-operator")
+@process_options
 def main(
     *,
     webhook_port: int,
@@ -81,8 +64,7 @@ def main(
     Asks Kubernetes for nothing. Every option can be given as an environment variable MEMCACHED_WEBHOOKS_<OPTION> too;
     --default-image as RELATED_IMAGE_MEMCACHED.
     """
-    configure(log_level, log_format)
-    disable_created_metrics()
+    set_up(log_level, log_format)
     options = Options(
         default_image=default_image,
         certificate=webhook_cert_path / webhook_cert_name,

@@ -14,17 +14,16 @@ from typing import Final
 
 from aiohttp import web
 
+from memcached_process.addresses import Address
+from memcached_process.servers import exposition, listen, probes
 from memcached_webhooks import memcached
-from memcached_webhooks.addresses import Address
 from memcached_webhooks.certificates import Certificates
 from memcached_webhooks.metrics import Metrics
-from memcached_webhooks.probes import exposition, probes
 from memcached_webhooks.review import BadReview, Judge, Verdict, answer
 
 log = logging.getLogger(__name__)
 
 LARGEST_BODY: Final = 4 * 2**20  # bytes; an object is at most 1.5 MiB in etcd, and a review holds two of them
-GRACE_SECONDS: Final = 5.0  # for reviews under way at the very end; the API server waits no longer for us either
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -111,8 +110,8 @@ async def run(options: Options) -> None:
     state = State()
     certificates = Certificates(options.certificate, options.key, state.metrics)
     async with AsyncExitStack() as stack:
-        await _listen(stack, probes(lambda: state.ready), options.probes)
-        await _listen(stack, exposition(state.metrics), options.metrics)
+        await listen(stack, probes(lambda: state.ready), options.probes)
+        await listen(stack, exposition(state.metrics.registry), options.metrics)
         serving = asyncio.create_task(_serve(stack, options, state, certificates))
         stack.push_async_callback(_cancelled, serving)
         await asyncio.wait([serving, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
@@ -126,24 +125,11 @@ async def run(options: Options) -> None:
 async def _serve(stack: AsyncExitStack, options: Options, state: State, certificates: Certificates) -> None:
     await certificates.wait()
     judges = memcached.judges(options.default_image)
-    await _listen(stack, application(judges, state), options.webhook, certificates)
+    await listen(stack, application(judges, state), options.webhook, certificates.context)
     state.serving = True
     gc.freeze()  # what was made up to now stays: no need to look through it again and again
     log.info("serving admission reviews on port %d, default image %s", options.webhook.port, options.default_image)
     await certificates.watch()
-
-
-async def _listen(
-    stack: AsyncExitStack, app: web.Application, address: Address | None, certificates: Certificates | None = None
-) -> None:
-    """Serve an application until the stack unwinds; nothing for an address of None."""
-    if address is None:
-        return
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
-    await runner.setup()
-    stack.push_async_callback(runner.cleanup)
-    context = certificates.context if certificates else None
-    await web.TCPSite(runner, address.host, address.port, ssl_context=context, reuse_address=True).start()
 
 
 def _stop_signal() -> asyncio.Event:

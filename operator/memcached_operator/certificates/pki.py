@@ -71,7 +71,7 @@ def is_due(pair: Pair, dns_names: list[str], now: datetime) -> bool:
         return True
     if key.public_key() != leaf.public_key() or set(dns_names) - set(names.get_values_for_type(x509.DNSName)):
         return True
-    begins, ends = leaf.not_valid_before_utc, leaf.not_valid_after_utc
+    begins, ends = leaf.not_valid_before_utc + SKEW, leaf.not_valid_after_utc
     return now >= begins + (ends - begins) * RENEW_AFTER
 
 

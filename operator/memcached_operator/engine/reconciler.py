@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from memcached_operator.engine import conditions, metrics
 from memcached_operator.engine.apply import Applier, Outcome
@@ -116,11 +117,14 @@ class Reconciler:
         self._patched_at[key] = self._clock()
         self._changed_at.pop(key, None)
         try:
-            self._store.put(key.resource, await self._client.patch(key, body, subresource="status"))
+            reply = await self._client.patch(key, body, subresource="status")
         except ApiError as error:
             if error.code == 404:
                 return None
             raise
+        self._store.put(key.resource, reply)
+        if _overtaken(cr, new, reply):
+            self._queue.add(key)
         await self._recorder.record(cr, conditions.news(old, new))
         return verdict.again_in
 
@@ -134,6 +138,12 @@ class Reconciler:
         self._queue.forget(key)
         self._patched_at.pop(key, None)
         self._changed_at.pop(key, None)
+
+
+def _overtaken(cr: Object, status: Mapping[str, Any], reply: Object) -> bool:
+    """True where the reply tells of a change made since `cr` was read: the event of that change will be old news."""
+    same_spec = reply["metadata"].get("generation") == cr["metadata"].get("generation")
+    return not same_spec or conditions.differs(mapping(reply, "status"), status)
 
 
 def worst(errors: list[ApiError]) -> ApiError:

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from memcached_operator.engine.resource import Object, entries, mapping
 
+MAX_UNAVAILABLE = 4
+"""One pod of so many may be missing while the rest counts as available: a Deployment's default of 25 %, rounded down."""
+
 
 @dataclass(frozen=True)
 class Rollout:
@@ -33,15 +36,19 @@ def rollout_of(deployment: Object | None) -> Rollout:
     status = mapping(deployment, "status")
     conditions = {condition["type"]: condition for condition in entries(deployment, "status", "conditions")}
     failure = mapping(conditions, "ReplicaFailure")
+    size, available_pods = deployment["spec"].get("replicas", 1), status.get("availableReplicas", 0)
+    current = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
+    available = mapping(conditions, "Available").get("status") == "True"
     return Rollout(
         exists=True,
-        size=deployment["spec"].get("replicas", 1),
+        size=size,
         replicas=status.get("replicas", 0),
         updated=status.get("updatedReplicas", 0),
         ready=status.get("readyReplicas", 0),
-        available_pods=status.get("availableReplicas", 0),
-        current=status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0),
-        available=mapping(conditions, "Available").get("status") == "True",
+        available_pods=available_pods,
+        current=current,
+        # Until its controller has seen a new size, the condition is about the old one: say now what it will say.
+        available=available if current else available_pods >= size - size // MAX_UNAVAILABLE,
         deadline_exceeded=mapping(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
         refused=failure.get("message", "") if failure.get("status") == "True" else "",
     )

@@ -92,18 +92,19 @@ def test_a_pair_is_due_that_is_not_what_it_should_be(pair: Pair, names: list[str
     assert is_due(pair, names, NOW)
 
 
-LIFE = LIFETIME + SKEW
 AGES = {
-    "new": (NOW, False),
-    "just before two thirds of its life": (NOW - SKEW + LIFE * 2 / 3 - timedelta(minutes=1), False),
-    "after two thirds of its life": (NOW - SKEW + LIFE * 2 / 3 + timedelta(seconds=1), True),
-    "over": (NOW + LIFETIME + timedelta(days=1), True),
+    "new": (LIFETIME, timedelta(0), False),
+    "just before two thirds of its life": (LIFETIME, timedelta(days=60, seconds=-1), False),
+    "after two thirds of its life": (LIFETIME, timedelta(days=60), True),
+    "over": (LIFETIME, timedelta(days=91), True),
+    "short-lived and new": (timedelta(seconds=90), timedelta(0), False),
+    "short-lived, after two thirds of its life": (timedelta(seconds=90), timedelta(seconds=60), True),
 }
 
 
-@pytest.mark.parametrize(("now", "due"), AGES.values(), ids=AGES.keys())
-def test_a_pair_is_due_after_two_thirds_of_its_life(now: datetime, due: bool) -> None:
-    assert is_due(PAIR, NAMES, now) is due
+@pytest.mark.parametrize(("lifetime", "age", "due"), AGES.values(), ids=AGES.keys())
+def test_a_pair_is_due_after_two_thirds_of_its_life(lifetime: timedelta, age: timedelta, due: bool) -> None:
+    assert is_due(issue(NAMES, lifetime, NOW), NAMES, NOW + age) is due
 
 
 def test_a_pair_for_more_names_than_needed_will_do() -> None:

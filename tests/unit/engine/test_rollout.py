@@ -52,6 +52,24 @@ def test_available_is_what_the_deployment_says(conditions: dict[str, Any], expec
     assert rollout_of(deployment(conditions=conditions)).available is expected
 
 
+OUTDATED = {
+    "one of three is missing": (3, 2, False),
+    "one of four is missing": (4, 3, True),
+    "two of seven are missing": (7, 5, False),
+    "more than enough": (2, 3, True),
+    "none yet": (1, 0, False),
+}
+
+
+@pytest.mark.parametrize(("size", "available", "expected"), OUTDATED.values(), ids=OUTDATED.keys())
+def test_available_is_foreseen_while_the_deployment_tells_of_an_earlier_size(
+    size: int, available: int, expected: bool
+) -> None:
+    for said in ("True", "False"):
+        live = deployment(size, {"Available": said}, availableReplicas=available, observedGeneration=1)
+        assert rollout_of(live).available is expected
+
+
 DEADLINES = {
     "passed": ({"status": "False", "reason": "ProgressDeadlineExceeded"}, True),
     "not passed": ({"status": "True", "reason": "ReplicaSetUpdated"}, False),

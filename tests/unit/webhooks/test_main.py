@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from memcached_process.addresses import Address
 from memcached_webhooks import __main__ as command
-from memcached_webhooks import logs
-from memcached_webhooks.addresses import Address
 from memcached_webhooks.server import Options
 
 
@@ -113,16 +112,3 @@ def test_an_address_in_use_is_told_and_ends_with_1(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(command, "run", run)
     assert CliRunner().invoke(command.main, []).exit_code == 1
-
-
-def test_json_logs_have_one_object_per_line():
-    try:
-        raise ValueError("x")
-    except ValueError as error:
-        info = (type(error), error, error.__traceback__)
-    record = logging.LogRecord("name", logging.INFO, __file__, 1, "a %s", ("b",), info)
-    line = logs.JsonFormatter().format(record)
-    assert '"level": "info"' in line
-    assert '"msg": "a b"' in line
-    assert "ValueError: x" in line
-    assert "\n" not in line

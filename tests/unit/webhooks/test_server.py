@@ -15,8 +15,8 @@ import aiohttp
 import msgspec
 import pytest
 
+from memcached_process.addresses import Address
 from memcached_webhooks import certificates, memcached, server
-from memcached_webhooks.addresses import Address
 from memcached_webhooks.review import ALLOWED, Request, Verdict
 from memcached_webhooks.server import Options, run
 

@@ -1,6 +1,6 @@
 import pytest
 
-from memcached_webhooks.addresses import Address, parse_address
+from memcached_process.addresses import Address, parse_address
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.engine.logs import JsonFormatter, configure
+from memcached_process.logs import JsonFormatter, configure
 
 
 @pytest.fixture(autouse=True)

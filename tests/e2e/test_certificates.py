@@ -1,0 +1,148 @@
+"""The webhook's certificate as the operator makes it: at the first start, and anew while admission is at work."""
+
+import base64
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+
+from memcached_operator.certificates import pki
+from support import installed, kube
+from support.kube import Object, kubectl
+from support.memcached import memcached
+
+NAMES = [f"memcached-operator-webhook-service.{installed.NAMESPACE}.svc{end}" for end in ("", ".cluster.local")]
+RENEWED = 90
+"""Seconds until pods serve what the leader renewed: it looks every 10, and the kubelet takes its time with a volume."""
+MANY = 100
+
+pytestmark = [pytest.mark.disruptive, pytest.mark.usefixtures("cluster")]
+
+
+@pytest.fixture(autouse=True)
+def serving_afterwards() -> Iterator[None]:
+    """Admission works, whatever a test did: without a good pair in its Secret the leader makes another."""
+    yield
+    installed.up()
+
+
+def secret() -> dict[str, bytes]:
+    """The files in the Secret; none while there is no Secret."""
+    found = kube.get("secrets", installed.NAMESPACE, installed.CERTIFICATE) or {}
+    return {name: base64.b64decode(data) for name, data in found.get("data", {}).items()}
+
+
+def bundles() -> list[list[x509.Certificate]]:
+    """What the API server trusts, per webhook configuration."""
+    return [
+        pki.load_bundle(base64.b64decode(webhook["clientConfig"].get("caBundle", "")))
+        for kind, name in installed.CONFIGURATIONS.items()
+        for webhook in installed.configuration(kind, name)["webhooks"]
+    ]
+
+
+def trust(*authorities: bytes) -> None:
+    """Have the API server trust these, and no others."""
+    bundle = base64.b64encode(b"".join(authorities)).decode()
+    patch = json.dumps([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}])
+    for kind, name in installed.CONFIGURATIONS.items():
+        kubectl("patch", kind, name, "--type=json", "-p", patch)
+
+
+def served() -> set[int]:
+    """The serial numbers of the certificates that the admission pods show to whoever calls."""
+    return {serial_shown_at(pod["status"]["podIP"]) for pod in installed.pods(installed.WEBHOOK)}
+
+
+def serial_shown_at(address: str) -> int:
+    """The serial number of the certificate of a TLS server; whether to trust it is asked elsewhere."""
+    with (
+        socket.create_connection((address, 9443), timeout=5) as plain,
+        ssl._create_unverified_context().wrap_socket(plain) as wrapped,  # noqa: S323
+    ):
+        shown = wrapped.getpeercert(binary_form=True)
+    assert shown is not None
+    return x509.load_der_x509_certificate(shown).serial_number
+
+
+def serial(certificate: bytes) -> int:
+    """The serial number of a certificate in PEM."""
+    return x509.load_pem_x509_certificate(certificate).serial_number
+
+
+def test_the_first_start_without_a_secret_works_by_itself() -> None:
+    former = secret()
+    with installed.stopped():
+        kubectl("delete", "secret", installed.CERTIFICATE, "-n", installed.NAMESPACE)
+        trust(b"")
+    fresh = secret()
+    assert fresh["tls.crt"] != former["tls.crt"]
+    assert bundles() == [pki.load_bundle(fresh["ca.crt"])] * 2
+    assert served() == {serial(fresh["tls.crt"])}
+
+
+def old_pair() -> pki.Pair:
+    """A pair as this operator made it 61 days ago: two thirds of its life are over."""
+    return pki.issue(NAMES, pki.LIFETIME, datetime.now(UTC) - timedelta(days=61))
+
+
+def store(pair: pki.Pair) -> None:
+    """Put a pair into the Secret."""
+    files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.ca}
+    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
+    patch = json.dumps({"data": data})
+    kubectl("patch", "secret", installed.CERTIFICATE, "-n", installed.NAMESPACE, "--type=merge", "-p", patch)
+
+
+def apply_some(namespace: str, first: int, note: str) -> None:
+    """Apply five objects whose pods fit on no node: they are about admission only."""
+    objects: list[Object] = []
+    for number in range(first, first + 5):
+        obj = memcached(namespace, f"cache-{number}", resources={"requests": {"cpu": "5000"}})
+        objects.append({**obj, "metadata": {**obj["metadata"], "annotations": {"note": note}}})
+    kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+def test_while_the_certificate_is_renewed_nothing_is_refused(namespace: str) -> None:
+    before, old = secret(), old_pair()
+    trust(old.ca, before["ca.crt"])
+    store(old)
+    applied, deadline = 0, time.monotonic() + RENEWED
+    renewed = False
+    # Each apply must succeed. It goes on until every pod serves what the leader made, and for 100 objects at least.
+    while not renewed or applied < MANY:
+        assert time.monotonic() < deadline, f"not renewed within {RENEWED} s; {applied} objects were applied"
+        apply_some(namespace, applied % MANY, f"number {applied}")
+        applied += 5
+        now = secret()["tls.crt"]
+        renewed = now not in (before["tls.crt"], old.certificate) and served() == {serial(now)}
+    apply_some(namespace, 0, "with the new certificate")
+    assert len(kube.items("memcacheds", namespace)) == MANY
+    wanted = {serial(each) for each in (before["ca.crt"], old.ca, secret()["ca.crt"])}
+    assert [{ca.serial_number for ca in bundle} for bundle in bundles()] == [wanted] * 2
+
+
+def test_the_admission_pods_have_no_token() -> None:
+    for pod in installed.pods(installed.WEBHOOK):
+        volumes = pod["spec"]["volumes"]
+        assert [volume["secret"]["secretName"] for volume in volumes] == [installed.CERTIFICATE]
+        name = pod["metadata"]["name"]
+        done = kubectl("exec", "-n", installed.NAMESPACE, name, "--", "ls", "/var/run/secrets", check=False)
+        assert "No such file or directory" in done.stderr
+
+
+def test_the_admission_pods_account_may_do_nothing_that_others_may_not() -> None:
+    def rights(account: str) -> str:
+        user = f"--as=system:serviceaccount:{installed.NAMESPACE}:{account}"
+        return kubectl("auth", "can-i", "--list", user, "-n", installed.NAMESPACE).stdout
+
+    assert {pod["spec"]["serviceAccountName"] for pod in installed.pods(installed.WEBHOOK)} == {
+        "memcached-operator-webhook"
+    }
+    assert rights("memcached-operator-webhook") == rights("of-nobody")
+    assert rights("memcached-operator-controller-manager") != rights("of-nobody")

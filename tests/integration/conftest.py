@@ -1,0 +1,26 @@
+"""Fixtures of the tests that need an API server, but no node."""
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from integration.control_plane import NAMESPACES, ControlPlane, control_plane
+from memcached_operator.engine.resource import Key
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[ControlPlane]:
+    """A control plane of this test process's own."""
+    with control_plane(f"integration-{os.getpid()}") as started:
+        yield started
+
+
+@pytest.fixture
+def namespace(plane: ControlPlane) -> Iterator[str]:
+    """A namespace of the test's own."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    plane.delete(Key(NAMESPACES, "", name))

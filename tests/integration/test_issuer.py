@@ -1,0 +1,208 @@
+import asyncio
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from integration.control_plane import ControlPlane, client_of
+from memcached_operator.certificates import issuer as module
+from memcached_operator.certificates.issuer import MUTATING, VALIDATING, Issuer, Names, pair_of
+from memcached_operator.certificates.pki import LIFETIME, Pair, is_due, load_bundle
+from memcached_operator.engine.client import ApiError
+from memcached_operator.engine.resource import SECRETS, Key, Object
+
+CONFIGURATIONS = (MUTATING, VALIDATING)
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The objects of one installation, and an issuer for them."""
+
+    plane: ControlPlane
+    names: Names
+
+    @property
+    def secret(self) -> Key:
+        """Where the pair goes."""
+        return Key(SECRETS, self.names.namespace, self.names.secret)
+
+    @property
+    def configurations(self) -> list[Key]:
+        """Who has to trust it."""
+        return [Key(MUTATING, "", self.names.mutating), Key(VALIDATING, "", self.names.validating)]
+
+    def pair(self) -> Pair:
+        """The pair in the Secret."""
+        found = pair_of(self.plane.get(self.secret))
+        assert found is not None
+        return found
+
+    def bundles(self) -> list[bytes]:
+        """The bundles of all webhooks."""
+        hooks = [hook for key in self.configurations for hook in self.plane.must_get(key)["webhooks"]]
+        return [base64.b64decode(hook["clientConfig"].get("caBundle", "")) for hook in hooks]
+
+    def check(self, after: timedelta = timedelta(0), **overrides: Any) -> dict[str, int]:
+        """Have the issuer look, some time from now; what it wrote."""
+        audit = self.plane.audit()
+
+        async def run() -> None:
+            async with client_of(self.plane.connection) as client:
+                issuer = Issuer(client, self.names, LIFETIME)
+                for name, value in {"_now": lambda: datetime.now(UTC) + after, **overrides}.items():
+                    setattr(issuer, name, value)
+                await issuer.check()
+
+        asyncio.run(run())
+        return dict(audit.writes())
+
+
+def configuration(key: Key, hooks: int = 2) -> Object:
+    """A webhook configuration that concerns nothing there is."""
+    rule = {
+        "apiGroups": ["nobody.example.com"],
+        "apiVersions": ["v1"],
+        "resources": ["things"],
+        "operations": ["CREATE"],
+    }
+    common = {
+        "rules": [rule],
+        "clientConfig": {"service": {"namespace": "default", "name": "webhook"}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
+    }
+    return {
+        "apiVersion": key.resource.api_version,
+        "kind": key.resource.kind,
+        "metadata": {"name": key.name},
+        "webhooks": [{"name": f"hook{number}.example.com", **common} for number in range(hooks)],
+    }
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No wait for other API servers: there are none."""
+    monkeypatch.setattr(module, "TRUST_PERIOD", 0)
+
+
+@pytest.fixture
+def installation(plane: ControlPlane, namespace: str) -> Iterator[Installation]:
+    """An installation without a certificate yet."""
+    made = Installation(plane, Names(namespace, "cert", "webhook", f"{namespace}-mutating", f"{namespace}-validating"))
+    for key in made.configurations:
+        plane.create(key.resource, configuration(key))
+    yield made
+    for key in made.configurations:
+        plane.delete(key)
+
+
+def test_the_first_start_makes_a_pair_that_all_webhooks_trust(installation: Installation) -> None:
+    writes = installation.check()
+    assert writes == {
+        "create secrets": 1,
+        "patch mutatingwebhookconfigurations": 1,
+        "patch validatingwebhookconfigurations": 1,
+    }
+    assert not is_due(installation.pair(), installation.names.dns, datetime.now(UTC))
+    assert installation.bundles() == [installation.pair().ca] * 4
+
+
+def test_the_second_look_writes_nothing(installation: Installation) -> None:
+    installation.check()
+    assert installation.check() == {}
+
+
+def test_a_pair_that_is_due_is_replaced_and_the_old_one_stays_trusted(installation: Installation) -> None:
+    installation.check()
+    old = installation.pair()
+    assert installation.check(after=LIFETIME * 0.7) == {
+        "patch secrets": 1,
+        "patch mutatingwebhookconfigurations": 1,
+        "patch validatingwebhookconfigurations": 1,
+    }
+    new = installation.pair()
+    assert new != old
+    assert installation.bundles() == [new.ca + old.ca] * 4
+
+
+def test_after_a_renewal_nothing_is_written_until_the_old_ca_is_over(installation: Installation) -> None:
+    installation.check()
+    installation.check(after=LIFETIME * 0.7)
+    assert installation.check(after=LIFETIME * 0.8) == {}
+    assert "patch secrets" not in installation.check(after=LIFETIME * 1.1)
+    assert installation.bundles() == [installation.pair().ca] * 4
+
+
+def test_the_new_ca_is_trusted_before_the_new_leaf_is_handed_out(installation: Installation) -> None:
+    installation.check()
+    old = installation.pair()
+
+    async def refuse(*_: object) -> None:
+        raise ApiError(500, "", "broken")
+
+    with pytest.raises(ApiError, match="broken"):
+        installation.check(after=LIFETIME * 0.7, _store=refuse)
+    assert installation.pair() == old
+    assert all(len(load_bundle(bundle)) == 2 for bundle in installation.bundles())
+
+
+@pytest.mark.parametrize("resource", CONFIGURATIONS, ids=lambda resource: resource.kind)
+def test_a_bundle_that_somebody_changed_is_healed(installation: Installation, resource: Any) -> None:
+    installation.check()
+    key = next(key for key in installation.configurations if key.resource == resource)
+    path = key.resource.path(None, key.name)
+    emptied = [{"op": "remove", "path": "/webhooks/1/clientConfig/caBundle"}]
+    patch = "application/json-patch+json"
+    installation.plane.call(lambda client: client.request("PATCH", path, emptied, patch))
+    assert installation.check() == {f"patch {resource.plural}": 1}
+    assert installation.bundles() == [installation.pair().ca] * 4
+
+
+def test_a_configuration_made_anew_is_trusted_again(installation: Installation) -> None:
+    installation.check()
+    key = installation.configurations[0]
+    installation.plane.delete(key)
+    installation.plane.create(key.resource, configuration(key))
+    assert installation.check() == {"patch mutatingwebhookconfigurations": 1}
+    assert installation.bundles() == [installation.pair().ca] * 4
+
+
+def test_a_configuration_that_is_not_there_is_no_error(installation: Installation) -> None:
+    key = installation.configurations[0]
+    installation.plane.delete(key)
+    assert installation.check() == {"create secrets": 1, "patch validatingwebhookconfigurations": 1}
+    installation.plane.create(key.resource, configuration(key))
+
+
+def test_a_deleted_secret_is_made_anew_and_running_webhooks_stay_trusted(installation: Installation) -> None:
+    installation.check()
+    old = installation.pair()
+    installation.plane.delete(installation.secret)
+    installation.check()
+    new = installation.pair()
+    assert new.ca != old.ca
+    assert installation.bundles() == [new.ca + old.ca] * 4
+
+
+def test_a_secret_that_holds_garbage_is_replaced(installation: Installation) -> None:
+    installation.check()
+    installation.plane.change(installation.secret, {"data": {"tls.key": base64.b64encode(b"garbage").decode()}})
+    assert installation.check()["patch secrets"] == 1
+    assert not is_due(installation.pair(), installation.names.dns, datetime.now(UTC))
+
+
+def test_a_pair_that_somebody_else_stores_meanwhile_is_not_overwritten(installation: Installation) -> None:
+    installation.check()
+    marked = {"metadata": {"labels": {"changed": "meanwhile"}}}
+
+    async def change(_: bytes) -> None:
+        await asyncio.to_thread(installation.plane.change, installation.secret, marked)
+
+    before = installation.pair()
+    with pytest.raises(ApiError, match="the object has been modified"):
+        installation.check(after=LIFETIME * 0.7, _trust=change)
+    assert installation.pair() == before

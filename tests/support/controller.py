@@ -1,0 +1,58 @@
+"""A second controller, started by a test for its own namespace beside the one that is tested anyway."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from support.kube import eventually
+
+RECONCILES = re.compile(r'^controller_runtime_reconcile_total\{controller="memcached",result="(\w+)"\} (\S+)$', re.M)
+
+
+class Controller:
+    """A running controller process."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", metrics: str) -> None:
+        self._process = process
+        self._metrics = metrics
+
+    def reconciles(self) -> dict[str, int]:
+        """How many reconciles ended how."""
+        assert self._process.poll() is None, f"the controller ended with {self._process.returncode}"
+        try:
+            with urlopen(self._metrics, timeout=5) as answer:  # noqa: S310 - http, of our own
+                text = answer.read().decode()
+        except (URLError, ConnectionError):
+            return {}
+        return {result: int(float(count)) for result, count in RECONCILES.findall(text)}
+
+    def has_reconciled(self, times: int) -> None:
+        """Wait until so many reconciles are done."""
+        eventually(lambda: sum(self.reconciles().values()) >= times, 30, f"{times} reconciles")
+
+
+@contextmanager
+def started(namespace: str, relist_period: int = 600) -> Iterator[Controller]:
+    """A controller of this working tree, freshly started for one namespace, as if after a restart."""
+    port = _free_port()
+    command = [sys.executable, "-m", "memcached_operator", f"--watch-namespaces={namespace}"]
+    command += [f"--metrics-bind-address=127.0.0.1:{port}", "--health-probe-bind-address=0"]
+    command += [f"--relist-period={relist_period}", "--log-level=warning"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            yield Controller(process, f"http://127.0.0.1:{port}/metrics")
+        finally:
+            process.terminate()
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]

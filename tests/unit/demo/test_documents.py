@@ -1,0 +1,78 @@
+"""What README and docs/ tell is what the code has."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from demo.kubectl import ROOT
+from memcached_api import conditions
+from memcached_api.memcached import MemcachedSpec, faults
+from memcached_operator.__main__ import main as operator_command
+from memcached_operator.engine.metrics import REGISTRY
+from memcached_webhooks.__main__ import main as webhooks_command
+from memcached_webhooks.metrics import Metrics
+
+README = (ROOT / "README.md").read_text()
+OPERATING = (ROOT / "docs/operating.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OF_THE_LANGUAGE = ("python_", "process_")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+    assert [link for link in links if not link.startswith("http") and not (page.parent / link).exists()] == []
+
+
+def test_pages_are_short() -> None:
+    lines = {page.name: len(page.read_text().splitlines()) for page in PAGES}
+    assert lines["README.md"] <= 150
+    assert [name for page in PAGES if page.parent.name == "decisions" and lines[name := page.name] > 60] == []
+
+
+def test_every_decision_has_its_figures() -> None:
+    decisions = [page.read_text() for page in PAGES if page.parent.name == "decisions"]
+    for heading in ("**Context.**", "**Decision.**", "**Figures.**", "**Consequences.**"):
+        assert all(text.count(heading) == 1 for text in decisions)
+
+
+def test_the_first_memcached_is_one() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
+    assert faults(yaml.safe_load(text)) == []
+
+
+def test_every_field_is_told() -> None:
+    missing = [field for field in MemcachedSpec.__struct_encode_fields__ if f"`{field}" not in README]
+    assert missing == []
+
+
+def test_every_reason_is_told() -> None:
+    reasons = {reason for meanings in conditions.MEANINGS.values() for reason in meanings}
+    assert [reason for reason in reasons - {conditions.NOT_YET_OBSERVED} if f"`{reason}`" not in README] == []
+
+
+@pytest.mark.parametrize("command", [operator_command, webhooks_command], ids=["operator", "webhooks"])
+def test_every_flag_is_told(command: click.Command) -> None:
+    flags = {option.opts[0] for option in command.params} - {"--version", "--help"}
+    assert flags
+    assert [flag for flag in sorted(flags) if f"`{flag}`" not in OPERATING] == []
+
+
+@pytest.mark.parametrize("registry", [REGISTRY, Metrics().registry], ids=["operator", "webhooks"])
+def test_every_metric_is_told(registry: CollectorRegistry) -> None:
+    names = [metric.name for metric in registry.collect()]
+    told = set(re.findall(r"[a-z]+(?:_[a-z]+)+", OPERATING))
+    ours = [name for name in names if not name.startswith(OF_THE_LANGUAGE)]
+    assert ours
+    assert [name for name in ours if not _is_told(name, told)] == []
+
+
+def _is_told(name: str, told: set[str]) -> bool:
+    """By its whole name, with `_total`, or by its end after `…`."""
+    return any(f"{name}{end}" in told for end in ("", "_total")) or any(
+        f"…{name[at:]}{end}" in OPERATING for at in range(len(name)) for end in ("`", "_total`") if name[at] == "_"
+    )

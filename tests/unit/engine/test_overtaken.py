@@ -1,0 +1,63 @@
+"""A change of the spec that is first seen in the reply to a write of the status is not lost."""
+
+import asyncio
+from typing import Any, cast
+
+from memcached_operator.engine.client import Client
+from memcached_operator.engine.kind import Kind, Verdict
+from memcached_operator.engine.queue import Queue
+from memcached_operator.engine.reconciler import Reconciler
+from memcached_operator.engine.resource import Key, Object, key_of
+from memcached_operator.engine.store import Store
+from unit.builders import MEMCACHEDS, memcached
+
+STATUS: dict[str, Any] = {"observedGeneration": 1, "conditions": []}
+KIND = Kind(
+    MEMCACHEDS, "memcached", (), desired=lambda cr, observed: [], status=lambda cr, observed, now: Verdict(STATUS)
+)
+
+
+class Answering:
+    """A client that only patches, and always gets the same reply."""
+
+    def __init__(self, reply: Object) -> None:
+        self._reply = reply
+
+    async def patch(self, *_: object, **__: object) -> Object:
+        return self._reply
+
+
+def requeued(reply: Object) -> bool:
+    """Whether the object is worked on again after a status patch that is answered so."""
+
+    async def run() -> bool:
+        cr, store, queue = memcached(), Store(), Queue[Key]("test")
+        store.put(MEMCACHEDS, cr)
+        key = key_of(MEMCACHEDS, cr)
+        reconciler = Reconciler(cast("Client", Answering(reply)), store, queue, {"Memcached": KIND})
+        await reconciler.reconcile(key)
+        try:
+            async with asyncio.timeout(0):
+                return await queue.get() == key
+        except TimeoutError:
+            return False
+
+    return asyncio.run(run())
+
+
+def reply(generation: int, status: dict[str, Any]) -> Object:
+    """The object as it is after the patch."""
+    cr = memcached(version=2)
+    return {**cr, "metadata": {**cr["metadata"], "generation": generation}, "status": status}
+
+
+def test_a_reply_with_nothing_but_the_status_is_the_end() -> None:
+    assert not requeued(reply(1, STATUS))
+
+
+def test_a_reply_with_a_newer_spec_is_worked_on() -> None:
+    assert requeued(reply(2, STATUS))
+
+
+def test_a_reply_with_something_else_in_the_status_is_worked_on() -> None:
+    assert requeued(reply(1, {**STATUS, "nodes": ["not-ours"]}))

@@ -1,4 +1,7 @@
-"""The conditions every status of ours carries: always all three, in the order of TYPES."""
+"""The conditions every status of ours carries: always all three, in the order of TYPES.
+
+None is ever Unknown: the first status is written when the children are, and knows of all three.
+"""
 
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -12,10 +15,6 @@ TYPES: Final = (AVAILABLE, PROGRESSING, DEGRADED)
 
 TRUE: Final = "True"
 FALSE: Final = "False"
-UNKNOWN: Final = "Unknown"
-
-# any type, status Unknown
-NOT_YET_OBSERVED: Final = "NotYetObserved"
 
 # Available
 MINIMUM_REPLICAS_AVAILABLE: Final = "MinimumReplicasAvailable"
@@ -42,14 +41,12 @@ MEANINGS: Final = {
     AVAILABLE: {
         MINIMUM_REPLICAS_AVAILABLE: "enough pods are ready for the cache to serve",
         MINIMUM_REPLICAS_UNAVAILABLE: "fewer pods are ready than the cache needs; Degraded names the cause, if known",
-        NOT_YET_OBSERVED: "the operator has not seen the pods yet",
     },
     PROGRESSING: {
         ROLLING_OUT: "pods are being created or replaced",
         WAITING_FOR_DELETION: "what a deleted Memcached of the same name left behind is still being removed",
         ROLLOUT_COMPLETE: "every pod is as the spec says",
         STALLED: "the rollout makes no headway; Degraded names the cause",
-        NOT_YET_OBSERVED: "the operator has not seen the pods yet",
     },
     DEGRADED: {
         PROGRESS_DEADLINE_EXCEEDED: "the rollout took longer than its deadline",
@@ -59,7 +56,6 @@ MEANINGS: Final = {
         CONFLICT: "an object of the same name belongs to somebody else; remove it or rename one of the two",
         INVALID_SPEC: "the spec breaks a rule; the message names field, value and remedy",
         AS_EXPECTED: "nothing is wrong",
-        NOT_YET_OBSERVED: "the operator has not seen the pods yet",
     },
 }
 

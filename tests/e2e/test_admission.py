@@ -71,7 +71,8 @@ def test_a_refused_change_leaves_the_object_as_it_was(namespace: str, version: s
     kube.apply(memcached(namespace, version=version, resources=SMALL))
     before = must_get("memcacheds", namespace, "cache")
     target = (f"memcacheds.{version}.cache.example.com/cache", "-n", namespace)
-    for spec in ({"size": 0}, {"containerPort": 80}, {"image": "no such image"}):
+    changes: list[Object] = [{"size": 0}, {"containerPort": 80}, {"image": "no such image"}]
+    for spec in changes:
         kube.refused(memcached(namespace, version=version, **spec))
         patch = json.dumps({"spec": spec})
         assert kubectl("patch", *target, "--type=merge", "-p", patch, check=False).returncode != 0
@@ -108,7 +109,7 @@ def test_what_is_absent_is_filled_in(empty: str, version: str, spec: dict[str, A
 
 
 def test_what_is_given_is_kept(empty: str, version: str) -> None:
-    given = {"size": 2, "containerPort": 12000, "image": OTHER_IMAGE, "cache": {"memory": "100Mi"}}
+    given: Object = {"size": 2, "containerPort": 12000, "image": OTHER_IMAGE, "cache": {"memory": "100Mi"}}
     assert dry_run("create", memcached(empty, version=version, **given))["spec"] == given
 
 
@@ -170,12 +171,14 @@ def pair_of_pods() -> Iterator[str]:
 
 @pytest.mark.parametrize(("change", "told"), CHANGES.values(), ids=CHANGES.keys())
 def test_a_change_that_costs_the_cache_is_told(pair_of_pods: str, version: str, change: Object, told: str) -> None:
-    asked = memcached(pair_of_pods, version=version, **{"size": 2, **change})
+    spec: Object = {"size": 2, **change}
+    asked = memcached(pair_of_pods, version=version, **spec)
     done = kubectl("apply", "--dry-run=server", "-f", "-", stdin=asked)
     assert told in done.stderr
 
 
 @pytest.mark.parametrize("change", [{"size": 2}, {"size": 3}, {"cache": {"memory": "65536Ki"}}], ids=str)
 def test_a_change_that_costs_nothing_is_not_warned_of(pair_of_pods: str, version: str, change: Object) -> None:
-    asked = memcached(pair_of_pods, version=version, **{"size": 2, **change})
+    spec: Object = {"size": 2, **change}
+    asked = memcached(pair_of_pods, version=version, **spec)
     assert kubectl("apply", "--dry-run=server", "-f", "-", stdin=asked).stderr == ""

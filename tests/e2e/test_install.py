@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -74,7 +74,7 @@ def test_install_and_uninstall_can_each_be_run_twice() -> None:
 
 
 @contextmanager
-def controller_in_a_shell() -> Iterator["subprocess.Popen[str]"]:
+def controller_in_a_shell() -> Generator["subprocess.Popen[str]"]:
     """`make run`, ended as Ctrl-C does."""
     with subprocess.Popen(
         ["make", "run"],

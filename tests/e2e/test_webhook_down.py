@@ -173,7 +173,12 @@ class TestObjectsOfLongAgo:
     @pytest.mark.parametrize("name", ["zero", "worded"])
     def test_mending_heals(self, space: str, name: str) -> None:
         degraded(space, "InvalidSpec", name)
-        mended = {"size": 1, "containerPort": 11211, "imagePullPolicy": None, "resources": {**SMALL, "limits": None}}
+        mended: Object = {
+            "size": 1,
+            "containerPort": 11211,
+            "imagePullPolicy": None,
+            "resources": {**SMALL, "limits": None},
+        }
         patch(space, name, **mended)
         settled(space, name)
 

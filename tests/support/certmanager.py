@@ -2,7 +2,7 @@
 
 import base64
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -36,7 +36,7 @@ def definition(kind: str, plural: str) -> Object:
 
 
 @contextmanager
-def running() -> Iterator[None]:
+def running() -> Generator[None]:
     """cert-manager's kinds exist, and certificates are issued and injected as they appear."""
     definitions = yaml.safe_dump_all(definition(kind, plural) for kind, plural in KINDS.items())
     ended = threading.Event()

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -131,7 +131,7 @@ def restarts(component: str) -> int:
 
 
 @contextmanager
-def stopped() -> Iterator[None]:
+def stopped() -> Generator[None]:
     """No process of the operator runs."""
     try:
         for component in (CONTROLLER, WEBHOOK):
@@ -144,7 +144,7 @@ def stopped() -> Iterator[None]:
 
 
 @contextmanager
-def without_webhook() -> Iterator[None]:
+def without_webhook() -> Generator[None]:
     """No admission process runs."""
     try:
         scale(WEBHOOK, 0)
@@ -156,7 +156,7 @@ def without_webhook() -> Iterator[None]:
 
 
 @contextmanager
-def without_configurations() -> Iterator[None]:
+def without_configurations() -> Generator[None]:
     """The API server asks no webhook of ours."""
     try:
         for kind, name in CONFIGURATIONS.items():
@@ -168,7 +168,7 @@ def without_configurations() -> Iterator[None]:
 
 
 @contextmanager
-def without_rules() -> Iterator[None]:
+def without_rules() -> Generator[None]:
     """The CRD accepts any spec, as an older or a foreign one would have."""
     plain: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     crd = yaml.safe_load(yaml.safe_dump(next(o for o in rendered() if o["kind"] == "CustomResourceDefinition")))

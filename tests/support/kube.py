@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -38,13 +38,13 @@ def path_of(plural: str, namespace: str, name: str = "") -> str:
 
 @cache
 def _dynamic_client() -> Any:
-    library = cast(Any, kubernetes)
+    library = cast("Any", kubernetes)
     return library.dynamic.DynamicClient(library.config.new_client_from_config())
 
 
 def read(path: str) -> Object | None:
     """GET a path; None where there is nothing."""
-    errors = cast(Any, kubernetes).client.exceptions
+    errors = cast("Any", kubernetes).client.exceptions
     try:
         return json.loads(_dynamic_client().request("get", path, serialize=False).data)
     except errors.ApiException as error:
@@ -127,7 +127,7 @@ def names(objects: Iterable[Object]) -> list[str]:
 
 
 @contextmanager
-def own_namespace() -> Iterator[str]:
+def own_namespace() -> Generator[str]:
     """A namespace of one's own. Its deletion is not waited for."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     kubectl("create", "namespace", name)

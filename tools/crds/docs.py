@@ -80,7 +80,7 @@ def _conditions() -> Iterator[str]:
     yield from (
         "## Conditions",
         "",
-        "Every status has all three, in this order; `NotYetObserved` goes with `Unknown`.",
+        "Every status has all three, in this order. Before the first is written, there is no status.",
         "",
     )
     rows = (

@@ -67,7 +67,6 @@ def news(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
         condition
         for condition in transitions(old, new)
         if condition["type"] != "Progressing"
-        and condition["status"] != "Unknown"
         and (condition["type"] in before or (condition["type"], condition["status"]) == ("Degraded", "True"))
     ]
 

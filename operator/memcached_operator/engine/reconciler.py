@@ -75,6 +75,9 @@ class Reconciler:
         observed = self._observe(kind, cr, tuple(outcome.troubles))
         pause = await self._write_status(kind, key, cr, observed)
         if outcome.errors:
+            if pause is not None:
+                # What is to be told of an object does not wait for the back-off of its children.
+                self._queue.add_after(key, pause)
             raise worst(outcome.errors)
         self._queue.forget(key)
         delays = [delay for delay in (outcome.again_in, pause) if delay is not None]

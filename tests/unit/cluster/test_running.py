@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -210,8 +211,14 @@ def test_impossible_mode(monkeypatch: pytest.MonkeyPatch, asked: str, uid: int) 
         record.choose_mode({"CLUSTER": asked})
 
 
-def test_plans_are_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Not tmp_path: below it, with pytest-xdist, the path is too long for a socket.
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("XDG_STATE_HOME", folder)
+        _plans_are_remembered()
+
+
+def _plans_are_remembered() -> None:
     first = record.make_plan("one", "control-plane")
     assert record.read(record.state_of("one")) is None
     record.write(record.state_of("one"), first)

@@ -1,0 +1,175 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+
+from memcached_operator.engine.client import ApiError, Client
+from memcached_operator.engine.kind import InvalidSpecError, Kind, Observed, Verdict
+from memcached_operator.engine.queue import Queue
+from memcached_operator.engine.reconciler import Reconciler, run_workers, worst
+from memcached_operator.engine.resource import SERVICES, Key, Object, key_of
+from memcached_operator.engine.store import Store
+from unit.builders import MEMCACHEDS, memcached
+
+FORBIDDEN = ApiError(403, "Forbidden", "services is forbidden")
+LATER = ApiError(429, "TooManyRequests", "later", retry_after=7)
+BROKEN = ApiError(500, "InternalError", "broken")
+
+
+class Api:
+    """An API server that answers every create with an error, and notes statuses."""
+
+    def __init__(self, error: ApiError | None = None) -> None:
+        self.error = error
+        self.statuses: list[Object] = []
+        self.creates = 0
+        self.written = asyncio.Event()
+
+    async def create(self, key: Key, obj: Object) -> Object:
+        """Create, or refuse."""
+        self.creates += 1
+        if self.error is not None and key.resource == SERVICES:
+            raise self.error
+        return {**obj, "metadata": {**obj["metadata"], "uid": "new", "resourceVersion": "100"}}
+
+    async def patch(self, key: Key, patch: Object, **_: Any) -> Object:
+        """Take a status."""
+        self.statuses.append(patch["status"])
+        self.written.set()
+        cr = memcached(version=100 + len(self.statuses))
+        return {**cr, "status": {"observedGeneration": 1, **patch["status"]}}
+
+
+def child(cr: Object, _: Observed) -> list[Object]:
+    """One Service."""
+    meta = {"name": "cache", "namespace": "test", "labels": {}}
+    return [{"apiVersion": "v1", "kind": "Service", "metadata": meta}]
+
+
+def told(cr: Object, observed: Observed, _: object) -> Verdict:
+    """Which troubles there are."""
+    reasons = [trouble.reason for trouble in observed.troubles]
+    condition = {"type": "Degraded", "status": str(bool(reasons)), "reason": "".join(reasons), "message": ""}
+    return Verdict({"observedGeneration": 1, "conditions": [condition]})
+
+
+def invalid(cr: Object, _: Observed) -> list[Object]:
+    """Refuse the spec."""
+    raise InvalidSpecError("spec.size: must be at least 1")
+
+
+def defective(cr: Object, _: Observed) -> list[Object]:
+    """A defect that one object meets."""
+    if cr["metadata"]["name"] == "cache":
+        raise ZeroDivisionError
+    return []
+
+
+Scenario = Callable[[Queue[Key]], Awaitable[None]]
+
+
+def worked(api: Api, scenario: Scenario, *objects: Object, desired: Any = child) -> None:
+    """Run a scenario beside the workers."""
+
+    async def run() -> None:
+        store, queue = Store(), Queue[Key]("test")
+        for obj in objects or (memcached(),):
+            store.put(MEMCACHEDS, obj)
+        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), desired, told)
+        reconciler = Reconciler(cast("Client", api), store, queue, {"Memcached": kind})
+        workers = asyncio.create_task(run_workers(reconciler, queue, 2))
+        for obj in store.all(MEMCACHEDS):
+            queue.add(key_of(MEMCACHEDS, obj))
+        async with asyncio.timeout(5):
+            await scenario(queue)
+        workers.cancel()
+
+    asyncio.run(run())
+
+
+def written(api: Api) -> Scenario:
+    """Wait for a status."""
+
+    async def scenario(_: Queue[Key]) -> None:
+        await api.written.wait()
+
+    return scenario
+
+
+def reasons(api: Api) -> list[str]:
+    """The reasons told."""
+    return [condition["reason"] for status in api.statuses for condition in status["conditions"]]
+
+
+KEY = key_of(MEMCACHEDS, memcached())
+
+
+def test_what_the_api_server_refuses_stands_in_the_status_and_is_tried_again() -> None:
+    api = Api(FORBIDDEN)
+
+    async def scenario(queue: Queue[Key]) -> None:
+        await api.written.wait()
+        while api.creates < 2:
+            await asyncio.sleep(0.05)
+        assert queue.failures(KEY) >= 1
+
+    worked(api, scenario)
+    assert reasons(api)[0] == "ApplyFailed"
+
+
+def test_an_invalid_spec_stands_in_the_status_and_is_not_tried_again() -> None:
+    api = Api()
+
+    async def scenario(queue: Queue[Key]) -> None:
+        await api.written.wait()
+        await asyncio.sleep(0)
+        assert queue.failures(KEY) == 0
+
+    worked(api, scenario, desired=invalid)
+    assert (reasons(api), api.creates) == (["InvalidSpec"], 1)
+
+
+def test_a_status_does_not_wait_for_the_back_off_of_the_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.engine.queue.BASE_DELAY", 3600)
+    api = Api(FORBIDDEN)
+    # The generation is answered already: a mere turn of a condition is held back for a moment.
+    before = memcached() | {"status": {"observedGeneration": 1, "conditions": []}}
+    worked(api, written(api), before)
+    assert reasons(api)[0] == "ApplyFailed"
+
+
+def test_an_object_that_is_gone_or_going_is_left_alone() -> None:
+    api = Api()
+    going = memcached()
+    going["metadata"]["deletionTimestamp"] = "now"
+
+    async def scenario(queue: Queue[Key]) -> None:
+        queue.add(Key(MEMCACHEDS, "test", "gone"))
+        await asyncio.sleep(0.1)
+
+    worked(api, scenario, going)
+    assert (api.creates, api.statuses) == (0, [])
+
+
+def test_a_defect_met_by_one_object_does_not_stop_the_others() -> None:
+    api = Api()
+
+    async def scenario(queue: Queue[Key]) -> None:
+        await api.written.wait()
+        assert queue.failures(KEY) == 1
+
+    worked(api, scenario, memcached(), memcached("other", uid="other"), desired=defective)
+    assert len(api.statuses) == 1
+
+
+WORST = {
+    "one somebody must act on": ([LATER, FORBIDDEN, BROKEN], FORBIDDEN),
+    "the longest wait": ([BROKEN, LATER], LATER),
+    "the only one": ([BROKEN], BROKEN),
+}
+
+
+@pytest.mark.parametrize(("errors", "expected"), WORST.values(), ids=WORST.keys())
+def test_the_worst_error_is_reported(errors: list[ApiError], expected: ApiError) -> None:
+    assert worst(errors) is expected

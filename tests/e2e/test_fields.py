@@ -152,7 +152,6 @@ def test_the_children_follow_a_field_set_changed_and_removed(namespace: str, cas
 def test_the_children_follow_a_field_set_later_and_removed(namespace: str, case: Case) -> None:
     for spec, expected in (({}, case.seen[2]), (case.first, case.seen[0]), ({}, case.seen[2])):
         apply_and_expect(namespace, spec, case.look, expected)
-    settled(namespace)
 
 
 def test_the_image_follows_and_stays_when_it_is_no_longer_named(namespace: str) -> None:
@@ -167,6 +166,7 @@ def test_the_image_follows_and_stays_when_it_is_no_longer_named(namespace: str) 
 def test_a_field_set_by_replace_goes_with_the_next_replace(namespace: str) -> None:
     kubectl("create", "-f", "-", stdin=memcached(namespace, **limits(cpu="1", memory="200Mi")))
     for amounts in ({"cpu": "1"}, {"memory": "256Mi"}, {"cpu": "0.5"}):
+        settled(namespace)  # kubectl refuses to replace what is being written to at that very moment
         kubectl("replace", "-f", "-", stdin=memcached(namespace, **limits(**amounts)))
         expected = {"memory": "128Mi", **amounts} | ({"cpu": "500m"} if amounts.get("cpu") == "0.5" else {})
         eventually(lambda: children(namespace).resources("limits") == expected, 15, f"limits are {expected}")

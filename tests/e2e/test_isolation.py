@@ -1,6 +1,5 @@
 """Memcached objects have nothing in common, and nothing of them is in the way of a deletion."""
 
-import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -15,10 +14,8 @@ pytestmark = pytest.mark.usefixtures("cluster")
 @pytest.fixture
 def other_namespace() -> Iterator[str]:
     """A second namespace of the test's own."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    kubectl("create", "namespace", name)
-    yield name
-    kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+    with kube.own_namespace() as name:
+        yield name
 
 
 def selected(namespace: str, plural: str, name: str) -> list[str]:
@@ -33,7 +30,6 @@ def test_two_objects_of_a_namespace_share_no_pods(namespace: str) -> None:
     for name, size in sizes.items():
         kube.apply(memcached(namespace, name, size=size, resources=SMALL))
     for name, size in sizes.items():
-        own = kube.names(pods_of(namespace, name))
         settled(namespace, name)
         own = kube.names(pods_of(namespace, name))
         assert len(own) == size
@@ -43,7 +39,7 @@ def test_two_objects_of_a_namespace_share_no_pods(namespace: str) -> None:
         eventually(lambda: ready_addresses(namespace, name) == behind, 15, f"{name} leads to its own pods")
 
 
-def test_deleting_one_object_leaves_the_other_as_it_is(namespace: str, audit: Audit) -> None:
+def test_deleting_one_object_leaves_the_other_as_it_is(namespace: str) -> None:
     for name in ("stays", "goes"):
         kube.apply(memcached(namespace, name, resources=SMALL))
     settled(namespace, "goes")
@@ -78,6 +74,6 @@ def test_deleting_a_namespace_never_hangs(other_namespace: str, audit: Audit) ->
     kube.apply(memcached(other_namespace, size=2, resources=SMALL))
     kube.apply(memcached(other_namespace, "rolling-out", size=2, resources=SMALL))
     settled(other_namespace)
-    kubectl("delete", "namespace", other_namespace, "--timeout=60s")
+    kubectl("delete", "namespace", other_namespace, "--timeout=110s")
     writes = audit.writes(other_namespace)
     assert writes.total() < 30, f"the operator does not fight the deletion: {writes}"

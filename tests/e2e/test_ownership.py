@@ -38,8 +38,9 @@ def at_rest(plural: str, namespace: str) -> Object:
 
     def look() -> Object | None:
         found = must_get(plural, namespace, "cache")
-        written = plural == "services" or found.get("status", {}).get("conditions")
-        return found if written else None
+        told = found.get("status", {}).get("conditions", [])
+        rolled_out = any(condition["reason"] == "NewReplicaSetAvailable" for condition in told)
+        return found if rolled_out or plural == "services" else None
 
     found = eventually(look, 15, f"{plural} cache is at rest")
     assert found is not None
@@ -59,8 +60,7 @@ def test_a_foreign_object_of_the_same_name_is_left_untouched(
     assert f"{stranger['kind']} cache" in message
     steadily(lambda: must_get(plural, namespace, "cache") == before, 2, "the foreign object is as it was")
     kube.apply(memcached(namespace, size=2, resources=SMALL))
-    degraded_again = eventually(lambda: conditions(namespace)["Degraded"]["observedGeneration"] == 2, 15)
-    assert degraded_again
+    eventually(lambda: conditions(namespace)["Degraded"]["observedGeneration"] == 2, 15, "the new size is noted")
     assert must_get(plural, namespace, "cache") == before
 
     kubectl("delete", plural, "cache", "-n", namespace)

@@ -18,7 +18,9 @@ from memcached_operator.memcached.controller import desired_with
 Object = dict[str, Any]
 
 FOLDER = Path(__file__).parent
-HEADER = "# Written by `PYTHONPATH=tests .venv/bin/python -m goldens` from the Memcached, the first object in this file.\n"
+HEADER = (
+    "# Written by `PYTHONPATH=tests .venv/bin/python -m goldens` from the Memcached, the first object in this file.\n"
+)
 IMAGE = "docker.io/library/memcached:1.6.38"
 """The operator's default of the day, for shapes that name no image."""
 

@@ -11,18 +11,18 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
 class Audit:
-    """The audit log from a moment on."""
+    """The audit log from a moment on: this one, or, of a `whole` one, the cluster's start."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, whole: bool = False) -> None:
         self.path = path
-        self._offset = path.stat().st_size
+        self._offset = 0 if whole else path.stat().st_size
 
-    def requests(self) -> Iterator[dict[str, Any]]:
-        """Every request that was answered since the moment."""
+    def requests(self, about: bytes = b"") -> Iterator[dict[str, Any]]:
+        """Every request that was answered since the moment, and that has some text in it."""
         with self.path.open("rb") as log:
             log.seek(self._offset)
             for line in log:
-                if line.endswith(b"\n"):
+                if about in line and line.endswith(b"\n"):
                     yield json.loads(line)
 
     def writes(self, namespace: str | None = None, *, agent: str = "memcached-operator") -> "Counter[str]":

@@ -134,4 +134,4 @@ def own_namespace() -> Generator[str]:
     try:
         yield name
     finally:
-        kubectl("delete", "namespace", name, "--wait=false")
+        kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")

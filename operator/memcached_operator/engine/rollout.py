@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from memcached_operator.engine.resource import Object, entries, mapping
 
 MAX_UNAVAILABLE = 4
-"""One pod of so many may be missing while the rest counts as available: a Deployment's default of 25 %, rounded down."""
+"""One pod of so many may be missing while the rest counts as available: a Deployment's default, 25 % rounded down."""
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,6 @@ NEWS: dict[str, tuple[Any, Any, Any]] = {
         [ILL | {"reason": "Conflict"}],
     ),
     "another message": (status_of(ILL), status_of(ILL | {"message": "other"}), []),
-    "not known any more": (status_of(UP), status_of(UP | {"status": "Unknown"}), []),
 }
 
 

@@ -78,6 +78,19 @@ def test_a_container_that_cannot_be_started(reason: str) -> None:
     assert failure == Failure("PodsCrashing", 'pod cache-1: the container cannot be started: secret "x" not found')
 
 
+def test_the_two_states_of_a_container_that_never_starts_stay_one_message() -> None:
+    why = 'exec: "memcached": executable file not found in $PATH'
+    ended = {"exitCode": 128, "reason": "StartError", "message": why}
+    states = (
+        waiting("RunContainerError", why),
+        container({"terminated": ended}),
+        waiting("CrashLoopBackOff", "back-off 10s restarting failed container", ended=ended),
+    )
+    assert {only(with_container(state)) for state in states} == {
+        Failure("PodsCrashing", f"pod cache-1: the container cannot be started: {why}")
+    }
+
+
 CRASHES: dict[str, tuple[Object, str]] = {
     "waits to be started again": (crashed(), "container memcached ended with exit code 64 (Error)"),
     "has just ended": (

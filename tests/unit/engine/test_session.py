@@ -1,6 +1,8 @@
 import asyncio
 from pathlib import Path
+from unittest import mock
 
+import kopf
 import pytest
 
 from memcached_operator.engine import session
@@ -76,6 +78,34 @@ def test_a_kubeconfig_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_nothing_at_all() -> None:
     with pytest.raises(ConnectError, match="no cluster to work on: set KUBECONFIG, or run inside a cluster"):
         connect()
+
+
+ADDRESSES = {
+    "by address": ("10.0.0.1", "https://10.0.0.1:443"),
+    "by an IPv6 address": ("fd00::1", "https://[fd00::1]:443"),
+    "by name, where no address is given": ("", "https://kubernetes.default.svc"),
+}
+
+
+@pytest.mark.parametrize(("host", "server"), ADDRESSES.values(), ids=ADDRESSES.keys())
+def test_inside_a_cluster(host: str, server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret")
+    info = kopf.ConnectionInfo(server="https://kubernetes.default.svc", token="secret", default_namespace="mine")
+    monkeypatch.setattr(session, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr(kopf, "login_with_service_account", mock.Mock(return_value=info))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    found = connect()
+    assert (found.server, found.namespace) == (server, "mine")
+    # The token of that moment is not kept: it is read from its file again and again.
+    assert (found.headers, found.token_file) == ({}, tmp_path / "token")
+
+
+def test_a_kubeconfig_named_by_hand_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret")
+    monkeypatch.setattr(session, "SERVICE_ACCOUNT", tmp_path)
+    kubeconfig(monkeypatch, tmp_path, USABLE)
+    assert connect().server == "https://127.0.0.1:6443"
 
 
 def authorizations(script: Script, path: Path) -> list[str]:

@@ -75,6 +75,8 @@ def _string(value: Any, type_: inspect.StrType, path: str) -> Iterator[Fault]:
         yield _mistyped(path, value, "a string")
     elif type_.max_length is not None and len(value) > type_.max_length:
         yield Fault(path, value, f"may not be more than {type_.max_length} characters", TOO_LONG)
+    elif type_.min_length is not None and len(value) < type_.min_length:
+        yield Fault(path, value, "must not be empty; remove the field or give it a value")
 
 
 def _choice(value: Any, type_: inspect.LiteralType, path: str) -> Iterator[Fault]:

@@ -123,6 +123,7 @@ def test_the_image_in_force_is_the_one_filled_in(namespace: str) -> None:
 @pytest.mark.parametrize("verb", ["replace", "apply"])
 def test_a_change_without_an_image_keeps_the_pinned_one(namespace: str, version: str, verb: str) -> None:
     kubectl("create", "-f", "-", stdin=memcached(namespace, version=version, image=OTHER_IMAGE, resources=SMALL))
+    settled(namespace)  # kubectl reads before it replaces: a status written in between would be a conflict
     kubectl(verb, "-f", "-", stdin=memcached(namespace, version=version, containerPort=12000, resources=SMALL))
     spec = must_get("memcacheds", namespace, "cache")["spec"]
     assert (spec["image"], spec["containerPort"]) == (OTHER_IMAGE, 12000)

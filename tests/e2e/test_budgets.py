@@ -37,7 +37,8 @@ def settle(namespace: str, since: Audit) -> Spent:
 def change(namespace: str, audit: Audit, **spec: Any) -> Spent:
     """Apply a spec, and settle."""
     since = Audit(audit.path)
-    kube.apply(memcached(namespace, **{"resources": SMALL, **spec}))
+    small: Object = {"resources": SMALL, **spec}
+    kube.apply(memcached(namespace, **small))
     return settle(namespace, since)
 
 

@@ -1,9 +1,9 @@
 """What goes wrong with pods is told by the status, with its cause, within 15 s; mending the spec clears it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from support import kube
 from support.images import load_program
 from support.kube import Object
@@ -29,16 +29,17 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 
 @pytest.fixture(scope="session")
-def crashing_image(cluster: dict[str, Any]) -> Iterator[str]:
+def crashing_image(cluster: Object) -> str:
     """An image whose memcached ends with exit code 71."""
     if cluster["mode"] != "node":
         pytest.skip("needs a node that runs pods")
-    yield load_program("crashing", "exit 71")
+    return load_program("crashing", "exit 71")
 
 
 def small(namespace: str, **spec: Any) -> Object:
     """A Memcached of small pods."""
-    return memcached(namespace, **{"resources": SMALL, **spec})
+    given: Object = {"resources": SMALL, **spec}
+    return memcached(namespace, **given)
 
 
 def assert_mended(namespace: str, **spec: Any) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+
 from support import kube
 from support.audit import Audit
-from support.kube import Object, eventually, kubectl, must_get
+from support.kube import Object, kubectl, must_get
 from support.memcached import SMALL, addresses, memcached, pods_of, ready_addresses, settled
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -35,8 +36,7 @@ def test_two_objects_of_a_namespace_share_no_pods(namespace: str) -> None:
         assert len(own) == size
         assert selected(namespace, "deployments", name) == own
         assert selected(namespace, "services", name) == own
-        behind = addresses(pods_of(namespace, name))
-        eventually(lambda: ready_addresses(namespace, name) == behind, 15, f"{name} leads to its own pods")
+        assert ready_addresses(namespace, name) == addresses(pods_of(namespace, name))
 
 
 def test_deleting_one_object_leaves_the_other_as_it_is(namespace: str) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from support import kube
 from support.kube import Object, eventually, kubectl, must_get, steadily
 from support.memcached import SMALL, conditions, degraded, memcached, pods_of, settled
@@ -38,7 +39,7 @@ def at_rest(plural: str, namespace: str) -> Object:
 
     def look() -> Object | None:
         found = must_get(plural, namespace, "cache")
-        told = found.get("status", {}).get("conditions", [])
+        told: list[Object] = found.get("status", {}).get("conditions", [])
         rolled_out = any(condition["reason"] == "NewReplicaSetAvailable" for condition in told)
         return found if rolled_out or plural == "services" else None
 
@@ -146,7 +147,7 @@ def children(namespace: str) -> dict[str, Any]:
 def owner_uid(plural: str, namespace: str) -> str | None:
     """The uid of a child's controller."""
     found = kube.get(plural, namespace, "cache")
-    references = [] if found is None else found["metadata"].get("ownerReferences", [])
+    references: list[Object] = [] if found is None else found["metadata"].get("ownerReferences", [])
     return next((reference["uid"] for reference in references if reference.get("controller")), None)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from support import kube
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, addresses, memcached, pods_of, ready_addresses, settled, talk
@@ -109,12 +110,16 @@ def test_pods_are_requested_probed_and_secured_as_promised(namespace: str, versi
 def test_a_deployment_and_a_service_deleted_by_hand_come_back(namespace: str, version: str) -> None:
     kube.apply(memcached(namespace, version=version, resources=SMALL))
     settled(namespace)
-    old = {plural: must_get(plural, namespace, "cache")["metadata"]["uid"] for plural in ("deployments", "services")}
+    old = uids(namespace)
     kubectl("delete", "deployment/cache", "service/cache", "-n", namespace)
-    for plural, uid in old.items():
-        eventually(lambda: must_get(plural, namespace, "cache")["metadata"]["uid"] != uid, 15, f"{plural} come back")
+    eventually(lambda: not uids(namespace) & old, 15, "both are back")
     settled(namespace)
     assert_nodes_are_the_live_pods(namespace, "cache", 1)
+
+
+def uids(namespace: str) -> set[str]:
+    """The uids of both children."""
+    return {must_get(plural, namespace, "cache")["metadata"]["uid"] for plural in ("deployments", "services")}
 
 
 EDITS: dict[str, tuple[str, Object]] = {
@@ -172,8 +177,8 @@ def test_every_pod_behind_the_service_stores_and_returns_values(namespace: str) 
     kube.apply(memcached(namespace, size=2, containerPort=11311, resources=SMALL))
     settled(namespace)
     pods = pods_of(namespace)
-    behind = eventually(lambda: len(found := ready_addresses(namespace)) == 2 and found, 15, "two ready endpoints")
-    assert behind == addresses(pods)
+    behind = addresses(pods)
+    eventually(lambda: ready_addresses(namespace) == behind, 15, "both pods are behind the Service")
     assert resolved(namespace, pods[0], f"cache.{namespace}.svc.cluster.local") == behind
     for address in behind:
         answer = talk(address, 11311, b"set key 0 0 5", b"value", b"get key")

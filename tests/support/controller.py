@@ -5,14 +5,16 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from support.kube import eventually
 
-RECONCILES = re.compile(r'^controller_runtime_reconcile_total\{controller="memcached",result="(\w+)"\} (\S+)$', re.M)
+RECONCILES = re.compile(
+    r'^controller_runtime_reconcile_total\{controller="memcached",result="(\w+)"\} (\S+)$', re.MULTILINE
+)
 
 
 class Controller:
@@ -38,7 +40,7 @@ class Controller:
 
 
 @contextmanager
-def started(namespace: str, relist_period: int = 600) -> Iterator[Controller]:
+def started(namespace: str, relist_period: int = 600) -> Generator[Controller]:
     """A controller of this working tree, freshly started for one namespace, as if after a restart."""
     port = _free_port()
     command = [sys.executable, "-m", "memcached_operator", f"--watch-namespaces={namespace}"]

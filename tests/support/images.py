@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +29,7 @@ def load_program(name: str, program: str) -> str:
 
 
 @contextmanager
-def _archive(image: Image, program: str) -> Iterator[Path]:
+def _archive(image: Image, program: str) -> Generator[Path]:
     with TemporaryDirectory(dir=rootfs_file().parent) as scratch:
         files = {"usr/local/bin/memcached": f"#!/bin/sh\n{program}\n".encode()}
         archive = Path(scratch) / "image.tar"

@@ -1,5 +1,7 @@
 """The operator as it is deployed: its processes, and how a test puts back what it took away."""
 
+import base64
+import json
 import os
 import signal
 from collections.abc import Generator, Iterator
@@ -64,11 +66,13 @@ def complaint(namespace: str = "default", **spec: Any) -> str:
     return kubectl("create", "--dry-run=server", "-f", "-", stdin=asked, check=False).stderr
 
 
-def scale(component: str, replicas: int) -> None:
-    """Have so many pods of a process; with 0, they end in a second."""
-    kubectl("scale", "-n", NAMESPACE, f"deployment/memcached-operator-{component}", f"--replicas={replicas}")
+def scale(replicas: int, *components: str) -> None:
+    """Have so many pods of each process; with 0, they end in a second."""
+    deployments = [f"deployment/memcached-operator-{component}" for component in components]
+    kubectl("scale", "-n", NAMESPACE, *deployments, f"--replicas={replicas}")
     if not replicas:
-        kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/component={component}", "--now")
+        selector = f"app.kubernetes.io/component in ({','.join(components)})"
+        kubectl("delete", "pods", "-n", NAMESPACE, "-l", selector, "--now")
 
 
 def configuration(kind: str, name: str) -> Object:
@@ -76,6 +80,23 @@ def configuration(kind: str, name: str) -> Object:
     found = kube.read(f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
     assert found is not None, f"{kind} {name} does not exist"
     return found
+
+
+def bundles() -> list[bytes]:
+    """Whom the API server trusts, per webhook, in PEM."""
+    return [
+        base64.b64decode(webhook["clientConfig"].get("caBundle", ""))
+        for kind, name in CONFIGURATIONS.items()
+        for webhook in configuration(kind, name)["webhooks"]
+    ]
+
+
+def trust(bundle: bytes) -> None:
+    """Have the API server trust these, and no others."""
+    text = base64.b64encode(bundle).decode()
+    for kind, name in CONFIGURATIONS.items():
+        patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": text}]
+        kubectl("patch", kind, name, "--type=json", "-p", json.dumps(patch))
 
 
 def lease() -> Object:
@@ -134,12 +155,10 @@ def restarts(component: str) -> int:
 def stopped() -> Generator[None]:
     """No process of the operator runs."""
     try:
-        for component in (CONTROLLER, WEBHOOK):
-            scale(component, 0)
+        scale(0, CONTROLLER, WEBHOOK)
         yield
     finally:
-        for component in (CONTROLLER, WEBHOOK):
-            scale(component, 2)
+        scale(2, CONTROLLER, WEBHOOK)
         up()
 
 
@@ -147,23 +166,25 @@ def stopped() -> Generator[None]:
 def without_webhook() -> Generator[None]:
     """No admission process runs."""
     try:
-        scale(WEBHOOK, 0)
+        scale(0, WEBHOOK)
         eventually(lambda: "failed calling webhook" in complaint(), UP, "admission is away")
         yield
     finally:
-        scale(WEBHOOK, 2)
+        scale(2, WEBHOOK)
         up()
 
 
 @contextmanager
 def without_configurations() -> Generator[None]:
-    """The API server asks no webhook of ours."""
+    """The API server asks no webhook of ours. They come back as they were: trusting the same CA at once."""
+    trusted = bundles()[0]
     try:
         for kind, name in CONFIGURATIONS.items():
             kubectl("delete", kind, name)
         yield
     finally:
         put_back(*CONFIGURATIONS)
+        trust(trusted)
         up()
 
 

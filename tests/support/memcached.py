@@ -92,7 +92,7 @@ def addresses(pods: list[Object]) -> set[str]:
 def ready_addresses(namespace: str, name: str = "cache") -> set[str]:
     """The IP addresses of the ready endpoints behind a Service."""
     slices = kube.items("endpointslices", namespace, f"kubernetes.io/service-name={name}")
-    endpoints = [endpoint for each in slices for endpoint in each.get("endpoints") or []]
+    endpoints: list[Object] = [endpoint for each in slices for endpoint in each.get("endpoints") or ()]
     return {address for endpoint in endpoints if endpoint["conditions"]["ready"] for address in endpoint["addresses"]}
 
 

@@ -190,7 +190,7 @@ patches:
       path: /spec/template/spec/containers/0/image
       value: $(IMG)
     - op: add
-      path: /spec/template/metadata/annotations/cache.example.com~1image-id
+      path: /spec/template/metadata/annotations/memcached-operator.example.com~1image-id
       value: "%s"
 endef
 export overlay

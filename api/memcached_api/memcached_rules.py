@@ -64,7 +64,7 @@ IMAGE: Final = value_rule(
     image.is_reference,
     f"self.matches(r'{image.PATTERN}') && !self.matches('{image.IDENTIFIER}')",
     "must be an image reference such as docker.io/library/memcached:1.6.38 or host:5000/name@sha256:<64 hexadecimal "
-    "digits>; remove the field to get the operator's default",
+    "digits>; leave the field out when creating to get the operator's default",
 )
 
 IMAGE_PULL_SECRET: Final = value_rule(

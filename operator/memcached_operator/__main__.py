@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import re
 import sys
 from datetime import timedelta
 from typing import Any
 
 import click
 
+from memcached_api.image import is_reference
 from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator import app
 from memcached_operator.engine.lease import LeaseLostError
@@ -20,8 +22,18 @@ LONGEST_LIFETIME = timedelta(days=3650)
 """More would defeat the purpose of a renewal, and much more is beyond what a certificate can say."""
 
 
-def _namespaces(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+def _namespaces(_: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    for name in names:
+        if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+            raise click.BadParameter(f"{name!r} is no name of a namespace; patterns are not served", param=parameter)
+    return names
+
+
+def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
+    if not is_reference(text):
+        raise click.BadParameter(f"{text!r} is no image reference", param=parameter)
+    return text
 
 
 @click.command(context_settings={"auto_envvar_prefix": "MEMCACHED_OPERATOR", "show_default": True})
@@ -37,6 +49,7 @@ def _namespaces(_: click.Context, __: click.Parameter, text: str) -> tuple[str, 
     "--default-image",
     default=DEFAULT_IMAGE,
     envvar="RELATED_IMAGE_MEMCACHED",
+    callback=_image,
     help="Image for objects that were stored without one.",
 )
 @click.option(

@@ -16,7 +16,7 @@ from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator.certificates.issuer import Issuer, Names
 from memcached_operator.certificates.pki import LIFETIME
 from memcached_operator.engine import metrics
-from memcached_operator.engine.client import ApiError, Client
+from memcached_operator.engine.client import ApiError, Client, describe
 from memcached_operator.engine.kind import Kind
 from memcached_operator.engine.lease import Lease
 from memcached_operator.engine.manager import RELIST_PERIOD, Manager
@@ -29,6 +29,9 @@ from memcached_process.servers import exposition, listen, probes
 log = logging.getLogger(__name__)
 
 LEASE = "memcached-operator"
+
+RELEASE_TIMEOUT = 5.0
+"""Seconds; the pod has 15 to end."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,10 @@ async def run(options: Options) -> None:
         beside: list[Coroutine[Any, Any, None]] = []
         if options.leader_elect:
             lease = Lease(client, namespace, LEASE, identity())
+            # Before it is acquired: SIGTERM may come between the API server's taking it down and its answer.
+            stack.push_async_callback(_release, lease)
             if not await _unless(stop, lease.acquire()):
                 return
-            stack.push_async_callback(_release, lease)
             beside.append(lease.hold())
         if options.manage_certificates:
             beside.append(Issuer(client, webhook_names(namespace), options.certificate_lifetime).run())
@@ -111,6 +115,7 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
 
 async def _release(lease: Lease) -> None:
     try:
-        await lease.release()
-    except ApiError as error:
-        log.warning("the lease could not be released, a standby will wait for it to run out: %s", error)
+        async with asyncio.timeout(RELEASE_TIMEOUT):
+            await lease.release()
+    except (ApiError, TimeoutError) as error:
+        log.warning("the lease could not be released, a standby will wait for it to run out: %s", describe(error))

@@ -11,7 +11,7 @@ from support.memcached import SMALL, memcached, pods_of, settled
 
 OTHER_IMAGE = "docker.io/library/memcached:1.6.39"
 STATUS = "patch memcacheds/status"
-PROGRESS = 2
+PROGRESS = 10
 """Seconds between two status patches that tell of mere progress, at least."""
 
 QUIET = 3

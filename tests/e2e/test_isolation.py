@@ -6,7 +6,7 @@ import pytest
 
 from support import kube
 from support.audit import Audit
-from support.kube import Object, kubectl, must_get
+from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, addresses, memcached, pods_of, ready_addresses, settled
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -36,7 +36,13 @@ def test_two_objects_of_a_namespace_share_no_pods(namespace: str) -> None:
         assert len(own) == size
         assert selected(namespace, "deployments", name) == own
         assert selected(namespace, "services", name) == own
-        assert ready_addresses(namespace, name) == addresses(pods_of(namespace, name))
+        assert_leads_to_its_own_pods(namespace, name)
+
+
+def assert_leads_to_its_own_pods(namespace: str, name: str) -> None:
+    """Behind the Service of an object are its pods, and no others."""
+    own = addresses(pods_of(namespace, name))
+    eventually(lambda: ready_addresses(namespace, name) == own, 15, f"{name} leads to its own pods")
 
 
 def test_deleting_one_object_leaves_the_other_as_it_is(namespace: str) -> None:

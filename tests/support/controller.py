@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from urllib.error import URLError
 from urllib.request import urlopen
 
+import pytest
+
 from support.kube import eventually
 
 RECONCILES = re.compile(
@@ -26,7 +28,8 @@ class Controller:
 
     def reconciles(self) -> dict[str, int]:
         """How many reconciles ended how."""
-        assert self._process.poll() is None, f"the controller ended with {self._process.returncode}"
+        if self._process.poll() is not None:
+            pytest.fail(f"the controller ended with exit code {self._process.returncode}")
         try:
             with urlopen(self._metrics, timeout=5) as answer:  # noqa: S310 - http, of our own
                 text = answer.read().decode()

@@ -6,7 +6,9 @@ from memcached_api.memcached import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, GROUP,
 from memcached_api.values import child, is_object
 from memcached_webhooks.review import (
     ALLOWED,
+    CONNECT,
     CREATE,
+    DELETE,
     UPDATE,
     Judge,
     Patch,
@@ -30,13 +32,15 @@ def judges(default_image: str) -> dict[str, Judge]:
 
 
 def _guarded(judge: Judge) -> Judge:
-    """What both have in common: other kinds are refused; deletions, objects being deleted and subresources pass."""
+    """What both have in common: other kinds are refused; deletions, objects being deleted and status writes pass."""
 
     def guarded(request: Request) -> Verdict:
         if (request.kind.group, request.kind.kind) != (GROUP, KIND):
             return Verdict(misdirected(request, GROUP, KIND))
-        if request.operation not in (CREATE, UPDATE) or request.sub_resource:
+        if request.operation in (DELETE, CONNECT) or request.sub_resource == "status":
             return ALLOWED
+        if request.operation not in (CREATE, UPDATE) or request.sub_resource:
+            return Verdict(misdirected(request, GROUP, KIND))
         if child(request.object, "metadata", "deletionTimestamp") is not None:
             return ALLOWED  # only finalizers are left to change, and a refusal would keep the object for ever
         return judge(request)

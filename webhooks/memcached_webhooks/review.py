@@ -13,6 +13,8 @@ API_VERSION: Final = "admission.k8s.io/v1"
 
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
+DELETE: Final = "DELETE"
+CONNECT: Final = "CONNECT"
 
 Patch = list[dict[str, Any]]
 
@@ -76,8 +78,10 @@ def answer(body: bytes, judge: Judge) -> tuple[bytes, Verdict]:
 
 def misdirected(request: Request, group: str, kind: str) -> Refusal:
     """The answer about an object of a kind this path does not judge: never allowed by mistake."""
-    given = f"{request.kind.kind or 'nothing'} of group {request.kind.group!r}"
-    message = f"this webhook judges {kind} of group {group!r}, not {given}: correct the rules of its configuration"
+    part = f"/{request.sub_resource}" if request.sub_resource else ""
+    given = f"{request.operation} of {request.kind.kind or 'nothing'}{part} of group {request.kind.group!r}"
+    wanted = f"{CREATE} and {UPDATE} of {kind} of group {group!r}"
+    message = f"this webhook judges {wanted}, not {given}: correct the rules of its configuration"
     return Refusal(400, "BadRequest", message, {})
 
 

@@ -49,7 +49,7 @@ def _about_restart(new: MemcachedSpec, old: MemcachedSpec) -> Iterator[str]:
     before = _template(old)
     changed = [field for field, value in _template(new).items() if value != before[field]]
     if changed:
-        yield f"{', '.join(changed)}: this change replaces every pod, one by one, and what they cache is lost"
+        yield f"{', '.join(changed)}: this change replaces every pod, some at a time, and what they cache is lost"
 
 
 def _template(spec: MemcachedSpec) -> dict[str, object]:

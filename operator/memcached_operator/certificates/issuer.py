@@ -55,6 +55,7 @@ class Issuer:
         self._client = client
         self._names = names
         self._lifetime = lifetime
+        self._fresh: pki.Pair | None = None
         self._secret = Key(SECRETS, names.namespace, names.secret)
         self._configurations = [Key(MUTATING, "", names.mutating), Key(VALIDATING, "", names.validating)]
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -75,22 +76,29 @@ class Issuer:
         if pair is not None and not pki.is_due(pair, self._names.dns, self._now()):
             await self._trust(pair.ca)
             return
-        fresh = pki.issue(self._names.dns, self._lifetime, self._now())
-        await self._trust(fresh.ca)
-        if pair is not None:
+        # Kept until it is stored: each CA that is trusted and then thrown away would stay in the bundles for its life.
+        if self._fresh is None or pki.is_due(self._fresh, self._names.dns, self._now()):
+            self._fresh = pki.issue(self._names.dns, self._lifetime, self._now())
+        fresh = self._fresh
+        if await self._trust(fresh.ca):
             await asyncio.sleep(TRUST_PERIOD)
         await self._store(secret, fresh)
+        self._fresh = None
         log.info("made a new webhook certificate, valid until %s", self._now() + self._lifetime)
 
-    async def _trust(self, ca: bytes) -> None:
+    async def _trust(self, ca: bytes) -> bool:
+        """Have every webhook trust a CA; True where one of them trusted another before, so pods may serve by now."""
+        serving = False
         for key in self._configurations:
             live = await self._client.get(key)
             if live is None:
                 log.info("%s does not exist: nothing to trust there", key)
                 continue
+            serving = serving or any(webhook["clientConfig"].get("caBundle") for webhook in live.get("webhooks") or ())
             patch = bundle_patch(live, ca, self._now())
             if patch:
                 await self._client.patch(key, patch, JSON_PATCH)
+        return serving
 
     async def _store(self, live: Object | None, pair: pki.Pair) -> None:
         secret = secret_of(self._names, pair)

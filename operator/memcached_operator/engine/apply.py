@@ -1,20 +1,27 @@
 """Bring the children of one object to what is desired, with the least possible writes."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from memcached_api import conditions as c
 from memcached_operator.engine.client import JSON_PATCH, ApiError, Client
-from memcached_operator.engine.compare import signed
+from memcached_operator.engine.compare import INTENT, digest, signed
 from memcached_operator.engine.kind import Trouble
 from memcached_operator.engine.ownership import (
     Action,
+    Step,
     decide,
     handover,
+    is_current,
     is_ours,
     owner_reference,
 )
 from memcached_operator.engine.resource import Key, Object, Resource, key_of
 from memcached_operator.engine.store import Store, version_of
+
+log = logging.getLogger(__name__)
 
 CONFLICT_PERIOD = 10.0
 """Seconds until an object that stands in the way is looked at again: it is not watched, because it is not ours."""
@@ -23,17 +30,40 @@ WAIT_PERIOD = 1.0
 """Seconds until a child that is being deleted is looked at again, should the event of its deletion be missed."""
 
 
+ATTEMPTS = 3
+"""Times a child is looked at again at once, where it was not what was last seen of it."""
+
+PERSISTENT = 3
+"""A passing error becomes Degraded when it has come so many times in a row."""
+
+
 @dataclass
 class Outcome:
-    """What came of applying the children: troubles for the status, and when to look again."""
+    """What came of applying the children: troubles for the status, and when to look again.
 
+    `patient`: errors that pass by themselves are told as progress for now.
+    """
+
+    patient: bool = True
     troubles: list[Trouble] = field(default_factory=list[Trouble])
     errors: list[ApiError] = field(default_factory=list[ApiError])
     again_in: float | None = None
 
-    def look_again(self, seconds: float) -> None:
-        """Look again in so many seconds, or earlier."""
+    def hold_up(self, trouble: Trouble, seconds: float) -> None:
+        """Something stands in the way; look again in so many seconds, or earlier."""
+        self.troubles.append(trouble)
         self.again_in = seconds if self.again_in is None else min(self.again_in, seconds)
+
+    @contextmanager
+    def noting(self, key: Key) -> Generator[None]:
+        """An error of the block is noted, not raised: the status must not claim what was not applied."""
+        try:
+            yield
+        except ApiError as error:
+            self.errors.append(error)
+            told = f"{key.resource.kind} {key.name} is not applied: {error.message}"
+            passing = self.patient and not error.refused
+            self.troubles.append(Trouble(c.ROLLING_OUT if passing else c.APPLY_FAILED, told))
 
 
 class Applier:
@@ -42,51 +72,60 @@ class Applier:
     def __init__(self, client: Client, store: Store) -> None:
         self._client = client
         self._store = store
+        self._vain: dict[Key, str] = {}
 
-    async def apply_all(self, cr: Object, desired: Iterable[Object], owns: Iterable[Resource]) -> Outcome:
-        """Each child on its own: one that fails does not hold up the others."""
-        outcome = Outcome()
+    async def apply_all(
+        self, cr: Object, desired: Iterable[Object], owns: Iterable[Resource], failures: int = 0
+    ) -> Outcome:
+        """Each child on its own: one that fails does not hold up the others.
+
+        `failures`: how many times in a row this has failed; what goes on failing becomes a trouble that is told.
+        """
+        outcome = Outcome(patient=failures + 1 < PERSISTENT)
         wanted: set[Key] = set()
         resources = {(resource.api_version, resource.kind): resource for resource in owns}
         for child in desired:
             resource = resources[child["apiVersion"], child["kind"]]
             key = key_of(resource, child)
             wanted.add(key)
-            await self._apply_one(cr, key, _complete(cr, child), outcome)
+            with outcome.noting(key):
+                await self._bring(cr, key, _complete(cr, child), outcome)
         for resource in resources.values():
             await self._delete_unwanted(cr, resource, wanted, outcome)
         return outcome
 
-    async def _apply_one(self, cr: Object, key: Key, child: Object, outcome: Outcome) -> None:
-        try:
-            await self._bring(cr, key, child, outcome)
-        except ApiError as error:
-            outcome.errors.append(error)
-            if error.refused:
-                outcome.troubles.append(Trouble("ApplyFailed", f"{key.resource.kind} {key.name}: {error.message}"))
-
     async def _bring(self, cr: Object, key: Key, child: Object, outcome: Outcome) -> None:
+        for _ in range(ATTEMPTS):
+            step = await self._decide(cr, key, child)
+            match step.action:
+                case Action.CREATE:
+                    done = await self._create(key, child)
+                case Action.APPLY:
+                    done = self._is_in_vain(key, child) or await self._change(key, child)
+                case Action.WAIT:
+                    # The deletion may have happened while nobody was watching: ask, it costs one read.
+                    done = await self._refresh(key) is not None
+                    if done:
+                        outcome.hold_up(Trouble(c.WAITING_FOR_DELETION, step.why), WAIT_PERIOD)
+                case Action.CONFLICT:
+                    done = True
+                    remedy = f"delete or rename it, or give this {cr['kind']} another name"
+                    trouble = Trouble(c.CONFLICT, f"{step.why}; it is left untouched: {remedy}")
+                    outcome.hold_up(trouble, CONFLICT_PERIOD)
+                case Action.SKIP:
+                    done = True
+            if done:
+                return
+            # What was decided on is not what is there: look, and decide again.
+            await self._refresh(key)
+        raise ApiError(409, "Conflict", f"{key} changes faster than it can be applied")
+
+    async def _decide(self, cr: Object, key: Key, child: Object) -> Step:
         step = decide(cr, child, self._store.get(key))
         if step.action is Action.CONFLICT:
+            # What is not ours is not watched: it may be gone by now.
             step = decide(cr, child, await self._refresh(key))
-        if step.action is Action.CREATE and not await self._create(key, child):
-            step = decide(cr, child, await self._refresh(key))
-            if step.action is Action.CREATE:
-                raise ApiError(409, "Conflict", f"{key} came and went while it was being created")
-        match step.action:
-            case Action.APPLY:
-                await self._change(key, child)
-            case Action.WAIT:
-                outcome.troubles.append(Trouble("WaitingForDeletion", step.why))
-                outcome.look_again(WAIT_PERIOD)
-                # The deletion may have happened while nobody was watching: ask, it costs one read.
-                await self._refresh(key)
-            case Action.CONFLICT:
-                remedy = f"delete or rename it, or give this {cr['kind']} another name"
-                outcome.troubles.append(Trouble("Conflict", f"{step.why}; it is left untouched: {remedy}"))
-                outcome.look_again(CONFLICT_PERIOD)
-            case _:
-                pass
+        return step
 
     async def _create(self, key: Key, child: Object) -> bool:
         try:
@@ -97,28 +136,41 @@ class Applier:
             raise
         return True
 
-    async def _change(self, key: Key, child: Object) -> None:
+    async def _change(self, key: Key, child: Object) -> bool:
+        """Apply to the very object that was decided on; False where another state, or another object, is there."""
         live = self._store.get(key)
-        if live is not None and handover(live):
-            live = await self._hand_over(key, live)
         if live is None:
-            raise ApiError(409, "Conflict", f"{key} is gone")
+            return False
         # The uid as precondition: a child of the same name made meanwhile by somebody else is refused.
         applied = {**child, "metadata": {**child["metadata"], "uid": live["metadata"]["uid"]}}
-        self._store.put(key.resource, await self._client.apply(key, applied))
-
-    async def _hand_over(self, key: Key, live: Object) -> Object | None:
         try:
-            await self._client.patch(key, handover(live), JSON_PATCH)
+            patch = handover(live)
+            if patch:
+                await self._client.patch(key, patch, JSON_PATCH)
         except ApiError as error:
-            if error.code not in (404, 422):
-                raise
-            # The entry is no longer where it was last seen: look again.
-            fresh = await self._refresh(key)
-            if fresh is not None and handover(fresh):
-                await self._client.patch(key, handover(fresh), JSON_PATCH)
-            return fresh
-        return live
+            if error.code in (404, 409, 422):
+                return False
+            raise
+        try:
+            reply = await self._client.apply(key, applied)
+        except ApiError as error:
+            if error.code in (404, 409):
+                return False
+            raise
+        self._store.put(key.resource, reply)
+        self._note_vain(key, child, reply)
+        return True
+
+    def _is_in_vain(self, key: Key, child: Object) -> bool:
+        """True where this intent was applied to this very spec before, and did not take."""
+        live = self._store.get(key)
+        return live is not None and key in self._vain and self._vain[key] == _fingerprint(child, live)
+
+    def _note_vain(self, key: Key, child: Object, reply: Object) -> None:
+        self._vain.pop(key, None)
+        if not is_current(child, reply):
+            self._vain[key] = _fingerprint(child, reply)
+            log.warning("%s: a policy of the cluster changes what is applied; it is left so until either changes", key)
 
     async def _refresh(self, key: Key) -> Object | None:
         live = await self._client.get(key)
@@ -137,13 +189,22 @@ class Applier:
             key = key_of(resource, live)
             if key in wanted or live["metadata"].get("deletionTimestamp") or not is_ours(cr, live):
                 continue
-            try:
-                await self._client.delete(key, live["metadata"]["uid"], live["metadata"]["resourceVersion"])
-            except ApiError as error:
-                if error.code == 404:
-                    self._store.remove(key, version_of(live))
-                else:
-                    outcome.errors.append(error)
+            with outcome.noting(key):
+                await self._delete(key, live)
+
+    async def _delete(self, key: Key, live: Object) -> None:
+        try:
+            await self._client.delete(key, live["metadata"]["uid"], live["metadata"]["resourceVersion"])
+        except ApiError as error:
+            if error.code == 409:
+                await self._refresh(key)
+            if error.code != 404:
+                raise
+            self._store.remove(key, version_of(live))
+
+
+def _fingerprint(child: Object, live: Object) -> str:
+    return digest({"intent": child["metadata"]["annotations"][INTENT], "spec": live.get("spec")})
 
 
 def _complete(cr: Object, child: Object) -> Object:

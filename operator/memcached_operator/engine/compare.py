@@ -8,7 +8,7 @@ import msgspec
 
 from memcached_operator.engine.resource import Object
 
-INTENT = "operator.cache.example.com/intent"
+INTENT = "memcached-operator.example.com/intent"
 """Annotation of every child: a digest of what was last applied. It shows that a field was *removed* from the intent,
 which a comparison of values alone cannot see."""
 

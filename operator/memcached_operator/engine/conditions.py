@@ -34,8 +34,9 @@ def differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 SETTLE_PERIOD = 0.2
 """Seconds that a changed condition waits for events that are on their way in other watches."""
 
-PROGRESS_PERIOD = 2.0
-"""Seconds that mere progress waits for what follows it, so that a roll-out is two patches and not ten."""
+PROGRESS_PERIOD = 10.0
+"""Seconds that mere progress waits for what follows it, so that a roll-out is two patches and not ten: most are over
+by then, and the end is written at once."""
 
 
 def patience(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:

@@ -1,5 +1,6 @@
 """Events in the user's namespace: posted only when a condition changes for better or worse."""
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -16,21 +17,35 @@ MESSAGE_LIMIT = 1024
 """Characters; the API server refuses an Event with a longer message (validation of core/v1 Event)."""
 
 
+BACKLOG = 1000
+"""Events that may wait to be posted; more are dropped, because nobody would read them."""
+
+
 class Recorder:
-    """Posts Events; one that cannot be posted is logged and forgotten."""
+    """Posts Events beside the work: nobody waits for them, and one that cannot be posted is logged and forgotten."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._backlog: asyncio.Queue[tuple[Key, dict[str, Any]]] = asyncio.Queue(BACKLOG)
 
-    async def record(self, cr: Object, changed: Iterable[Condition]) -> None:
-        """Post one Event per condition."""
+    def record(self, cr: Object, changed: Iterable[Condition]) -> None:
+        """Note one Event per condition."""
         for condition in changed:
             event = event_of(cr, condition, datetime.now(UTC))
             key = Key(EVENTS, cr["metadata"]["namespace"], event["metadata"]["name"])
             try:
+                self._backlog.put_nowait((key, event))
+            except asyncio.QueueFull:
+                log.warning("%s is dropped: %d Events wait already", key, BACKLOG)
+
+    async def run(self) -> None:
+        """Post what is noted, one after the other, for ever."""
+        while True:
+            key, event = await self._backlog.get()
+            try:
                 await self._client.create(key, event)
             except ApiError as error:
-                log.info("no Event for %s %s: %s", cr["kind"], cr["metadata"]["name"], error)
+                log.info("%s is not posted: %s", key, error)
 
 
 def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:

@@ -20,6 +20,9 @@ RENEW_DEADLINE = 10.0
 RETRY_PERIOD = 2.0
 """Seconds between tries to acquire or to renew (client-go's RetryPeriod)."""
 
+ATTEMPT_TIMEOUT = 5.0
+"""Seconds for one try to acquire: a lease whose answer comes later than that is renewed before it is used."""
+
 
 class LeaseLostError(Exception):
     """This process may no longer write: it must end."""
@@ -42,32 +45,25 @@ class Lease:
         self._identity = identity
         self._holder = ""
         self._seen = _Seen()
+        self._renewed = float("-inf")
         self._gauge = metrics.LEADER.labels(name)
         self._gauge.set(0)
 
     async def acquire(self) -> None:
         """Wait until this process is the leader."""
         log.info("waiting for the lease %s", self._key)
-        while not await self._try():  # noqa: ASYNC110 - what is waited for happens elsewhere
+        while not await self._attempt(ATTEMPT_TIMEOUT):  # noqa: ASYNC110 - what is waited for happens elsewhere
             await asyncio.sleep(RETRY_PERIOD)
         self._gauge.set(1)
         log.info("this process is the leader now (%s)", self._identity)
 
     async def hold(self) -> None:
         """Renew for ever. Raises LeaseLostError when another process holds it, or the deadline passed."""
-        renewed = time.monotonic()
         while True:
             await asyncio.sleep(RETRY_PERIOD)
-            left = renewed + RENEW_DEADLINE - time.monotonic()
-            started = time.monotonic()
-            try:
-                async with asyncio.timeout(max(left, 0)):
-                    held = await self._try()
-            except TimeoutError:
-                held = False
-            if held:
-                renewed = started
-            elif time.monotonic() - renewed >= RENEW_DEADLINE or self._seen_other():
+            left = self._renewed + RENEW_DEADLINE - time.monotonic()
+            held = await self._attempt(max(left, 0))
+            if not held and (time.monotonic() - self._renewed >= RENEW_DEADLINE or self._seen_other()):
                 self._gauge.set(0)
                 raise LeaseLostError(f"the lease {self._key} is lost")
 
@@ -78,6 +74,18 @@ class Lease:
             spec = {**live["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
             await self._write({**live, "spec": spec})
         self._gauge.set(0)
+
+    async def _attempt(self, seconds: float) -> bool:
+        """Take or renew it within so many seconds. It counts from the beginning, whenever the answer came."""
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(seconds):
+                held = await self._try()
+        except TimeoutError:
+            return False
+        if held:
+            self._renewed = started
+        return held
 
     async def _try(self) -> bool:
         try:

@@ -3,14 +3,14 @@
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from memcached_operator.engine import labels, source
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.kind import Kind
 from memcached_operator.engine.queue import Queue
-from memcached_operator.engine.reconciler import Reconciler, run_workers
+from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.resource import PODS, Key, Object, Resource, controller_of, key_of, mapping
 from memcached_operator.engine.session import Connection
 from memcached_operator.engine.store import Store, version_of
@@ -68,7 +68,7 @@ class Manager:
         await self._served()
         await self._read_everything()
         log.info("all objects are read; watching %s", ", ".join(self._namespaces) or "all namespaces")
-        workers = run_workers(self._reconciler, self._queue, WORKERS)
+        workers = self._reconciler.run(WORKERS)
         kinds = [kind.resource for kind in self._kinds.values()]
         async with background(stop, workers, self._read_again()):
             await source.watch(self._connection, kinds, self.children, self._namespaces, self.notice, stop)
@@ -94,8 +94,9 @@ class Manager:
         if obj is None:
             return
         controller = controller_of(obj)
-        if controller is not None and controller["kind"] in self._kinds:
-            yield Key(self._kinds[controller["kind"]].resource, key.namespace, controller["name"])
+        kind = self._kinds.get(controller["kind"]) if controller is not None else None
+        if kind is not None and controller is not None and _group(controller) == kind.resource.group:
+            yield Key(kind.resource, key.namespace, controller["name"])
         own = mapping(obj, "metadata", "labels")
         kind = self._by_app.get(own.get(labels.NAME, ""))
         if kind is not None and labels.INSTANCE in own:
@@ -140,9 +141,15 @@ class Manager:
     async def _read(self, resource: Resource, namespace: str | None) -> None:
         selector = "" if resource.kind in self._kinds else labels.SELECTOR
         items, version = await self._client.list(resource, namespace, selector)
-        self._store.replace(resource, namespace, items, int(version))
+        gone = self._store.replace(resource, namespace, items, int(version))
+        if resource.kind in self._kinds:
+            self._enqueue(gone)
 
     async def _read_again(self) -> None:
         while True:
             await asyncio.sleep(self._relist_period * (0.9 + random.random() / 5))  # noqa: S311 - jitter
             await self._read_everything()
+
+
+def _group(owner: Mapping[str, Any]) -> str:
+    return owner["apiVersion"].partition("/")[0]

@@ -43,7 +43,7 @@ WATCH_RETRIES = Counter(
 )
 OUTDATED_IMAGES = Gauge(
     "memcached_operator_outdated_images",
-    "Memcached objects that run another image than this operator's default.",
+    "Memcached objects whose spec.image is not this operator's default.",
     registry=REGISTRY,
 )
 LEADER = Gauge("leader_election_master_status", "1 while this process is the leader.", ["name"], registry=REGISTRY)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from memcached_api import conditions as c
-from memcached_operator.engine.resource import Object, entries, mapping
+from memcached_operator.engine.resource import Object, controller_of, entries, mapping
 
 READY_PERIOD = 30.0
 """Seconds that a container which crashed must be Ready to count as well again: no flapping during a crash loop."""
@@ -55,6 +55,15 @@ def live_names(pods: Iterable[Object]) -> list[str]:
 def is_live(pod: Object) -> bool:
     """False for a pod that is over, or being deleted."""
     return _phase(pod) not in ("Succeeded", "Failed") and not pod["metadata"].get("deletionTimestamp")
+
+
+def is_of(pod: Object, deployments: Iterable[str]) -> bool:
+    """True for a pod that one of these Deployments made: labels alone, on a copy of a pod for example, do not count."""
+    controller = controller_of(pod)
+    if controller is None or controller["kind"] != "ReplicaSet":
+        return False
+    template = mapping(pod, "metadata", "labels").get("pod-template-hash")
+    return any(controller["name"] == f"{name}-{template}" for name in deployments)
 
 
 def failures(pods: Iterable[Object], now: datetime) -> list[Failure]:
@@ -109,8 +118,8 @@ def _unstartable(where: str, state: Mapping[str, Any]) -> Failure:
 def _last_end(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """How the container ended last, if it should not have."""
     ended = mapping(container, "state", "terminated") or mapping(container, "lastState", "terminated")
-    looping = mapping(container, "state", "waiting").get("reason") == "CrashLoopBackOff"
-    return ended if ended and (ended.get("exitCode") != 0 or looping) else None
+    # It should not end with 0 either; only one that never ran before may be on its way.
+    return ended if ended and (ended.get("exitCode") != 0 or container.get("restartCount", 0) > 0) else None
 
 
 def _ready_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float | None:

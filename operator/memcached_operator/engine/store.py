@@ -61,17 +61,19 @@ class Store:
         self._gone[key] = max(version, self._gone.get(key, -1))
         return self._forget(key)
 
-    def replace(self, resource: Resource, namespace: str | None, items: Iterable[Object], version: int) -> None:
-        """Take a whole list as read at `version`, of one namespace or of all: what it lacks is gone."""
+    def replace(self, resource: Resource, namespace: str | None, items: Iterable[Object], version: int) -> list[Key]:
+        """Take a whole list as read at `version`, of one namespace or of all: what it lacks is gone, and returned."""
         listed: set[Key] = set()
+        gone: list[Key] = []
         for item in items:
             listed.add(key_of(resource, item))
             self.put(resource, item)
         for obj in list(self.all(resource)):
             key = key_of(resource, obj)
-            if namespace in (None, key.namespace) and key not in listed:
-                self.remove(key, version)
+            if namespace in (None, key.namespace) and key not in listed and self.remove(key, version):
+                gone.append(key)
         self._gone = {key: at for key, at in self._gone.items() if key.resource != resource or at > version}
+        return gone
 
     def _group(self, group: Group) -> Iterator[Object]:
         return (obj for key in self._members.get(group, ()) if (obj := self.get(key)) is not None)

@@ -25,6 +25,10 @@ SEVERITY = (
 """Reasons of Degraded; of several that hold, the first gives the reason and all give the message."""
 
 
+PASSING = (c.WAITING_FOR_DELETION, c.ROLLING_OUT)
+"""Reasons of Progressing: troubles that pass by themselves."""
+
+
 @dataclass(frozen=True)
 class Workload:
     """What statuses are made of; `again_in` seconds it may change by time alone (None: it does not)."""
@@ -39,8 +43,8 @@ def workload_of(cr: Object, observed: Observed, now: datetime) -> Workload:
     """Read an object's Deployment and pods, and what hindered applying them."""
     rollout = rollout_of(observed.child(DEPLOYMENTS))
     failed = failures(observed.pods, now)
-    troubles = [trouble for trouble in observed.troubles if trouble.reason != c.WAITING_FOR_DELETION]
-    waiting = [trouble for trouble in observed.troubles if trouble.reason == c.WAITING_FOR_DELETION]
+    troubles = [trouble for trouble in observed.troubles if trouble.reason not in PASSING]
+    waiting = [trouble for trouble in observed.troubles if trouble.reason in PASSING]
     reasons = [*troubles, *(Trouble(failure.reason, failure.message) for failure in failed), *_of_rollout(rollout)]
     conditions = [
         _available(rollout, unschedulable(observed.pods)),
@@ -76,7 +80,7 @@ def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
 
 def _progressing(rollout: Rollout, waiting: list[Trouble], *, stalled: bool) -> dict[str, Any]:
     if waiting:
-        return _condition(c.PROGRESSING, c.TRUE, c.WAITING_FOR_DELETION, _joined(waiting))
+        return _condition(c.PROGRESSING, c.TRUE, waiting[0].reason, _joined(waiting))
     if stalled:
         return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "nothing moves until what Degraded tells of is mended")
     if rollout.complete:

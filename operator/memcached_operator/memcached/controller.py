@@ -12,7 +12,7 @@ from memcached_operator.memcached.status import status
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
-PINNED_IMAGE = "cache.example.com/default-image"
+PINNED_IMAGE = "memcached-operator.example.com/default-image"
 """Annotation of a Deployment whose Memcached names no image (it was stored while admission was away): the operator's
 default of that day, so that the next release does not restart this cache either."""
 

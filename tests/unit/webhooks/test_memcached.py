@@ -101,10 +101,18 @@ def test_warnings_come_with_approval():
 @pytest.mark.parametrize("path", sorted(JUDGES))
 @pytest.mark.parametrize(
     "changes",
-    [{"operation": "DELETE"}, {"operation": "CONNECT"}, {"sub_resource": "status"}, {"sub_resource": "scale"}],
+    [{"operation": "DELETE"}, {"operation": "CONNECT"}, {"sub_resource": "status"}],
 )
-def test_other_operations_and_subresources_pass(path: str, changes: dict[str, str]):
+def test_deletions_connections_and_status_writes_pass(path: str, changes: dict[str, str]):
     assert judged(path, obj({"size": 0}), **changes) == ALLOWED
+
+
+@pytest.mark.parametrize("path", sorted(JUDGES))
+@pytest.mark.parametrize("changes", [{"operation": ""}, {"operation": "PATCH"}, {"sub_resource": "scale"}])
+def test_what_is_not_understood_is_not_allowed(path: str, changes: dict[str, str]):
+    refusal = judged(path, obj({"size": 1}), **changes).refusal
+    assert refusal is not None
+    assert (refusal.code, refusal.reason) == (400, "BadRequest")
 
 
 @pytest.mark.parametrize("path", sorted(JUDGES))

@@ -80,7 +80,8 @@ def test_a_refusal_is_the_status_kubernetes_itself_would_give():
 def test_a_misdirected_review_is_a_bad_request():
     refusal = misdirected(request({}), "app.example.com", "AppService")
     assert (refusal.code, refusal.reason) == (400, "BadRequest")
-    assert "judges AppService of group 'app.example.com', not Memcached of group 'cache.example.com'" in refusal.message
+    wanted = "CREATE and UPDATE of AppService of group 'app.example.com'"
+    assert f"judges {wanted}, not CREATE of Memcached of group 'cache.example.com'" in refusal.message
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from memcached_webhooks.warnings import warnings
 
 from .reviews import DEFAULT, memcached
 
-REPLACES = "this change replaces every pod, one by one, and what they cache is lost"
+REPLACES = "this change replaces every pod, some at a time, and what they cache is lost"
 UNFIXED = "names no fixed version: pods started later may run another one"
 LONG = "memcached:" + "t" * 100
 

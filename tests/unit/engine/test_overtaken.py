@@ -17,6 +17,10 @@ KIND = Kind(
 )
 
 
+AT_ONCE = 0.1
+"""Seconds; less than anything that is waited for."""
+
+
 class Answering:
     """A client that only patches, and always gets the same reply."""
 
@@ -35,12 +39,15 @@ def requeued(reply: Object) -> bool:
         store.put(MEMCACHEDS, cr)
         key = key_of(MEMCACHEDS, cr)
         reconciler = Reconciler(cast("Client", Answering(reply)), store, queue, {"Memcached": KIND})
+        timers = asyncio.create_task(queue.run_timers())
         await reconciler.reconcile(key)
         try:
-            async with asyncio.timeout(0):
+            async with asyncio.timeout(AT_ONCE):
                 return await queue.get() == key
         except TimeoutError:
             return False
+        finally:
+            timers.cancel()
 
     return asyncio.run(run())
 

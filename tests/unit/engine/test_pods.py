@@ -2,7 +2,15 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.engine.pods import IMAGE_REASONS, START_REASONS, Failure, failures, live_names, unschedulable
+from memcached_operator.engine.pods import (
+    IMAGE_REASONS,
+    START_REASONS,
+    Failure,
+    failures,
+    is_of,
+    live_names,
+    unschedulable,
+)
 from memcached_operator.engine.resource import Object
 from unit.builders import NOW, container, crashed, pod, running_again, waiting
 
@@ -29,6 +37,12 @@ def only(*pods: Object) -> Failure:
 def with_container(status: Object) -> Object:
     """A pod with one container in this state."""
     return pod(containerStatuses=[status])
+
+
+def restarted(obj: Object) -> Object:
+    """The pod with a container that has been started again."""
+    found = obj["status"]["containerStatuses"]
+    return {**obj, "status": {**obj["status"], "containerStatuses": [{**each, "restartCount": 1} for each in found]}}
 
 
 NAMES: dict[str, tuple[list[Object], list[str]]] = {
@@ -101,8 +115,13 @@ CRASHES: dict[str, tuple[Object, str]] = {
         with_container(container({"terminated": {"exitCode": 71}})),
         "container memcached ended with exit code 71 (Error)",
     ),
-    "ends well again and again": (crashed(exit_code=0, reason="Completed"), "exit code 0 (Completed)"),
+    "ends well again and again": (restarted(crashed(exit_code=0, reason="Completed")), "exit code 0 (Completed)"),
+    "has just ended well once more": (
+        restarted(with_container(container({"terminated": {"exitCode": 0, "reason": "Completed"}}))),
+        "exit code 0 (Completed)",
+    ),
     "runs, not ready": (running_again(None), "ended with exit code 64"),
+    "ended well and runs again, not ready": (restarted(running_again(None, exit_code=0)), "ended with exit code 0"),
 }
 
 
@@ -132,18 +151,19 @@ READY_SINCE = {
 @pytest.mark.parametrize(("since", "clears_in"), READY_SINCE.values(), ids=READY_SINCE.keys())
 def test_a_crash_is_remembered_until_the_pod_was_ready_for_30_s(since: str | None, clears_in: float | None) -> None:
     assert only(running_again(since)).clears_in == clears_in
+    assert only(restarted(running_again(since, exit_code=0))).clears_in == clears_in
 
 
 @pytest.mark.parametrize("since", ["2030-01-01T11:59:30Z", "2029-12-31T00:00:00Z"], ids=["for 30 s", "for a day"])
 def test_a_crash_is_forgotten_when_the_pod_was_ready_for_30_s(since: str) -> None:
-    assert failures([running_again(since)], NOW) == []
+    assert failures([running_again(since), restarted(running_again(since, exit_code=0))], NOW) == []
 
 
 HEALTHY: dict[str, Object] = {
     "no status yet": pod(phase="Pending"),
     "being created": with_container(waiting("ContainerCreating")),
     "runs": with_container(container({"running": {}}, ready=True)),
-    "was ended in good order and runs again": running_again(None, exit_code=0),
+    "ended well for the first time": with_container(container({"terminated": {"exitCode": 0, "reason": "Completed"}})),
     "crashed, and is being deleted": deleted(crashed()),
     "crashed, and is over": {**crashed(), "status": {**crashed()["status"], "phase": "Failed"}},
 }
@@ -152,6 +172,30 @@ HEALTHY: dict[str, Object] = {
 @pytest.mark.parametrize("healthy", HEALTHY.values(), ids=HEALTHY.keys())
 def test_no_failure(healthy: Object) -> None:
     assert failures([healthy], NOW) == []
+
+
+def controlled(kind: str = "ReplicaSet", name: str = "cache-5d4f", template: str | None = "5d4f") -> Object:
+    """A pod with our labels and this controller; the hash is of its template."""
+    found = pod()
+    labels = found["metadata"]["labels"] | ({"pod-template-hash": template} if template else {})
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "rs", "controller": True}
+    return {**found, "metadata": {**found["metadata"], "labels": labels, "ownerReferences": [reference]}}
+
+
+OF_DEPLOYMENT: dict[str, tuple[Object, bool]] = {
+    "made by the Deployment": (controlled(), True),
+    "made by one whose name begins alike": (controlled(name="cache-2-5d4f"), False),
+    "of another template": (controlled(template="77aa"), False),
+    "without a template": (controlled(template=None), False),
+    "of another kind of controller": (controlled("StatefulSet"), False),
+    "of no controller": (pod(), False),
+}
+
+
+@pytest.mark.parametrize(("made", "expected"), OF_DEPLOYMENT.values(), ids=OF_DEPLOYMENT.keys())
+def test_only_what_a_replica_set_of_the_deployment_made_is_its_pod(made: Object, expected: bool) -> None:
+    assert is_of(made, ["cache"]) is expected
+    assert not is_of(made, [])
 
 
 def test_failures_come_in_the_order_of_the_pods_names() -> None:

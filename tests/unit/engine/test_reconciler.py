@@ -7,7 +7,7 @@ import pytest
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.kind import InvalidSpecError, Kind, Observed, Verdict
 from memcached_operator.engine.queue import Queue
-from memcached_operator.engine.reconciler import Reconciler, run_workers, worst
+from memcached_operator.engine.reconciler import Reconciler, worst
 from memcached_operator.engine.resource import SERVICES, Key, Object, key_of
 from memcached_operator.engine.store import Store
 from unit.builders import MEMCACHEDS, memcached
@@ -79,7 +79,7 @@ def worked(api: Api, scenario: Scenario, *objects: Object, desired: Any = child)
             store.put(MEMCACHEDS, obj)
         kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), desired, told)
         reconciler = Reconciler(cast("Client", api), store, queue, {"Memcached": kind})
-        workers = asyncio.create_task(run_workers(reconciler, queue, 2))
+        workers = asyncio.create_task(reconciler.run(2))
         for obj in store.all(MEMCACHEDS):
             queue.add(key_of(MEMCACHEDS, obj))
         async with asyncio.timeout(5):

@@ -1,0 +1,236 @@
+"""One child and an API server in which something happens between two requests."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from memcached_operator.engine.apply import Applier, Outcome
+from memcached_operator.engine.client import ApiError
+from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Key, Object, key_of
+from memcached_operator.engine.store import Store
+from unit.builders import LABELS, memcached
+from unit.engine.fakes import Api, raising
+
+CR = memcached()
+OWNS = (DEPLOYMENTS, SERVICES)
+DEPLOYMENT, SERVICE = Key(DEPLOYMENTS, "test", "cache"), Key(SERVICES, "test", "cache")
+CHANGED = ApiError(409, "Conflict", "the object has been modified")
+BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
+GONE_SOON = "2030-01-01T12:00:00Z"
+
+
+def child(key: Key = DEPLOYMENT, **spec: Any) -> Object:
+    """A child as desired."""
+    meta = {"name": key.name, "namespace": key.namespace, "labels": LABELS}
+    return {"apiVersion": key.resource.api_version, "kind": key.resource.kind, "metadata": meta, "spec": spec}
+
+
+class Owner:
+    """A Memcached whose child exists, created by us; `applied`: its fields are handed over already."""
+
+    def __init__(self, *, applied: bool = True) -> None:
+        self.api, self.store = Api(), Store()
+        self.applier = Applier(self.api.client, self.store)
+        self.apply(child(replicas=1))
+        if applied:
+            self.apply(child(replicas=2))
+        self.api.calls.clear()
+
+    def apply(self, *children: Object, failures: int = 0) -> Outcome:
+        """Bring the children to what is desired."""
+        return asyncio.run(self.applier.apply_all(CR, children, OWNS, failures))
+
+    def seen(self, key: Key = DEPLOYMENT) -> None:
+        """The event of the last change has come."""
+        self.store.put(key.resource, self.api.objects[key])
+
+    @property
+    def spec(self) -> Object:
+        """The child's spec as it is."""
+        return self.api.objects[DEPLOYMENT]["spec"]
+
+
+def reasons(outcome: Outcome) -> list[str]:
+    """What hindered."""
+    return [trouble.reason for trouble in outcome.troubles]
+
+
+REPLACED = {
+    "before the hand-over": (False, "handover", ["handover"]),
+    "between hand-over and apply": (False, "apply", ["handover", "apply"]),
+    "before the apply": (True, "apply", ["apply"]),
+}
+
+
+@pytest.mark.parametrize(("applied", "verb", "writes"), REPLACED.values(), ids=REPLACED.keys())
+def test_a_foreign_object_put_in_the_childs_place_meanwhile_is_never_applied_to(
+    applied: bool, verb: str, writes: list[str]
+) -> None:
+    owner = Owner(applied=applied)
+    foreign: list[Object] = []
+    owner.api.hooks[verb].append(lambda: foreign.append(owner.api.replace(DEPLOYMENT)))
+    outcome = owner.apply(child(replicas=3))
+    assert (reasons(outcome), outcome.errors) == (["Conflict"], [])
+    assert outcome.again_in is not None
+    assert owner.api.objects[DEPLOYMENT] == foreign[0]
+    assert [verb for verb in owner.api.asked() if verb != "get"] == writes
+
+
+def test_a_child_changed_meanwhile_is_read_again_and_applied_at_once() -> None:
+    owner = Owner()
+    owner.api.hooks["apply"].append(raising(CHANGED))
+    outcome = owner.apply(child(replicas=3))
+    assert (outcome.troubles, outcome.errors) == ([], [])
+    assert owner.api.asked() == ["apply", "get", "apply"]
+    assert owner.spec == {"replicas": 3}
+
+
+def test_a_child_found_as_desired_after_a_conflict_is_not_applied_again() -> None:
+    owner = Owner()
+    applied: list[Object] = []
+
+    def by_another() -> None:
+        """The lost answer to an apply of ours, for example."""
+        applied.append(owner.api.put(DEPLOYMENT, twin.api.objects[DEPLOYMENT], uid=uid))
+        raise CHANGED
+
+    uid = owner.api.objects[DEPLOYMENT]["metadata"]["uid"]
+    twin = Owner()
+    twin.apply(child(replicas=3))
+    owner.api.hooks["apply"].append(by_another)
+    outcome = owner.apply(child(replicas=3))
+    assert (outcome.troubles, outcome.errors) == ([], [])
+    assert owner.api.asked() == ["apply", "get"]
+    assert owner.api.objects[DEPLOYMENT] == applied[0]
+
+
+def test_a_child_that_changes_all_the_time_is_given_up_and_tried_later() -> None:
+    owner = Owner()
+    owner.api.always["apply"] = raising(CHANGED)
+    outcome = owner.apply(child(replicas=3))
+    assert [error.code for error in outcome.errors] == [409]
+    assert reasons(outcome) == ["RollingOut"]
+    assert owner.api.asked().count("apply") == 3
+
+
+def test_a_child_gone_meanwhile_is_made_anew_at_once() -> None:
+    owner = Owner()
+    del owner.api.objects[DEPLOYMENT]
+    outcome = owner.apply(child(replicas=3))
+    assert (outcome.troubles, outcome.errors) == ([], [])
+    assert owner.spec == {"replicas": 3}
+
+
+def test_a_child_whose_deletion_is_over_by_now_is_created_in_the_same_pass() -> None:
+    owner = Owner()
+    owner.api.put(DEPLOYMENT, owner.api.objects[DEPLOYMENT], deletionTimestamp=GONE_SOON)
+    owner.seen()
+    outcome = owner.apply(child(replicas=2))
+    assert reasons(outcome) == ["WaitingForDeletion"]
+    assert outcome.again_in is not None
+    del owner.api.objects[DEPLOYMENT]
+    outcome = owner.apply(child(replicas=2))
+    assert (outcome.troubles, outcome.errors, outcome.again_in) == ([], [], None)
+    assert owner.spec == {"replicas": 2}
+
+
+def test_what_stands_in_the_way_is_looked_at_again_although_another_child_failed() -> None:
+    owner = Owner()
+    owner.api.put(DEPLOYMENT, owner.api.objects[DEPLOYMENT], deletionTimestamp=GONE_SOON)
+    owner.seen()
+    owner.api.always["create"] = raising(BROKEN)
+    outcome = owner.apply(child(replicas=2), child(SERVICE))
+    assert reasons(outcome) == ["WaitingForDeletion", "RollingOut"]
+    assert outcome.errors == [BROKEN]
+    assert outcome.again_in is not None
+
+
+PASSING = {
+    "the first time": (0, "RollingOut"),
+    "the second time": (1, "RollingOut"),
+    "the third time": (2, "ApplyFailed"),
+    "the tenth time": (9, "ApplyFailed"),
+}
+
+
+@pytest.mark.parametrize(("failures", "reason"), PASSING.values(), ids=PASSING.keys())
+def test_an_error_that_may_pass_is_a_fault_when_it_comes_again_and_again(failures: int, reason: str) -> None:
+    owner = Owner()
+    owner.api.always["apply"] = raising(BROKEN)
+    (trouble,) = owner.apply(child(replicas=3), failures=failures).troubles
+    assert trouble.reason == reason
+    assert trouble.message == "Deployment cache is not applied: etcdserver: request timed out"
+
+
+def test_what_is_refused_is_a_fault_at_once() -> None:
+    owner = Owner()
+    owner.api.always["apply"] = raising(ApiError(403, "Forbidden", "exceeded quota"))
+    assert reasons(owner.apply(child(replicas=3))) == ["ApplyFailed"]
+
+
+def limited(obj: Object) -> Object:
+    """A policy of the cluster: no more than 4 replicas."""
+    spec: Object = obj.get("spec", {})
+    return {**obj, "spec": {**spec, "replicas": min(spec.get("replicas", 0), 4)}}
+
+
+def limited_owner() -> Owner:
+    """An owner whose child was applied once, and changed by the policy."""
+    owner = Owner()
+    owner.api.policy = limited
+    outcome = owner.apply(child(replicas=9))
+    assert (outcome.troubles, owner.spec) == ([], {"replicas": 4})
+    owner.api.calls.clear()
+    return owner
+
+
+def test_what_a_policy_of_the_cluster_changes_is_not_applied_again_and_again() -> None:
+    owner = limited_owner()
+    for _ in range(3):
+        assert owner.apply(child(replicas=9)).errors == []
+        # The status of the child changes all the time.
+        owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "status": {"replicas": owner.api.version}})
+        owner.seen()
+    assert owner.api.asked() == []
+
+
+def test_what_a_policy_changed_is_applied_again_when_the_intent_changes() -> None:
+    owner = limited_owner()
+    owner.apply(child(replicas=8))
+    assert owner.api.asked() == ["apply"]
+    owner.apply(child(replicas=3))
+    assert owner.spec == {"replicas": 3}
+
+
+def test_what_a_policy_changed_is_applied_again_when_the_childs_spec_changes() -> None:
+    owner = limited_owner()
+    owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "spec": {"replicas": 1}})
+    owner.seen()
+    owner.apply(child(replicas=9))
+    owner.apply(child(replicas=9))
+    assert (owner.api.asked(), owner.spec) == (["apply"], {"replicas": 4})
+
+
+def test_what_a_policy_changed_is_applied_again_when_the_policy_is_gone_and_somebody_touched_it() -> None:
+    owner = limited_owner()
+    owner.api.policy = lambda obj: obj
+    owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "spec": {"replicas": 5}})
+    owner.seen()
+    owner.apply(child(replicas=9))
+    assert owner.spec == {"replicas": 9}
+
+
+def keys(objects: Iterable[Object]) -> list[Key]:
+    """Keys of Deployments."""
+    return [key_of(DEPLOYMENTS, obj) for obj in objects]
+
+
+def test_a_child_that_cannot_be_deleted_is_told_of_and_the_others_are_applied() -> None:
+    owner = Owner()
+    owner.api.always["delete"] = raising(BROKEN)
+    outcome = owner.apply(child(SERVICE))
+    assert (outcome.errors, reasons(outcome)) == ([BROKEN], ["RollingOut"])
+    assert SERVICE in owner.api.objects
+    assert keys(owner.store.all(DEPLOYMENTS)) == [DEPLOYMENT]

@@ -123,9 +123,9 @@ def test_a_holder_whose_lease_somebody_else_takes_must_end(plane: ControlPlane, 
 def test_a_holder_that_cannot_renew_must_end_before_the_lease_runs_out(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Cuttable) -> None:
         lease = Lease(client, namespace, "operator", "one")
+        started = time.monotonic()
         await lease.acquire()
         client.cut = True
-        started = time.monotonic()
         with pytest.raises(LeaseLostError):
             await lease.hold()
         assert DEADLINE <= time.monotonic() - started < DURATION

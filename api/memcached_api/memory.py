@@ -26,14 +26,13 @@ SMALLEST_DEFAULT: Final = 128 * MEBIBYTE
 
 def floor(cache_bytes: int, connections: int = CONNECTIONS) -> int:
     """The least container memory limit that holds a full cache: m × 1.10 + 16Mi + 8Ki × connections, rounded up."""
-    overhead = _percent(cache_bytes, OVERHEAD_PERCENT)
-    return cache_bytes + overhead + HASH_TABLE + PER_CONNECTION * connections
+    return _up(_hundred_floors(cache_bytes, connections), 100)
 
 
 def default_limit(cache_bytes: int, connections: int = CONNECTIONS) -> int:
     """The memory request and limit given to a container whose user names none: max(128Mi, 1.25 × floor), rounded up."""
-    least = floor(cache_bytes, connections)
-    return max(SMALLEST_DEFAULT, least + _percent(least, HEADROOM_PERCENT))
+    least = _hundred_floors(cache_bytes, connections) * (100 + HEADROOM_PERCENT)
+    return max(SMALLEST_DEFAULT, _up(least, 100 * 100))
 
 
 def cache_bytes(quantity: str | float) -> int:
@@ -51,5 +50,10 @@ def mebibytes_text(amount: Decimal | int) -> str:
     return f"{-(-int(amount) // MEBIBYTE)}Mi"
 
 
-def _percent(amount: int, percent: int) -> int:
-    return -(-amount * percent // 100)
+def _hundred_floors(cache_bytes: int, connections: int) -> int:
+    """100 times the floor: whole, so that nothing is rounded before the end."""
+    return cache_bytes * (100 + OVERHEAD_PERCENT) + (HASH_TABLE + PER_CONNECTION * connections) * 100
+
+
+def _up(amount: int, divisor: int) -> int:
+    return -(-amount // divisor)

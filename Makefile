@@ -150,7 +150,7 @@ test-e2e: venv docker-build docker-push deploy ## The tests of the deployed oper
 
 .PHONY: coverage
 coverage: venv ## Check that the unit tests reach 95 % of the branches of the pure code.
-	@$(PYTHON) -m pytest -q $(ARGS) tests/unit --cov=memcached_api --cov=memcached_operator --cov=memcached_process --cov=memcached_webhooks --cov-branch --cov-report=
+	@$(PYTHON) -m pytest -q -n $(WORKERS) $(ARGS) tests/unit --cov=memcached_api --cov=memcached_operator --cov=memcached_process --cov=memcached_webhooks --cov-branch --cov-report=
 	@$(VENV)/bin/coverage report --include='$(PURE)' --fail-under=95
 
 ##@ Build

@@ -62,7 +62,7 @@ def test_the_longest_name_is_accepted(empty: str, version: str) -> None:
 def test_what_only_the_webhook_can_say_is_refused_by_it(empty: str, version: str) -> None:
     path = "/".join(["a" * 63] * 5)
     said = kube.refused(memcached(empty, version=version, image=f"example.com/{path}:1"))
-    for part in ("spec.image", path[:63], "remove the field"):
+    for part in ("spec.image", path[:63], "leave the field out"):
         assert part in said
     assert kube.get("memcacheds", empty, "cache") is None
 
@@ -150,7 +150,7 @@ def dry_run(verb: str, asked: Object) -> Object:
     return json.loads(kubectl(verb, "--dry-run=server", "-o", "json", "-f", "-", stdin=asked).stdout)
 
 
-RESTART = "this change replaces every pod, one by one, and what they cache is lost"
+RESTART = "this change replaces every pod, some at a time, and what they cache is lost"
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "port": ({"containerPort": 12000}, f"Warning: spec.containerPort: {RESTART}"),
     "image": ({"image": OTHER_IMAGE}, f"Warning: spec.image: {RESTART}"),

@@ -60,6 +60,8 @@ class Outcome:
         try:
             yield
         except ApiError as error:
+            if error.terminating:
+                return
             self.errors.append(error)
             told = f"{key.resource.kind} {key.name} is not applied: {error.message}"
             passing = self.patient and not error.refused

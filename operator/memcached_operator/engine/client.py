@@ -32,6 +32,7 @@ class ApiError(Exception):
     reason: str
     message: str
     retry_after: float | None = None
+    causes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.message
@@ -40,6 +41,11 @@ class ApiError(Exception):
     def refused(self) -> bool:
         """True where the same request will not succeed until somebody changes something."""
         return self.code in (400, 403, 405, 413, 422) or (self.code == 404 and bool(self.reason))
+
+    @property
+    def terminating(self) -> bool:
+        """True where the namespace is being deleted, and all that is in it: nothing can be made there any more."""
+        return "NamespaceTerminating" in self.causes
 
 
 class Client:
@@ -131,7 +137,8 @@ def api_error(code: int, headers: Mapping[str, str], payload: bytes) -> ApiError
     except msgspec.MsgspecError:
         status = _Status(message=payload[:200].decode(errors="replace").strip())
     message = status.message or f"the API server answered {code}"
-    return ApiError(code, status.reason, message, _retry_after(headers.get("Retry-After")))
+    causes = tuple(cause.reason for cause in (status.details and status.details.causes) or ())
+    return ApiError(code, status.reason, message, _retry_after(headers.get("Retry-After")), causes)
 
 
 def describe(error: BaseException) -> str:
@@ -145,6 +152,15 @@ def _retry_after(text: str | None) -> float | None:
     return float(text) if text and text.isdecimal() else None
 
 
+class _Cause(msgspec.Struct):
+    reason: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] | None = None
+
+
 class _Status(msgspec.Struct):
     message: str = ""
     reason: str = ""
+    details: _Details | None = None

@@ -31,7 +31,7 @@ def differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return any(old.get(name) != value for name, value in new.items()) or bool(old.keys() - new.keys())
 
 
-SETTLE_PERIOD = 0.2
+SETTLE_PERIOD = 0.5
 """Seconds that a changed condition waits for events that are on their way in other watches."""
 
 PROGRESS_PERIOD = 10.0

@@ -45,7 +45,7 @@ class Recorder:
             try:
                 await self._client.create(key, event)
             except ApiError as error:
-                log.info("%s is not posted: %s", key, error)
+                log.log(logging.DEBUG if error.terminating else logging.INFO, "%s is not posted: %s", key, error)
 
 
 def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:

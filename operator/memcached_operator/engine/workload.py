@@ -46,15 +46,18 @@ def workload_of(cr: Object, observed: Observed, now: datetime) -> Workload:
     troubles = [trouble for trouble in observed.troubles if trouble.reason not in PASSING]
     waiting = [trouble for trouble in observed.troubles if trouble.reason in PASSING]
     reasons = [*troubles, *(Trouble(failure.reason, failure.message) for failure in failed), *_of_rollout(rollout)]
+    nodes = live_names(observed.pods)
+    # Pods come by another watch than their Deployment: it is over when both say so, and `nodes` is right then.
+    complete = rollout.complete and len(nodes) == rollout.size
     conditions = [
         _available(rollout, unschedulable(observed.pods)),
-        _progressing(rollout, waiting, stalled=bool(troubles) or rollout.deadline_exceeded),
+        _progressing(rollout, waiting, stalled=bool(troubles) or rollout.deadline_exceeded, complete=complete),
         _degraded(reasons),
     ]
     generation = cr["metadata"].get("generation", 0)
     return Workload(
         rollout=rollout,
-        nodes=live_names(observed.pods),
+        nodes=nodes,
         conditions=[condition | {"observedGeneration": generation} for condition in conditions],
         again_in=min((failure.clears_in for failure in failed if failure.clears_in is not None), default=None),
     )
@@ -78,12 +81,12 @@ def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
     return _condition(c.AVAILABLE, c.FALSE, c.MINIMUM_REPLICAS_UNAVAILABLE, message)
 
 
-def _progressing(rollout: Rollout, waiting: list[Trouble], *, stalled: bool) -> dict[str, Any]:
+def _progressing(rollout: Rollout, waiting: list[Trouble], *, stalled: bool, complete: bool) -> dict[str, Any]:
     if waiting:
         return _condition(c.PROGRESSING, c.TRUE, waiting[0].reason, _joined(waiting))
     if stalled:
         return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "nothing moves until what Degraded tells of is mended")
-    if rollout.complete:
+    if complete:
         message = f"{rollout.size} of {rollout.size} pods are updated and ready"
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:

@@ -1,11 +1,15 @@
+import asyncio
 import base64
-from typing import Any
+from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
-from memcached_operator.certificates.issuer import Names, bundle_patch, pair_of, secret_of
-from memcached_operator.certificates.pki import LIFETIME, Pair, issue
-from memcached_operator.engine.resource import Object
+from memcached_operator.certificates import issuer as module
+from memcached_operator.certificates.issuer import MUTATING, VALIDATING, Issuer, Names, bundle_patch, pair_of, secret_of
+from memcached_operator.certificates.pki import LIFETIME, Pair, issue, load_bundle
+from memcached_operator.engine.client import ApiError, Client
+from memcached_operator.engine.resource import SECRETS, Key, Object
 from unit.builders import NOW
 
 NAMES = Names("test", "cert", "webhook", "mutating", "validating")
@@ -81,3 +85,76 @@ def test_the_secret_is_one_kubernetes_knows_as_tls() -> None:
 
 def test_the_certificate_is_made_out_for_the_service() -> None:
     assert NAMES.dns == ["webhook.test.svc", "webhook.test.svc.cluster.local"]
+
+
+class Api:
+    """An API server that stores bundles, and no Secrets while there is an error."""
+
+    def __init__(self, error: ApiError | None) -> None:
+        self.error = error
+        self.secret: Object | None = None
+        self.bundles: dict[Key, bytes] = {Key(MUTATING, "", "mutating"): b"", Key(VALIDATING, "", "validating"): b""}
+        self.patches = 0
+
+    async def get(self, key: Key) -> Object | None:
+        """The Secret, or a configuration."""
+        return self.secret if key.resource == SECRETS else configuration(self.bundles[key])
+
+    async def create(self, key: Key, obj: Object) -> None:
+        """Store the Secret."""
+        if self.error is not None:
+            raise self.error
+        self.secret = obj
+
+    async def patch(self, key: Key, patch: Any, content_type: str = "") -> None:
+        """Store a bundle."""
+        self.patches += 1
+        self.bundles[key] = base64.b64decode(patch[1]["value"])
+
+
+def trusted(api: Api) -> list[int]:
+    """How many CAs each configuration trusts."""
+    return [len(load_bundle(bundle)) for bundle in api.bundles.values()]
+
+
+def checked(issuer: Issuer, times: int = 1) -> list[str]:
+    """Check so many times; what went wrong."""
+    failed: list[str] = []
+    for _ in range(times):
+        try:
+            asyncio.run(issuer.check())
+        except ApiError as error:
+            failed.append(error.reason)
+    return failed
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """API servers take up a configuration at once."""
+    monkeypatch.setattr(module, "TRUST_PERIOD", 0)
+
+
+def test_a_secret_that_cannot_be_stored_does_not_add_a_new_ca_at_every_check(no_waiting: None) -> None:
+    api = Api(ApiError(403, "Forbidden", "secrets is forbidden"))
+    issuer = Issuer(cast("Client", api), NAMES)
+    assert checked(issuer, 4) == ["Forbidden"] * 4
+    assert (trusted(api), api.patches) == ([1, 1], 2)
+    api.error = None
+    assert checked(issuer, 2) == []
+    pair = pair_of(api.secret)
+    assert pair is not None
+    assert list(api.bundles.values()) == [pair.ca, pair.ca]
+
+
+def test_a_pair_that_waited_too_long_to_be_stored_is_made_anew(
+    no_waiting: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = Api(ApiError(500, "InternalError", "etcdserver: request timed out"))
+    issuer = Issuer(cast("Client", api), NAMES, timedelta(hours=1))
+    now = [NOW]
+    monkeypatch.setattr(issuer, "_now", lambda: now[0])
+    assert checked(issuer, 2) == ["InternalError"] * 2
+    assert trusted(api) == [1, 1]
+    now[0] = NOW + timedelta(minutes=59)
+    assert checked(issuer, 2) == ["InternalError"] * 2
+    assert trusted(api) == [2, 2]

@@ -1,14 +1,13 @@
 """One child and an API server in which something happens between two requests."""
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from memcached_operator.engine.apply import Applier, Outcome
 from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Key, Object, key_of
+from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.engine.store import Store
 from unit.builders import LABELS, memcached
 from unit.engine.fakes import Api, raising
@@ -222,15 +221,10 @@ def test_what_a_policy_changed_is_applied_again_when_the_policy_is_gone_and_some
     assert owner.spec == {"replicas": 9}
 
 
-def keys(objects: Iterable[Object]) -> list[Key]:
-    """Keys of Deployments."""
-    return [key_of(DEPLOYMENTS, obj) for obj in objects]
-
-
 def test_a_child_that_cannot_be_deleted_is_told_of_and_the_others_are_applied() -> None:
     owner = Owner()
     owner.api.always["delete"] = raising(BROKEN)
     outcome = owner.apply(child(SERVICE))
     assert (outcome.errors, reasons(outcome)) == ([BROKEN], ["RollingOut"])
     assert SERVICE in owner.api.objects
-    assert keys(owner.store.all(DEPLOYMENTS)) == [DEPLOYMENT]
+    assert owner.store.get(DEPLOYMENT) is not None

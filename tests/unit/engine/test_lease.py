@@ -1,9 +1,16 @@
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from memcached_operator.engine.lease import holder_of, taken
+from memcached_operator.engine import lease as module
+from memcached_operator.engine.client import ApiError, Client
+from memcached_operator.engine.lease import Lease, LeaseLostError, holder_of, taken
+from memcached_operator.engine.resource import Key, Object
 from unit.builders import NOW
 
 AT = "2030-01-01T12:00:00.000000Z"
@@ -40,3 +47,124 @@ def test_taken(before: dict[str, Any], after: dict[str, Any]) -> None:
 )
 def test_holder(spec: dict[str, Any], holder: str) -> None:
     assert holder_of({"spec": spec}) == holder
+
+
+@dataclass
+class Api:
+    """An API server with one lease, on which every request takes some time."""
+
+    now: float = 100.0
+    delay: float = 0.0
+    lease: Object | None = None
+    cut: bool = False
+    unanswered: int = 0
+    asked: int = 0
+    version: int = field(default=0)
+
+    async def get(self, key: Key) -> Object | None:
+        """The lease."""
+        self._reached()
+        return self.lease
+
+    async def create(self, key: Key, obj: Object) -> None:
+        """Create the lease."""
+        await self._write(obj)
+
+    async def request(self, method: str, path: str, obj: Object) -> None:
+        """Write the lease."""
+        await self._write(obj)
+
+    def _reached(self) -> None:
+        self.asked += 1
+        if self.cut:
+            self.now += 1
+            raise ApiError(0, "Unreachable", "the API server cannot be reached")
+
+    async def _write(self, obj: Object) -> None:
+        self._reached()
+        self.version += 1
+        self.lease = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+        if self.unanswered:
+            self.unanswered -= 1
+            await asyncio.Event().wait()
+        self.now += self.delay
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Api:
+    """An API server whose clock is the lease's."""
+    made = Api()
+    clock: Callable[[], float] = lambda: made.now  # noqa: E731 - what is put in the place of a module's function
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr(module, "RETRY_PERIOD", 0)
+    return made
+
+
+def lease_of(api: Api, identity: str = "me") -> Lease:
+    """The lease as this process has it."""
+    return Lease(cast("Client", api), "test", "operator", identity)
+
+
+def test_a_lease_counts_from_the_beginning_of_the_try_and_not_from_the_answer(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        api.delay = 6.0
+        await lease.acquire()
+        api.cut = True
+        with pytest.raises(LeaseLostError):
+            await lease.hold()
+
+    asyncio.run(run())
+    assert api.now == 100.0 + module.RENEW_DEADLINE
+
+
+def test_a_renewal_counts_from_the_beginning_of_the_try_as_well(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.delay = 4.0
+        holding = asyncio.create_task(lease.hold())
+        while api.version < 2:  # noqa: ASYNC110 - what is waited for happens in a table
+            await asyncio.sleep(0)
+        api.cut = True
+        with pytest.raises(LeaseLostError):
+            await holding
+
+    asyncio.run(run())
+    # Begun at 100, answered at 104.
+    assert api.now == 100.0 + module.RENEW_DEADLINE
+
+
+def test_a_try_to_acquire_that_is_not_answered_is_given_up_and_made_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ATTEMPT_TIMEOUT", 0.05)
+    api.unanswered = 2
+
+    async def run() -> None:
+        async with asyncio.timeout(5):
+            await lease_of(api).acquire()
+
+    asyncio.run(run())
+    assert api.version == 3
+    assert api.lease is not None
+    assert holder_of(api.lease) == "me"
+
+
+def test_a_renewal_that_is_not_answered_ends_with_the_deadline(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RENEW_DEADLINE", 0.2)
+
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.unanswered = 1
+        started = asyncio.get_running_loop().time()
+        holding = asyncio.create_task(lease.hold())
+        await asyncio.sleep(0.1)
+        api.cut, api.now = True, api.now + 0.2
+        async with asyncio.timeout(5):
+            with pytest.raises(LeaseLostError):
+                await holding
+        assert asyncio.get_running_loop().time() - started >= 0.2
+
+    asyncio.run(run())

@@ -63,3 +63,44 @@ def test_an_error_of_the_block_itself_comes_first() -> None:
 
     with pytest.raises(BrokenError):
         asyncio.run(run())
+
+
+def test_the_error_of_what_failed_is_raised_although_the_block_was_cancelled_because_of_it() -> None:
+    ended: list[bool] = []
+
+    async def run() -> None:
+        stop = asyncio.Event()
+
+        async def block() -> None:
+            async with background(stop, fails(), lasts(ended)):
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(block())
+        async with asyncio.timeout(5):
+            await stop.wait()
+        task.cancel()
+        await asyncio.wait((task,))
+        assert not task.cancelled()
+        task.result()
+
+    with pytest.raises(BrokenError):
+        asyncio.run(run())
+    assert ended == [True]
+
+
+def test_a_block_cancelled_while_all_is_well_is_cancelled() -> None:
+    ended: list[bool] = []
+
+    async def run() -> None:
+        async with background(asyncio.Event(), lasts(ended)):
+            await asyncio.Event().wait()
+
+    async def cancelled() -> bool:
+        task = asyncio.create_task(run())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.wait((task,))
+        return task.cancelled()
+
+    assert asyncio.run(cancelled())
+    assert ended == [True]

@@ -82,7 +82,14 @@ PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         observed(deployment(updatedReplicas=3, observedGeneration=1)),
         ("True", "RollingOut", "0 of 3 pods updated"),
     ),
-    "done": (observed(rolled_out()), ("False", "RolloutComplete", "3 of 3 pods are updated and ready")),
+    "done, but its pods are not all seen yet": (
+        observed(rolled_out(), pod("a"), pod("b")),
+        ("True", "RollingOut", "3 of 3 pods updated"),
+    ),
+    "done": (
+        observed(rolled_out(), pod("a"), pod("b"), pod("c")),
+        ("False", "RolloutComplete", "3 of 3 pods are updated and ready"),
+    ),
     "something is still being deleted": (
         observed(rolled_out(), troubles=(WAITS,)),
         ("True", "WaitingForDeletion", WAITS.message),

@@ -8,7 +8,7 @@ from memcached_operator.memcached.status import status
 from unit.builders import NOW, memcached, pod, rolled_out, running_again
 
 LIVE = rolled_out()
-OBSERVED = Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("a")))
+OBSERVED = Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
 
 
 def test_the_counts_are_the_deployments_and_the_nodes_the_live_pods() -> None:
@@ -20,7 +20,7 @@ def test_the_counts_are_the_deployments_and_the_nodes_the_live_pods() -> None:
         "readyReplicas": 3,
         "selector": "app.kubernetes.io/instance=cache,app.kubernetes.io/managed-by=memcached-operator,"
         "app.kubernetes.io/name=memcached",
-        "nodes": ["a", "b"],
+        "nodes": ["a", "b", "c"],
     }
     assert [(each["type"], each["status"]) for each in conditions] == [
         ("Available", "True"),

@@ -1,0 +1,123 @@
+"""What the reading of everything finds, where the watches tell of nothing."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+
+from memcached_operator.engine.client import ApiError, Client
+from memcached_operator.engine.manager import Manager
+from memcached_operator.engine.queue import Queue
+from memcached_operator.engine.resource import DEPLOYMENTS, Key, Object
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from unit import builders
+from unit.engine.fakes import Api, raising
+from unit.servers import connection
+
+KEY = Key(MEMCACHEDS, "test", "cache")
+RELIST = 0.05
+BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
+SPEC: dict[str, Any] = {"size": 1, "image": "example.com/memcached:1"}
+
+
+class Served(Api):
+    """An API server that serves the kind."""
+
+    async def request(self, method: str, path: str) -> Object:
+        """Discovery."""
+        return {"groups": [{"name": MEMCACHEDS.group}], "resources": [{"name": MEMCACHEDS.plural}]}
+
+
+async def deaf(*arguments: Any) -> None:
+    """Watches that tell of nothing."""
+    stop: asyncio.Event = arguments[-1]
+    await stop.wait()
+
+
+Scenario = Callable[[Served, Manager], Awaitable[None]]
+
+
+def working(monkeypatch: pytest.MonkeyPatch, scenario: Scenario) -> Served:
+    """Run a scenario beside a manager that sees only what it reads."""
+    monkeypatch.setattr("memcached_operator.engine.source.watch", deaf)
+    api, stop = Served(), asyncio.Event()
+
+    async def run() -> None:
+        kinds = [memcached("example.com/memcached:1")]
+        client = cast("Client", api)
+        api.add(MEMCACHEDS, builders.memcached(**SPEC))
+        manager = Manager(connection("http://127.0.0.1:1"), client, kinds, relist_period=RELIST)
+        work = asyncio.create_task(manager.run(stop))
+        async with asyncio.timeout(10):
+            await scenario(api, manager)
+        stop.set()
+        await work
+
+    asyncio.run(run())
+    return api
+
+
+async def until(look: Callable[[], Any]) -> None:
+    """Wait until something is so."""
+    while not look():  # noqa: ASYNC110 - what is waited for happens in tables
+        await asyncio.sleep(0.005)
+
+
+def failures(manager: Manager) -> int:
+    """How many times in a row the work on the object failed."""
+    queue: Queue[Key] = vars(manager)["_queue"]
+    return queue.failures(KEY)
+
+
+def remembered(manager: Manager) -> list[str]:
+    """Names of the memories, of queue and statuses, in which the object stands."""
+    parts: list[Any] = [vars(manager)["_queue"], vars(vars(manager)["_reconciler"])["_status"]]
+    tables: list[dict[str, Any]] = [vars(part) for part in parts]
+    fields = [field for table in tables for field in table.items()]
+    return [name for name, table in fields if isinstance(table, dict | set) and KEY in table]
+
+
+def test_what_the_next_reading_finds_deleted_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.engine.queue.BASE_DELAY", 0.01)
+
+    async def scenario(api: Served, manager: Manager) -> None:
+        api.always["create"] = raising(BROKEN)
+        await until(lambda: failures(manager) >= 3 and api.statuses)
+        assert {"_failures", "_patched_at"} <= set(remembered(manager))
+        del api.objects[KEY]
+        api.version += 1
+        await until(lambda: not list(manager.objects(MEMCACHEDS)))
+        # A last retry that was planned before may still come: it finds nothing.
+        await until(lambda: not remembered(manager))
+        asked = len(api.calls)
+        await asyncio.sleep(4 * RELIST)
+        assert (len(api.calls), remembered(manager)) == (asked, [])
+
+    working(monkeypatch, scenario)
+
+
+def test_a_later_object_of_the_name_does_not_inherit_what_was_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    # No second status of one object is ever due.
+    monkeypatch.setattr("memcached_operator.engine.status.STATUS_PERIOD", 3600)
+
+    async def scenario(api: Served, manager: Manager) -> None:
+        await until(lambda: api.statuses)
+        del api.objects[KEY]
+        api.objects.pop(Key(DEPLOYMENTS, "test", "cache"))
+        api.version += 1
+        await until(lambda: not list(manager.objects(MEMCACHEDS)))
+        api.add(MEMCACHEDS, builders.memcached(uid="later", **SPEC))
+        await until(lambda: len(api.statuses) == 2)
+
+    working(monkeypatch, scenario)
+
+
+def test_a_child_whose_deletion_was_missed_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(api: Served, manager: Manager) -> None:
+        await until(lambda: api.statuses)
+        del api.objects[Key(DEPLOYMENTS, "test", "cache")]
+        api.version += 1
+        await until(lambda: Key(DEPLOYMENTS, "test", "cache") in api.objects)
+
+    working(monkeypatch, scenario)

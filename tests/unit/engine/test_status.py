@@ -330,6 +330,6 @@ def test_of_an_object_that_is_gone_nothing_is_remembered() -> None:
 
 def memories(reconciler: Reconciler) -> list[str]:
     """Names of what is remembered of the object for its status."""
-    writer: Any = vars(reconciler)["_status"]
-    fields: dict[str, Any] = vars(writer)
+    writer: object = vars(reconciler)["_status"]
+    fields = vars(writer)
     return [name for name, table in fields.items() if isinstance(table, dict) and KEY in table]

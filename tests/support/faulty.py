@@ -33,7 +33,9 @@ RULES = {
     "memory limit in bytes": Faulty(
         {"resources": {"limits": {"memory": 32000000}}}, ("spec.resources.limits", "memory", "32000000", LIMIT, RAISE)
     ),
-    "image with spaces": Faulty({"image": "no such image"}, ("spec.image", "no such image", IMAGE, "remove the field")),
+    "image with spaces": Faulty(
+        {"image": "no such image"}, ("spec.image", "no such image", IMAGE, "leave the field out")
+    ),
     "image with two tags": Faulty({"image": "a:b:c"}, ("spec.image", "a:b:c", IMAGE)),
     "cache too small": Faulty({"cache": {"memory": "1Mi"}}, ("spec.cache.memory", "1Mi", MEMORY)),
     "cache that is no quantity": Faulty({"cache": {"memory": "lots"}}, ("spec.cache.memory", "lots", MEMORY)),

@@ -61,6 +61,7 @@ class Outcome:
             yield
         except ApiError as error:
             if error.terminating:
+                self.troubles.append(Trouble(c.WAITING_FOR_DELETION, "the namespace is being deleted"))
                 return
             self.errors.append(error)
             told = f"{key.resource.kind} {key.name} is not applied: {error.message}"

@@ -77,16 +77,19 @@ class Reconciler:
             return "success"
         outcome = await self._apply(kind, cr)
         observed = self._observe(kind, cr, tuple(outcome.troubles))
+        # What stands in the way, and what is to be told, does not wait for the back-off of what failed.
+        self._look_again(key, outcome.again_in)
         pause = await self._status.write(kind, key, cr, observed)
-        delays = [delay for delay in (outcome.again_in, pause) if delay is not None]
-        if delays:
-            # What is to be told, and what stands in the way, does not wait for the back-off of what failed.
-            self._queue.add_after(key, min(delays))
+        self._look_again(key, pause)
         if outcome.errors:
             raise worst(outcome.errors)
         if not self._status.is_pending(key):
             self._queue.forget(key)
-        return "requeue_after" if delays else "success"
+        return "success" if outcome.again_in is None and pause is None else "requeue_after"
+
+    def _look_again(self, key: Key, delay: float | None) -> None:
+        if delay is not None:
+            self._queue.add_after(key, delay)
 
     async def _apply(self, kind: Kind, cr: Object) -> Outcome:
         try:

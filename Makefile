@@ -164,7 +164,7 @@ tool = PYTHONPATH=tools $(PYTHON3) -c 'import sys; from cluster.images.build imp
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG with docker, podman or buildah.
-	@$(CLUSTER) image-build Dockerfile . $(IMG) $(build_args)
+	@$(if $(filter localhost,$(IMG_HOST)),$(use_cluster);) $(CLUSTER) image-build Dockerfile . $(IMG) $(build_args)
 
 .PHONY: docker-push
 docker-push: ## Push IMG to its registry, or into the local cluster if it has none.

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.errors import ClusterError
+from cluster.families import PAUSE_FAMILY
 from cluster.images.recipes import BASE, BUILD
 from cluster.images.store import base_archive, ensure_archives
 from cluster.packages import find, install
 from cluster.paths import cache_dir
+from cluster.programs import ensure_built
 from cluster.shell import run, succeeds
 
 CERTIFICATES = Path("/etc/ssl/certs")
@@ -72,6 +74,7 @@ def ensure_bases(tool: Tool, arguments: Sequence[str]) -> None:
     asked = " ".join(arguments)
     if not (BASE in asked or BUILD in asked) or (has_image(tool, BASE) and has_image(tool, BUILD)):
         return
+    ensure_built(PAUSE_FAMILY, ["pause"])
     ensure_archives()
     if tool.name == "buildah":
         run(tool.command("pull", "--quiet", f"docker-archive:{base_archive()}:{BASE}"))

@@ -6,12 +6,13 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, field
 
+from .common_rules import HIGHEST_PORT, LARGEST_SIZE, SMALLEST_SIZE
 from .conditions import Condition
 from .faults import Fault
 from .image import LONGEST as LONGEST_IMAGE
 from .kinds import Column, Kind
 from .kubernetes import LocalObjectReference, Quantity, ResourceRequirements
-from .memcached_rules import DEFAULT_CACHE_MEMORY, HIGHEST_PORT, LARGEST_SIZE, LOWEST_PORT, RULES, SMALLEST_SIZE
+from .memcached_rules import DEFAULT_CACHE_MEMORY, LOWEST_PORT, RULES
 
 GROUP: Final = "cache.example.com"
 VERSION: Final = "v1"  # the stored one

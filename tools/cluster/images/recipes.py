@@ -65,9 +65,38 @@ def memcached(version: str, *aliases: str) -> Image:
     return Image(tuple(names), config, files)
 
 
+NGINX_PROGRAM = """#!/usr/bin/python3
+# Answers as the image this one stands in for: the files below one directory, on port 80.
+import functools
+import http.server
+import signal
+import sys
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+files = functools.partial(http.server.SimpleHTTPRequestHandler, directory="/usr/share/nginx/html")
+http.server.ThreadingHTTPServer(("", 80), files).serve_forever()
+"""
+
+
+def nginx(version: str, *aliases: str) -> Image:
+    """A stand-in for docker.io/library/nginx: not nginx at all, but a web server whose page names the version."""
+    names = (f"docker.io/library/nginx:{tag}" for tag in (version, *aliases))
+    config: dict[str, object] = {
+        "Env": [PATH],
+        "Cmd": ["nginx"],
+        "ExposedPorts": {"80/tcp": {}},
+        "Labels": {"org.opencontainers.image.title": f"stand-in for nginx {version}"},
+    }
+    page = f"<!DOCTYPE html>\n<title>Stand-in for nginx {version}</title>\n<h1>Stand-in for nginx {version}</h1>\n"
+    files = {"usr/local/bin/nginx": NGINX_PROGRAM, "usr/share/nginx/html/index.html": page}
+    return Image(tuple(names), config, files)
+
+
 BASES = Image((BASE, BUILD), {"Env": [PATH], "Cmd": ["/bin/sh"]})
 PAUSE_IMAGE = Image((PAUSE,), {"Entrypoint": ["/pause"], "User": "65535:65535"})
 MEMCACHED = (memcached("1.6.38", "1.6"), memcached("1.6.39"))
+NGINX = (nginx("1.28"), nginx("1.29"))
+STAND_INS = (*MEMCACHED, *NGINX)
 
 
 def rootfs_key() -> str:
@@ -77,7 +106,7 @@ def rootfs_key() -> str:
 
 def images_key(pause: str) -> str:
     """Changes with any of the images loaded into a cluster; `pause` names the build of the pause program."""
-    return digest([rootfs_key(), pause, [asdict(image) for image in (PAUSE_IMAGE, *MEMCACHED)]])
+    return digest([rootfs_key(), pause, [asdict(image) for image in (PAUSE_IMAGE, *STAND_INS)]])
 
 
 def digest(content: object) -> str:

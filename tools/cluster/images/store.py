@@ -6,7 +6,7 @@ from pathlib import Path
 from cluster.builds import directory
 from cluster.families import PAUSE_FAMILY
 from cluster.images.archive import Layer, layer, pack_files, write_archive
-from cluster.images.recipes import BASES, MEMCACHED, PAUSE_IMAGE, Image, images_key, rootfs_key
+from cluster.images.recipes import BASES, PAUSE_IMAGE, STAND_INS, Image, images_key, rootfs_key
 from cluster.images.rootfs import ensure_rootfs, images_dir
 from cluster.locks import waiting_for
 from cluster.packages import find
@@ -16,7 +16,7 @@ IMPORT_SECONDS = 120.0
 
 
 def cluster_archive() -> Path:
-    """The images that every cluster starts with: pause and the memcached stand-ins."""
+    """The images that every cluster starts with: pause and the stand-ins."""
     return images_dir() / f"cluster-{images_key(PAUSE_FAMILY.key())}.tar"
 
 
@@ -42,7 +42,7 @@ def pack() -> None:
     rootfs = layer(ensure_rootfs())
     with tempfile.TemporaryDirectory(dir=images_dir()) as scratch:
         pause = pack_files(Path(scratch) / "pause.tar", {"pause": (directory(PAUSE_FAMILY) / "pause").read_bytes()})
-        stand_ins = [(image, over(rootfs, image, Path(scratch))) for image in MEMCACHED]
+        stand_ins = [(image, over(rootfs, image, Path(scratch))) for image in STAND_INS]
         write_archive(cluster_archive(), [(PAUSE_IMAGE, [pause]), *stand_ins])
     write_archive(base_archive(), [(BASES, [rootfs])])
 

@@ -1,0 +1,131 @@
+"""Rules that hold for every kind, each in Python and in CEL side by side."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from . import image
+from .quantity import parse
+from .rules import Breach, Rule, value_rule
+from .values import child
+
+SMALLEST_SIZE: Final = 1
+LARGEST_SIZE: Final = 2**31 - 1  # a Deployment's replicas are an int32
+LOWEST_PORT: Final = 1
+HIGHEST_PORT: Final = 65535
+LONGEST_NAME: Final = 52  # characters: leaves 11 of a label's 63 for what a ReplicaSet's hash or a suffix adds
+LONGEST_SUBDOMAIN: Final = 253  # characters, as of a Secret's name
+
+SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # DNS-1123, as a Secret's
+_LABEL: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"  # DNS-1035, which a Service's name must be
+_KNOWN_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a text matches a pattern of the form `^…$`, as CEL's `matches` has it: the end is the very end."""
+    return re.fullmatch(pattern[1:-1], text) is not None
+
+
+def quoted(text: str) -> str:
+    """A text literal in CEL."""
+    return "'" + text.replace("'", r"\'") + "'"
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and len(name) <= LONGEST_NAME and matches(_LABEL, name)
+
+
+_NAME_MESSAGE: Final = (
+    f"must be a DNS-1035 label of at most {LONGEST_NAME} characters (lower-case letters, digits and '-', a letter "
+    "first), because its Service is named the same; create the object under such a name"
+)
+
+NAME: Final = Rule(
+    "metadata.name",
+    lambda name: () if _is_name(name) else (Breach("", name, _NAME_MESSAGE),),
+    # A name never changes: an object that came in under an older rule must stay editable.
+    f"oldSelf.hasValue() || (size(self.metadata.name) <= {LONGEST_NAME} && self.metadata.name.matches('{_LABEL}'))",
+    _NAME_MESSAGE,
+    blames=".metadata.name",
+)
+
+
+def size_rule(remedy: str) -> Rule:
+    """At least one pod; `remedy` tells what to do for none."""
+    return value_rule(
+        "spec.size",
+        lambda size: size >= SMALLEST_SIZE,
+        f"self >= {SMALLEST_SIZE}",
+        f"must be at least {SMALLEST_SIZE}; {remedy}",
+    )
+
+
+def image_rule(message: str) -> Rule:
+    """What a container runtime can make sense of."""
+    cel = f"self.matches(r'{image.PATTERN}') && !self.matches('{image.IDENTIFIER}')"
+    return value_rule("spec.image", image.is_reference, cel, message)
+
+
+def port_rule(at: str, message: str, lowest: int = LOWEST_PORT, highest: int = HIGHEST_PORT) -> Rule:
+    """A port within bounds."""
+    return value_rule(
+        at, lambda port: lowest <= port <= highest, f"self >= {lowest} && self <= {highest}", f"must be {message}"
+    )
+
+
+def _resource_rules(part: str) -> tuple[Rule, Rule]:
+    names = "[" + ", ".join(f"'{name}'" for name in _KNOWN_RESOURCES) + "]"
+    message = (
+        f"must name one of {', '.join(_KNOWN_RESOURCES)}, hugepages-<size>, or an extended resource such as "
+        "example.com/device; correct the resource's name"
+    )
+
+    known = f"name in {names} || name.startsWith('hugepages-') || name.contains('/')"
+
+    def misnamed(resources: Mapping[str, Any]) -> Iterator[Breach]:
+        return (Breach(f"[{name}]", name, message) for name in resources if not _is_resource(name))
+
+    return (
+        Rule(
+            f"spec.resources.{part}",
+            misnamed,
+            f"self.all(name, {known})",
+            message,
+            message_cel=quoted("%s " + message) + f".format([self.filter(name, !({known}))])",
+        ),
+        value_rule(
+            f"spec.resources.{part}[*]",
+            lambda amount: not str(amount).startswith("-"),
+            "!string(self).startsWith('-')",
+            "must be at least 0, such as 500m or 128Mi",
+        ),
+    )
+
+
+def _is_resource(name: str) -> bool:
+    return name in _KNOWN_RESOURCES or name.startswith("hugepages-") or "/" in name
+
+
+def _requests_above_limits(resources: Mapping[str, Any]) -> Iterator[Breach]:
+    limits: Mapping[str, Any] = child(resources, "limits") or {}
+    requests: Mapping[str, Any] = child(resources, "requests") or {}
+    for name, request in requests.items():
+        if name in limits and parse(request) > parse(limits[name]):
+            message = f"must be at most the {name} limit, {limits[name]}; lower this request or raise the limit"
+            yield Breach(f".requests[{name}]", request, message)
+
+
+RESOURCES: Final = (
+    *_resource_rules("limits"),
+    *_resource_rules("requests"),
+    Rule(
+        "spec.resources",
+        _requests_above_limits,
+        "!has(self.requests) || !has(self.limits) || self.requests.all(name, !(name in self.limits)"
+        " || quantity(string(self.requests[name])).compareTo(quantity(string(self.limits[name]))) <= 0)",
+        "must be at most the limit of the same resource; lower the request or raise the limit",
+        message_cel="'%s must be at most the limit of the same resource, of %s; lower the request or raise the limit'"
+        ".format([self.requests, self.limits])",
+        blames=".requests",
+    ),
+)

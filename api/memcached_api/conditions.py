@@ -39,20 +39,20 @@ AS_EXPECTED: Final = "AsExpected"
 # What each reason tells, for the reference page.
 MEANINGS: Final = {
     AVAILABLE: {
-        MINIMUM_REPLICAS_AVAILABLE: "enough pods are ready for the cache to serve",
-        MINIMUM_REPLICAS_UNAVAILABLE: "fewer pods are ready than the cache needs; Degraded names the cause, if known",
+        MINIMUM_REPLICAS_AVAILABLE: "enough pods are ready to serve",
+        MINIMUM_REPLICAS_UNAVAILABLE: "fewer pods are ready than it takes to serve; Degraded names the cause, if known",
     },
     PROGRESSING: {
         ROLLING_OUT: "pods are being created or replaced",
-        WAITING_FOR_DELETION: "what a deleted Memcached of the same name left behind is still being removed",
+        WAITING_FOR_DELETION: "what a deleted object of the same name left behind is still being removed",
         ROLLOUT_COMPLETE: "every pod is as the spec says",
         STALLED: "the rollout makes no headway; Degraded names the cause",
     },
     DEGRADED: {
         PROGRESS_DEADLINE_EXCEEDED: "the rollout took longer than its deadline",
-        PODS_CRASHING: "a memcached ends again and again; the message has its exit code and reason",
-        IMAGE_UNAVAILABLE: "the image cannot be pulled; correct `spec.image` or `spec.imagePullSecrets`",
-        APPLY_FAILED: "the API server refused an object of this Memcached; the message has its words",
+        PODS_CRASHING: "a container ends again and again; the message has its exit code and reason",
+        IMAGE_UNAVAILABLE: "the image cannot be pulled; correct `spec.image`, or the `imagePullSecrets`",
+        APPLY_FAILED: "the API server refused a child of the object; the message has its words",
         CONFLICT: "an object of the same name belongs to somebody else; remove it or rename one of the two",
         INVALID_SPEC: "the spec breaks a rule; the message names field, value and remedy",
         AS_EXPECTED: "nothing is wrong",

@@ -24,6 +24,11 @@ class Column(NamedTuple):
     priority: int = 0
 
 
+def condition_path(type_: str, part: str) -> str:
+    """The path of one part of one condition, for a column."""
+    return f'.status.conditions[?(@.type=="{type_}")].{part}'
+
+
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Spec]):
     """One kind of ours. `versions` share one schema; the first is the stored one."""

@@ -10,8 +10,8 @@ from .common_rules import HIGHEST_PORT, LARGEST_SIZE, SMALLEST_SIZE
 from .conditions import Condition
 from .faults import Fault
 from .image import LONGEST as LONGEST_IMAGE
-from .kinds import Column, Kind
-from .kubernetes import LocalObjectReference, Quantity, ResourceRequirements
+from .kinds import Column, Kind, condition_path
+from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
 from .memcached_rules import DEFAULT_CACHE_MEMORY, LOWEST_PORT, RULES
 
 GROUP: Final = "cache.example.com"
@@ -24,9 +24,6 @@ SHORT_NAMES: Final = ("mc",)
 DEFAULT_SIZE: Final = 1
 DEFAULT_CONTAINER_PORT: Final = 11211  # memcached's own
 DEFAULT_IMAGE: Final = "docker.io/library/memcached:1.6.38"  # unless RELATED_IMAGE_MEMCACHED names another
-
-_LIST_BY_NAME: Final = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-_LIST_BY_TYPE: Final = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
 
 class Cache(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,7 +51,7 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. When absent, Kubernetes' own default:
     `Always` for the tag `latest`, else `IfNotPresent`. A change replaces the pods."""
 
-    image_pull_secrets: Annotated[list[LocalObjectReference], Meta(max_length=16, extra_json_schema=_LIST_BY_NAME)] = []
+    image_pull_secrets: Annotated[list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME)] = []
     """Secrets of this namespace with which the image is pulled. A change replaces the pods."""
 
     resources: ResourceRequirements | None = None
@@ -84,12 +81,8 @@ class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
     nodes: Annotated[list[str], Meta(extra_json_schema={"x-kubernetes-list-type": "set"})] = []
     """Names of the live pods, sorted."""
 
-    conditions: Annotated[list[Condition], Meta(extra_json_schema=_LIST_BY_TYPE)] = []
+    conditions: Annotated[list[Condition], Meta(extra_json_schema=LIST_BY_TYPE)] = []
     """Available, Progressing and Degraded, always all three, in this order."""
-
-
-def _condition(type_: str, part: str) -> str:
-    return f'.status.conditions[?(@.type=="{type_}")].{part}'
 
 
 MEMCACHED: Final = Kind(
@@ -106,14 +99,14 @@ MEMCACHED: Final = Kind(
     columns=(
         Column("Size", "integer", ".spec.size", "Pods asked for"),
         Column("Ready", "integer", ".status.readyReplicas", "Pods that serve"),
-        Column("Available", "string", _condition("Available", "status"), "Whether enough pods serve"),
-        Column("Degraded", "string", _condition("Degraded", "status"), "Whether something needs a look"),
+        Column("Available", "string", condition_path("Available", "status"), "Whether enough pods serve"),
+        Column("Degraded", "string", condition_path("Degraded", "status"), "Whether something needs a look"),
         Column("Port", "integer", ".spec.containerPort", "Port of memcached"),
         Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
         Column("Memory", "string", ".spec.cache.memory", "Memory for items, per pod", 1),
         Column("Image", "string", ".spec.image", "Image of memcached", 1),
-        Column("Reason", "string", _condition("Degraded", "reason"), "Reason of Degraded", 1),
-        Column("Message", "string", _condition("Degraded", "message"), "Message of Degraded, with the remedy", 1),
+        Column("Reason", "string", condition_path("Degraded", "reason"), "Reason of Degraded", 1),
+        Column("Message", "string", condition_path("Degraded", "message"), "Message of Degraded, with the remedy", 1),
     ),
 )
 

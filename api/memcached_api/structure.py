@@ -85,10 +85,29 @@ def _choice(value: Any, type_: inspect.LiteralType, path: str) -> Iterator[Fault
         yield Fault(path, value, f"supported values: {values}", UNSUPPORTED)
 
 
+def _boolean(value: Any, _: inspect.BoolType, path: str) -> Iterator[Fault]:
+    if not isinstance(value, bool):
+        yield _mistyped(path, value, "true or false")
+
+
 def _union(value: Any, type_: inspect.UnionType, path: str) -> Iterator[Fault]:
-    """Our unions are quantities and `X | None`; a null has been passed over by now."""
+    """Our unions are `X | None`, integers or names, and quantities; a null has been passed over by now."""
     given = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
-    yield from _quantity(value, path) if len(given) > 1 else _check(value, given[0], path)
+    if len(given) == 1:
+        yield from _check(value, given[0], path)
+    elif any(isinstance(member, inspect.StrType) and member.pattern for member in given):
+        yield from _quantity(value, path)
+    else:
+        yield from _integer_or_string(value, given, path)
+
+
+def _integer_or_string(value: Any, given: list[inspect.Type], path: str) -> Iterator[Fault]:
+    wanted = inspect.StrType if isinstance(value, str) else inspect.IntType
+    for member in given:
+        if isinstance(member, wanted) and (isinstance(value, str) or is_integer(value)):
+            yield from _check(value, member, path)
+            return
+    yield _mistyped(path, value, "an integer or a string")
 
 
 def _quantity(value: Any, path: str) -> Iterator[Fault]:
@@ -113,6 +132,7 @@ _CHECKS: Final[dict[type, Callable[[Any, Any, str], Iterator[Fault]]]] = {
     inspect.StructType: _object,
     inspect.DictType: _map,
     inspect.ListType: _list,
+    inspect.BoolType: _boolean,
     inspect.IntType: _integer,
     inspect.StrType: _string,
     inspect.LiteralType: _choice,

@@ -12,11 +12,12 @@ from crds import snapshot
 from crds.crd import definition
 from crds.docs import page
 from crds.yaml_text import yaml_text
+from memcached_api.appservice import APPSERVICE
 from memcached_api.kinds import Kind
 from memcached_api.memcached import MEMCACHED
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-KINDS: Final[tuple[Kind[Any], ...]] = (MEMCACHED,)
+KINDS: Final[tuple[Kind[Any], ...]] = (MEMCACHED, APPSERVICE)
 
 check_option: Final = click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is outdated.")
 

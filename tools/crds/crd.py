@@ -55,15 +55,18 @@ def _column(column: Column) -> dict[str, Any]:
 
 def object_schema(kind: Kind[Any]) -> Schema:
     """The schema of the whole object, each rule at the node it looks at."""
+    spec = struct_schema(kind.spec)
+    # The default lets the defaults below it take effect for an object without any spec.
+    spec |= {} if "required" in spec else {"default": {}}
     root: Schema = {
         "description": kind.description,
         "type": "object",
+        **({"required": ["spec"]} if "required" in spec else {}),
         "properties": {
             "apiVersion": {"description": "Version of the schema this object is written in.", "type": "string"},
             "kind": {"description": f"Always {kind.name}.", "type": "string"},
             "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
-            # The default lets the defaults below it take effect for an object without any spec.
-            "spec": struct_schema(kind.spec) | {"default": {}},
+            "spec": spec,
             "status": struct_schema(kind.status),
         },
     }

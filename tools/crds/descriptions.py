@@ -7,6 +7,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from crds import snapshot
 
 
@@ -15,10 +17,14 @@ def field_descriptions(cls: type[Any]) -> dict[str, str]:
     """The description of each field, by its name in JSON: our docstring, else Kubernetes' own text for its types."""
     name = kubernetes_type(cls)
     theirs: dict[str, Any] = snapshot.described(name)["properties"] if name else {}
-    return {field: schema["description"] for field, schema in theirs.items()} | _docstrings(cls)
+    found = {field: schema["description"] for field, schema in theirs.items()}
+    for base in reversed(cls.__mro__):
+        if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
+            found |= _docstrings(base)
+    return found
 
 
-def _docstrings(cls: type[Any]) -> dict[str, str]:
+def _docstrings(cls: type[msgspec.Struct]) -> dict[str, str]:
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     names = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
     return {

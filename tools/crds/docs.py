@@ -69,7 +69,9 @@ def _type(field: Schema) -> str:
         return f"list of {_type(field['items'])}s"
     if "additionalProperties" in field:
         return f"map of {_type(field['additionalProperties'])[:-1]}ies"
-    return "quantity" if "x-kubernetes-int-or-string" in field else field["type"]
+    if "x-kubernetes-int-or-string" in field:
+        return "quantity" if "pattern" in field else "integer or string"
+    return field["type"]
 
 
 def _place(rule: Rule) -> str:

@@ -51,6 +51,10 @@ def _markers(cls: type[msgspec.Struct]) -> Schema:
     return {key: value for key, value in snapshot.described(name).items() if key.startswith("x-")} if name else {}
 
 
+def _boolean(_: inspect.BoolType) -> Schema:
+    return {"type": "boolean"}
+
+
 def _integer(type_: inspect.IntType) -> Schema:
     schema: Schema = {"type": "integer", "format": "int32" if (type_.le or 2**63) <= _INT32 else "int64"}
     bounds = {"minimum": type_.ge, "maximum": type_.le}
@@ -77,7 +81,7 @@ def _choice(type_: inspect.LiteralType) -> Schema:
 
 
 def _union(type_: inspect.UnionType) -> Schema:
-    """`X | None` is an optional X; every other union of ours is a quantity."""
+    """`X | None` is an optional X; every other union of ours is an integer or a string."""
     given = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
     if len(given) == 1:
         return _schema(given[0])
@@ -92,6 +96,7 @@ _SCHEMAS: Final[dict[type, Callable[[Any], Schema]]] = {
     inspect.StructType: _struct,
     inspect.DictType: _map,
     inspect.ListType: _list,
+    inspect.BoolType: _boolean,
     inspect.IntType: _integer,
     inspect.StrType: _string,
     inspect.LiteralType: _choice,

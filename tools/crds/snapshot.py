@@ -15,8 +15,15 @@ FILE: Final = Path(__file__).with_name("kubernetes.json")
 
 # What structs in memcached_api name as their SCHEMA.
 TYPES: Final = (
+    "io.k8s.api.core.v1.ConfigMapKeySelector",
+    "io.k8s.api.core.v1.EnvVar",
+    "io.k8s.api.core.v1.EnvVarSource",
     "io.k8s.api.core.v1.LocalObjectReference",
+    "io.k8s.api.core.v1.ObjectFieldSelector",
+    "io.k8s.api.core.v1.ResourceFieldSelector",
     "io.k8s.api.core.v1.ResourceRequirements",
+    "io.k8s.api.core.v1.SecretKeySelector",
+    "io.k8s.api.core.v1.ServicePort",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Condition",
 )
 

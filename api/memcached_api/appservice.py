@@ -1,0 +1,161 @@
+"""The kind AppService of app.example.com: its spec, status and defaults. Its rules are in appservice_rules."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from .appservice_rules import DEFAULT_PROTOCOL, RULES
+from .common_rules import LARGEST_SIZE, SMALLEST_SIZE
+from .conditions import Condition
+from .faults import Fault
+from .image import LONGEST as LONGEST_IMAGE
+from .kinds import Column, Kind, condition_path
+from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
+from .values import child, is_array, is_integer, is_object
+
+GROUP: Final = "app.example.com"
+VERSION: Final = "v1"
+KIND: Final = "AppService"
+PLURAL: Final = "appservices"
+SHORT_NAMES: Final = ("appsvc",)  # Kubernetes has an API group `apps` and short names `svc` and `sa`
+
+DEFAULT_SIZE: Final = 1
+
+_COUNT: Final = Meta(extra_json_schema={"format": "int32"})
+
+
+class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What shall run, and how it is reached."""
+
+    size: Annotated[int, Meta(ge=SMALLEST_SIZE, le=LARGEST_SIZE)] = DEFAULT_SIZE
+    """Number of pods."""
+
+    image: Annotated[str, Meta(min_length=1, max_length=LONGEST_IMAGE)]
+    """Container image to run, with the program and the user it names itself. It is pulled where a node does not have it
+    yet. A change replaces the pods."""
+
+    resources: ResourceRequirements | None = None
+    """Compute resources of each container. When absent, none are requested and none limited. A change replaces the
+    pods."""
+
+    envs: Annotated[list[EnvVar], Meta(max_length=256, extra_json_schema=LIST_BY_NAME)] = []
+    """Environment variables of the container. A change replaces the pods."""
+
+    ports: Annotated[list[ServicePort], Meta(max_length=64)] = []
+    """Ports of the Service, each open on every node. The container's ports follow from the target ports; a change of
+    these replaces the pods. Without ports there is no Service. The list is replaced as a whole."""
+
+
+class NodePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
+    """One port on which every node answers."""
+
+    name: str | None = None
+    """Name of the Service's port, if it has one."""
+
+    protocol: Literal["TCP", "UDP", "SCTP"]
+    """`TCP`, `UDP` or `SCTP`."""
+
+    port: Annotated[int, _COUNT]
+    """Port of the Service."""
+
+    node_port: Annotated[int, _COUNT]
+    """Port on every node."""
+
+
+class AppServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What the operator last saw. The counts are those of the Deployment."""
+
+    observed_generation: int = 0
+    """The `metadata.generation` of the spec this status answers to."""
+
+    replicas: Annotated[int, _COUNT] = 0
+    """Number of pods that exist."""
+
+    updated_replicas: Annotated[int, _COUNT] = 0
+    """Number of pods that are as the spec says."""
+
+    ready_replicas: Annotated[int, _COUNT] = 0
+    """Number of pods that are ready."""
+
+    available_replicas: Annotated[int, _COUNT] = 0
+    """Number of pods that serve."""
+
+    unavailable_replicas: Annotated[int, _COUNT] = 0
+    """Number of pods that are still missing, or exist and do not serve."""
+
+    selector: str = ""
+    """Label selector of the pods, in text form, for `kubectl scale` and autoscalers."""
+
+    nodes: Annotated[list[str], Meta(extra_json_schema={"x-kubernetes-list-type": "set"})] = []
+    """Names of the live pods, sorted."""
+
+    node_ports: Annotated[list[NodePort], Meta(extra_json_schema={"x-kubernetes-list-type": "atomic"})] = []
+    """Ports on every node, as they are in effect: those the spec names, and those Kubernetes chose."""
+
+    conditions: Annotated[list[Condition], Meta(extra_json_schema=LIST_BY_TYPE)] = []
+    """Available, Progressing and Degraded, always all three, in this order."""
+
+
+APPSERVICE: Final = Kind(
+    group=GROUP,
+    versions=(VERSION,),
+    name=KIND,
+    plural=PLURAL,
+    short_names=SHORT_NAMES,
+    description="A program that runs as a number of equal pods, and is reached through one Service on a port of every "
+    "node. Who may create one may run any image in the namespace, and read its Secrets and ConfigMaps through `envs`.",
+    spec=AppServiceSpec,
+    status=AppServiceStatus,
+    rules=RULES,
+    columns=(
+        Column("Size", "integer", ".spec.size", "Pods asked for"),
+        Column("Ready", "integer", ".status.readyReplicas", "Pods that are ready"),
+        Column("Available", "string", condition_path("Available", "status"), "Whether enough pods serve"),
+        Column("Degraded", "string", condition_path("Degraded", "status"), "Whether something needs a look"),
+        Column("Node Port", "integer", ".status.nodePorts[0].nodePort", "The first port on every node"),
+        Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
+        Column("Image", "string", ".spec.image", "Image that runs", 1),
+        Column("Reason", "string", condition_path("Degraded", "reason"), "Reason of Degraded", 1),
+        Column("Message", "string", condition_path("Degraded", "message"), "Message of Degraded, with the remedy", 1),
+    ),
+)
+
+
+def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with every default it lacks; a null counts as lacking, and what cannot be read stays as it is.
+
+    A port gets its protocol, its targetPort and, beside others, a name: Kubernetes demands one there.
+    """
+    size = DEFAULT_SIZE if spec.get("size") is None else spec["size"]
+    ports = spec.get("ports")
+    found = {**spec, "size": size}
+    return {**found, "ports": [_port(port, named=len(ports) > 1) for port in ports]} if is_array(ports) else found
+
+
+def _port(port: Any, *, named: bool) -> Any:
+    if not is_object(port):
+        return port
+    given = {field: value for field, value in port.items() if value is not None}
+    number, protocol = given.get("port"), given.get("protocol", DEFAULT_PROTOCOL)
+    wanted = {"protocol": protocol}
+    if is_integer(number) and isinstance(protocol, str):
+        name = {"name": f"{protocol.lower()}-{int(number)}"} if named else {}
+        wanted |= {"targetPort": int(number), **name}
+    return {**wanted, **given}
+
+
+def decode_spec(obj: Mapping[str, Any]) -> AppServiceSpec:
+    """The spec of a whole AppService object, defaults filled in, unknown fields ignored.
+
+    Raises InvalidSpec, with every fault found, when it cannot be decoded. What decodes may still break a rule
+    that no type expresses: `faults` knows.
+    """
+    spec = child(obj, "spec")
+    return APPSERVICE.decode({**obj, "spec": with_defaults(spec)} if is_object(spec) else obj)
+
+
+def faults(obj: Any) -> list[Fault]:
+    """Every fault of a whole AppService object; an empty list says it is valid. Never raises, whatever JSON it gets."""
+    return APPSERVICE.faults(obj)

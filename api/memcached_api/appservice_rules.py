@@ -1,0 +1,217 @@
+"""The rules of AppService, each in Python and in CEL side by side."""
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from .common_rules import (
+    HIGHEST_PORT,
+    LOWEST_PORT,
+    NAME,
+    RESOURCES,
+    SUBDOMAIN,
+    image_rule,
+    matches,
+    port_rule,
+    size_rule,
+)
+from .rules import Breach, Rule, value_rule
+from .values import is_integer
+
+DEFAULT_PROTOCOL: Final = "TCP"
+LOWEST_NODE_PORT: Final = 30000  # Kubernetes' own default range
+HIGHEST_NODE_PORT: Final = 32767
+
+_Entry = Mapping[str, Any]
+
+_ENV_NAME: Final = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"  # what every supported Kubernetes takes; newer ones take more
+_PORT_NAME: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"  # DNS-1123 label, as of a Service's port
+_TARGET_NAME: Final = "^[a-z0-9]+(-[a-z0-9]+)*$"  # IANA service name, as of a container's port, with a letter in it
+_APP_PROTOCOL: Final = rf"^({SUBDOMAIN[1:-1]}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
+_SOURCES: Final = ("configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef")
+
+SIZE: Final = size_rule("to stop the service delete the AppService object instead")
+
+IMAGE: Final = image_rule(
+    "must be an image reference such as docker.io/library/nginx:1.28 or host:5000/name@sha256:<64 hexadecimal digits>"
+)
+
+
+def _is_env_name(name: str) -> bool:
+    return matches(_ENV_NAME, name) and name != "." and not name.startswith("..")
+
+
+def _repeated(entries: Sequence[_Entry], key: Callable[[_Entry], Hashable]) -> Iterator[int]:
+    """The places of entries whose key an earlier one has already; a key of None is none."""
+    seen: set[Hashable] = set()
+    for index, entry in enumerate(entries):
+        if key(entry) in seen:
+            yield index
+        elif key(entry) is not None:
+            seen.add(key(entry))
+
+
+def _unique(at: str, field: str, same: str, message: str, key: Callable[[_Entry], Hashable]) -> Rule:
+    """No two entries of a list alike: `same` is CEL that compares `a` and `b`, which both have the field."""
+
+    def breaches(entries: Sequence[_Entry]) -> Iterator[Breach]:
+        return (Breach(f"[{index}].{field}", entries[index].get(field), message) for index in _repeated(entries, key))
+
+    cel = f"self.all(a, !has(a.{field}) || self.exists_one(b, has(b.{field}) && {same}))"
+    return Rule(at, breaches, cel, message)
+
+
+ENV_NAME: Final = value_rule(
+    "spec.envs[*].name",
+    _is_env_name,
+    f"self.matches('{_ENV_NAME}') && self != '.' && !self.startsWith('..')",
+    "must be letters, digits, '_', '-' and '.', with no digit first, such as LOG_LEVEL",
+)
+
+ENV_NAMES: Final = _unique(
+    "spec.envs",
+    "name",
+    "a.name == b.name",
+    "must be unique in envs; remove or rename one of the two",
+    lambda env: env.get("name"),
+)
+
+
+def _two_values(env: _Entry) -> Iterator[Breach]:
+    if env.get("value") and env.get("valueFrom") is not None:
+        yield Breach(".valueFrom", env["valueFrom"], _TWO_VALUES)
+
+
+_TWO_VALUES: Final = "must not be given beside value; remove one of the two"
+
+ENV_VALUE: Final = Rule(
+    "spec.envs[*]",
+    _two_values,
+    "!has(self.valueFrom) || !has(self.value) || self.value == ''",
+    _TWO_VALUES,
+    blames=".valueFrom",
+)
+
+ENV_SOURCE: Final = value_rule(
+    "spec.envs[*].valueFrom",
+    lambda source: sum(source.get(name) is not None for name in _SOURCES) == 1,
+    f"[{', '.join(f'has(self.{name})' for name in _SOURCES)}].exists_one(given, given)",
+    f"must name exactly one of {', '.join(_SOURCES)}",
+)
+
+PORT: Final = port_rule(
+    "spec.ports[*].port", f"between {LOWEST_PORT} and {HIGHEST_PORT}: the port clients of the Service use"
+)
+
+NODE_PORT: Final = port_rule(
+    "spec.ports[*].nodePort",
+    f"between {LOWEST_NODE_PORT} and {HIGHEST_NODE_PORT}; remove the field to have Kubernetes choose one",
+    LOWEST_NODE_PORT,
+    HIGHEST_NODE_PORT,
+)
+
+PORT_NAME: Final = value_rule(
+    "spec.ports[*].name",
+    lambda name: matches(_PORT_NAME, name),
+    f"self.matches('{_PORT_NAME}')",
+    "must be lower-case letters, digits and '-', with no '-' at either end, such as http",
+)
+
+APP_PROTOCOL: Final = value_rule(
+    "spec.ports[*].appProtocol",
+    lambda name: matches(_APP_PROTOCOL, name),
+    f"self.matches(r'{_APP_PROTOCOL}')",
+    "must be a protocol such as http, or one with a domain before it such as kubernetes.io/h2c",
+)
+
+
+def _protocol(port: _Entry) -> str:
+    return port.get("protocol") or DEFAULT_PROTOCOL
+
+
+def _with_protocol(field: str) -> Callable[[_Entry], Hashable]:
+    return lambda port: None if port.get(field) is None else (port[field], _protocol(port))
+
+
+_SAME_PROTOCOL: Final = "a.protocol == b.protocol"
+
+PORTS: Final = _unique(
+    "spec.ports",
+    "port",
+    f"a.port == b.port && {_SAME_PROTOCOL}",
+    "must be unique in ports for its protocol; give the second one another number",
+    _with_protocol("port"),
+)
+
+NODE_PORTS: Final = _unique(
+    "spec.ports",
+    "nodePort",
+    f"a.nodePort == b.nodePort && {_SAME_PROTOCOL}",
+    "must be unique in ports for its protocol; give the second one another number, or none",
+    _with_protocol("nodePort"),
+)
+
+PORT_NAMES: Final = _unique(
+    "spec.ports",
+    "name",
+    "a.name == b.name",
+    "must be unique in ports; rename one of the two",
+    lambda port: port.get("name"),
+)
+
+
+TARGET: Final = value_rule(
+    "spec.ports[*].targetPort",
+    lambda target: not is_integer(target) or LOWEST_PORT <= target <= HIGHEST_PORT,
+    f"type(self) != int || (self >= {LOWEST_PORT} && self <= {HIGHEST_PORT})",
+    f"must be between {LOWEST_PORT} and {HIGHEST_PORT}: the port the program listens on",
+)
+
+_NO_TARGET: Final = (
+    "must be the number of the port the program listens on, without quotes, or the name of another entry of ports that "
+    "has the same protocol and such a number; a name has a letter and at most 15 characters"
+)
+
+
+def _is_target(name: Any) -> bool:
+    return isinstance(name, str) and matches(_TARGET_NAME, name) and re.search("[a-z]", name) is not None
+
+
+def _missing_targets(ports: Sequence[_Entry]) -> Iterator[Breach]:
+    numbered = [port for port in ports if not isinstance(port.get("targetPort"), str) and _is_target(port.get("name"))]
+    targets = {(port["name"], _protocol(port)) for port in numbered}
+    for index, port in enumerate(ports):
+        target = port.get("targetPort")
+        if isinstance(target, str) and (target, _protocol(port)) not in targets:
+            yield Breach(f"[{index}].targetPort", target, _NO_TARGET)
+
+
+TARGETS: Final = Rule(
+    "spec.ports",
+    _missing_targets,
+    "self.all(a, !has(a.targetPort) || type(a.targetPort) == int || self.exists(b, has(b.name)"
+    f" && b.name == a.targetPort && {_SAME_PROTOCOL} && (!has(b.targetPort) || type(b.targetPort) == int)"
+    # The name is looked at where its length is bounded: CEL knows no bound of an integer or string.
+    f" && b.name.matches('{_TARGET_NAME}') && b.name.matches('[a-z]')))",
+    _NO_TARGET,
+)
+
+RULES: Final = (
+    NAME,
+    SIZE,
+    IMAGE,
+    *RESOURCES,
+    ENV_NAME,
+    ENV_NAMES,
+    ENV_VALUE,
+    ENV_SOURCE,
+    PORT,
+    NODE_PORT,
+    PORT_NAME,
+    APP_PROTOCOL,
+    PORTS,
+    NODE_PORTS,
+    PORT_NAMES,
+    TARGET,
+    TARGETS,
+)

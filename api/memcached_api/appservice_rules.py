@@ -13,6 +13,7 @@ from .common_rules import (
     image_rule,
     matches,
     port_rule,
+    quoted,
     size_rule,
 )
 from .rules import Breach, Rule, value_rule
@@ -57,8 +58,9 @@ def _unique(at: str, field: str, same: str, message: str, key: Callable[[_Entry]
     def breaches(entries: Sequence[_Entry]) -> Iterator[Breach]:
         return (Breach(f"[{index}].{field}", entries[index].get(field), message) for index in _repeated(entries, key))
 
-    cel = f"self.all(a, !has(a.{field}) || self.exists_one(b, has(b.{field}) && {same}))"
-    return Rule(at, breaches, cel, message)
+    alone = f"!has(a.{field}) || self.exists_one(b, has(b.{field}) && {same})"
+    named = quoted("%s " + message) + f".format([self.filter(a, !({alone})).map(a, a.{field})])"
+    return Rule(at, breaches, f"self.all(a, {alone})", message, message_cel=named)
 
 
 ENV_NAME: Final = value_rule(

@@ -64,7 +64,7 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
 )
 @process_options
 def main(log_level: str, log_format: str, certificate_lifetime: str, **options: Any) -> None:
-    """Keep Deployments, Services and the status of Memcached objects as the objects declare.
+    """Keep Deployments, Services and the status of Memcached and AppService objects as the objects declare.
 
     Works on the cluster of KUBECONFIG, or on the one it runs in. Every option can be given as an environment variable
     MEMCACHED_OPERATOR_<OPTION> too.

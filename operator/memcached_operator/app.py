@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from memcached_api.memcached import DEFAULT_IMAGE
+from memcached_operator.appservice.controller import appservice
 from memcached_operator.certificates.issuer import Issuer, Names
 from memcached_operator.certificates.pki import LIFETIME
 from memcached_operator.engine import metrics
@@ -50,7 +51,7 @@ class Options:
 
 def kinds(options: Options) -> list[Kind]:
     """Every kind this operator runs."""
-    return [memcached(options.default_image)]
+    return [memcached(options.default_image), appservice()]
 
 
 async def run(options: Options) -> None:

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from memcached_process.addresses import Address
 from memcached_process.servers import exposition, listen, probes
-from memcached_webhooks import memcached
+from memcached_webhooks import appservice, memcached
 from memcached_webhooks.certificates import Certificates
 from memcached_webhooks.metrics import Metrics
 from memcached_webhooks.review import BadReview, Judge, Verdict, answer
@@ -124,7 +124,7 @@ async def run(options: Options) -> None:
 
 async def _serve(stack: AsyncExitStack, options: Options, state: State, certificates: Certificates) -> None:
     await certificates.wait()
-    judges = memcached.judges(options.default_image)
+    judges = memcached.judges(options.default_image) | appservice.judges()
     await listen(stack, application(judges, state), options.webhook, certificates.context)
     state.serving = True
     gc.freeze()  # what was made up to now stays: no need to look through it again and again

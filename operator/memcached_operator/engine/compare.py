@@ -16,9 +16,26 @@ ATOMIC = frozenset({"selector", "nodeSelector"})
 """Maps that Kubernetes replaces as a whole (`+structType=atomic`): a foreign entry changes the meaning of ours."""
 
 
+ALLOCATED = frozenset({"nodePort"})
+"""Fields that Kubernetes fills in and keeps where nobody names a value. To name no longer one that is in effect leaves
+nothing over, so these are no part of the digest; their values are compared as all others are."""
+
+MERGE_KEYS = (("uid",), ("port", "protocol"), ("containerPort", "protocol"), ("name",))
+"""By what the API server matches the entries of a list: owner references, ports of a Service and of a container, and
+everything else that has a name."""
+
+
 def digest(obj: Object) -> str:
     """16 hex digits that change whenever the intent does."""
-    return hashlib.sha256(msgspec.json.encode(obj, order="deterministic")).hexdigest()[:16]
+    return hashlib.sha256(msgspec.json.encode(_chosen(obj), order="deterministic")).hexdigest()[:16]
+
+
+def _chosen(value: Any) -> Any:
+    """The value without what is ALLOCATED."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value).items()
+        return {name: _chosen(item) for name, item in fields if name not in ALLOCATED}
+    return [_chosen(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def signed(obj: Object) -> Object:
@@ -31,8 +48,7 @@ def signed(obj: Object) -> Object:
 def covers(live: Any, desired: Any) -> bool:
     """True where every desired value stands in `live`; what others added beside it does not matter.
 
-    Lists of named things (containers, ports, volumes) are matched by name, as the API server merges them; owner
-    references by uid; any other list must be equal item by item.
+    Lists are matched by MERGE_KEYS, as the API server merges them; any other list must be equal item by item.
     """
     if isinstance(desired, Mapping):
         if not isinstance(live, Mapping):
@@ -51,15 +67,16 @@ def _covers_list(live: Any, desired: Sequence[Any]) -> bool:
     if not isinstance(live, Sequence) or isinstance(live, str):
         return False
     theirs = cast("Sequence[Any]", live)
-    for merge_key in ("uid", "name"):
+    for merge_key in MERGE_KEYS:
         mine = _by(merge_key, desired)
         if mine and len(mine) == len(desired):
             found = _by(merge_key, theirs)
-            return all(name in found and covers(found[name], item) for name, item in mine.items())
+            return all(key in found and covers(found[key], item) for key, item in mine.items())
     return len(theirs) == len(desired) and all(map(covers, theirs, desired))
 
 
-def _by(merge_key: str, items: Sequence[Any]) -> dict[str, Any]:
-    """The items that have a text under the merge key, by it."""
+def _by(merge_key: tuple[str, ...], items: Sequence[Any]) -> dict[tuple[Any, ...], Any]:
+    """The items that have a number or a text under each part of the merge key, by these."""
     maps = [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
-    return {item[merge_key]: item for item in maps if isinstance(item.get(merge_key), str)}
+    keyed = [(tuple(item.get(part) for part in merge_key), item) for item in maps]
+    return {key: item for key, item in keyed if all(isinstance(part, str | int) for part in key)}

@@ -20,6 +20,11 @@ def selector_labels(app_name: str, instance: str) -> dict[str, str]:
     return {NAME: app_name, INSTANCE: instance, MANAGED_BY: MANAGER}
 
 
+def selector(app_name: str, instance: str) -> str:
+    """The same in text form, as `/scale` and `kubectl get -l` take it."""
+    return ",".join(f"{name}={value}" for name, value in sorted(selector_labels(app_name, instance).items()))
+
+
 def has(obj: Object, labels: Mapping[str, Any]) -> bool:
     """True where an object carries all these labels."""
     own = mapping(obj, "metadata", "labels")

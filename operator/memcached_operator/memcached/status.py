@@ -12,13 +12,12 @@ from memcached_operator.memcached.desired.deployment import APP_NAME
 def status(cr: Object, observed: Observed, now: datetime) -> Verdict:
     """What `MemcachedStatus` of the API describes; `now` decides only how long a crash is remembered."""
     workload = workload_of(cr, observed, now)
-    selector = labels.selector_labels(APP_NAME, cr["metadata"]["name"])
     return Verdict(
         {
             "observedGeneration": cr["metadata"].get("generation", 0),
             "replicas": workload.rollout.replicas,
             "readyReplicas": workload.rollout.ready,
-            "selector": ",".join(f"{name}={value}" for name, value in sorted(selector.items())),
+            "selector": labels.selector(APP_NAME, cr["metadata"]["name"]),
             "nodes": workload.nodes,
             "conditions": workload.conditions,
         },

@@ -1,0 +1,1 @@
+"""The kind AppService: an image becomes a running, reachable service."""

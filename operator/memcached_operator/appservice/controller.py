@@ -1,0 +1,26 @@
+"""What the kind AppService is to the engine: the resources it owns, and its two pure functions."""
+
+from memcached_api.appservice import GROUP, KIND, PLURAL, VERSION, decode_spec, faults
+from memcached_api.faults import sentence
+from memcached_operator.appservice.desired.deployment import APP_NAME, deployment
+from memcached_operator.appservice.desired.service import service
+from memcached_operator.appservice.status import status
+from memcached_operator.engine.kind import InvalidSpecError, Kind, Observed
+from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, Resource
+
+APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
+
+
+def appservice() -> Kind:
+    """The kind."""
+    return Kind(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), desired, status)
+
+
+def desired(cr: Object, observed: Observed) -> list[Object]:
+    """The children of an AppService: a Deployment and, where it has ports, a Service."""
+    found = faults(cr)
+    if found:
+        raise InvalidSpecError(sentence(found))
+    spec = decode_spec(cr)
+    served = [service(cr, spec, observed.child(SERVICES))] if spec.ports else []
+    return [deployment(cr, spec), *served]

@@ -1,0 +1,39 @@
+"""The status of an AppService, from its Deployment, its Service and its pods."""
+
+from datetime import datetime
+from typing import Any
+
+from memcached_operator.appservice.desired.deployment import APP_NAME
+from memcached_operator.engine import labels
+from memcached_operator.engine.kind import Observed, Verdict
+from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, entries, mapping
+from memcached_operator.engine.workload import workload_of
+
+COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+"""What stands inline, as the Deployment has it."""
+
+
+def status(cr: Object, observed: Observed, now: datetime) -> Verdict:
+    """What `AppServiceStatus` of the API describes; `now` decides only how long a crash is remembered."""
+    workload = workload_of(cr, observed, now)
+    counted = mapping(observed.child(DEPLOYMENTS) or {}, "status")
+    return Verdict(
+        {
+            "observedGeneration": cr["metadata"].get("generation", 0),
+            **{name: counted.get(name, 0) for name in COUNTS},
+            "selector": labels.selector(APP_NAME, cr["metadata"]["name"]),
+            "nodes": workload.nodes,
+            "nodePorts": node_ports(observed.child(SERVICES)),
+            "conditions": workload.conditions,
+        },
+        workload.again_in,
+    )
+
+
+def node_ports(service: Object | None) -> list[dict[str, Any]]:
+    """The ports on every node, as a Service has them."""
+    return [
+        {name: port[name] for name in ("name", "protocol", "port", "nodePort") if name in port}
+        for port in entries(service or {}, "spec", "ports")
+        if port.get("nodePort")
+    ]

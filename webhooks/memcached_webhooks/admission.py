@@ -1,0 +1,86 @@
+"""What admission does with an object of any kind: fills in defaults, and judges. Pure and idempotent."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memcached_api.kinds import Kind
+from memcached_api.values import child, is_object
+from memcached_webhooks.review import (
+    ALLOWED,
+    CONNECT,
+    CREATE,
+    DELETE,
+    UPDATE,
+    Judge,
+    Patch,
+    Request,
+    Verdict,
+    invalid,
+    misdirected,
+)
+
+Spec = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a kind says of itself.
+
+    `defaults`: the fields to write into a spec, given it and the old object's, which is None on CREATE.
+    `warnings`: sentences about a valid object that is created (the old one is None) or changed.
+    """
+
+    kind: Kind[Any]
+    defaults: Callable[[Spec, Spec | None], dict[str, Any]]
+    warnings: Callable[[Any, Any], list[str]]
+
+    def judges(self) -> dict[str, Judge]:
+        """The function for each path."""
+        return {
+            path_of("mutate", self.kind): self._guarded(lambda request: Verdict(patch=self._patch(request))),
+            path_of("validate", self.kind): self._guarded(self._verdict),
+        }
+
+    def _guarded(self, judge: Judge) -> Judge:
+        """What both have in common: other kinds are refused; deletions, objects being deleted and status writes pass."""
+        wanted = (self.kind.group, self.kind.name)
+
+        def guarded(request: Request) -> Verdict:
+            if (request.kind.group, request.kind.kind) != wanted:
+                return Verdict(misdirected(request, *wanted))
+            if request.operation in (DELETE, CONNECT) or request.sub_resource == "status":
+                return ALLOWED
+            if request.operation not in (CREATE, UPDATE) or request.sub_resource:
+                return Verdict(misdirected(request, *wanted))
+            if child(request.object, "metadata", "deletionTimestamp") is not None:
+                return ALLOWED  # only finalizers are left to change, and a refusal would keep the object for ever
+            return judge(request)
+
+        return guarded
+
+    def _patch(self, request: Request) -> Patch:
+        """JSON patch that writes every default the object lacks."""
+        spec = child(request.object, "spec")
+        if not is_object(request.object) or (spec is not None and not is_object(spec)):
+            return []  # validation tells what is wrong
+        old = child(request.old_object, "spec")
+        before = None if request.operation == CREATE else old if is_object(old) else {}
+        missing = self.defaults(spec or {}, before)
+        if spec is None:
+            return [{"op": "add", "path": "/spec", "value": missing}]
+        return [{"op": "add", "path": f"/spec/{field}", "value": value} for field, value in missing.items()]
+
+    def _verdict(self, request: Request) -> Verdict:
+        """Refused with all its faults at once, but for those the old object had; else allowed, with warnings."""
+        found = self.kind.faults(request.object)
+        if not found:
+            return Verdict(warnings=self.warnings(request.object, request.old_object))
+        before = self.kind.faults(request.old_object) if request.operation == UPDATE else []
+        new = [fault for fault in found if fault not in before]
+        return Verdict(invalid(request, new)) if new else ALLOWED
+
+
+def path_of(verb: str, kind: Kind[Any]) -> str:
+    """The path of a kind's webhook, as controller-runtime makes it: `/mutate-cache-example-com-v1-memcached`."""
+    return f"/{verb}-{kind.group.replace('.', '-')}-{kind.versions[0]}-{kind.name.lower()}"

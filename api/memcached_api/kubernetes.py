@@ -44,10 +44,10 @@ class ResourceRequirements(msgspec.Struct, frozen=True, rename="camel", omit_def
 
 
 class _KeySelector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    name: Annotated[str, Meta(max_length=253)]
+    name: Annotated[str, Meta(min_length=1, max_length=253)]
     """Name of an object of this namespace."""
 
-    key: Annotated[str, Meta(max_length=253)]
+    key: Annotated[str, Meta(min_length=1, max_length=253)]
     """Key in its data."""
 
     optional: bool | None = None
@@ -65,8 +65,8 @@ class SecretKeySelector(_KeySelector, frozen=True):
 class ObjectFieldSelector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.ObjectFieldSelector"
 
-    api_version: Annotated[str, Meta(max_length=63)] | None = None
-    field_path: Annotated[str, Meta(max_length=512)]
+    api_version: Annotated[str, Meta(min_length=1, max_length=63)] | None = None
+    field_path: Annotated[str, Meta(min_length=1, max_length=512)]
 
 
 class ResourceFieldSelector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -74,7 +74,7 @@ class ResourceFieldSelector(msgspec.Struct, frozen=True, rename="camel", omit_de
 
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.ResourceFieldSelector"
 
-    resource: Annotated[str, Meta(max_length=63)]
+    resource: Annotated[str, Meta(min_length=1, max_length=63)]
     divisor: Quantity | None = None
 
 

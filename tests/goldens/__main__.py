@@ -2,9 +2,9 @@
 
 import sys
 
-from goldens import objects, paths, render
+from goldens import KINDS, objects, paths, render
 
-for path in paths():
+for path in (path for kind in KINDS for path in paths(kind).values()):
     text = render(objects(path)[0])
     if text != path.read_text():
         path.write_text(text)

@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 GROUPS = {
     "memcacheds": "/apis/cache.example.com/v1",
+    "appservices": "/apis/app.example.com/v1",
     "deployments": "/apis/apps/v1",
     "replicasets": "/apis/apps/v1",
     "services": "/api/v1",

@@ -21,15 +21,15 @@ def memcached(namespace: str, name: str = "cache", version: str = "v1", **spec: 
     }
 
 
-def conditions(namespace: str, name: str = "cache") -> dict[str, Object]:
-    """The conditions of a Memcached by type; empty while there is no status."""
-    obj = kube.must_get("memcacheds", namespace, name)
+def conditions(namespace: str, name: str = "cache", plural: str = "memcacheds") -> dict[str, Object]:
+    """The conditions of an object by type; empty while there is no status."""
+    obj = kube.must_get(plural, namespace, name)
     return {condition["type"]: condition for condition in obj.get("status", {}).get("conditions", [])}
 
 
-def states(namespace: str, name: str = "cache") -> dict[str, str]:
+def states(namespace: str, name: str = "cache", plural: str = "memcacheds") -> dict[str, str]:
     """Type → status of all conditions that tell of the current generation."""
-    obj = kube.must_get("memcacheds", namespace, name)
+    obj = kube.must_get(plural, namespace, name)
     current = obj["metadata"]["generation"]
     found = obj.get("status", {}).get("conditions", [])
     return {condition["type"]: condition["status"] for condition in found if condition["observedGeneration"] == current}
@@ -38,33 +38,36 @@ def states(namespace: str, name: str = "cache") -> dict[str, str]:
 SETTLED = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 
-def settled(namespace: str, name: str = "cache", timeout: float = 60) -> Object:
-    """Wait until a Memcached is available, done and well, in its current generation; return it."""
+def settled(namespace: str, name: str = "cache", timeout: float = 60, plural: str = "memcacheds") -> Object:
+    """Wait until an object is available, done and well, in its current generation; return it."""
 
     def look() -> bool:
-        found = states(namespace, name)
-        assert found == SETTLED, conditions(namespace, name)
+        found = states(namespace, name, plural)
+        assert found == SETTLED, conditions(namespace, name, plural)
         return True
 
-    eventually(look, timeout, f"Memcached {namespace}/{name} settles")
-    return kube.must_get("memcacheds", namespace, name)
+    eventually(look, timeout, f"{plural} {namespace}/{name} settles")
+    return kube.must_get(plural, namespace, name)
 
 
-def degraded(namespace: str, reason: str, name: str = "cache", timeout: float = 30) -> Object:
-    """Wait until a Memcached is Degraded for a reason; return the condition."""
+def degraded(
+    namespace: str, reason: str, name: str = "cache", timeout: float = 30, plural: str = "memcacheds"
+) -> Object:
+    """Wait until an object is Degraded for a reason; return the condition."""
 
     def look() -> Object | None:
-        condition = conditions(namespace, name).get("Degraded", {})
-        assert (condition.get("status"), condition.get("reason")) == ("True", reason), conditions(namespace, name)
+        found = conditions(namespace, name, plural)
+        condition = found.get("Degraded", {})
+        assert (condition.get("status"), condition.get("reason")) == ("True", reason), found
         return condition
 
-    found = eventually(look, timeout, f"Memcached {namespace}/{name} is Degraded {reason}")
+    found = eventually(look, timeout, f"{plural} {namespace}/{name} is Degraded {reason}")
     assert found is not None
     return found
 
 
 def pods_of(namespace: str, name: str = "cache") -> list[Object]:
-    """The pods of a Memcached that are not being deleted."""
+    """The pods of an object that are not being deleted."""
     selector = f"app.kubernetes.io/instance={name},app.kubernetes.io/managed-by=memcached-operator"
     pods = kube.items("pods", namespace, selector)
     return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]

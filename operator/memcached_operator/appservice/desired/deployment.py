@@ -65,6 +65,8 @@ def _container(name: str, spec: AppServiceSpec) -> Object:
 
 def _env(env: EnvVar) -> Object:
     entry = msgspec.to_builtins(env)
+    if not env.value:
+        entry.pop("value", None)  # an empty one is not stored
     source = env.value_from and env.value_from.resource_field_ref
     if source and source.divisor is not None:
         entry["valueFrom"]["resourceFieldRef"]["divisor"] = canonical(source.divisor)

@@ -41,7 +41,7 @@ def node_address() -> str:
 def page(port: int) -> str:
     """What a node answers on a port; empty while it does not."""
     try:
-        with urllib.request.urlopen(f"http://{node_address()}:{port}/", timeout=5) as answer:  # noqa: S310
+        with urllib.request.urlopen(f"http://{node_address()}:{port}/", timeout=5) as answer:
             return answer.read().decode()
     except (URLError, OSError):
         return ""

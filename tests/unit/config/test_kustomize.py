@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from memcached_webhooks import memcached
+from memcached_webhooks import appservice, memcached
 from unit.config.rendered import ROOT, Rendered
 
 PREFIX = "memcached-operator"
@@ -150,24 +150,27 @@ def test_webhooks_reach_the_admission_process(variant: Rendered) -> None:
         (port,) = [port for port in service["spec"]["ports"] if port["port"] == target["port"]]
         assert deployment_of(variant, service["spec"]["selector"])["metadata"]["name"] == f"{PREFIX}-webhook"
         assert (port["port"], port["targetPort"]) == (443, "webhook")
-    assert [webhook["clientConfig"]["service"]["path"] for webhook in webhooks(variant)] == [
+
+
+def test_the_code_serves_the_paths_of_the_webhooks_and_no_others(variant: Rendered) -> None:
+    served = memcached.judges("memcached:1.6") | appservice.judges()
+    assert {webhook["clientConfig"]["service"]["path"] for webhook in webhooks(variant)} == set(served)
+    assert set(served) == {
         "/mutate-cache-example-com-v1-memcached",
         "/validate-cache-example-com-v1-memcached",
-    ]
+        "/mutate-app-example-com-v1-appservice",
+        "/validate-app-example-com-v1-appservice",
+    }
 
 
-def test_the_code_serves_the_paths_of_the_webhooks(default: Rendered) -> None:
-    called = {webhook["clientConfig"]["service"]["path"] for webhook in webhooks(default)}
-    assert called == memcached.judges("image").keys()
-
-
-def test_webhooks_ask_for_every_served_version_of_our_kind_and_nothing_else(variant: Rendered) -> None:
-    (crd,) = variant.of("CustomResourceDefinition")
-    served = {version["name"] for version in crd["spec"]["versions"] if version["served"]}
+def test_webhooks_ask_for_every_served_version_of_our_kinds_and_nothing_else(variant: Rendered) -> None:
+    crds = {crd["spec"]["group"]: crd["spec"] for crd in variant.of("CustomResourceDefinition")}
     for webhook in webhooks(variant):
         (rule,) = webhook["rules"]
-        assert set(rule["apiVersions"]) == served
-        assert (rule["apiGroups"], rule["resources"]) == ([crd["spec"]["group"]], [crd["spec"]["names"]["plural"]])
+        (group,) = rule["apiGroups"]
+        assert rule["resources"] == [crds[group]["names"]["plural"]]
+        assert rule["apiVersions"] == [version["name"] for version in crds[group]["versions"] if version["served"]]
+        assert webhook["clientConfig"]["service"]["path"].endswith(f"-{crds[group]['names']['singular']}")
         assert rule["operations"] == ["CREATE", "UPDATE"]
         assert rule["scope"] == "Namespaced"
 

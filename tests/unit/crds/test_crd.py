@@ -11,11 +11,14 @@ from crds.crd import definition, object_schema, validation
 from crds.descriptions import field_descriptions, type_description
 from crds.docs import page
 from crds.schema import struct_schema
+from memcached_api.appservice import APPSERVICE
+from memcached_api.kinds import Kind
 from memcached_api.kubernetes import Quantity, ResourceRequirements
 from memcached_api.memcached import MEMCACHED
 from memcached_api.rules import Rule, value_rule
 
 CRD = definition(MEMCACHED)
+KINDS = (MEMCACHED, APPSERVICE)
 SCHEMA = object_schema(MEMCACHED)
 SPEC = SCHEMA["properties"]["spec"]["properties"]
 STATUS = SCHEMA["properties"]["status"]["properties"]
@@ -71,7 +74,10 @@ def nodes(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[str, A
     return [(path, schema), *(node for name, child in below for node in nodes(child, name))]
 
 
-@pytest.mark.parametrize(("path", "node"), [node for node in nodes(SCHEMA) if node[0].startswith(".spec.")])
+NODES = [(f"{kind.name}{path}", node) for kind in KINDS for path, node in nodes(object_schema(kind))]
+
+
+@pytest.mark.parametrize(("path", "node"), [node for node in NODES if ".spec." in node[0]])
 def test_everything_users_write_is_bounded_and_described(path: str, node: dict[str, Any]):
     assert "description" in node or path.endswith("[*]")
     if node.get("type") == "string":
@@ -81,11 +87,11 @@ def test_everything_users_write_is_bounded_and_described(path: str, node: dict[s
     if "additionalProperties" in node:
         assert "maxProperties" in node
     if node.get("x-kubernetes-int-or-string"):
-        assert node["maxLength"] == 64
-        assert re.search(node["pattern"], "64Mi")
+        assert node["maxLength"] == (64 if "pattern" in node else 15)
+        assert re.search(node.get("pattern", ""), "64Mi")
 
 
-@pytest.mark.parametrize(("path", "node"), [node for node in nodes(SCHEMA) if "minimum" in node[1]])
+@pytest.mark.parametrize(("path", "node"), [node for node in NODES if "minimum" in node[1]])
 def test_a_lower_bound_has_a_twin_in_cel_that_names_the_remedy(path: str, node: dict[str, Any]):
     assert any(f"self >= {node['minimum']}" in rule["rule"] for rule in node["x-kubernetes-validations"])
 
@@ -98,10 +104,11 @@ def test_list_types():
     assert conditions["items"]["required"] == ["type", "status", "reason", "message", "lastTransitionTime"]
 
 
-def test_every_rule_is_in_the_crd_once():
-    found = [rule for _, node in nodes(SCHEMA) for rule in node.get("x-kubernetes-validations", [])]
-    assert len(found) == len(MEMCACHED.rules)
-    assert {rule["message"] for rule in found} == {rule.message for rule in MEMCACHED.rules}
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_rule_is_in_the_crd_once(kind: Kind[Any]):
+    found = [rule for _, node in nodes(object_schema(kind)) for rule in node.get("x-kubernetes-validations", [])]
+    assert len(found) == len(kind.rules)
+    assert {rule["message"] for rule in found} == {rule.message for rule in kind.rules}
 
 
 def test_the_name_rule_stands_at_the_root():
@@ -143,6 +150,17 @@ class Sample(msgspec.Struct, rename="camel"):
     """A count."""
 
 
+def test_a_kind_without_required_fields_may_come_without_a_spec():
+    assert "required" not in SCHEMA
+    assert SCHEMA["properties"]["spec"]["default"] == {}
+
+
+def test_a_kind_with_required_fields_may_not():
+    schema = object_schema(APPSERVICE)
+    assert (schema["required"], schema["properties"]["spec"]["required"]) == (["spec"], ["image"])
+    assert "default" not in schema["properties"]["spec"]
+
+
 def test_structs():
     assert struct_schema(Sample) == {
         "description": "A struct of two lines.",
@@ -168,13 +186,20 @@ def test_kubernetes_types_are_described_by_kubernetes():
     assert field_descriptions(ResourceRequirements)["limits"].startswith("Limits describes the maximum amount")
 
 
-@pytest.mark.parametrize("field", [*SPEC, *STATUS])
-def test_every_field_is_on_the_reference_page(field: str):
-    assert f"| `{field}` |" in page([MEMCACHED])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_field_and_rule_is_on_the_reference_page(kind: Kind[Any]):
+    text = page([kind])
+    fields = (*kind.spec.__struct_encode_fields__, *kind.status.__struct_encode_fields__)
+    assert [field for field in fields if f"| `{field}` |" not in text] == []
+    assert [rule.message for rule in kind.rules if rule.message not in text] == []
 
 
-def test_every_rule_is_on_the_reference_page():
+def test_no_row_of_the_reference_page_is_broken_over_lines():
+    rows = [line for line in page(KINDS).splitlines() if line.startswith("|") or line.endswith("|")]
+    assert [row for row in rows if not (row.startswith("|") and row.endswith("|"))] == []
+
+
+def test_rules_stand_at_the_field_that_the_api_server_blames():
     text = page([MEMCACHED])
-    assert all(rule.message in text for rule in MEMCACHED.rules)
     assert "| `spec.resources.limits.memory` |" in text
     assert "| `metadata.name` |" in text

@@ -11,11 +11,33 @@ from crds import __main__ as command
 from crds import snapshot
 from crds.descriptions import kubernetes_type
 from memcached_api.conditions import Condition
-from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
-from memcached_api.memcached import MEMCACHED, faults
+from memcached_api.kubernetes import (
+    ConfigMapKeySelector,
+    EnvVar,
+    EnvVarSource,
+    LocalObjectReference,
+    ObjectFieldSelector,
+    ResourceFieldSelector,
+    ResourceRequirements,
+    SecretKeySelector,
+    ServicePort,
+)
 
 ROOT = Path(__file__).parents[3]
-SAMPLES = sorted((ROOT / "config/samples").glob("cache_*.yaml"))
+SAMPLES = sorted((ROOT / "config/samples").glob("*_v*.yaml"))
+KINDS = {kind.name: kind for kind in command.KINDS}
+OWN_TYPES = (
+    Condition,
+    ConfigMapKeySelector,
+    EnvVar,
+    EnvVarSource,
+    LocalObjectReference,
+    ObjectFieldSelector,
+    ResourceFieldSelector,
+    ResourceRequirements,
+    SecretKeySelector,
+    ServicePort,
+)
 
 
 @pytest.mark.parametrize("path", [*command.manifests(), *command.docs()])
@@ -60,7 +82,7 @@ def test_the_snapshot_is_taken_from_an_openapi_document(tmp_path: Path, monkeypa
     assert '"kubernetes": "v9"' in (tmp_path / "kubernetes.json").read_text()
 
 
-@pytest.mark.parametrize("cls", [LocalObjectReference, ResourceRequirements, Condition])
+@pytest.mark.parametrize("cls", OWN_TYPES)
 def test_kubernetes_own_types_have_kubernetes_own_fields(cls: Any):
     name = kubernetes_type(cls)
     assert name in snapshot.TYPES
@@ -70,14 +92,19 @@ def test_kubernetes_own_types_have_kubernetes_own_fields(cls: Any):
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_samples_are_valid(path: Path):
     sample: dict[str, Any] = yaml.safe_load(path.read_text())
-    assert faults(sample) == []
+    kind = KINDS[sample["kind"]]
+    assert kind.faults(sample) == []
     group, version = sample["apiVersion"].split("/")
-    assert (group, sample["kind"]) == (MEMCACHED.group, MEMCACHED.name)
-    assert path.name.startswith(f"cache_{version}_")
-    fields = set(MEMCACHED.spec.__struct_encode_fields__)
+    assert (group, version in kind.versions) == (kind.group, True)
+    assert path.name.startswith(f"{group.split('.')[0]}_{version}_{kind.name.lower()}")
+    fields = set(kind.spec.__struct_encode_fields__)
     assert set(sample["spec"]) <= fields
     if "full" in path.name:
         assert set(sample["spec"]) == fields
+
+
+def test_every_type_of_the_snapshot_is_used():
+    assert {kubernetes_type(cls) for cls in OWN_TYPES} == set(snapshot.TYPES)
 
 
 def test_every_sample_is_listed():

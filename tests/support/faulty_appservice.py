@@ -1,0 +1,112 @@
+"""AppService objects that must be refused, and what must be said about each, by admission and by the CRD alone."""
+
+from typing import Any
+
+from support.faulty import Faulty
+
+SIZE = "must be at least 1; to stop the service delete the AppService object instead"
+IMAGE = "must be an image reference such as docker.io/library/nginx:1.28"
+PORT = "must be between 1 and 65535"
+NODE_PORT = "must be between 30000 and 32767; remove the field to have Kubernetes choose one"
+PORT_NAME = "must be lower-case letters, digits and '-'"
+TWICE = "must be unique in ports"
+TARGET = "or the name of another entry of ports that has the same protocol and such a number"
+ENV_NAME = "must be letters, digits, '_', '-' and '.', with no digit first"
+SOURCES = "must name exactly one of configMapKeyRef, secretKeyRef, fieldRef, resourceFieldRef"
+
+SECRET = {"secretKeyRef": {"name": "credentials", "key": "password"}}
+FIELD = {"fieldRef": {"fieldPath": "metadata.name"}}
+
+
+def ports(*entries: dict[str, Any]) -> dict[str, Any]:
+    """A spec with ports."""
+    return {"ports": list(entries)}
+
+
+def envs(*entries: dict[str, Any]) -> dict[str, Any]:
+    """A spec with environment variables."""
+    return {"envs": list(entries)}
+
+
+RULES = {
+    "size 0": Faulty({"size": 0}, ("spec.size", "0", SIZE)),
+    "image with spaces": Faulty({"image": "no such image"}, ("spec.image", "no such image", IMAGE)),
+    "empty image": Faulty({"image": ""}, ("spec.image", IMAGE)),
+    "port 0": Faulty(ports({"port": 0}), ("spec.ports[0].port", "0", PORT)),
+    "port 65536": Faulty(ports({"port": 80}, {"port": 65536}), ("spec.ports[1].port", "65536", PORT)),
+    "a port twice": Faulty(
+        ports({"name": "a", "port": 80}, {"name": "b", "port": 80}), ("spec.ports", "80", TWICE, "another number")
+    ),
+    "node port 80": Faulty(ports({"port": 80, "nodePort": 80}), ("spec.ports[0].nodePort", "80", NODE_PORT)),
+    "a node port twice": Faulty(
+        ports({"port": 80, "nodePort": 32001}, {"port": 81, "nodePort": 32001}),
+        ("spec.ports", "32001", TWICE, "another number, or none"),
+    ),
+    "port name in capitals": Faulty(
+        ports({"name": "HTTP", "port": 80}), ("spec.ports[0].name", "HTTP", PORT_NAME, "such as http")
+    ),
+    "a port name twice": Faulty(
+        ports({"name": "web", "port": 80}, {"name": "web", "port": 81}), ("spec.ports", "web", TWICE, "rename one")
+    ),
+    "target port 0": Faulty(ports({"port": 80, "targetPort": 0}), ("spec.ports[0].targetPort", "0", PORT)),
+    "target port in quotes": Faulty(ports({"port": 80, "targetPort": "8080"}), ("spec.ports", "without quotes", TARGET)),
+    "target port that nobody has": Faulty(
+        ports({"name": "http", "port": 80, "targetPort": "web"}), ("spec.ports", TARGET)
+    ),
+    "target port that is its own name": Faulty(
+        ports({"name": "http", "port": 80, "targetPort": "http"}), ("spec.ports", TARGET)
+    ),
+    "target port of another protocol": Faulty(
+        ports({"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "tcp", "port": 53, "targetPort": "dns"}),
+        ("spec.ports", TARGET),
+    ),
+    "target port whose name no container may have": Faulty(
+        ports({"name": "a--b", "port": 80}, {"name": "c", "port": 81, "targetPort": "a--b"}), ("spec.ports", TARGET)
+    ),
+    "application protocol with a space": Faulty(
+        ports({"port": 80, "appProtocol": "a b"}),
+        ("spec.ports[0].appProtocol", "a b", "must be a protocol such as http"),
+    ),
+    "variable with a digit first": Faulty(envs({"name": "1ST"}), ("spec.envs[0].name", "1ST", ENV_NAME, "LOG_LEVEL")),
+    "variable with an equals sign": Faulty(envs({"name": "A=B"}), ("spec.envs[0].name", "A=B", ENV_NAME)),
+    "variable of dots": Faulty(envs({"name": ".."}), ("spec.envs[0].name", "..", ENV_NAME)),
+    "a variable twice": Faulty(
+        envs({"name": "A", "value": "1"}, {"name": "A", "value": "2"}), ("spec.envs", "A", "must be unique in envs")
+    ),
+    "variable with two values": Faulty(
+        envs({"name": "A", "value": "1", "valueFrom": FIELD}), ("spec.envs[0].valueFrom", "remove one of the two")
+    ),
+    "variable from nowhere": Faulty(envs({"name": "A", "valueFrom": {}}), ("spec.envs[0].valueFrom", SOURCES)),
+    "variable from two places": Faulty(
+        envs({"name": "A", "valueFrom": FIELD | SECRET}), ("spec.envs[0].valueFrom", SOURCES)
+    ),
+    "request above its limit": Faulty(
+        {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
+        ("spec.resources.requests", "750m", "250m", "lower the request or raise the limit"),
+    ),
+    "several at once": Faulty(
+        {"size": 0, "image": "A b", **ports({"port": 0, "nodePort": 1}), **envs({"name": "="})},
+        ("spec.size", SIZE, "spec.image", IMAGE, PORT, NODE_PORT, ENV_NAME),
+    ),
+}
+"""Faults against rules of ours."""
+
+TYPES = {
+    "no image": Faulty({"image": None}, ("spec.image", "Required value")),
+    "port that is a text": Faulty(ports({"port": "80"}), ("spec.ports[0].port", "must be of type integer")),
+    "port that is missing": Faulty(ports({"name": "http"}), ("spec.ports[0].port", "Required value")),
+    "unknown protocol": Faulty(ports({"port": 80, "protocol": "tcp"}), ("spec.ports[0].protocol", "tcp", "TCP")),
+    "target port that is a list": Faulty(ports({"port": 80, "targetPort": []}), ("spec.ports[0].targetPort",)),
+    "too many ports": Faulty(ports(*({"port": 1 + number} for number in range(65))), ("spec.ports", "64")),
+    "secret without a key": Faulty(
+        envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "a"}}}),
+        ("spec.envs[0].valueFrom.secretKeyRef.key", "Required value"),
+    ),
+    "optional as a text": Faulty(
+        envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b", "optional": "yes"}}}),
+        ("spec.envs[0].valueFrom.secretKeyRef.optional", "boolean"),
+    ),
+    "unknown field": Faulty({"replicas": 3}, ('unknown field "spec.replicas"',)),
+    "unknown field of a port": Faulty(ports({"port": 80, "hostPort": 1}), ('unknown field "spec.ports[0].hostPort"',)),
+}
+"""Faults that the API server tells in its own words."""

@@ -98,7 +98,8 @@ def pair_of_pods() -> Iterator[str]:
 
 def told(namespace: str, change: dict[str, Any]) -> str:
     """What kubectl says to a change that is not stored."""
-    asked = appservice(namespace, **{"size": 2, "ports": [{"port": 80}], **change})
+    spec: dict[str, Any] = {"size": 2, "ports": [{"port": 80}], **change}
+    asked = appservice(namespace, **spec)
     return kubectl("apply", "--dry-run=server", "-f", "-", stdin=asked).stderr
 
 

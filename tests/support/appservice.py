@@ -1,7 +1,6 @@
 """AppService objects in tests: make them, wait for them, talk to them."""
 
 import urllib.request
-from functools import partial
 from typing import Any
 from urllib.error import URLError
 
@@ -12,12 +11,8 @@ IMAGE = "docker.io/library/nginx:1.28"
 OTHER_IMAGE = "docker.io/library/nginx:1.29"
 """Present in the local cluster as stand-ins whose pages name them (tools/cluster/images)."""
 
+PLURAL = "appservices"
 PAGES = {IMAGE: "Stand-in for nginx 1.28", OTHER_IMAGE: "Stand-in for nginx 1.29"}
-
-conditions = partial(memcached.conditions, name="app", plural="appservices")
-settled = partial(memcached.settled, name="app", plural="appservices")
-degraded = partial(memcached.degraded, name="app", plural="appservices")
-pods_of = partial(memcached.pods_of, name="app")
 
 
 def appservice(namespace: str, name: str = "app", **spec: Any) -> Object:
@@ -28,6 +23,26 @@ def appservice(namespace: str, name: str = "app", **spec: Any) -> Object:
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"image": IMAGE, **spec},
     }
+
+
+def conditions(namespace: str, name: str = "app") -> dict[str, Object]:
+    """The conditions of an AppService by type; empty while there is no status."""
+    return memcached.conditions(namespace, name, PLURAL)
+
+
+def settled(namespace: str, name: str = "app", timeout: float = 60) -> Object:
+    """Wait until an AppService is available, done and well, in its current generation; return it."""
+    return memcached.settled(namespace, name, timeout, PLURAL)
+
+
+def degraded(namespace: str, reason: str, name: str = "app", timeout: float = 30) -> Object:
+    """Wait until an AppService is Degraded for a reason; return the condition."""
+    return memcached.degraded(namespace, reason, name, timeout, PLURAL)
+
+
+def pods_of(namespace: str, name: str = "app") -> list[Object]:
+    """The pods of an AppService that are not being deleted."""
+    return memcached.pods_of(namespace, name)
 
 
 def node_address() -> str:

@@ -14,16 +14,15 @@ import pytest
 
 from support.kube import eventually
 
-RECONCILES = re.compile(
-    r'^controller_runtime_reconcile_total\{controller="memcached",result="(\w+)"\} (\S+)$', re.MULTILINE
-)
+RECONCILES = r'^controller_runtime_reconcile_total\{controller="%s",result="(\w+)"\} (\S+)$'
 
 
 class Controller:
     """A running controller process."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", metrics: str) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", metrics: str, kind: str) -> None:
         self._process = process
+        self._reconciles = re.compile(RECONCILES % kind, re.MULTILINE)
         self._metrics = metrics
 
     def reconciles(self) -> dict[str, int]:
@@ -35,7 +34,7 @@ class Controller:
                 text = answer.read().decode()
         except (URLError, ConnectionError):
             return {}
-        return {result: int(float(count)) for result, count in RECONCILES.findall(text)}
+        return {result: int(float(count)) for result, count in self._reconciles.findall(text)}
 
     def has_reconciled(self, times: int) -> None:
         """Wait until so many reconciles are done."""
@@ -43,8 +42,11 @@ class Controller:
 
 
 @contextmanager
-def started(namespace: str, relist_period: int = 600) -> Generator[Controller]:
-    """A controller of this working tree, freshly started for one namespace, as if after a restart."""
+def started(namespace: str, relist_period: int = 600, kind: str = "memcached") -> Generator[Controller]:
+    """A controller of this working tree, freshly started for one namespace, as if after a restart.
+
+    `kind`: whose reconciles are counted.
+    """
     port = _free_port()
     command = [sys.executable, "-m", "memcached_operator", f"--watch-namespaces={namespace}"]
     command += [f"--metrics-bind-address=127.0.0.1:{port}", "--health-probe-bind-address=0"]
@@ -52,7 +54,7 @@ def started(namespace: str, relist_period: int = 600) -> Generator[Controller]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, env=environment) as process:
         try:
-            yield Controller(process, f"http://127.0.0.1:{port}/metrics")
+            yield Controller(process, f"http://127.0.0.1:{port}/metrics", kind)
         finally:
             process.terminate()
 

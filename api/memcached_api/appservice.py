@@ -40,7 +40,7 @@ class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Compute resources of each container. When absent, none are requested and none limited. A change replaces the
     pods."""
 
-    envs: Annotated[list[EnvVar], Meta(max_length=256, extra_json_schema=LIST_BY_NAME)] = []
+    envs: Annotated[list[EnvVar], Meta(max_length=128, extra_json_schema=LIST_BY_NAME)] = []
     """Environment variables of the container. A change replaces the pods."""
 
     ports: Annotated[list[ServicePort], Meta(max_length=64)] = []

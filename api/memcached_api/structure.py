@@ -73,8 +73,6 @@ def _integer(value: Any, type_: inspect.IntType, path: str) -> Iterator[Fault]:
 def _string(value: Any, type_: inspect.StrType, path: str) -> Iterator[Fault]:
     if not isinstance(value, str):
         yield _mistyped(path, value, "a string")
-    elif len(value) < (type_.min_length or 0):
-        yield Fault(path, value, f"must have at least {type_.min_length} characters")
     elif type_.max_length is not None and len(value) > type_.max_length:
         yield Fault(path, value, f"may not be more than {type_.max_length} characters", TOO_LONG)
     elif type_.min_length is not None and len(value) < type_.min_length:

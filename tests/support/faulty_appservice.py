@@ -49,7 +49,9 @@ RULES = {
         ports({"name": "web", "port": 80}, {"name": "web", "port": 81}), ("spec.ports", "web", TWICE, "rename one")
     ),
     "target port 0": Faulty(ports({"port": 80, "targetPort": 0}), ("spec.ports[0].targetPort", "0", PORT)),
-    "target port in quotes": Faulty(ports({"port": 80, "targetPort": "8080"}), ("spec.ports", "without quotes", TARGET)),
+    "target port in quotes": Faulty(
+        ports({"port": 80, "targetPort": "8080"}), ("spec.ports", "without quotes", TARGET)
+    ),
     "target port that nobody has": Faulty(
         ports({"name": "http", "port": 80, "targetPort": "web"}), ("spec.ports", TARGET)
     ),
@@ -82,7 +84,7 @@ RULES = {
     ),
     "request above its limit": Faulty(
         {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
-        ("spec.resources.requests", "750m", "250m", "lower the request or raise the limit"),
+        ("spec.resources.requests", "750m", "250m", "request or raise the limit"),
     ),
     "several at once": Faulty(
         {"size": 0, "image": "A b", **ports({"port": 0, "nodePort": 1}), **envs({"name": "="})},

@@ -32,6 +32,16 @@ def memcached(name: str = "cache", *, uid: str = "cr", version: int = 1, **spec:
     }
 
 
+def appservice(name: str = "app", **spec: Any) -> Object:
+    """An AppService in namespace `test`; nothing is filled in but the image."""
+    return {
+        "apiVersion": "app.example.com/v1",
+        "kind": "AppService",
+        "metadata": {"name": name, "namespace": "test", "uid": "cr", "generation": 1, "resourceVersion": "1"},
+        "spec": {"image": "docker.io/library/nginx:1.28", **spec},
+    }
+
+
 def owned(cr: Object | None = None, resource: Resource = DEPLOYMENTS, *, version: int = 10, **meta: Any) -> Object:
     """A live child without a spec, controlled by a Memcached unless `ownerReferences` says otherwise."""
     return {

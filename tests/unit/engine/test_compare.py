@@ -32,6 +32,18 @@ COVERED: dict[str, tuple[Any, Any]] = {
         [{"name": "same", "uid": "1"}, {"name": "same", "uid": "2"}],
         [{"name": "same", "uid": "2"}],
     ),
+    "ports by number and protocol, not by name": (
+        [{"port": 53, "protocol": "UDP", "nodePort": 1}, {"port": 53, "protocol": "TCP", "targetPort": 5353}],
+        [{"port": 53, "protocol": "TCP", "targetPort": 5353}],
+    ),
+    "a port that somebody named": (
+        [{"port": 80, "protocol": "TCP", "name": "http"}],
+        [{"port": 80, "protocol": "TCP"}],
+    ),
+    "a port of a container": (
+        [{"containerPort": 81, "protocol": "TCP"}, {"containerPort": 80, "protocol": "TCP"}],
+        [{"containerPort": 80, "protocol": "TCP"}],
+    ),
     "an equal atomic map": ({"selector": {"app": "x"}}, {"selector": {"app": "x"}}),
     "unnamed maps with additions": ([{"a": 1, "b": 2}], [{"a": 1}]),
 }
@@ -54,6 +66,11 @@ NOT_COVERED: dict[str, tuple[Any, Any]] = {
     "a shorter list of scalars": ([1], [1, 2]),
     "a longer list of unnamed maps": ([{"a": 1}, {"a": 2}], [{"a": 1}]),
     "a list that should be empty": ([1], []),
+    "a port of another protocol": ([{"port": 53, "protocol": "UDP"}], [{"port": 53, "protocol": "TCP"}]),
+    "another node port": (
+        [{"port": 80, "protocol": "TCP", "nodePort": 30001}],
+        [{"port": 80, "protocol": "TCP", "nodePort": 30002}],
+    ),
     "a named item that is missing": ([{"name": "b"}], [{"name": "a"}]),
     "a named item that differs": ([{"name": "a", "image": "j"}], [{"name": "a", "image": "i"}]),
     "named items for which scalars stand": (["a"], [{"name": "a"}]),
@@ -94,6 +111,12 @@ def test_the_digest_tells_of_every_change(obj: dict[str, Any], field: str, value
 def test_the_digest_is_the_same_in_every_release() -> None:
     # A new digest would be one needless write per child on the day of an upgrade.
     assert digest({"b": [1, "x"], "a": {"d": None, "c": 0.5}}) == "18308541a126393f"
+
+
+def test_the_digest_does_not_tell_of_what_kubernetes_allocates() -> None:
+    without: Object = {"spec": {"ports": [{"port": 80}]}}
+    assert digest({"spec": {"ports": [{"port": 80, "nodePort": 30001}]}}) == digest(without)
+    assert digest({"spec": {"ports": [{"port": 81, "nodePort": 30001}]}}) != digest(without)
 
 
 def test_a_signed_intent_carries_the_digest_of_the_unsigned_one() -> None:

@@ -1,0 +1,186 @@
+"""AppService: what decodes, what is filled in, and what every rule says."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, faults, with_defaults
+from memcached_api.faults import Fault, InvalidSpec
+from support.faulty import Faulty
+from support.faulty_appservice import RULES, TYPES
+
+IMAGE = "docker.io/library/nginx:1.28"
+
+
+def obj(**spec: Any) -> dict[str, Any]:
+    """An AppService as JSON."""
+    return {"metadata": {"name": "app"}, "spec": {"image": IMAGE, **spec}}
+
+
+def fields(**spec: Any) -> list[str]:
+    """The fields that are at fault."""
+    return [fault.field for fault in faults(obj(**spec))]
+
+
+def test_an_image_is_enough():
+    assert decode_spec(obj()) == AppServiceSpec(size=1, image=IMAGE)
+    assert faults(obj()) == []
+
+
+@pytest.mark.parametrize("nothing", [{}, {"spec": None}, {"spec": {}}])
+def test_an_image_is_necessary(nothing: dict[str, Any]):
+    assert [str(fault) for fault in faults(nothing)] == ["spec.image: Required value: must be given"]
+    with pytest.raises(InvalidSpec, match=r"spec\.image: Required value"):
+        decode_spec(nothing)
+
+
+@pytest.mark.parametrize("what", [None, [], "x"])
+def test_what_is_no_object_is_not_decoded(what: Any):
+    with pytest.raises(InvalidSpec, match="must be an object of kind AppService"):
+        decode_spec(what)
+
+
+@pytest.mark.parametrize("faulty", RULES.values(), ids=RULES.keys())
+def test_a_broken_rule_is_told_with_field_value_and_remedy(faulty: Faulty):
+    said = ", ".join(str(fault) for fault in faults(obj(**faulty.spec)))
+    assert [part for part in faulty.said if part not in said] == []
+
+
+UNKNOWN = {"unknown field", "unknown field of a port"}
+"""What the API server prunes, or refuses by itself."""
+
+
+@pytest.mark.parametrize("faulty", [TYPES[name] for name in TYPES if name not in UNKNOWN])
+def test_a_wrong_type_is_told_with_its_field(faulty: Faulty):
+    found = faults(obj(**faulty.spec))
+    assert found
+    assert {fault.field for fault in found} == {faulty.said[0]}
+
+
+SEVERAL: list[tuple[dict[str, Any], list[str]]] = [
+    (
+        {"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 1}]},
+        ["spec.ports[1].port", "spec.ports[1].name"],
+    ),
+    (
+        {"envs": [{"name": "A"}, {"name": "B"}, {"name": "A"}, {"name": "A"}]},
+        ["spec.envs[2].name", "spec.envs[3].name"],
+    ),
+    (
+        {"ports": [{"port": 1, "targetPort": "x"}, {"port": 2, "targetPort": "y"}]},
+        ["spec.ports[0].targetPort", "spec.ports[1].targetPort"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "blamed"), SEVERAL)
+def test_every_entry_at_fault_is_named(spec: dict[str, Any], blamed: list[str]):
+    assert fields(**spec) == blamed
+
+
+FINE: dict[str, dict[str, Any]] = {
+    "one number for two protocols": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]},
+    "one node port for two protocols": {
+        "ports": [{"port": 53, "nodePort": 30053}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}]
+    },
+    "one target for two ports": {"ports": [{"port": 80, "targetPort": 8080}, {"port": 81, "targetPort": 8080}]},
+    "a target by name": {"ports": [{"name": "http", "port": 80}, {"port": 81, "targetPort": "http"}]},
+    "a target by name, before it": {"ports": [{"port": 81, "targetPort": "http"}, {"name": "http", "port": 80}]},
+    "nulls": {"ports": [{"port": 80, "name": None, "nodePort": None, "targetPort": None}], "envs": None},
+    "a number that is written as 3.0": {"size": 3.0, "ports": [{"port": 80.0, "targetPort": 8080.0}]},
+    "an empty value beside a source": {
+        "envs": [{"name": "A", "value": "", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    },
+    "names of variables": {"envs": [{"name": name} for name in ("A", "_", "a.b-c", ".x", "-x")]},
+    "the longest names": {"ports": [{"port": 80, "name": "a" * 63}, {"port": 81, "name": "9" * 63}]},
+    "protocols of applications": {
+        "ports": [{"port": 80, "appProtocol": "http"}, {"port": 81, "appProtocol": "kubernetes.io/h2c"}]
+    },
+}
+
+
+@pytest.mark.parametrize("spec", FINE.values(), ids=FINE.keys())
+def test_what_is_allowed(spec: dict[str, Any]):
+    assert faults(obj(**spec)) == []
+    assert isinstance(decode_spec(obj(**spec)), AppServiceSpec)
+
+
+DEFAULTS: dict[str, tuple[Any, Any]] = {
+    "one port": ([{"port": 80}], [{"port": 80, "protocol": "TCP", "targetPort": 80}]),
+    "several ports": (
+        [{"port": 80}, {"port": 53, "protocol": "UDP", "name": None}, {"port": 81, "name": "x", "targetPort": 8081}],
+        [
+            {"port": 80, "protocol": "TCP", "targetPort": 80, "name": "tcp-80"},
+            {"port": 53, "protocol": "UDP", "targetPort": 53, "name": "udp-53"},
+            {"port": 81, "protocol": "TCP", "targetPort": 8081, "name": "x"},
+        ],
+    ),
+    "no ports": ([], []),
+    "what cannot be read": (
+        [7, {"port": "80"}, {"port": 80, "protocol": 6}],
+        [7, {"port": "80", "protocol": "TCP"}, {"port": 80, "protocol": 6}],
+    ),
+    "no list": ("80", "80"),
+}
+
+
+@pytest.mark.parametrize(("ports", "expected"), DEFAULTS.values(), ids=DEFAULTS.keys())
+def test_ports_are_completed(ports: Any, expected: Any):
+    assert with_defaults({"ports": ports}) == {"size": 1, "ports": expected}
+
+
+def test_defaults_are_filled_in_once():
+    once = with_defaults({"ports": [{"port": 80}, {"port": 81}]})
+    assert with_defaults(once) == once
+
+
+def test_the_short_name_is_free_of_clashes():
+    assert not {"apps", "as", "svc", "sa", "app"} & set(APPSERVICE.short_names)
+
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-1, 70000), st.floats(), st.text(max_size=4))
+JSON: st.SearchStrategy[Any] = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+)
+NAMES = st.sampled_from(["http", "dns", "A", "a--b", ""])
+PORTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": NAMES | JSON,
+        "port": SCALARS | st.integers(0, 3),
+        "protocol": JSON | st.sampled_from(["TCP", "UDP"]),
+        "targetPort": NAMES | JSON,
+        "nodePort": SCALARS | st.integers(29999, 30001),
+        "appProtocol": SCALARS | st.sampled_from(["http", "a/b"]),
+    },
+)
+ENVS = st.fixed_dictionaries({}, optional={"name": NAMES | JSON, "value": SCALARS, "valueFrom": JSON})
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "size": SCALARS,
+        "image": JSON | st.just(IMAGE),
+        "ports": JSON | st.lists(PORTS | JSON, max_size=4),
+        "envs": JSON | st.lists(ENVS | JSON, max_size=3),
+        "resources": JSON,
+    },
+)
+
+
+@given(st.fixed_dictionaries({}, optional={"metadata": JSON, "spec": SPECS | JSON}) | JSON)
+def test_faults_never_raises_and_always_has_words(what: Any):
+    for fault in faults(what):
+        assert isinstance(fault, Fault)
+        assert str(fault)
+
+
+@given(SPECS)
+def test_what_has_no_fault_decodes_and_has_none_with_its_defaults(spec: dict[str, Any]):
+    before = msgspec.json.encode(spec)
+    if not faults({"spec": spec}):
+        assert isinstance(decode_spec({"spec": spec}), AppServiceSpec)
+    with_defaults(spec)
+    assert msgspec.json.encode(spec) == before

@@ -1,0 +1,138 @@
+"""The children of an AppService."""
+
+from typing import Any
+
+import pytest
+
+from memcached_operator.appservice.controller import appservice, desired
+from memcached_operator.engine.compare import signed
+from memcached_operator.engine.kind import InvalidSpecError, Observed
+from memcached_operator.engine.ownership import is_current
+from memcached_operator.engine.resource import SERVICES, Object, key_of
+from unit.builders import appservice as cr_of
+from unit.builders import owned
+
+LABELS = {
+    "app.kubernetes.io/name": "appservice",
+    "app.kubernetes.io/instance": "app",
+    "app.kubernetes.io/managed-by": "memcached-operator",
+}
+
+
+def children(cr: Object, service: Object | None = None) -> dict[str, Object]:
+    """What is desired, by kind."""
+    observed = Observed({} if service is None else {key_of(SERVICES, service): service})
+    return {child["kind"]: child for child in desired(cr, observed)}
+
+
+def pod_of(**spec: Any) -> Object:
+    """The spec of the pods."""
+    return children(cr_of(**spec))["Deployment"]["spec"]["template"]["spec"]
+
+
+def container_of(**spec: Any) -> Object:
+    """The one container."""
+    (container,) = pod_of(**spec)["containers"]
+    return container
+
+
+def test_without_ports_there_is_no_service() -> None:
+    assert list(children(cr_of())) == list(children(cr_of(ports=[]))) == ["Deployment"]
+    assert list(children(cr_of(ports=[{"port": 80}]))) == ["Deployment", "Service"]
+    assert {resource.kind for resource in appservice().owns} == {"Deployment", "Service"}
+
+
+def test_the_container_is_named_as_the_object_and_runs_the_image() -> None:
+    container = container_of(image="example.com/app:1")
+    assert container == {"name": "app", "image": "example.com/app:1", "imagePullPolicy": "IfNotPresent"}
+
+
+def test_the_image_says_who_it_runs_as_and_what_it_may() -> None:
+    assert pod_of()["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+    assert "securityContext" not in container_of()
+
+
+def test_the_pods_know_nothing_of_the_cluster() -> None:
+    pod = pod_of()
+    assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
+
+
+def test_a_pod_that_is_reached_drains_before_it_ends() -> None:
+    assert container_of(ports=[{"port": 80}])["lifecycle"] == {"preStop": {"sleep": {"seconds": 5}}}
+    assert "lifecycle" not in container_of()
+
+
+ONE_POD: list[dict[str, Any]] = [
+    {"size": 5},
+    {"ports": [{"port": 81, "targetPort": 80}]},
+    {"ports": [{"port": 80, "nodePort": 30001}]},
+    {"ports": [{"port": 80, "name": "http", "appProtocol": "http"}]},
+    {"ports": [{"port": 80}, {"port": 81, "targetPort": 80}]},
+]
+
+
+@pytest.mark.parametrize("spec", ONE_POD, ids=str)
+def test_what_concerns_the_service_alone_does_not_touch_the_pods(spec: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"ports": [{"port": 80}], **spec}
+    assert pod_of(**given) == pod_of(ports=[{"port": 80}])
+
+
+def test_variables_are_as_given_but_for_what_is_not_stored() -> None:
+    envs: list[dict[str, Any]] = [
+        {"name": "A", "value": "1"},
+        {"name": "B", "value": ""},
+        {"name": "C", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "0.001"}}},
+        {"name": "D", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b", "optional": False}}},
+    ]
+    found = container_of(envs=envs)["env"]
+    assert found[0] == {"name": "A", "value": "1"}
+    assert found[1] == {"name": "B"}
+    assert found[2]["valueFrom"] == {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}
+    assert found[3] == envs[3]
+
+
+def test_resources_are_spelled_as_the_api_server_stores_them() -> None:
+    found = container_of(resources={"limits": {"memory": "1024Mi", "cpu": "0.5"}})["resources"]
+    assert found == {"limits": {"memory": "1Gi", "cpu": "500m"}}
+    assert container_of(resources={})["resources"] == {}
+
+
+def test_children_are_named_like_their_object_and_carry_what_selects_them() -> None:
+    found = children(cr_of(ports=[{"port": 80}]))
+    for child in found.values():
+        assert (child["metadata"]["name"], child["metadata"]["namespace"]) == ("app", "test")
+        assert child["metadata"]["labels"] == LABELS | {"app.kubernetes.io/component": "app"}
+    assert found["Service"]["spec"]["selector"] == LABELS
+    assert found["Deployment"]["spec"]["selector"] == {"matchLabels": LABELS}
+    assert found["Deployment"]["spec"]["template"]["metadata"]["labels"].items() >= LABELS.items()
+    assert found["Service"]["spec"]["type"] == "NodePort"
+
+
+def stored(service: Object, *node_ports: int) -> Object:
+    """A Service as it is applied, and as the API server keeps it: with node ports."""
+    ports = [{**port, "nodePort": number} for port, number in zip(service["spec"]["ports"], node_ports, strict=True)]
+    meta = {**owned(resource=SERVICES)["metadata"], **signed(service)["metadata"]}
+    return {**service, "metadata": meta, "spec": {**service["spec"], "ports": ports, "clusterIP": "10.0.0.1"}}
+
+
+CHANGES: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    "nothing": ([{"port": 80, "name": "http"}], True),
+    "the node port it has": ([{"port": 80, "name": "http", "nodePort": 31000}], True),
+    "another node port": ([{"port": 80, "name": "http", "nodePort": 30001}], False),
+    "another number": ([{"port": 81, "name": "http"}], False),
+    "another name": ([{"port": 80, "name": "web"}], False),
+}
+
+
+@pytest.mark.parametrize(("ports", "current"), CHANGES.values(), ids=CHANGES.keys())
+def test_a_service_is_written_only_when_it_differs(ports: list[dict[str, Any]], current: bool) -> None:
+    live = stored(children(cr_of(ports=[{"port": 80, "name": "http"}]))["Service"], 31000)
+    wanted = children(cr_of(ports=ports), live)["Service"]
+    assert is_current(signed(wanted), live) == current
+    again = stored(wanted, wanted["spec"]["ports"][0]["nodePort"])
+    assert is_current(signed(children(cr_of(ports=ports), again)["Service"]), again), "one write is enough"
+
+
+def test_an_object_that_breaks_rules_is_refused_with_all_of_them() -> None:
+    with pytest.raises(InvalidSpecError, match=r"spec\.size.*spec\.ports\[0\]\.port"):
+        children(cr_of(size=0, ports=[{"port": 0}]))

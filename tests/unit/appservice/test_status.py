@@ -1,0 +1,59 @@
+import msgspec
+
+from memcached_api.appservice import AppServiceStatus
+from memcached_operator.appservice.status import status
+from memcached_operator.engine.conditions import carry_over
+from memcached_operator.engine.kind import Observed
+from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, key_of
+from unit.builders import NOW, appservice, owned, pod, rolled_out
+
+LIVE = rolled_out()
+PORTS: list[Object] = [
+    {"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080, "nodePort": 30002},
+    {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 53, "nodePort": 31053},
+]
+SERVICE: Object = {**owned(resource=SERVICES), "spec": {"ports": PORTS}}
+CHILDREN = {key_of(DEPLOYMENTS, LIVE): LIVE, key_of(SERVICES, SERVICE): SERVICE}
+OBSERVED = Observed(CHILDREN, (pod("b"), pod("a")))
+
+
+def test_the_counts_are_the_deployments_and_the_node_ports_the_services() -> None:
+    found = status(appservice(), OBSERVED, NOW).status
+    conditions = found.pop("conditions")
+    assert found == {
+        "observedGeneration": 1,
+        "replicas": 3,
+        "updatedReplicas": 3,
+        "readyReplicas": 3,
+        "availableReplicas": 3,
+        "unavailableReplicas": 0,
+        "selector": "app.kubernetes.io/instance=app,app.kubernetes.io/managed-by=memcached-operator,"
+        "app.kubernetes.io/name=appservice",
+        "nodes": ["a", "b"],
+        "nodePorts": [
+            {"name": "http", "protocol": "TCP", "port": 80, "nodePort": 30002},
+            {"name": "dns", "protocol": "UDP", "port": 53, "nodePort": 31053},
+        ],
+    }
+    assert [(each["type"], each["status"]) for each in conditions] == [
+        ("Available", "True"),
+        ("Progressing", "False"),
+        ("Degraded", "False"),
+    ]
+
+
+def test_nothing_there_is_a_status_too() -> None:
+    found = status(appservice(), Observed(), NOW).status
+    assert (found["replicas"], found["unavailableReplicas"], found["nodes"], found["nodePorts"]) == (0, 0, [], [])
+
+
+def test_a_port_without_a_node_port_is_not_told() -> None:
+    service: Object = {**owned(resource=SERVICES), "spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}
+    observed = Observed({key_of(SERVICES, service): service})
+    assert status(appservice(), observed, NOW).status["nodePorts"] == []
+
+
+def test_the_status_is_what_the_api_describes() -> None:
+    found = status(appservice(), OBSERVED, NOW).status
+    found["conditions"] = carry_over([], found["conditions"], NOW)
+    assert msgspec.to_builtins(msgspec.convert(found, AppServiceStatus)) == found

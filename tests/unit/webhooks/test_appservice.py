@@ -1,0 +1,102 @@
+"""What admission does with an AppService: its defaults, verdicts and warnings. What is common is in test_memcached."""
+
+from typing import Any
+
+import pytest
+
+from memcached_webhooks import appservice
+from memcached_webhooks.review import GroupVersionKind, Patch, Request, Verdict
+
+KIND = GroupVersionKind("app.example.com", "v1", "AppService")
+JUDGES = appservice.judges()
+MUTATE, VALIDATE = "/mutate-app-example-com-v1-appservice", "/validate-app-example-com-v1-appservice"
+IMAGE = "docker.io/library/nginx:1.28"
+REPLACES = "this change replaces every pod, one by one"
+
+
+def obj(spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "app"}, "spec": spec}
+
+
+def judged(path: str, new: Any, old: Any = None) -> Verdict:
+    before = None if old is None else obj(old)
+    operation = "CREATE" if old is None else "UPDATE"
+    return JUDGES[path](Request(uid="u", operation=operation, kind=KIND, object=obj(new), old_object=before))
+
+
+def test_paths():
+    assert set(JUDGES) == {MUTATE, VALIDATE}
+
+
+SIZE = {"op": "add", "path": "/spec/size", "value": 1}
+COMPLETE = {"port": 80, "protocol": "TCP", "targetPort": 80}
+
+
+@pytest.mark.parametrize(
+    ("spec", "patch"),
+    [
+        ({"image": IMAGE}, [SIZE]),
+        ({"image": IMAGE, "size": 2, "ports": []}, []),
+        ({"size": 2, "ports": [COMPLETE]}, []),
+        ({"size": 2, "ports": [{"port": 80}]}, [{"op": "add", "path": "/spec/ports", "value": [COMPLETE]}]),
+        ({"size": None, "ports": "x"}, [SIZE]),
+        ("x", []),
+        (None, [{"op": "add", "path": "/spec", "value": {"size": 1}}]),
+    ],
+)
+def test_defaults(spec: Any, patch: Patch):
+    assert judged(MUTATE, spec).patch == patch
+
+
+def test_defaulting_is_idempotent():
+    spec: dict[str, Any] = {"image": IMAGE, "ports": [{"port": 80}, {"port": 81}]}
+    spec |= {op["path"].removeprefix("/spec/"): op["value"] for op in judged(MUTATE, spec).patch}
+    assert judged(MUTATE, spec).patch == []
+
+
+def test_every_fault_is_told_at_once():
+    refusal = judged(VALIDATE, {"size": 0, "ports": [{"port": 0}]}).refusal
+    assert refusal
+    assert (refusal.code, refusal.reason) == (422, "Invalid")
+    causes = [cause["field"] for cause in refusal.details["causes"]]
+    assert causes == ["spec.image", "spec.size", "spec.ports[0].port"]
+
+
+def test_a_fault_that_was_there_is_tolerated():
+    spec = {"image": IMAGE, "envs": [{"name": "1"}]}
+    assert judged(VALIDATE, {**spec, "size": 2}, spec).refusal is None
+    assert judged(VALIDATE, {**spec, "size": 0}, spec).refusal
+
+
+def ports(*entries: dict[str, Any]) -> dict[str, Any]:
+    return {"ports": list(entries)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, {}, []),
+        (None, {"image": "nginx"}, ["spec.image nginx names no fixed version: pods started later may run another one"]),
+        ({}, {}, []),
+        ({"size": 3}, {"size": 1}, ["2 of 3 pods go"]),
+        ({}, {"image": "nginx:2"}, [f"spec.image: {REPLACES}"]),
+        ({}, {"envs": [{"name": "A"}]}, [f"spec.envs: {REPLACES}"]),
+        ({}, {"resources": {"limits": {"cpu": 1}}}, [f"spec.resources: {REPLACES}"]),
+        ({"resources": {"limits": {"cpu": 1}}}, {"resources": {"limits": {"cpu": "1000m"}}}, []),
+        (ports({"port": 80}), ports({"port": 80, "nodePort": 30001, "name": "a"}), []),
+        (ports({"port": 80}), ports({"port": 81, "targetPort": 80}), []),
+        (ports({"port": 80}), ports({"port": 80, "targetPort": 81}), [f"spec.ports: {REPLACES}"]),
+        (
+            ports({"port": 80}),
+            {},
+            [
+                f"spec.ports: {REPLACES}",
+                "spec.ports: without ports the Service goes, and with it its address and its node ports",
+            ],
+        ),
+        ({"size": "x"}, {"image": "nginx:2"}, []),
+    ],
+)
+def test_warnings(old: Any, new: Any, expected: list[str]):
+    before = None if old is None else {"image": IMAGE, **old}
+    assert judged(VALIDATE, {"image": IMAGE, **new}, before).warnings == expected

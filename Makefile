@@ -34,7 +34,7 @@ use_cluster = if $(CLUSTER) status >/dev/null 2>&1; then last=$$($(CLUSTER) up 2
 use_kubectl = command -v kubectl >/dev/null || { PATH="$$PATH:$$($(CLUSTER) bin)"; export PATH; }
 
 # The parts without input or output, whose tests must reach 95 % of the branches.
-PURE := api/*,operator/memcached_operator/*/desired/*,operator/memcached_operator/*/status.py,operator/memcached_operator/engine/compare.py,operator/memcached_operator/engine/conditions.py,operator/memcached_operator/engine/ownership.py,operator/memcached_operator/engine/labels.py,webhooks/memcached_webhooks/review.py,webhooks/memcached_webhooks/memcached.py
+PURE := api/*,operator/memcached_operator/*/desired/*,operator/memcached_operator/*/status.py,operator/memcached_operator/engine/compare.py,operator/memcached_operator/engine/conditions.py,operator/memcached_operator/engine/ownership.py,operator/memcached_operator/engine/labels.py,webhooks/memcached_webhooks/review.py,webhooks/memcached_webhooks/admission.py,webhooks/memcached_webhooks/warnings.py,webhooks/memcached_webhooks/memcached.py,webhooks/memcached_webhooks/appservice.py
 
 ##@ General
 
@@ -205,7 +205,7 @@ install: ## Install the CRDs.
 	kubectl wait --for=condition=Established --timeout=60s -f config/crd/bases >/dev/null
 
 .PHONY: uninstall
-uninstall: ## Remove the CRDs, and with them every Memcached of the cluster.
+uninstall: ## Remove the CRDs, and with them every Memcached and AppService of the cluster.
 	@$(if_cluster); kubectl delete --ignore-not-found --timeout=120s -k config/crd
 
 .PHONY: deploy
@@ -224,7 +224,7 @@ deploy: ## Deploy IMG and wait until it serves.
 	echo "The operator runs, but admission does not answer: $$answer" >&2; exit 1
 
 .PHONY: undeploy
-undeploy: ## Remove the operator, the CRDs and with them every Memcached of the cluster.
+undeploy: ## Remove the operator, the CRDs and with them every Memcached and AppService of the cluster.
 	@$(if_cluster); kubectl kustomize $(OVERLAY) | kubectl delete --ignore-not-found --timeout=120s -f - || { \
 	  echo "Something did not go within 2 minutes: see above. It is safe to run this again." >&2; exit 1; }
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -10,12 +11,15 @@ from prometheus_client import CollectorRegistry
 
 from demo.kubectl import ROOT
 from memcached_api import conditions
-from memcached_api.memcached import MemcachedSpec, faults
+from memcached_api.appservice import APPSERVICE
+from memcached_api.kinds import Kind
+from memcached_api.memcached import MEMCACHED
 from memcached_operator.__main__ import main as operator_command
 from memcached_operator.engine.metrics import REGISTRY
 from memcached_webhooks.__main__ import main as webhooks_command
 from memcached_webhooks.metrics import Metrics
 
+KINDS = (MEMCACHED, APPSERVICE)
 README = (ROOT / "README.md").read_text()
 OPERATING = (ROOT / "docs/operating.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -40,13 +44,15 @@ def test_every_decision_has_its_figures() -> None:
         assert all(text.count(heading) == 1 for text in decisions)
 
 
-def test_the_first_memcached_is_one() -> None:
-    (text,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
-    assert faults(yaml.safe_load(text)) == []
+def test_the_first_objects_are_valid() -> None:
+    objects = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)]
+    assert [obj["kind"] for obj in objects] == [kind.name for kind in KINDS]
+    assert [kind.faults(obj) for kind, obj in zip(KINDS, objects, strict=True)] == [[], []]
 
 
-def test_every_field_is_told() -> None:
-    missing = [field for field in MemcachedSpec.__struct_encode_fields__ if f"`{field}" not in README]
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_field_is_told(kind: Kind[Any]) -> None:
+    missing = [field for field in kind.spec.__struct_encode_fields__ if f"`{field}" not in README]
     assert missing == []
 
 

@@ -94,6 +94,15 @@ def test_a_service_that_is_not_ours_stays_when_ports_go(namespace: str) -> None:
     assert service(namespace) == before
 
 
+def test_server_side_apply_meets_no_conflict_with_what_admission_filled_in(namespace: str) -> None:
+    obj = appservice(namespace, ports=[{"port": 80}, {"port": 81}], resources=SMALL)
+    for _ in range(2):
+        kube.apply(obj, "--server-side")
+    obj["spec"]["ports"][1]["port"] = 82
+    kube.apply(obj, "--server-side")
+    assert set(node_ports(settled(namespace))) == {80, 82}
+
+
 def spent(namespace: str, audit: Audit, *ports: Object, **spec: Any) -> "Counter[str]":
     """Apply, settle, and wait until nothing more is written: what the operator wrote, status patches within budget."""
     since, started = Audit(audit.path), time.monotonic()

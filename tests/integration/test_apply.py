@@ -316,6 +316,17 @@ def test_a_child_that_changed_since_it_was_seen_is_not_deleted_blindly(owner: Ow
     assert owner.plane.get(owner.key(SERVICES)) is not None
 
 
+def test_what_took_the_place_of_a_child_no_longer_desired_is_not_deleted(owner: Owner) -> None:
+    owner.apply()
+    owner.plane.delete(owner.key(SERVICES))
+    meta = {"name": "cache", "namespace": owner.cr["metadata"]["namespace"]}
+    owner.plane.create(SERVICES, {"metadata": meta, "spec": {"ports": [{"port": 80}]}})
+    before = owner.live(SERVICES)
+    owner.apply([child for child in owner.desired() if child["kind"] == "Deployment"])
+    assert [error.code for error in owner.outcome.errors] == [409]
+    assert owner.live(SERVICES) == before
+
+
 def test_what_the_api_server_refuses_is_told_in_its_words_and_does_not_hold_up_the_others(owner: Owner) -> None:
     bad, good = owner.desired()
     bad["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"] = 70000

@@ -60,7 +60,9 @@ def test_a_wrong_type_is_told_with_its_field(faulty: Faulty):
     assert {fault.field for fault in found} == {faulty.said[0]}
 
 
+OPTIONAL = {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b", "optional": True}}}
 SEVERAL: list[tuple[dict[str, Any], list[str]]] = [
+    ({"size": "x", "envs": [OPTIONAL, {}]}, ["spec.size", "spec.envs[1].name"]),
     (
         {"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 1}]},
         ["spec.ports[1].port", "spec.ports[1].name"],

@@ -15,7 +15,7 @@ from support.memcached import SMALL
 QUIET = 3
 """Seconds without a write after which nothing more is to come."""
 
-PROGRESS = 2
+PROGRESS = 10
 """Seconds between two status patches that tell of mere progress, at least."""
 
 STATUS = "patch appservices/status"

@@ -70,7 +70,7 @@ def dry_run(asked: Object) -> Object:
     return json.loads(kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=asked).stdout)
 
 
-RESTART = "this change replaces every pod, one by one"
+RESTART = "this change replaces every pod, some at a time"
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "image": ({"image": OTHER_IMAGE}, f"Warning: spec.image: {RESTART}"),
     "loose tag": ({"image": "nginx"}, "Warning: spec.image nginx names no fixed version"),

@@ -43,7 +43,7 @@ class Admission:
         }
 
     def _guarded(self, judge: Judge) -> Judge:
-        """What both have in common: other kinds are refused; deletions, objects being deleted and status writes pass."""
+        """Common to both: other kinds are refused; deletions, objects being deleted and status writes pass."""
         wanted = (self.kind.group, self.kind.name)
 
         def guarded(request: Request) -> Verdict:

@@ -11,7 +11,7 @@ KIND = GroupVersionKind("app.example.com", "v1", "AppService")
 JUDGES = appservice.judges()
 MUTATE, VALIDATE = "/mutate-app-example-com-v1-appservice", "/validate-app-example-com-v1-appservice"
 IMAGE = "docker.io/library/nginx:1.28"
-REPLACES = "this change replaces every pod, one by one"
+REPLACES = "this change replaces every pod, some at a time"
 
 
 def obj(spec: Any) -> dict[str, Any]:

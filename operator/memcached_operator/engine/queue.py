@@ -36,6 +36,7 @@ class Queue(Generic[K]):
         self._timers: list[tuple[float, int, K]] = []
         self._count = 0
         self._failures: dict[K, int] = {}
+        self._patient_until: dict[K, float] = {}
         self._wake = asyncio.Event()
         self._idle: list[asyncio.Future[None]] = []
         self._depth = metrics.QUEUE_DEPTH.labels(name)
@@ -64,9 +65,18 @@ class Queue(Generic[K]):
             self._wake.set()
 
     def retry(self, key: K, at_least: float = 0) -> float:
-        """Have a failed key worked on again after its back-off, or `at_least` seconds; says in how many."""
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = max(at_least, backoff(failures, random.random()))  # noqa: S311 - jitter, not a secret
+        """Have a failed key worked on again after its back-off, or `at_least` seconds; says in how many.
+
+        A key that an event brings back before that, only to fail again, has not failed once more: a burst of events
+        must not put off the moment at which a mended cause is noticed.
+        """
+        now = asyncio.get_running_loop().time()
+        delay = self._patient_until.get(key, now) - now
+        if delay <= 0:
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            delay = backoff(failures, random.random())  # noqa: S311 - jitter, not a secret
+        delay = max(at_least, delay)
+        self._patient_until[key] = now + delay
         self._retries.inc()
         self.add_after(key, delay)
         return delay
@@ -74,6 +84,7 @@ class Queue(Generic[K]):
     def forget(self, key: K) -> None:
         """A key went well: its next failure starts from the shortest back-off."""
         self._failures.pop(key, None)
+        self._patient_until.pop(key, None)
 
     def failures(self, key: K) -> int:
         """How many times in a row a key has failed."""

@@ -165,22 +165,36 @@ def test_a_key_may_be_delayed_while_it_is_worked_on() -> None:
     played(scenario)
 
 
-def test_failures_are_counted_until_forgotten() -> None:
+def test_failures_are_counted_until_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.engine.queue.BASE_DELAY", SHORT)
+
     async def scenario(queue: Queue[str]) -> None:
         for _ in range(3):
-            queue.retry("a")
+            await asyncio.sleep(queue.retry("a") + SHORT / 10)
         assert queue.failures("a") == 3
         queue.forget("a")
         assert queue.failures("a") == 0
-        assert queue.retry("a") <= BASE_DELAY * (1 + JITTER)
+        assert queue.retry("a") <= SHORT * (1 + JITTER)
+
+    played(scenario)
+
+
+def test_events_during_the_back_off_do_not_lengthen_it() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        first = queue.retry("a")
+        for _ in range(20):
+            queue.add("a")
+            await queue.get()
+            assert queue.retry("a") <= first
+            queue.done("a")
+        assert queue.failures("a") == 1
 
     played(scenario)
 
 
 def test_the_failures_of_one_key_do_not_delay_another() -> None:
     async def scenario(queue: Queue[str]) -> None:
-        for _ in range(20):
-            queue.retry("a")
+        queue.retry("a", at_least=300)
         assert queue.retry("b") <= BASE_DELAY * (1 + JITTER)
 
     played(scenario)

@@ -49,7 +49,7 @@ def left() -> list[str]:
     cluster_wide = {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
     listed = ",".join(kinds & (cluster_wide | installed.CONFIGURATIONS.keys()))
     names = kubectl("get", listed, "-o", "name").stdout.split()
-    return [name for name in names if "memcached" in name]
+    return [name for name in names if "memcached" in name or "appservice" in name]
 
 
 def test_undeploy_leaves_nothing_and_can_be_run_twice(namespace: str) -> None:

@@ -14,7 +14,7 @@ PORTS: list[Object] = [
 ]
 SERVICE: Object = {**owned(resource=SERVICES), "spec": {"ports": PORTS}}
 CHILDREN = {key_of(DEPLOYMENTS, LIVE): LIVE, key_of(SERVICES, SERVICE): SERVICE}
-OBSERVED = Observed(CHILDREN, (pod("b"), pod("a")))
+OBSERVED = Observed(CHILDREN, (pod("b"), pod("c"), pod("a")))
 
 
 def test_the_counts_are_the_deployments_and_the_node_ports_the_services() -> None:
@@ -29,7 +29,7 @@ def test_the_counts_are_the_deployments_and_the_node_ports_the_services() -> Non
         "unavailableReplicas": 0,
         "selector": "app.kubernetes.io/instance=app,app.kubernetes.io/managed-by=memcached-operator,"
         "app.kubernetes.io/name=appservice",
-        "nodes": ["a", "b"],
+        "nodes": ["a", "b", "c"],
         "nodePorts": [
             {"name": "http", "protocol": "TCP", "port": 80, "nodePort": 30002},
             {"name": "dns", "protocol": "UDP", "port": 53, "nodePort": 31053},

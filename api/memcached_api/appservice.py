@@ -1,12 +1,13 @@
 """The kind AppService of app.example.com: its spec, status and defaults. Its rules are in appservice_rules."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from .appservice_rules import DEFAULT_PROTOCOL, RULES
+from .appservice_ports import DEFAULT_PROTOCOL, generated_name
+from .appservice_rules import RULES
 from .common_rules import LARGEST_SIZE, SMALLEST_SIZE
 from .conditions import Condition
 from .faults import Fault
@@ -131,19 +132,30 @@ def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     size = DEFAULT_SIZE if spec.get("size") is None else spec["size"]
     ports = spec.get("ports")
     found = {**spec, "size": size}
-    return {**found, "ports": [_port(port, named=len(ports) > 1) for port in ports]} if is_array(ports) else found
+    return {**found, "ports": _with_names([_port(port) for port in ports])} if is_array(ports) else found
 
 
-def _port(port: Any, *, named: bool) -> Any:
+def _port(port: Any) -> Any:
     if not is_object(port):
         return port
     given = {field: value for field, value in port.items() if value is not None}
     number, protocol = given.get("port"), given.get("protocol", DEFAULT_PROTOCOL)
-    wanted = {"protocol": protocol}
-    if is_integer(number) and isinstance(protocol, str):
-        name = {"name": f"{protocol.lower()}-{int(number)}"} if named else {}
-        wanted |= {"targetPort": int(number), **name}
-    return {**wanted, **given}
+    target = {"targetPort": int(number)} if is_integer(number) else {}
+    return {"protocol": protocol, **target, **given}
+
+
+def _with_names(ports: list[Any]) -> list[Any]:
+    if len(ports) < 2:
+        return ports
+    taken = {port["name"] for port in ports if is_object(port) and isinstance(port.get("name"), str)}
+    return [_named(port, taken) if is_object(port) else port for port in ports]
+
+
+def _named(port: Mapping[str, Any], taken: Collection[str]) -> Mapping[str, Any]:
+    number, protocol = port.get("port"), port["protocol"]
+    if "name" in port or not is_integer(number) or not isinstance(protocol, str):
+        return port
+    return {"name": generated_name(protocol, int(number), taken), **port}
 
 
 def decode_spec(obj: Mapping[str, Any]) -> AppServiceSpec:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from .appservice_ports import DEFAULT_PROTOCOL
 from .common_rules import (
     HIGHEST_PORT,
     LOWEST_PORT,
@@ -19,7 +20,6 @@ from .common_rules import (
 from .rules import Breach, Rule, value_rule
 from .values import is_integer
 
-DEFAULT_PROTOCOL: Final = "TCP"
 LOWEST_NODE_PORT: Final = 30000  # Kubernetes' own default range
 HIGHEST_NODE_PORT: Final = 32767
 
@@ -29,6 +29,12 @@ _ENV_NAME: Final = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"  # what every supported Kuber
 _PORT_NAME: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"  # DNS-1123 label, as of a Service's port
 _TARGET_NAME: Final = "^[a-z0-9]+(-[a-z0-9]+)*$"  # IANA service name, as of a container's port, with a letter in it
 _APP_PROTOCOL: Final = rf"^({SUBDOMAIN[1:-1]}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
+_KEY: Final = "^[-._a-zA-Z0-9]+$"
+_FIELD_PATH: Final = (
+    r"^(metadata\.(name|namespace|uid)|metadata\.(labels|annotations)\['[^']+'\]"
+    r"|spec\.(nodeName|serviceAccountName)|status\.(hostIP|podIP)s?)$"
+)
+_RESOURCE: Final = r"^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[a-zA-Z0-9]+)$"
 _SOURCES: Final = ("configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef")
 
 SIZE: Final = size_rule("to stop the service delete the AppService object instead")
@@ -99,6 +105,33 @@ ENV_SOURCE: Final = value_rule(
     lambda source: sum(source.get(name) is not None for name in _SOURCES) == 1,
     f"[{', '.join(f'has(self.{name})' for name in _SOURCES)}].exists_one(given, given)",
     f"must name exactly one of {', '.join(_SOURCES)}",
+)
+
+
+def _pattern_rule(at: str, pattern: str, message: str) -> Rule:
+    return value_rule(at, lambda text: matches(pattern, text), f'self.matches(r"{pattern}")', message)
+
+
+_OBJECT_NAME: Final = "must be the name of an object: lower-case letters, digits, '-' and '.'"
+_DATA_KEY: Final = "must be a key of the object's data: letters, digits, '-', '_' and '.'"
+
+SOURCES: Final = (
+    _pattern_rule("spec.envs[*].valueFrom.configMapKeyRef.name", SUBDOMAIN, _OBJECT_NAME),
+    _pattern_rule("spec.envs[*].valueFrom.configMapKeyRef.key", _KEY, _DATA_KEY),
+    _pattern_rule("spec.envs[*].valueFrom.secretKeyRef.name", SUBDOMAIN, _OBJECT_NAME),
+    _pattern_rule("spec.envs[*].valueFrom.secretKeyRef.key", _KEY, _DATA_KEY),
+    _pattern_rule(
+        "spec.envs[*].valueFrom.fieldRef.fieldPath",
+        _FIELD_PATH,
+        "must be a field that Kubernetes offers: metadata.name, metadata.namespace, metadata.uid, "
+        "metadata.labels['key'], metadata.annotations['key'], spec.nodeName, spec.serviceAccountName, status.hostIP(s) "
+        "or status.podIP(s)",
+    ),
+    _pattern_rule(
+        "spec.envs[*].valueFrom.resourceFieldRef.resource",
+        _RESOURCE,
+        "must be limits. or requests. followed by cpu, memory, ephemeral-storage or hugepages-<size>",
+    ),
 )
 
 PORT: Final = port_rule(
@@ -207,6 +240,7 @@ RULES: Final = (
     ENV_NAMES,
     ENV_VALUE,
     ENV_SOURCE,
+    *SOURCES,
     PORT,
     NODE_PORT,
     PORT_NAME,

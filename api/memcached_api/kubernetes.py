@@ -9,6 +9,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from .quantity import canonical
+
 LIST_BY_NAME: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 LIST_BY_TYPE: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
@@ -99,6 +101,17 @@ class EnvVar(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     value_from: EnvVarSource | None = None
 
 
+def stored(env: EnvVar) -> dict[str, Any]:
+    """The variable in the spelling in which the API server stores it: equal where it is equal for a container."""
+    entry = msgspec.to_builtins(env)
+    if not env.value:
+        entry.pop("value", None)  # an empty one is not stored
+    source = env.value_from and env.value_from.resource_field_ref
+    if source and source.divisor is not None:
+        entry["valueFrom"]["resourceFieldRef"]["divisor"] = canonical(source.divisor)
+    return entry
+
+
 PortNumber = Annotated[int, Meta(ge=1, le=65535)]
 TargetPort = Annotated[
     PortNumber | Annotated[str, Meta(max_length=15)],
@@ -124,7 +137,8 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     absent, the same as `port`."""
 
     node_port: Annotated[int, Meta(ge=30000, le=32767)] | None = None
-    """Port on every node. When absent, Kubernetes chooses one, and it stays for as long as the entry does."""
+    """Port on every node. When absent, Kubernetes chooses one, and it stays for as long as the port keeps its number
+    or its name."""
 
     app_protocol: Annotated[str, Meta(max_length=317)] | None = None
     """Protocol of the application, a hint for load balancers: a standard name such as `http`, or one with a domain

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping
 from decimal import ROUND_UP, Context, Decimal
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -50,6 +51,11 @@ def canonical_resource(q: str | float) -> str:
     kubernetes pkg/apis/core/v1/defaults.go). Raises ValueError as `parse` does.
     """
     return _canonical_resource(_text(q))
+
+
+def canonical_amounts(amounts: Mapping[str, str | int | float]) -> dict[str, str]:
+    """`limits` or `requests` in the spelling in which the API server stores them. Raises ValueError as `parse` does."""
+    return {name: canonical_resource(amount) for name, amount in amounts.items()}
 
 
 def equal(a: str | float, b: str | float) -> bool:

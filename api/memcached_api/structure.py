@@ -80,7 +80,9 @@ def _string(value: Any, type_: inspect.StrType, path: str) -> Iterator[Fault]:
 
 
 def _choice(value: Any, type_: inspect.LiteralType, path: str) -> Iterator[Fault]:
-    if value not in type_.values:
+    if not isinstance(value, str):
+        yield _mistyped(path, value, "a string")
+    elif value not in type_.values:
         values = ", ".join(f'"{choice}"' for choice in type_.values)
         yield Fault(path, value, f"supported values: {values}", UNSUPPORTED)
 

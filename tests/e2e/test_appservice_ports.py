@@ -70,6 +70,19 @@ def test_a_single_port_without_a_name_keeps_its_node_port_too(namespace: str) ->
     assert apply(namespace, port(8080), port(53, protocol="UDP"))[8080] == chosen
 
 
+def test_a_port_without_a_name_beside_others_keeps_its_node_port_when_its_number_changes(namespace: str) -> None:
+    before = apply(namespace, port(80), port(81))
+    assert apply(namespace, port(8080), port(81)) == {8080: before[80], 81: before[81]}
+
+
+def test_a_node_port_that_kubernetes_chose_can_be_given_to_another_port(namespace: str) -> None:
+    chosen = apply(namespace, port(80))[80]
+    found = apply(namespace, port(80, "http"), port(443, "https", nodePort=chosen))
+    assert found[443] == chosen != found[80]
+    back = apply(namespace, port(80, "http", nodePort=chosen), port(443, "https"))
+    assert back[80] == chosen != back[443]
+
+
 def test_a_node_port_named_and_named_no_more_stays(namespace: str) -> None:
     chosen = apply(namespace, port(80))[80]
     assert apply(namespace, port(80, nodePort=NAMED)) == {80: NAMED} != {80: chosen}

@@ -19,6 +19,8 @@ NAMES = [f"memcached-operator-webhook-service.{installed.NAMESPACE}.svc{end}" fo
 RENEWED = 120
 """Seconds until pods serve what the leader renewed: it looks every 10, and the kubelet takes its time with a volume."""
 MANY = 100
+WEBHOOKS = 4
+"""Each of the two kinds has one that fills in and one that checks."""
 
 pytestmark = [pytest.mark.disruptive, pytest.mark.usefixtures("cluster")]
 
@@ -64,7 +66,7 @@ def test_the_first_start_without_a_secret_works_by_itself() -> None:
         installed.trust(b"")
     fresh = secret()
     assert fresh["tls.crt"] != former["tls.crt"]
-    assert trusted() == [pki.load_bundle(fresh["ca.crt"])] * 2
+    assert trusted() == [pki.load_bundle(fresh["ca.crt"])] * WEBHOOKS
     assert served() == {serial(fresh["tls.crt"])}
 
 
@@ -106,7 +108,7 @@ def test_while_the_certificate_is_renewed_nothing_is_refused(namespace: str) -> 
     apply_some(namespace, 0, "with the new certificate")
     assert len(kube.items("memcacheds", namespace)) == MANY
     wanted = {serial(each) for each in (before["ca.crt"], old.ca, secret()["ca.crt"])}
-    assert [{ca.serial_number for ca in bundle} for bundle in trusted()] == [wanted] * 2
+    assert [{ca.serial_number for ca in bundle} for bundle in trusted()] == [wanted] * WEBHOOKS
 
 
 def test_the_admission_pods_have_no_token() -> None:

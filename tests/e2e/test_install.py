@@ -14,6 +14,10 @@ from support.kube import eventually, kubectl, must_get
 from support.memcached import IMAGE, SMALL, memcached, settled
 
 CERTMANAGER = "OVERLAY=config/overlays/certmanager"
+CRDS = [
+    f"customresourcedefinition.apiextensions.k8s.io/{name}"
+    for name in ("appservices.app.example.com", "memcacheds.cache.example.com")
+]
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/memcacheds.cache.example.com"
 
 pytestmark = [pytest.mark.disruptive, pytest.mark.usefixtures("cluster")]
@@ -67,7 +71,7 @@ def test_install_and_uninstall_can_each_be_run_twice() -> None:
     for _ in range(2):
         make("install")
     assert kubectl("get", "memcacheds", "-A").returncode == 0
-    assert left() == ["customresourcedefinition.apiextensions.k8s.io/memcacheds.cache.example.com"]
+    assert left() == CRDS
     for _ in range(2):
         make("uninstall")
     assert left() == []
@@ -102,7 +106,7 @@ def test_the_controller_runs_from_a_shell_without_webhooks(namespace: str) -> No
         os.killpg(process.pid, signal.SIGINT)
         said, _ = process.communicate(timeout=30)
     assert "Traceback" not in said
-    assert left() == ["customresourcedefinition.apiextensions.k8s.io/memcacheds.cache.example.com"]
+    assert left() == CRDS
 
 
 @pytest.mark.usefixtures("clean")

@@ -75,6 +75,30 @@ RULES = {
     "a variable twice": Faulty(
         envs({"name": "A", "value": "1"}, {"name": "A", "value": "2"}), ("spec.envs", "A", "must be unique in envs")
     ),
+    "variable of no Secret's name": Faulty(
+        envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "BAD NAME", "key": "k"}}}),
+        ("spec.envs[0].valueFrom.secretKeyRef.name", "BAD NAME", "must be the name of an object"),
+    ),
+    "variable of no Secret's key": Faulty(
+        envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "a/b"}}}),
+        ("spec.envs[0].valueFrom.secretKeyRef.key", "a/b", "must be a key of the object's data"),
+    ),
+    "variable of no ConfigMap's name": Faulty(
+        envs({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "-", "key": "k"}}}),
+        ("spec.envs[0].valueFrom.configMapKeyRef.name", "-", "must be the name of an object"),
+    ),
+    "variable of no ConfigMap's key": Faulty(
+        envs({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "a b"}}}),
+        ("spec.envs[0].valueFrom.configMapKeyRef.key", "a b", "must be a key of the object's data"),
+    ),
+    "variable of a field nobody offers": Faulty(
+        envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}}),
+        ("spec.envs[0].valueFrom.fieldRef.fieldPath", "spec.x", "must be a field that Kubernetes offers"),
+    ),
+    "variable of a resource nobody knows": Faulty(
+        envs({"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "foo"}}}),
+        ("spec.envs[0].valueFrom.resourceFieldRef.resource", "foo", "must be limits. or requests. followed by cpu"),
+    ),
     "variable with two values": Faulty(
         envs({"name": "A", "value": "1", "valueFrom": FIELD}), ("spec.envs[0].valueFrom", "remove one of the two")
     ),

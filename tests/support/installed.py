@@ -95,7 +95,9 @@ def trust(bundle: bytes) -> None:
     """Have the API server trust these, and no others."""
     text = base64.b64encode(bundle).decode()
     for kind, name in CONFIGURATIONS.items():
-        patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": text}]
+        count = len(configuration(kind, name)["webhooks"])
+        paths = [f"/webhooks/{index}/clientConfig/caBundle" for index in range(count)]
+        patch = [{"op": "add", "path": path, "value": text} for path in paths]
         kubectl("patch", kind, name, "--type=json", "-p", json.dumps(patch))
 
 

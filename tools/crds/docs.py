@@ -58,8 +58,10 @@ def _fields(root: Schema, part: str) -> Iterator[tuple[str, ...]]:
 
 
 def _rows(schema: Schema, prefix: str) -> Iterator[tuple[str, ...]]:
+    required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         default = f"`{json.dumps(field['default'])}`" if field.get("default") not in (None, {}) else ""
+        default = "required" if name in required and not default else default
         yield f"`{prefix}{name}`", _type(field), default, field["description"]
         yield from _rows(field.get("items", field), f"{prefix}{name}{'[]' if 'items' in field else ''}.")
 

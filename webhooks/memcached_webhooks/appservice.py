@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
+from memcached_api.appservice_ports import listened
+from memcached_api.kubernetes import stored
 from memcached_webhooks.admission import Admission, Spec
 from memcached_webhooks.review import Judge
 from memcached_webhooks.warnings import about_restart, about_size, about_tag, amounts, readable
@@ -44,7 +44,7 @@ def _template(spec: AppServiceSpec) -> dict[str, object]:
     """What goes into the pods, in a form in which equal means equal for them."""
     return {
         "spec.image": spec.image,
-        "spec.envs": msgspec.to_builtins(spec.envs),
+        "spec.envs": [stored(env) for env in spec.envs],
         "spec.resources": amounts(spec.resources),
-        "spec.ports": {(port.protocol, port.target_port) for port in spec.ports},
+        "spec.ports": listened(spec.ports),
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from memcached_api import conditions as c
 from memcached_operator.engine.client import JSON_PATCH, ApiError, Client
-from memcached_operator.engine.compare import INTENT, digest, signed
+from memcached_operator.engine.compare import fingerprint, signed
 from memcached_operator.engine.kind import Trouble
 from memcached_operator.engine.ownership import (
     Action,
@@ -207,7 +207,7 @@ class Applier:
 
 
 def _fingerprint(child: Object, live: Object) -> str:
-    return digest({"intent": child["metadata"]["annotations"][INTENT], "spec": live.get("spec")})
+    return fingerprint({"intent": child, "spec": live.get("spec")})
 
 
 def _complete(cr: Object, child: Object) -> Object:

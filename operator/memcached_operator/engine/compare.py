@@ -27,7 +27,12 @@ everything else that has a name."""
 
 def digest(obj: Object) -> str:
     """16 hex digits that change whenever the intent does."""
-    return hashlib.sha256(msgspec.json.encode(_chosen(obj), order="deterministic")).hexdigest()[:16]
+    return fingerprint(_chosen(obj))
+
+
+def fingerprint(obj: Object) -> str:
+    """16 hex digits that change whenever anything does."""
+    return hashlib.sha256(msgspec.json.encode(obj, order="deterministic")).hexdigest()[:16]
 
 
 def _chosen(value: Any) -> Any:
@@ -57,6 +62,8 @@ def covers(live: Any, desired: Any) -> bool:
         return all(
             name in theirs and (theirs[name] == value if name in ATOMIC else covers(theirs[name], value))
             for name, value in mine.items()
+            # A 0 there asks for any value.
+            if value or name not in ALLOCATED
         )
     if isinstance(desired, Sequence) and not isinstance(desired, str):
         return _covers_list(live, cast("Sequence[Any]", desired))

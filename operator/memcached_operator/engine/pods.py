@@ -135,8 +135,7 @@ def _image_message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> 
     text: str = waiting.get("message") or waiting["reason"]
     # The kubelet's text alternates between the error and "Back-off …: <the error>": keep to the error.
     cause = BACK_OFF.sub("", text, count=1)
-    secrets = "imagePullSecrets, here or of the ServiceAccount default"
-    remedy = f"correct spec.image, or name a Secret that may pull it in {secrets}"
+    remedy = "correct spec.image, or name a Secret that may pull it in imagePullSecrets of the ServiceAccount default"
     return f"the image {container.get('image')} cannot be pulled: {cause}; {remedy}"
 
 

@@ -123,7 +123,15 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
     "no ports": ([], []),
     "what cannot be read": (
         [7, {"port": "80"}, {"port": 80, "protocol": 6}],
-        [7, {"port": "80", "protocol": "TCP"}, {"port": 80, "protocol": 6}],
+        [7, {"port": "80", "protocol": "TCP"}, {"port": 80, "protocol": 6, "targetPort": 80}],
+    ),
+    "a name that another one has": (
+        [{"port": 80}, {"port": 81, "name": "tcp-80"}, {"port": 82, "name": "tcp-80-2"}],
+        [
+            {"port": 80, "protocol": "TCP", "targetPort": 80, "name": "tcp-80-3"},
+            {"port": 81, "protocol": "TCP", "targetPort": 81, "name": "tcp-80"},
+            {"port": 82, "protocol": "TCP", "targetPort": 82, "name": "tcp-80-2"},
+        ],
     ),
     "no list": ("80", "80"),
 }
@@ -160,6 +168,13 @@ PORTS = st.fixed_dictionaries(
     },
 )
 ENVS = st.fixed_dictionaries({}, optional={"name": NAMES | JSON, "value": SCALARS, "valueFrom": JSON})
+FINE_PORTS = st.fixed_dictionaries(
+    {"port": st.integers(80, 90)},
+    optional={"name": st.sampled_from(["http", "dns", "tcp-80", "tcp-81", "80"]), "targetPort": st.integers(80, 90)},
+)
+FINE_SPECS = st.fixed_dictionaries(
+    {"image": st.just(IMAGE)}, optional={"ports": st.lists(FINE_PORTS, max_size=4), "size": st.integers(1, 3)}
+)
 SPECS = st.fixed_dictionaries(
     {},
     optional={
@@ -179,10 +194,17 @@ def test_faults_never_raises_and_always_has_words(what: Any):
         assert str(fault)
 
 
-@given(SPECS)
+@given(SPECS | FINE_SPECS)
 def test_what_has_no_fault_decodes_and_has_none_with_its_defaults(spec: dict[str, Any]):
     before = msgspec.json.encode(spec)
-    if not faults({"spec": spec}):
-        assert isinstance(decode_spec({"spec": spec}), AppServiceSpec)
+    if not faults(obj(**spec)):
+        assert isinstance(decode_spec(obj(**spec)), AppServiceSpec)
+        assert faults(obj(**with_defaults(spec))) == []
     with_defaults(spec)
     assert msgspec.json.encode(spec) == before
+
+
+@pytest.mark.parametrize("protocol", [["x"], {}, 6, True])
+def test_a_protocol_that_is_no_text_is_told(protocol: Any):
+    (fault, *_) = faults(obj(ports=[{"port": 80, "protocol": protocol}]))
+    assert (fault.field, fault.message) == ("spec.ports[0].protocol", "must be a string")

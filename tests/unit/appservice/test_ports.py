@@ -40,6 +40,14 @@ CONTAINER: dict[str, tuple[Ports, list[tuple[int, str, str | None]]]] = {
         [{"port": 80, "name": "http", "targetPort": 8080}, {"port": 81, "targetPort": "http"}],
         [(8080, "TCP", "http")],
     ),
+    "a number that is another one's name": (
+        [{"port": 80, "name": "8080", "targetPort": 9000}, {"port": 81, "name": "x", "targetPort": 8080}],
+        [(8080, "TCP", None), (9000, "TCP", None)],
+    ),
+    "the order of the spec does not matter": (
+        [{"port": 53, "protocol": "UDP"}, {"port": 81}, {"port": 80}],
+        [(80, "TCP", None), (81, "TCP", None), (53, "UDP", None)],
+    ),
     "two names of one target": (
         [
             {"port": 80, "name": "a", "targetPort": 8080},
@@ -47,7 +55,7 @@ CONTAINER: dict[str, tuple[Ports, list[tuple[int, str, str | None]]]] = {
             {"port": 82, "name": "c", "targetPort": "b"},
             {"port": 83, "name": "d", "targetPort": "a"},
         ],
-        [(8080, "TCP", "b")],
+        [(8080, "TCP", "a")],
     ),
 }
 
@@ -103,7 +111,27 @@ KEPT: dict[str, tuple[Ports, Ports, list[int | None]]] = {
     "one that the spec gives to another": (
         [{"port": 80}, {"port": 81, "nodePort": 31000}],
         live(ONE),
-        [None, 31000],
+        [0, 31000],
+    ),
+    "one of several without names that changes its number": (
+        [{"port": 8080}, {"port": 81}],
+        live((80, 31000, "tcp-80"), (81, 31001, "tcp-81")),
+        [31000, 31001],
+    ),
+    "the one without a name, beside a named one": (
+        [{"port": 8080}, {"port": 82, "name": "b"}],
+        live((80, 31000, "tcp-80"), (81, 31001, "b")),
+        [31000, 31001],
+    ),
+    "two without names that change their numbers": (
+        [{"port": 8080}, {"port": 8081}],
+        live((80, 31000, "tcp-80"), (81, 31001, "tcp-81")),
+        [None, None],
+    ),
+    "a new name for one without a name, and another number": (
+        [{"port": 8080, "name": "web"}],
+        live(ONE),
+        [None],
     ),
     "a Service that has no node ports yet": ([{"port": 80}], [{"port": 80, "protocol": "TCP"}], [None]),
 }

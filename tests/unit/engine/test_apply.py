@@ -203,6 +203,13 @@ def test_what_a_policy_changed_is_applied_again_when_the_intent_changes() -> Non
     assert owner.spec == {"replicas": 3}
 
 
+def test_what_a_policy_changed_is_applied_again_when_only_a_node_port_does() -> None:
+    owner = limited_owner()
+    for node_port in (30001, 30002):
+        owner.apply(child(replicas=9, ports=[{"port": 80, "protocol": "TCP", "nodePort": node_port}]))
+        assert owner.spec["ports"][0]["nodePort"] == node_port
+
+
 def test_what_a_policy_changed_is_applied_again_when_the_childs_spec_changes() -> None:
     owner = limited_owner()
     owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "spec": {"replicas": 1}})

@@ -71,6 +71,10 @@ NOT_COVERED: dict[str, tuple[Any, Any]] = {
         [{"port": 80, "protocol": "TCP", "nodePort": 30001}],
         [{"port": 80, "protocol": "TCP", "nodePort": 30002}],
     ),
+    "a node port that shall be allocated, and none of the rest": (
+        [{"port": 80, "protocol": "TCP", "nodePort": 30001}],
+        [{"port": 81, "protocol": "TCP", "nodePort": 0}],
+    ),
     "a named item that is missing": ([{"name": "b"}], [{"name": "a"}]),
     "a named item that differs": ([{"name": "a", "image": "j"}], [{"name": "a", "image": "i"}]),
     "named items for which scalars stand": (["a"], [{"name": "a"}]),
@@ -80,6 +84,10 @@ NOT_COVERED: dict[str, tuple[Any, Any]] = {
         [{"name": "a", "value": 1}, {"name": "a", "value": 2}],
     ),
 }
+
+
+def test_any_node_port_is_one_that_shall_be_allocated() -> None:
+    assert covers([{"port": 80, "nodePort": 30001}], [{"port": 80, "nodePort": 0}])
 
 
 @pytest.mark.parametrize(("live", "desired"), NOT_COVERED.values(), ids=NOT_COVERED.keys())

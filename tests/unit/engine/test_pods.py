@@ -64,8 +64,8 @@ def test_an_image_that_cannot_be_had(reason: str) -> None:
     assert only(with_container(waiting(reason, ERROR))) == Failure(
         "ImageUnavailable",
         f"pod cache-1: the image example.com/memcached:1 cannot be pulled: {ERROR}; "
-        "correct spec.image, or name a Secret that may pull it in imagePullSecrets, "
-        "here or of the ServiceAccount default",
+        "correct spec.image, or name a Secret that may pull it in imagePullSecrets "
+        "of the ServiceAccount default",
     )
 
 

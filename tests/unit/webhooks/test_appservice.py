@@ -85,6 +85,13 @@ def ports(*entries: dict[str, Any]) -> dict[str, Any]:
         ({"resources": {"limits": {"cpu": 1}}}, {"resources": {"limits": {"cpu": "1000m"}}}, []),
         (ports({"port": 80}), ports({"port": 80, "nodePort": 30001, "name": "a"}), []),
         (ports({"port": 80}), ports({"port": 81, "targetPort": 80}), []),
+        (ports({"port": 80}, {"port": 81}), ports({"port": 81}, {"port": 80}), []),
+        (
+            ports({"port": 80, "name": "a"}, {"port": 81, "name": "b"}, {"port": 82, "name": "y", "targetPort": "a"}),
+            ports({"port": 81, "name": "a"}, {"port": 80, "name": "b"}, {"port": 82, "name": "y", "targetPort": "a"}),
+            [f"spec.ports: {REPLACES}"],
+        ),
+        ({"envs": [{"name": "A"}]}, {"envs": [{"name": "A", "value": ""}]}, []),
         (ports({"port": 80}), ports({"port": 80, "targetPort": 81}), [f"spec.ports: {REPLACES}"]),
         (
             ports({"port": 80}),

@@ -6,14 +6,12 @@ same (docs/decisions/template-stability.md). The goldens hold it.
 
 from typing import Any
 
-import msgspec
-
 from memcached_api.appservice import AppServiceSpec
-from memcached_api.kubernetes import EnvVar, ResourceRequirements
-from memcached_api.quantity import canonical, canonical_resource
+from memcached_api.kubernetes import ResourceRequirements, stored
+from memcached_api.quantity import canonical_amounts
 from memcached_operator.appservice.desired.ports import container_ports
-from memcached_operator.engine import labels
-from memcached_operator.engine.resource import DEPLOYMENTS, Object
+from memcached_operator.engine import children
+from memcached_operator.engine.resource import Object
 
 APP_NAME = "appservice"
 COMPONENT = "app"
@@ -24,19 +22,7 @@ DRAIN_SECONDS = 5
 
 def deployment(cr: Object, spec: AppServiceSpec) -> Object:
     """Build the Deployment: `spec.size` pods with one container each, named as the object."""
-    name = cr["metadata"]["name"]
-    selector = labels.selector_labels(APP_NAME, name)
-    own = selector | {labels.COMPONENT: COMPONENT}
-    return {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "metadata": {"name": name, "namespace": cr["metadata"]["namespace"], "labels": own},
-        "spec": {
-            "replicas": spec.size,
-            "selector": {"matchLabels": selector},
-            "template": {"metadata": {"labels": own}, "spec": _pod(name, spec)},
-        },
-    }
+    return children.deployment(cr, APP_NAME, COMPONENT, spec.size, _pod(cr["metadata"]["name"], spec))
 
 
 def _pod(name: str, spec: AppServiceSpec) -> Object:
@@ -54,7 +40,7 @@ def _pod(name: str, spec: AppServiceSpec) -> Object:
 def _container(name: str, spec: AppServiceSpec) -> Object:
     container: dict[str, Any] = {"name": name, "image": spec.image, "imagePullPolicy": "IfNotPresent"}
     if spec.envs:
-        container["env"] = [_env(env) for env in spec.envs]
+        container["env"] = [stored(env) for env in spec.envs]
     if spec.resources is not None:
         container["resources"] = _resources(spec.resources)
     if spec.ports:
@@ -63,20 +49,10 @@ def _container(name: str, spec: AppServiceSpec) -> Object:
     return container
 
 
-def _env(env: EnvVar) -> Object:
-    entry = msgspec.to_builtins(env)
-    if not env.value:
-        entry.pop("value", None)  # an empty one is not stored
-    source = env.value_from and env.value_from.resource_field_ref
-    if source and source.divisor is not None:
-        entry["valueFrom"]["resourceFieldRef"]["divisor"] = canonical(source.divisor)
-    return entry
-
-
 def _resources(resources: ResourceRequirements) -> Object:
     """In the spelling in which the API server stores them."""
     return {
-        part: {name: canonical_resource(amount) for name, amount in amounts.items()}
+        part: canonical_amounts(amounts)
         for part, amounts in (("limits", resources.limits), ("requests", resources.requests))
         if amounts
     }

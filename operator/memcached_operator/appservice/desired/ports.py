@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memcached_api.appservice_ports import generated_name, listened, targets
 from memcached_api.kubernetes import ServicePort
-
-Target = tuple[str, int]
-"""Protocol and number of a port that the program listens on."""
 
 Live = Sequence[Mapping[str, Any]]
 """The ports of the Service as it is; empty while there is none."""
+
+ANOTHER = 0
+"""A node port that tells Kubernetes to allocate another one than the port has."""
 
 
 def container_ports(ports: Sequence[ServicePort]) -> list[dict[str, Any]]:
@@ -17,22 +18,20 @@ def container_ports(ports: Sequence[ServicePort]) -> list[dict[str, Any]]:
 
     It has a name only where a target port says that name: what concerns the Service alone never replaces a pod.
     """
-    names = _names(ports)
     return [
-        {"containerPort": number, "protocol": protocol}
-        | ({"name": names[protocol, number]} if (protocol, number) in names else {})
-        for protocol, number in dict.fromkeys(_targets(ports))
+        {"containerPort": number, "protocol": protocol} | ({"name": name} if name else {})
+        for (protocol, number), name in listened(ports).items()
     ]
 
 
 def service_ports(ports: Sequence[ServicePort], live: Live) -> list[dict[str, Any]]:
     """The Service's ports. Where the spec names no node port, the one that is in use stays."""
-    names = _names(ports)
+    names, kept = listened(ports), _Kept(ports, live)
     entries: list[dict[str, Any]] = []
-    for port, target in zip(ports, _targets(ports), strict=True):
+    for port, target in zip(ports, targets(ports), strict=True):
         optional = {
             "name": port.name,
-            "nodePort": port.node_port or _kept(port, ports, live),
+            "nodePort": kept.of(port) if port.node_port is None else port.node_port,
             "appProtocol": port.app_protocol,
         }
         entries.append(
@@ -46,33 +45,36 @@ def service_ports(ports: Sequence[ServicePort], live: Live) -> list[dict[str, An
     return entries
 
 
-def _targets(ports: Sequence[ServicePort]) -> list[Target]:
-    """The target of each port, with names looked up. The rules see to it that every name is there."""
-    named = {(port.protocol, port.name): port.target_port for port in ports if isinstance(port.target_port, int)}
-    return [(port.protocol, named.get((port.protocol, str(port.target_port))) or _number(port)) for port in ports]
+class _Kept:
+    """The node ports that ports have already, and keep."""
+
+    def __init__(self, ports: Sequence[ServicePort], live: Live) -> None:
+        self._named = {(port.protocol, port.node_port) for port in ports}
+        self._places = {(entry["protocol"], entry["port"]): entry for entry in live}
+        wanted = {(port.protocol, port.port) for port in ports}
+        self._gone = [entry for place, entry in self._places.items() if place not in wanted]
+        self._new = [port for port in ports if (port.protocol, port.port) not in self._places]
+
+    def of(self, port: ServicePort) -> int | None:
+        """That of the same number, else that of the one port of this name that moved; ANOTHER where it is given away.
+
+        None where there is none yet.
+        """
+        entry = self._places.get((port.protocol, port.port)) or self._moved(port)
+        node_port = entry.get("nodePort")
+        # Left out, the field would stay as it is: nobody owns what Kubernetes filled in.
+        return ANOTHER if node_port and (port.protocol, node_port) in self._named else node_port
+
+    def _moved(self, port: ServicePort) -> Mapping[str, Any]:
+        """The entry this one was before its number changed. Without a name of its own it must be the only candidate."""
+        identity = _identity(port.protocol, port.port, port.name)
+        gone = [
+            entry for entry in self._gone if identity == _identity(entry["protocol"], entry["port"], entry.get("name"))
+        ]
+        new = [other for other in self._new if identity == _identity(other.protocol, other.port, other.name)]
+        return gone[0] if len(gone) == len(new) == 1 else {}
 
 
-def _number(port: ServicePort) -> int:
-    return port.target_port if isinstance(port.target_port, int) else port.port
-
-
-def _names(ports: Sequence[ServicePort]) -> dict[Target, str]:
-    """The name of each target that is said by name; the first one, because a container's port has but one."""
-    names: dict[Target, str] = {}
-    for port, target in zip(ports, _targets(ports), strict=True):
-        if isinstance(port.target_port, str):
-            names.setdefault(target, port.target_port)
-    return names
-
-
-def _kept(port: ServicePort, ports: Sequence[ServicePort], live: Live) -> int | None:
-    """The node port this port has already: as the same port of the Service, or as the one of its name that moved.
-
-    None, too, where the spec gives that node port to another port.
-    """
-    wanted = {(other.protocol, other.port) for other in ports}
-    places = {(entry["protocol"], entry["port"]): entry for entry in live}
-    moved = {(place[0], entry.get("name")): entry for place, entry in places.items() if place not in wanted}
-    entry = places.get((port.protocol, port.port)) or moved.get((port.protocol, port.name)) or {}
-    named = {(other.protocol, other.node_port) for other in ports}
-    return None if (port.protocol, entry.get("nodePort")) in named else entry.get("nodePort")
+def _identity(protocol: str, number: int, name: str | None) -> tuple[str, str | None]:
+    """What stays of a port while its number changes. A generated name changes with the number, and says nothing."""
+    return protocol, None if name == generated_name(protocol, number) else name

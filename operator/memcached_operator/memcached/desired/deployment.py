@@ -8,11 +8,12 @@ from typing import Any
 
 from memcached_api.memcached import MemcachedSpec
 from memcached_api.memory import megabytes
-from memcached_operator.engine import labels
-from memcached_operator.engine.resource import DEPLOYMENTS, Object
+from memcached_operator.engine import children
+from memcached_operator.engine.resource import Object
 from memcached_operator.memcached.desired.resources import requirements
 
 APP_NAME = "memcached"
+COMPONENT = "cache"
 CONTAINER = "memcached"
 PORT_NAME = "memcached"
 
@@ -28,19 +29,7 @@ LIVENESS_DELAY, LIVENESS_PERIOD, READINESS_PERIOD = 30, 10, 5
 
 def deployment(cr: Object, spec: MemcachedSpec, image: str) -> Object:
     """Build the Deployment: `spec.size` pods of `image`, none of them root, none of them writing to disk."""
-    name = cr["metadata"]["name"]
-    selector = labels.selector_labels(APP_NAME, name)
-    own = selector | {labels.COMPONENT: "cache"}
-    return {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "metadata": {"name": name, "namespace": cr["metadata"]["namespace"], "labels": own},
-        "spec": {
-            "replicas": spec.size,
-            "selector": {"matchLabels": selector},
-            "template": {"metadata": {"labels": own}, "spec": _pod(spec, image)},
-        },
-    }
+    return children.deployment(cr, APP_NAME, COMPONENT, spec.size, _pod(spec, image))
 
 
 def _pod(spec: MemcachedSpec, image: str) -> Object:

@@ -1,11 +1,10 @@
 """Requests and limits of the memcached container: what the user sets wins, key by key; the rest is derived."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 
 from memcached_api.memcached import MemcachedSpec
 from memcached_api.memory import cache_bytes, default_limit, mebibytes_text
-from memcached_api.quantity import canonical_resource, parse
+from memcached_api.quantity import canonical_amounts, canonical_resource, parse
 
 Amounts = dict[str, str]
 
@@ -20,8 +19,8 @@ def requirements(spec: MemcachedSpec) -> dict[str, Amounts]:
     that the user gave, and a derived limit is never below a request that the user gave.
     """
     given = spec.resources
-    limits = _spelled(given.limits) if given else {}
-    requests = _spelled(given.requests) if given else {}
+    limits = canonical_amounts(given.limits) if given else {}
+    requests = canonical_amounts(given.requests) if given else {}
     memory = canonical_resource(mebibytes_text(default_limit(cache_bytes(spec.cache.memory))))
     derived_limit = _larger(memory, requests.get("memory", memory))
     derived_request = {
@@ -29,10 +28,6 @@ def requirements(spec: MemcachedSpec) -> dict[str, Amounts]:
         "memory": _smaller(memory, limits.get("memory", memory)),
     }
     return {"limits": {"memory": derived_limit} | limits, "requests": derived_request | requests}
-
-
-def _spelled(amounts: Mapping[str, str | int | float]) -> Amounts:
-    return {name: canonical_resource(amount) for name, amount in amounts.items()}
 
 
 def _smaller(one: str, other: str) -> str:

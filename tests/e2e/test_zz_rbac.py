@@ -14,7 +14,10 @@ from support.memcached import SMALL, memcached, settled
 ACCOUNT = f"memcached-operator-{installed.CONTROLLER}"
 USER = f"system:serviceaccount:{installed.NAMESPACE}:{ACCOUNT}"
 RBAC = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
-UNASKED = {("update", "cache.example.com", "memcacheds/finalizers")}
+UNASKED = {
+    ("update", "app.example.com", "appservices/finalizers"),
+    ("update", "cache.example.com", "memcacheds/finalizers"),
+}
 """Granted but not called: the API server asks for it before a child may name us as an owner that blocks deletion."""
 
 pytestmark = [pytest.mark.disruptive, pytest.mark.usefixtures("cluster")]

@@ -52,7 +52,7 @@ demo: venv docker-build docker-push deploy ## The whole story on a real cluster,
 
 .PHONY: clean
 clean: ## Remove what builds and tests leave in the tree.
-	@rm -rf build dist .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf build .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: distclean
@@ -109,7 +109,7 @@ run: venv install ## Run the controller from this shell: no leader election, no 
 ##@ Test
 
 .PHONY: check
-check: format lint types imports generated ## All checks that need no cluster.
+check: format lint types imports generated bundle-check ## All checks that need no cluster.
 	@echo "All checks passed."
 
 .PHONY: format
@@ -131,6 +131,9 @@ imports: venv ## Check who imports whom (.importlinter).
 .PHONY: generated
 generated: venv ## Check that the generated files are up to date.
 	@$(CRDS) manifests --check && $(CRDS) docs --check
+	@$(use_kubectl); kubectl kustomize config/manifests | $(BUNDLE) generate $(RELEASE) --check
+	@$(BUNDLE) catalog --check
+	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer --check
 
 .PHONY: test
 test: venv docker-build docker-push deploy coverage test-integration test-e2e ## All tests; sets up what they need.
@@ -173,6 +176,59 @@ ifeq (localhost,$(IMG_HOST))
 else
 	@push=$$($(tool) push $(IMG)); $$push
 endif
+
+##@ OLM
+
+# What `make bundle` packs: see docs/install.md. IMG is the operator's image in it.
+CHANNELS ?= stable
+DEFAULT_CHANNEL ?=
+REPLACES ?=
+SKIPS ?=
+SKIP_RANGE ?=
+# true: every image by the digest that its registry tells (with skopeo, crane or docker).
+USE_IMAGE_DIGESTS ?= false
+IMAGE_BASE := localhost/memcached-operator/memcached-operator
+BUNDLE_IMG ?= $(IMAGE_BASE)-bundle:v$(VERSION)
+CATALOG_IMG ?= $(IMAGE_BASE)-catalog:v$(VERSION)
+
+BUNDLE := PYTHONPATH=tools $(PYTHON) -m bundle
+RELEASE = --version="$(VERSION)" --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CHANNEL)" \
+  --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)"
+
+.PHONY: bundle
+bundle: venv ## Write bundle/ and bundle.Dockerfile from config/manifests, with IMG.
+	@$(use_kubectl); kubectl kustomize config/manifests | $(BUNDLE) generate $(RELEASE) --image="$(IMG)" \
+	  $(if $(filter true,$(USE_IMAGE_DIGESTS)),--use-image-digests)
+	@$(BUNDLE) check
+
+.PHONY: bundle-check
+bundle-check: venv ## Check bundle/ and catalog/ for what OLM or a catalogue would refuse.
+	@$(BUNDLE) check
+
+.PHONY: bundle-build
+bundle-build: ## Build the bundle's image BUNDLE_IMG.
+	@$(CLUSTER) image-build bundle.Dockerfile . $(BUNDLE_IMG)
+
+.PHONY: bundle-push
+bundle-push: ## Push BUNDLE_IMG to its registry.
+	@push=$$($(tool) push $(BUNDLE_IMG)); $$push
+
+.PHONY: catalog
+catalog: venv ## Add the bundle to catalog/, as BUNDLE_IMG.
+	@$(BUNDLE) catalog --bundle-image="$(BUNDLE_IMG)"
+	@$(BUNDLE) check
+
+.PHONY: catalog-build
+catalog-build: ## Build the catalogue's image CATALOG_IMG.
+	@$(CLUSTER) image-build catalog.Dockerfile . $(CATALOG_IMG)
+
+.PHONY: catalog-push
+catalog-push: ## Push CATALOG_IMG to its registry.
+	@push=$$($(tool) push $(CATALOG_IMG)); $$push
+
+.PHONY: build-installer
+build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.
+	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer --image="$(IMG)"
 
 ##@ Deployment
 

@@ -1,0 +1,1 @@
+"""Packs config/ into an OLM bundle and a catalogue, and checks both: `python -m bundle --help`."""

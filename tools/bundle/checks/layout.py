@@ -1,0 +1,119 @@
+"""Files, labels and size of the bundle."""
+
+import gzip
+import io
+import tarfile
+from collections.abc import Iterator
+from typing import Any, Final
+
+from bundle.checks.subject import Fault, Subject
+from bundle.objects import Object, mapping, name_of
+from bundle.release import ANNOTATIONS, DOCKERFILE, MANIFESTS, PACKAGE, PREFIX, SCORECARD, TEST_LABELS
+
+KINDS: Final = frozenset(
+    {
+        "ClusterServiceVersion", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+        "ServiceAccount", "Service", "Secret", "ConfigMap", "PrometheusRule", "PodDisruptionBudget", "PriorityClass",
+        "VerticalPodAutoscaler", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink",
+        "ConsolePlugin",
+    }
+)  # fmt: skip
+"""What OLM applies everywhere: without PodMonitor (unknown to OLM v0), NetworkPolicy (refused by community catalogues)
+and ServiceMonitor (refused by clusters without Prometheus' own definitions)."""
+_LARGEST: Final = 870 * 1024
+"""Bytes of the compressed bundle from which the validators warn: 85 % of 1 MiB."""
+_FIXED: Final = {
+    f"{PREFIX}.bundle.mediatype.v1": "registry+v1",
+    f"{PREFIX}.bundle.manifests.v1": "manifests/",
+    f"{PREFIX}.bundle.metadata.v1": "metadata/",
+    f"{PREFIX}.bundle.package.v1": PACKAGE,
+    **TEST_LABELS,
+}
+
+
+def labels(subject: Subject) -> Iterator[Fault]:
+    """1: annotations.yaml and the image's labels say the same, with the keys that every catalogue reads."""
+    found = subject.packed.annotations()
+    for key, value in _FIXED.items():
+        if found.get(key) != value:
+            yield Fault(ANNOTATIONS, key, found.get(key), f"must be {value!r}")
+    channels = str(found.get(f"{PREFIX}.bundle.channels.v1") or "").split(",")
+    if not all(channels):
+        yield Fault(ANNOTATIONS, f"{PREFIX}.bundle.channels.v1", ",".join(channels), "must name a channel at least")
+    for channel in filter(None, channels):
+        if not channel.startswith(("candidate", "fast", "stable")):
+            yield Fault(ANNOTATIONS, f"{PREFIX}.bundle.channels.v1", channel, "must begin candidate, fast or stable")
+    default = found.get(f"{PREFIX}.bundle.channel.default.v1")
+    if default not in channels:
+        yield Fault(ANNOTATIONS, f"{PREFIX}.bundle.channel.default.v1", default, "must be one of the channels")
+    for key in sorted({*found, *subject.labels}):
+        if found.get(key) != subject.labels.get(key):
+            remedy = f"must be the same as in {ANNOTATIONS}: {found.get(key)!r}"
+            yield Fault(DOCKERFILE, f"LABEL {key}", subject.labels.get(key), remedy)
+
+
+def objects(subject: Subject) -> Iterator[Fault]:
+    """2: a flat directory, one object per file, only kinds that OLM applies, nothing that OLM makes itself."""
+    for path in subject.files:
+        if path.startswith(f"{MANIFESTS}/") and "/" in path.removeprefix(f"{MANIFESTS}/"):
+            yield Fault(path, "path", path, f"must lie in {MANIFESTS} itself: OLM does not look into directories")
+    for path, found in subject.manifests.items():
+        if len(found) != 1:
+            yield Fault(path, "documents", len(found), "must be one: OLM v0 reads the first only")
+        for each in found:
+            yield from _object(path, each, subject)
+    if (count := len(subject.of("ClusterServiceVersion"))) != 1:
+        yield Fault(MANIFESTS, "ClusterServiceVersions", count, "must be one")
+
+
+def _object(path: str, each: Object, subject: Subject) -> Iterator[Fault]:
+    meta = each["metadata"]
+    if each["kind"] not in KINDS:
+        yield Fault(path, "kind", each["kind"], "OLM or a catalogue refuses it: keep it out of config/manifests")
+    if "namespace" in meta and each["kind"] != "ClusterServiceVersion":
+        yield Fault(path, "metadata.namespace", meta["namespace"], "must be absent: the user chooses the namespace")
+    accounts = {deployment["spec"]["template"]["spec"].get("serviceAccountName") for deployment in subject.deployments}
+    if each["kind"] == "ServiceAccount" and name_of(each) in accounts:
+        yield Fault(path, "metadata.name", name_of(each), "must go: OLM makes the accounts that the CSV names")
+    services = {f"{webhook.get('deploymentName')}-service" for webhook in subject.webhooks}
+    if each["kind"] == "Service" and name_of(each) in services:
+        yield Fault(path, "metadata.name", name_of(each), "must have another name: OLM makes a Service of this one")
+
+
+def size(subject: Subject) -> Iterator[Fault]:
+    """11: compressed, the bundle is small enough for every store that OLM keeps it in."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for path, text in sorted(subject.files.items()):
+            if path.startswith("bundle/"):
+                member = tarfile.TarInfo(path)
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+    compressed = len(gzip.compress(packed.getvalue(), mtime=0))
+    if compressed >= _LARGEST:
+        yield Fault("bundle", "compressed bytes", compressed, f"must be less than {_LARGEST}: shorten texts or icon")
+
+
+SCORECARD_TESTS: Final = {
+    "basic-check-spec": {"suite": "basic", "test": "basic-check-spec-test"},
+    **{
+        f"olm-{name}": {"suite": "olm", "test": f"olm-{name}-test"}
+        for name in (
+            "bundle-validation", "crds-have-validation", "crds-have-resources", "spec-descriptors",
+            "status-descriptors",
+        )
+    },
+}  # fmt: skip
+
+
+def scorecard(subject: Subject) -> Iterator[Fault]:
+    """15: the scorecard runs its six tests, each under the labels that select it."""
+    config = mapping(subject.files.get(SCORECARD, ""), SCORECARD)
+    tests: list[dict[str, Any]] = [test for stage in config.get("stages", []) for test in stage["tests"]]
+    found = {test["entrypoint"][-1]: test.get("labels") for test in tests}
+    for name in sorted(SCORECARD_TESTS.keys() | found.keys()):
+        if found.get(name) != SCORECARD_TESTS.get(name):
+            remedy = f"must have the labels {SCORECARD_TESTS.get(name)}" if name in SCORECARD_TESTS else "is no test"
+            yield Fault(
+                SCORECARD, f"stages[*].tests of {name}", str(found.get(name)), f"{remedy}: see config/scorecard"
+            )

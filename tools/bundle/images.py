@@ -1,0 +1,91 @@
+"""The images of a release: which the Deployments run, which they hand on, and by which digest."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any, Final
+
+from bundle.errors import BundleError
+from bundle.objects import Object, containers
+
+RELATED: Final = "RELATED_IMAGE_"
+DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+_ASK: Final = {
+    "skopeo": ("inspect", "--no-tags", "--format", "{{.Digest}}", "docker://IMAGE"),
+    "crane": ("digest", "IMAGE"),
+    "docker": ("buildx", "imagetools", "inspect", "--format", "{{.Manifest.Digest}}", "IMAGE"),
+}
+_SECONDS: Final = 60.0
+
+
+def with_image(deployments: Iterable[Object], image: str) -> list[Object]:
+    """The Deployments, all running `image`: both processes are the same one."""
+    return _changed(deployments, lambda _: image, lambda value: value)
+
+
+def pinned(deployments: Iterable[Object], pin: Callable[[str], str]) -> list[Object]:
+    """The Deployments with each image, related ones included, as `pin` writes it."""
+    return _changed(deployments, pin, pin)
+
+
+def _changed(deployments: Iterable[Object], run: Callable[[str], str], related: Callable[[str], str]) -> list[Object]:
+    copies = deepcopy(list(deployments))
+    for container in containers(copies):
+        container["image"] = run(container["image"])
+        for variable in container.get("env", []):
+            if variable["name"].startswith(RELATED):
+                variable["value"] = related(variable["value"])
+    return copies
+
+
+def related_images(deployments: Iterable[Object]) -> list[dict[str, str]]:
+    """Every image of the release, once: named as in the variable it is handed on by, else as in its reference."""
+    found: dict[str, str] = {}
+    for container in containers(deployments):
+        found.setdefault(container["image"], repository(container["image"]).rpartition("/")[2])
+        for name, value in related_variables(container).items():
+            found[value] = name.removeprefix(RELATED).lower().replace("_", "-")
+    return [{"name": name, "image": image} for image, name in sorted(found.items(), key=lambda pair: pair[1])]
+
+
+def related_variables(container: dict[str, Any]) -> dict[str, str]:
+    """The variables that hand an image on."""
+    return {
+        variable["name"]: variable.get("value", "")
+        for variable in container.get("env", [])
+        if variable["name"].startswith(RELATED)
+    }
+
+
+def repository(image: str) -> str:
+    """An image's reference without tag and digest."""
+    name = image.partition("@")[0]
+    return name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
+
+
+def by_digest(image: str) -> str:
+    """The image by the digest its registry tells now. Raises BundleError where no program can ask, or none answers."""
+    if "@" in image:
+        return image
+    for program, words in _ASK.items():
+        if shutil.which(program):
+            digest = _asked(image, [program, *(word.replace("IMAGE", image) for word in words)])
+            return f"{repository(image)}@{digest}"
+    raise BundleError(
+        f"the digest of {image} is not known: install skopeo or crane, or write IMG and RELATED_IMAGE_* by digest"
+    )
+
+
+def _asked(image: str, command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise BundleError(f"the registry of {image} did not answer {command[0]} within {_SECONDS:.0f} s") from error
+    found = DIGEST.search(done.stdout)
+    if done.returncode or not found:
+        words = (done.stderr or done.stdout).strip().splitlines() or ["no digest"]
+        raise BundleError(f"{command[0]} does not tell the digest of {image}: {words[-1]}; push the image first")
+    return found.group()

@@ -1,0 +1,92 @@
+"""Kubernetes objects as plain values, and YAML as our generated files have it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from bundle.errors import BundleError
+from crds.yaml_text import Dumper
+from memcached_api.values import is_object
+
+Object = dict[str, Any]
+
+
+class _TextDumper(Dumper):
+    """Texts of several lines as people write them."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)  # pyright: ignore[reportUnknownMemberType]
+
+
+_TextDumper.add_representer(str, _text)
+
+
+def yaml_of(*documents: Object) -> str:
+    """The documents as one stream, the same bytes every time."""
+    return "".join(
+        yaml.dump(each, Dumper=_TextDumper, sort_keys=False, width=120, allow_unicode=True, explicit_start=True)
+        for each in documents
+    )
+
+
+def parse(text: str, origin: str) -> list[Object]:
+    """The objects of a YAML stream. Raises BundleError for what is none, naming `origin`."""
+    try:
+        documents: list[Any] = [each for each in yaml.safe_load_all(text) if each is not None]
+    except yaml.YAMLError as error:
+        raise BundleError(f"{origin} is not YAML: {' '.join(str(error).split())}") from error
+    for each in documents:
+        if not isinstance(each, dict) or not {"apiVersion", "kind", "metadata"} <= each.keys():
+            raise BundleError(f"{origin} holds a document without apiVersion, kind or metadata")
+    return documents
+
+
+def mapping(text: str, origin: str) -> dict[str, Any]:
+    """A YAML document with keys, no object of Kubernetes; empty for an empty text. Raises BundleError for another."""
+    try:
+        found: Any = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise BundleError(f"{origin} is not YAML: {' '.join(str(error).split())}") from error
+    if not is_object(found):
+        raise BundleError(f"{origin} must hold a mapping")
+    return found
+
+
+def name_of(each: Object) -> str:
+    return each["metadata"]["name"]
+
+
+def group_of(each: Object) -> str:
+    """The API group; empty for the core one."""
+    group, slash, _ = each["apiVersion"].partition("/")
+    return group if slash else ""
+
+
+def containers(deployments: Iterable[Object]) -> Iterator[Object]:
+    """Every container of the Deployments; `spec` is where it is in an object and in a ClusterServiceVersion alike."""
+    for each in deployments:
+        pod = each["spec"]["template"]["spec"]
+        yield from pod.get("initContainers", [])
+        yield from pod["containers"]
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What kustomize made of config/manifests."""
+
+    objects: Sequence[Object]
+
+    def of(self, *kinds: str) -> list[Object]:
+        """All objects of some kinds, as ordered by kustomize."""
+        return [each for each in self.objects if each["kind"] in kinds]
+
+    def one(self, kind: str) -> Object:
+        """The only object of a kind. Raises BundleError when there is none, or another."""
+        found = self.of(kind)
+        if len(found) != 1:
+            raise BundleError(f"want one {kind} in config/manifests, got {len(found)}: see its kustomization.yaml")
+        return found[0]

@@ -1,0 +1,107 @@
+"""The ClusterServiceVersion: what people wrote, and what follows from the code."""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from typing import Any, Final
+
+from bundle.descriptors import spec_descriptors, status_descriptors
+from bundle.errors import BundleError
+from bundle.images import related_images
+from bundle.objects import Object, Rendered, group_of, name_of
+from bundle.permissions import permissions
+from bundle.release import Release
+from bundle.webhooks import definitions
+from crds.__main__ import KINDS
+from memcached_api.kinds import Kind
+
+EXAMPLES: Final = "alm-examples"
+SKIP_RANGE: Final = "olm.skipRange"
+_ORDER: Final = (
+    "displayName", "description", "version", "replaces", "skips", "minKubeVersion", "maturity", "keywords", "provider",
+    "maintainers", "links", "icon", "installModes", "customresourcedefinitions", "install", "webhookdefinitions",
+    "relatedImages",
+)  # fmt: skip
+
+
+def service_version(rendered: Rendered, release: Release, icon: str, deployments: Sequence[Object]) -> Object:
+    """The whole object. `icon` is an SVG; `deployments` are the rendered ones with the release's images."""
+    base = deepcopy(rendered.one("ClusterServiceVersion"))
+    return {
+        "apiVersion": base["apiVersion"],
+        "kind": base["kind"],
+        "metadata": _metadata(base["metadata"], rendered, release, deployments),
+        "spec": _ordered(base["spec"] | _spec(base["spec"], rendered, release, icon, deployments)),
+    }
+
+
+def _metadata(base: dict[str, Any], rendered: Rendered, release: Release, deployments: Sequence[Object]) -> Object:
+    image = deployments[0]["spec"]["template"]["spec"]["containers"][0]["image"]
+    annotations = base["annotations"] | {EXAMPLES: examples(rendered), "containerImage": image}
+    annotations |= {SKIP_RANGE: release.skip_range} if release.skip_range else {}
+    return base | {"name": release.name, "annotations": dict(sorted(annotations.items()))}
+
+
+def _spec(
+    base: dict[str, Any], rendered: Rendered, release: Release, icon: str, deployments: Sequence[Object]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "version": release.version,
+        "icon": [{"base64data": base64.b64encode(icon.encode()).decode(), "mediatype": "image/svg+xml"}],
+        "customresourcedefinitions": {"owned": list(owned(base["customresourcedefinitions"]["owned"]))},
+        "install": {
+            "strategy": "deployment",
+            "spec": {
+                "permissions": permissions(rendered),
+                "deployments": [_deployment(each) for each in deployments],
+            },
+        },
+        "webhookdefinitions": definitions(rendered),
+        "relatedImages": related_images(deployments),
+    }
+    found |= {"replaces": release.replaces} if release.replaces else {}
+    return found | ({"skips": list(release.skips)} if release.skips else {})
+
+
+def _ordered(spec: dict[str, Any]) -> dict[str, Any]:
+    """What a reader looks for first comes first; what is not known here stays, at the end."""
+    return {key: spec[key] for key in (*_ORDER, *sorted(spec.keys() - set(_ORDER))) if key in spec}
+
+
+def _deployment(each: Object) -> dict[str, Any]:
+    return {"name": name_of(each), "label": each["metadata"]["labels"], "spec": each["spec"]}
+
+
+def owned(written: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each kind once per served version, with all descriptors. Raises BundleError for a kind that the base lacks."""
+    by_name = {each["name"]: each for each in written}
+    for kind in KINDS:
+        name = f"{kind.plural}.{kind.group}"
+        if name not in by_name:
+            raise BundleError(
+                f"{kind.name} is not among the owned kinds of the base in config/manifests/bases: add {name}"
+            )
+        for version in kind.versions:
+            yield _owned(by_name[name], kind, version)
+
+
+def _owned(written: dict[str, Any], kind: Kind[Any], version: str) -> dict[str, Any]:
+    return {
+        "kind": kind.name,
+        "name": written["name"],
+        "version": version,
+        "displayName": written["displayName"],
+        "description": kind.description,
+        "resources": written["resources"],
+        "specDescriptors": spec_descriptors(kind),
+        "statusDescriptors": status_descriptors(kind),
+    }
+
+
+def examples(rendered: Rendered) -> str:
+    """The samples as JSON, by kind and version; of one version the shortest first: consoles start with it."""
+    order = {(kind.group, kind.name): place for place, kind in enumerate(KINDS)}
+    samples = [each for each in rendered.objects if (group_of(each), each["kind"]) in order]
+    samples.sort(key=lambda each: (order[group_of(each), each["kind"]], each["apiVersion"], len(json.dumps(each))))
+    return json.dumps(samples, indent=2)

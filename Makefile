@@ -185,6 +185,8 @@ DEFAULT_CHANNEL ?=
 REPLACES ?=
 SKIPS ?=
 SKIP_RANGE ?=
+# operator-sdk: by the real command, which must be on the PATH; the cluster pulls the image that runs the tests.
+SCORECARD ?=
 # true: every image by the digest that its registry tells (with skopeo, crane or docker).
 USE_IMAGE_DIGESTS ?= false
 IMAGE_BASE := localhost/memcached-operator/memcached-operator
@@ -225,6 +227,14 @@ catalog-build: ## Build the catalogue's image CATALOG_IMG.
 .PHONY: catalog-push
 catalog-push: ## Push CATALOG_IMG to its registry.
 	@push=$$($(tool) push $(CATALOG_IMG)); $$push
+
+.PHONY: scorecard
+scorecard: venv ## The scorecard's six tests; by operator-sdk in pods of the cluster with SCORECARD=operator-sdk.
+ifeq (operator-sdk,$(SCORECARD))
+	@$(use_cluster); operator-sdk scorecard bundle --wait-time=180s
+else
+	@$(BUNDLE) scorecard
+endif
 
 .PHONY: build-installer
 build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.

@@ -9,12 +9,14 @@ import click
 from bundle import images
 from bundle.catalog import CATALOG, catalog
 from bundle.checks import CHECKS, faults
+from bundle.checks.subject import Subject
 from bundle.errors import BundleError
 from bundle.files import read_bundle, read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import INSTALLER, installer
 from bundle.objects import Rendered, parse
 from bundle.release import DOCKERFILE, ROOT, Release, project_version
+from bundle.scorecard import TESTS
 
 ICON: Final = ROOT / "config/manifests/bases/icon.svg"
 
@@ -101,6 +103,19 @@ def run_checks(directory: Path) -> None:
     if found:
         sys.exit("\n".join(map(str, found)))
     click.echo(f"{len(CHECKS)} checks passed")
+
+
+@main.command("scorecard")
+def run_scorecard() -> None:
+    """Run the scorecard's six basic tests on bundle/, without a cluster."""
+    subject = Subject(read_tree(ROOT, "bundle", DOCKERFILE), {})
+    failed = 0
+    for name, test in TESTS.items():
+        errors = list(test(subject))
+        failed += bool(errors)
+        click.echo(f"{'fail' if errors else 'pass'}  {name}{''.join(f'{chr(10)}      {error}' for error in errors)}")
+    if failed:
+        sys.exit(f"{failed} of {len(TESTS)} tests failed")
 
 
 def run() -> None:

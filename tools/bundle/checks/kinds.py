@@ -96,24 +96,26 @@ def _example(subject: Subject, place: str, each: Object) -> Iterator[Fault]:
     for crd in subject.of("CustomResourceDefinition").values():
         for version in crd["spec"]["versions"]:
             if _gvk(each) == (crd["spec"]["group"], version["name"], crd["spec"]["names"]["kind"]):
-                unknown = _unknown(each["spec"], version["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec")
+                unknown = unknown_fields(
+                    each["spec"], version["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec"
+                )
                 yield from (of_csv(f"{place}.{path}", value, "is no field of the CRD") for path, value in unknown)
     for kind in KINDS:
         if (kind.group, kind.name) == (_gvk(each)[0], each["kind"]):
             yield from _refused(kind, place, each)
 
 
-def _unknown(value: Any, schema: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+def unknown_fields(value: Any, schema: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
     """The fields that a schema does not have, at any depth."""
     if is_array(value):
         for index, item in enumerate(value):
-            yield from _unknown(item, schema.get("items", {}), f"{path}[{index}]")
+            yield from unknown_fields(item, schema.get("items", {}), f"{path}[{index}]")
     elif is_object(value) and "properties" in schema:
         for field, item in value.items():
             if field not in schema["properties"]:
                 yield f"{path}.{field}", item
             else:
-                yield from _unknown(item, schema["properties"][field], f"{path}.{field}")
+                yield from unknown_fields(item, schema["properties"][field], f"{path}.{field}")
 
 
 def _refused(kind: Kind[Any], place: str, each: Object) -> Iterator[Fault]:

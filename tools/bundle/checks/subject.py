@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import yaml
-
 from bundle.catalog import CATALOG, Packed, blobs
 from bundle.objects import Object, containers, parse
 from bundle.release import CSV_FILE, DOCKERFILE, MANIFESTS
@@ -107,4 +105,4 @@ class Subject:
 
     def configured(self, place: str) -> list[Object]:
         """The objects of a file in config/."""
-        return list(yaml.safe_load_all(self.config[place]))
+        return parse(self.config[place], place)

@@ -1,0 +1,125 @@
+"""Catalogues: of one release, of several, and with the manifests in them."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bundle.catalog import CATALOG, Packed, blobs, catalog
+from bundle.checks import faults
+from bundle.errors import BundleError
+from bundle.files import write
+from bundle.release import Release
+from unit.bundle.broken import CONFIG, GOOD
+from unit.bundle.test_generate import generated, run
+
+NAME = "memcached-operator"
+IMAGE = "registry.example.com/bundle:v{}"
+
+
+def packed(version: str, image: str = "", **words: Any) -> Packed:
+    return Packed(generated(Release(version, **words)), image)
+
+
+def by_schema(text: str, schema: str) -> list[dict[str, Any]]:
+    return [blob for blob in blobs(text) if blob["schema"] == schema]
+
+
+def entries(text: str) -> dict[str, list[dict[str, Any]]]:
+    return {blob["name"]: blob["entries"] for blob in by_schema(text, "olm.channel")}
+
+
+def test_the_catalogue_in_the_tree_is_as_generated() -> None:
+    assert catalog([Packed(GOOD)], GOOD[CATALOG]) == GOOD[CATALOG]
+
+
+def test_a_new_release_is_added_and_the_old_one_kept() -> None:
+    first = catalog([packed("0.1.0", IMAGE.format("0.1.0"))])
+    new = packed(
+        "0.2.0", IMAGE.format("0.2.0"), channels=("stable", "fast"), replaces=f"{NAME}.v0.1.0", skip_range="<0.2.0"
+    )
+    second = catalog([new], first)
+    entry = {"name": f"{NAME}.v0.2.0", "replaces": f"{NAME}.v0.1.0", "skipRange": "<0.2.0"}
+    assert entries(second) == {"fast": [entry], "stable": [{"name": f"{NAME}.v0.1.0"}, entry]}
+    assert by_schema(second, "olm.bundle")[0] == by_schema(first, "olm.bundle")[0]
+    assert [blob["image"] for blob in by_schema(second, "olm.bundle")] == [IMAGE.format(v) for v in ("0.1.0", "0.2.0")]
+    assert catalog([new], second) == second, "a second run changes nothing"
+    assert faults({**new.files, CATALOG: second}, CONFIG) == []
+
+
+def test_a_bundle_made_again_keeps_its_image() -> None:
+    first = catalog([packed("0.1.0", IMAGE.format("0.1.0"))])
+    assert catalog([packed("0.1.0")], first) == first
+    with pytest.raises(BundleError, match=r"v0.1.0 has no image: name it as BUNDLE_IMG"):
+        catalog([packed("0.1.0")])
+
+
+def test_a_bundle_tells_what_opm_would_tell() -> None:
+    (bundle,) = by_schema(catalog([packed("0.1.0", "b:1")]), "olm.bundle")
+    properties: dict[str, list[Any]] = {}
+    for each in bundle["properties"]:
+        properties.setdefault(each["type"], []).append(each["value"])
+    assert properties["olm.package"] == [{"packageName": NAME, "version": "0.1.0"}]
+    assert [(gvk["group"], gvk["version"], gvk["kind"]) for gvk in properties["olm.gvk"]] == [
+        ("cache.example.com", "v1", "Memcached"),
+        ("cache.example.com", "v1alpha1", "Memcached"),
+        ("app.example.com", "v1", "AppService"),
+    ]
+    (metadata,) = properties["olm.csv.metadata"]
+    csv = Packed(GOOD).csv()
+    assert metadata["annotations"] == csv["metadata"]["annotations"]
+    assert metadata["crdDescriptions"] == csv["spec"]["customresourcedefinitions"]
+    assert metadata["minKubeVersion"] == "1.30.0"
+    assert {each["image"] for each in bundle["relatedImages"]} == {
+        "b:1", *(each["image"] for each in csv["spec"]["relatedImages"])
+    }  # fmt: skip
+
+
+def test_an_inline_catalogue_holds_every_manifest_and_no_image() -> None:
+    releases = [packed("0.1.0"), packed("0.2.0", replaces=f"{NAME}.v0.1.0", skips=(f"{NAME}.v0.1.1",))]
+    text = catalog(releases, inline=True)
+    for blob, release in zip(by_schema(text, "olm.bundle"), releases, strict=True):
+        assert "image" not in blob
+        data = [each["value"]["data"] for each in blob["properties"] if each["type"] == "olm.bundle.object"]
+        assert [json.loads(base64.b64decode(each)) for each in data] == release.manifests()
+    assert entries(text)["stable"][1]["skips"] == [f"{NAME}.v0.1.1"]
+    assert faults({**releases[1].files, CATALOG: text}, CONFIG) == []
+
+
+def test_several_bundles_from_the_command_line(tmp_path: Path) -> None:
+    for release in (Release("0.1.0"), Release("0.2.0", replaces=f"{NAME}.v0.1.0")):
+        write(tmp_path / release.version, generated(release), check=False, command="make bundle")
+    folders = [str(tmp_path / version) for version in ("0.1.0", "0.2.0")]
+    done = run("catalog", "--inline", "--output", str(tmp_path), *folders)
+    assert (done.returncode, done.stdout) == (0, f"wrote {CATALOG}\n"), done.stderr
+    assert [entry["name"] for entry in entries((tmp_path / CATALOG).read_text())["stable"]] == [
+        f"{NAME}.v0.1.0",
+        f"{NAME}.v0.2.0",
+    ]
+    assert run("catalog", "--inline", "--output", str(tmp_path), *folders).stdout == ""
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: 1\n", "- b\n"])
+def test_what_is_no_catalogue_is_refused_by_name(text: str) -> None:
+    with pytest.raises(BundleError, match=CATALOG):
+        catalog([packed("0.1.0", "b:1")], text)
+
+
+def test_the_catalogues_image_holds_the_directory_that_olm_is_told_of() -> None:
+    text = (Path(__file__).parents[3] / "catalog.Dockerfile").read_text()
+    assert (
+        "FROM scratch\nCOPY catalog /configs\nLABEL operators.operatorframework.io.index.configs.v1=/configs\n" in text
+    )
+    ignored = (Path(__file__).parents[3] / ".dockerignore").read_text().splitlines()
+    assert {"!bundle", "!catalog"} <= set(ignored)
+
+
+def test_the_catalogue_is_one_that_yaml_readers_of_any_kind_take() -> None:
+    assert [each["schema"] for each in yaml.safe_load_all(GOOD[CATALOG])] == [
+        "olm.package",
+        "olm.channel",
+        "olm.bundle",
+    ]

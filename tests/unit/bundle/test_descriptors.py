@@ -1,0 +1,87 @@
+"""Every field of both kinds has a descriptor; fields are counted from the types, by a way of its own."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import inspect
+
+from bundle.catalog import Packed
+from bundle.descriptors import spec_descriptors, status_descriptors, title
+from crds.__main__ import KINDS
+from memcached_api.kinds import Kind
+from unit.bundle.broken import GOOD
+
+KNOWN = (
+    "advanced", "arrayFieldGroup:", "booleanSwitch", "fieldGroup:", "imagePullPolicy", "number", "podCount",
+    "resourceRequirements", "select:", "text",
+)  # fmt: skip
+
+
+def fields(cls: Any, prefix: str = "") -> Iterator[str]:
+    """The paths of all fields of a struct and of the structs in it."""
+    for field in msgspec.structs.fields(cls):
+        path = f"{prefix}{field.encode_name}"
+        yield path
+        for struct, dots in _structs(inspect.type_info(field.type)):
+            yield from fields(struct, f"{path}{dots}")
+
+
+def _structs(type_: Any) -> Iterator[tuple[Any, str]]:
+    if isinstance(type_, inspect.Metadata):
+        yield from _structs(type_.type)
+    elif isinstance(type_, inspect.StructType):
+        yield type_.cls, "."
+    elif isinstance(type_, inspect.UnionType):
+        for member in type_.types:
+            yield from _structs(member)
+    elif isinstance(type_, inspect.ListType):
+        for struct, _ in _structs(type_.item_type):
+            yield struct, "[0]."
+
+
+def in_bundle(kind: Kind[Any], part: str) -> Iterator[dict[str, dict[str, Any]]]:
+    """The descriptors of each version, by path."""
+    owned = Packed(GOOD).csv()["spec"]["customresourcedefinitions"]["owned"]
+    for each in owned:
+        if each["kind"] == kind.name:
+            yield {entry["path"]: entry for entry in each[f"{part}Descriptors"]}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_field_has_a_descriptor_in_every_version(kind: Kind[Any]) -> None:
+    specs, statuses = list(in_bundle(kind, "spec")), list(in_bundle(kind, "status"))
+    assert len(specs) == len(statuses) == len(kind.versions)
+    for described in specs:
+        assert set(described) == set(fields(kind.spec))
+    for described in statuses:
+        assert set(described) == {field.encode_name for field in msgspec.structs.fields(kind.status)}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_descriptor_says_something(kind: Kind[Any]) -> None:
+    for entry in [*spec_descriptors(kind), *status_descriptors(kind)]:
+        assert entry["displayName"][0].isupper(), entry
+        assert len(entry["description"]) > 10, entry
+        for hint in entry["x-descriptors"]:
+            words = hint.removeprefix("urn:alm:descriptor:com.tectonic.ui:")
+            assert words.startswith(KNOWN) or hint.startswith("urn:alm:descriptor:io.kubernetes"), hint
+
+
+def test_a_field_that_is_entered_has_a_way_to_enter_it() -> None:
+    for kind in KINDS:
+        paths = [entry["path"] for entry in spec_descriptors(kind)]
+        for entry in spec_descriptors(kind):
+            below = any(path.startswith((f"{entry['path']}.", f"{entry['path']}[")) for path in paths)
+            groups = [hint for hint in entry["x-descriptors"] if "ieldGroup" in hint]
+            maps = entry["path"] in ("resources.limits", "resources.requests", "resources")
+            assert below or maps or len(entry["x-descriptors"]) > len(groups), entry
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("containerPort", "Container Port"), ("envs", "Environment"), ("size", "Pods"), ("image", "Image")],
+)
+def test_titles(name: str, words: str) -> None:
+    assert title(name) == words

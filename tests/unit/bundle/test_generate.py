@@ -1,0 +1,317 @@
+"""What kustomize renders becomes a bundle: everything of it, nothing else, and the same bytes every time."""
+
+import os
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bundle import images
+from bundle.catalog import CATALOG, Packed
+from bundle.errors import BundleError
+from bundle.files import read_tree, write
+from bundle.generate import bundle_files, file_name
+from bundle.installer import INSTALLER, installer
+from bundle.objects import Object, Rendered
+from bundle.permissions import permissions
+from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, Release, project_version
+from bundle.webhooks import definitions
+from unit.bundle.broken import CONFIG, GOOD
+from unit.config.rendered import render_directory
+
+ICON = CONFIG["config/manifests/bases/icon.svg"]
+DIGEST = "sha256:" + "a" * 64
+MANAGER = "memcached-operator-controller-manager"
+
+
+def rendered(directory: str = "config/manifests") -> Rendered:
+    return Rendered(deepcopy(render_directory(directory).objects))
+
+
+def generated(release: Release, deployments: list[Object] | None = None) -> dict[str, str]:
+    source = rendered()
+    return bundle_files(source, release, ICON, deployments or source.of("Deployment"))
+
+
+def csv_of(files: dict[str, str]) -> Any:
+    return Packed(files).csv()
+
+
+def run(*words: str, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+    """The command itself."""
+    env = {**os.environ, "PYTHONPATH": "tools", **environ}
+    command = [sys.executable, "-m", "bundle", *words]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, cwd=ROOT, env=env)
+
+
+def test_the_bundle_in_the_tree_is_as_generated() -> None:
+    files = {path: text for path, text in GOOD.items() if path != CATALOG}
+    assert generated(Release(project_version())) == files
+
+
+def test_the_installer_in_the_tree_is_as_generated() -> None:
+    assert installer(rendered("config/default")) == (ROOT / INSTALLER).read_text()
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_the_same_bytes_whatever_the_day_and_the_order_of_sets(seed: str, tmp_path: Path) -> None:
+    source = yaml.safe_dump_all(rendered().objects, sort_keys=False)
+    done = run("generate", "--output", str(tmp_path), stdin=source, PYTHONHASHSEED=seed, TZ="Asia/Tokyo", LC_ALL="C")
+    assert not done.returncode, done.stderr
+    assert read_tree(tmp_path, "bundle", DOCKERFILE) == {p: text for p, text in GOOD.items() if p != CATALOG}
+    again = run("generate", "--check", "--output", str(tmp_path), stdin=source)
+    assert (again.returncode, again.stdout) == (0, "")
+
+
+def test_outdated_and_foreign_files_are_named_with_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle/left.yaml").write_text("a: 1\n")
+    with pytest.raises(SystemExit, match=r"not as generated: bundle/a.yaml, bundle/left.yaml; run `make bundle`"):
+        write(tmp_path, {"bundle/a.yaml": "b: 2\n"}, "bundle", check=True, command="make bundle")
+    write(tmp_path, {"bundle/a.yaml": "b: 2\n"}, "bundle", check=False, command="make bundle")
+    assert read_tree(tmp_path, "bundle") == {"bundle/a.yaml": "b: 2\n"}
+    assert capsys.readouterr().out == "wrote bundle/a.yaml\nremoved bundle/left.yaml\n"
+
+
+def test_every_rendered_object_is_in_the_bundle_or_in_the_service_version() -> None:
+    names = {Path(path).name for path in GOOD}
+    spec = csv_of(GOOD)["spec"]
+    said = {each["name"] for each in spec["install"]["spec"]["deployments"]}
+    left_out = {
+        (each["kind"], each["metadata"]["name"])
+        for each in rendered().objects
+        if file_name(each) not in names and each["metadata"]["name"] not in said
+    }
+    assert {kind for kind, _ in left_out} == {
+        # Said in the ClusterServiceVersion's own words, made by OLM, or in a file of another name.
+        "Namespace", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "Service", "AppService", "Memcached",
+        "ClusterServiceVersion", "Configuration", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+    }  # fmt: skip
+    assert {name for kind, name in left_out if kind in ("Role", "ClusterRole", "Service")} == {
+        "memcached-operator-leader-election-role",
+        "memcached-operator-manager-role",
+        "memcached-operator-webhook-service",
+    }
+
+
+def test_an_object_without_a_place_is_refused_by_name() -> None:
+    source = rendered()
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate"}}
+    with pytest.raises(BundleError, match=r"Job migrate has no place in a bundle"):
+        bundle_files(Rendered([*source.objects, job]), Release("1.0.0"), ICON, source.of("Deployment"))
+
+
+def test_a_release_differs_where_it_says_so() -> None:
+    release = Release(
+        "0.2.0",
+        ("stable", "fast"),
+        "fast",
+        "memcached-operator.v0.1.0",
+        ("memcached-operator.v0.1.1",),
+        ">=0.1.0 <0.2.0",
+    )
+    files = generated(release)
+    csv = csv_of(files)
+    assert csv["metadata"]["name"] == "memcached-operator.v0.2.0"
+    assert csv["metadata"]["annotations"]["olm.skipRange"] == ">=0.1.0 <0.2.0"
+    assert (csv["spec"]["version"], csv["spec"]["replaces"]) == ("0.2.0", "memcached-operator.v0.1.0")
+    assert csv["spec"]["skips"] == ["memcached-operator.v0.1.1"]
+    for path in (ANNOTATIONS, DOCKERFILE):
+        assert "channels.v1" in files[path]
+        assert "stable,fast" in files[path]
+    assert "channel.default.v1: fast" in files[ANNOTATIONS]
+    assert {path for path in files if files[path] != GOOD[path]} == {CSV_FILE, ANNOTATIONS, DOCKERFILE}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"channels": ()}, "CHANNELS=stable"),
+        ({"default_channel": "fast"}, "'fast' is none of stable"),
+    ],
+)
+def test_a_release_that_cannot_be_is_refused(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(BundleError, match=message):
+        Release("1.0.0", **words)
+
+
+def test_conversion_and_namespaces_are_taken_out() -> None:
+    source = rendered()
+    for crd in source.of("CustomResourceDefinition"):
+        crd["spec"]["conversion"] = {"strategy": "Webhook"}
+    files = bundle_files(source, Release("1.0.0"), ICON, source.of("Deployment"))
+    for path, text in files.items():
+        if path.startswith("bundle/manifests/") and path != CSV_FILE:
+            assert "namespace" not in yaml.safe_load(text)["metadata"], path
+            assert "conversion" not in yaml.safe_load(text).get("spec", {}), path
+
+
+def test_bound_rules_become_permissions_of_their_account() -> None:
+    manager, webhook = permissions(rendered())
+    assert manager["serviceAccountName"] == MANAGER
+    assert webhook == {"serviceAccountName": "memcached-operator-webhook", "rules": []}
+    granted = {resource for rule in manager["rules"] for resource in rule["resources"]}
+    assert {"memcacheds", "appservices", "deployments", "leases"} <= granted
+    assert not granted & {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+
+
+def test_a_binding_to_nothing_is_refused() -> None:
+    source = rendered()
+    source.of("ClusterRoleBinding")[0]["roleRef"]["name"] = "other"
+    with pytest.raises(BundleError, match=rf"a binding of {MANAGER} names the ClusterRole other"):
+        permissions(source)
+
+
+def first_webhook(source: Rendered) -> dict[str, Any]:
+    return source.of("MutatingWebhookConfiguration")[0]["webhooks"][0]
+
+
+def break_service(source: Rendered) -> None:
+    first_webhook(source)["clientConfig"]["service"]["name"] = "other"
+
+
+def break_port(source: Rendered) -> None:
+    first_webhook(source)["clientConfig"]["service"]["port"] = 444
+
+
+def break_selector(source: Rendered) -> None:
+    for service in source.of("Service"):
+        service["spec"]["selector"] = {"a": "b"}
+
+
+def break_target(source: Rendered) -> None:
+    for service in source.of("Service"):
+        service["spec"]["ports"][0]["targetPort"] = "other"
+
+
+def break_field(source: Rendered) -> None:
+    first_webhook(source)["colour"] = "red"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (break_service, "mmemcached.cache.example.com names the Service other"),
+        (break_port, "has no port 444"),
+        (break_selector, "selects the pods of no Deployment"),
+        (break_target, "has no port named 'other'"),
+        (break_field, "has colour, which this generator does not know"),
+    ],
+)
+def test_a_webhook_that_leads_nowhere_is_refused(change: Any, message: str) -> None:
+    source = rendered()
+    change(source)
+    with pytest.raises(BundleError, match=message):
+        definitions(source)
+
+
+def test_definitions_lead_to_the_pods_port() -> None:
+    found = definitions(rendered())
+    assert len(found) == 4
+    assert {(each["deploymentName"], each["containerPort"], each["targetPort"]) for each in found} == {
+        ("memcached-operator-webhook", 443, 9443)
+    }
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("memcached", "memcached"),
+        ("memcached:1", "memcached"),
+        ("registry.example.com:5000/a/b:1", "registry.example.com:5000/a/b"),
+        ("registry.example.com:5000/a/b", "registry.example.com:5000/a/b"),
+        (f"registry.example.com/b:1@{DIGEST}", "registry.example.com/b"),
+    ],
+)
+def test_repositories(image: str, name: str) -> None:
+    assert images.repository(image) == name
+
+
+def test_another_image_stands_wherever_the_operators_does() -> None:
+    deployments = images.with_image(rendered().of("Deployment"), "registry.example.com/op:1")
+    csv = csv_of(generated(Release("0.1.0"), deployments))
+    assert csv["metadata"]["annotations"]["containerImage"] == "registry.example.com/op:1"
+    assert [each["image"] for each in csv["spec"]["relatedImages"]] == [
+        "docker.io/library/memcached:1.6.38",
+        "registry.example.com/op:1",
+    ]
+    assert "localhost/" not in yaml.safe_dump(csv)
+    assert installer(rendered("config/default"), "registry.example.com/op:1").count("registry.example.com/op:1") == 2
+
+
+def test_with_digests_no_image_is_left_by_tag(tmp_path: Path) -> None:
+    """The program that asks the registry is one of ours, so that no registry is asked."""
+    program = tmp_path / "skopeo"
+    program.write_text(f'#!/bin/sh\nfor last; do :; done\necho "$last" >> {tmp_path}/asked\necho {DIGEST}\n')
+    program.chmod(0o755)
+    source = yaml.safe_dump_all(rendered().objects)
+    path = f"{tmp_path}:/usr/bin:/bin"
+    done = run("generate", "--use-image-digests", "--output", str(tmp_path), stdin=source, PATH=path)
+    assert not done.returncode, done.stderr
+    csv = csv_of(read_tree(tmp_path, "bundle"))
+    found = {each["name"]: each["image"] for each in csv["spec"]["relatedImages"]}
+    assert found == {
+        "memcached": f"docker.io/library/memcached@{DIGEST}",
+        "memcached-operator": f"localhost/memcached-operator/memcached-operator@{DIGEST}",
+    }
+    assert ":1.6.38" not in yaml.safe_dump(csv["spec"]["install"])
+    assert "docker://docker.io/library/memcached:1.6.38" in (tmp_path / "asked").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("", "install skopeo or crane"),
+        ("echo no such image >&2; exit 1", "does not tell the digest of op:1: no such image; push the image first"),
+        ("echo latest", "does not tell the digest of op:1"),
+    ],
+)
+def test_an_unknown_digest_is_one_sentence(
+    script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if script:
+        (tmp_path / "skopeo").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "skopeo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BundleError, match=message):
+        images.by_digest("op:1")
+    assert images.by_digest(f"op@{DIGEST}") == f"op@{DIGEST}"
+
+
+@pytest.mark.parametrize(
+    ("stdin", "message"),
+    [
+        ("", "want one ClusterServiceVersion in config/manifests, got 0"),
+        ("a: [", "standard input is not YAML"),
+        ("a: 1", "without apiVersion, kind or metadata"),
+    ],
+)
+def test_what_cannot_be_packed_is_one_sentence(stdin: str, message: str, tmp_path: Path) -> None:
+    done = run("generate", "--output", str(tmp_path), stdin=stdin)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_checks_run_from_the_command_line(tmp_path: Path) -> None:
+    assert run("check").stdout == "15 checks passed\n"
+    for path, text in GOOD.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text.replace("minKubeVersion: 1.30.0", 'minKubeVersion: "1.30"'))
+    done = run("check", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr == f'{CSV_FILE}: spec.minKubeVersion: "1.30": must have three numbers: 1.30.0\n'
+
+
+def test_every_command_tells_what_it_does() -> None:
+    for command in ("generate", "catalog", "installer", "check", "scorecard"):
+        done = run(command, "--help")
+        assert done.returncode == 0
+        assert len(done.stdout.splitlines()) > 4

@@ -1,0 +1,84 @@
+"""The six tests of `operator-sdk scorecard`, which itself needs a registry for the pods they run in. Pure functions."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from bundle.checks.kinds import unknown_fields
+from bundle.checks.layout import labels, objects
+from bundle.checks.subject import Subject
+from memcached_api.values import child
+
+Example = dict[str, Any]
+
+
+def basic_check_spec(subject: Subject) -> Iterator[str]:
+    """Every example has a spec."""
+    for each in subject.examples:
+        if not isinstance(each.get("spec"), dict):
+            yield f"{_said(each)}: spec does not exist"
+
+
+def bundle_validation(subject: Subject) -> Iterator[str]:
+    """Format and objects of the bundle; `make bundle-validate` runs the real validators."""
+    yield from (str(fault) for check in (labels, objects) for fault in check(subject))
+
+
+def crds_have_validation(subject: Subject) -> Iterator[str]:
+    """Every field of every example's spec and status is in the schema of its version."""
+    for each in subject.examples:
+        schema = _schema(subject, each)
+        for part in ("spec", "status"):
+            found = unknown_fields(each.get(part, {}), schema.get(part, {"properties": {}}), part)
+            yield from (f"{_said(each)}: no validation of {path}" for path, _ in found)
+
+
+def _schema(subject: Subject, example: Example) -> dict[str, Any]:
+    for crd in subject.of("CustomResourceDefinition").values():
+        for version in crd["spec"]["versions"]:
+            if example["apiVersion"] == f"{crd['spec']['group']}/{version['name']}":
+                return child(version, "schema", "openAPIV3Schema", "properties") or {}
+    return {}
+
+
+def crds_have_resources(subject: Subject) -> Iterator[str]:
+    """Every owned kind lists what it makes."""
+    for each in subject.owned:
+        if not each.get("resources"):
+            yield f"{each['kind']} {each['version']}: owned CRDs do not have resources specified"
+
+
+def spec_descriptors(subject: Subject) -> Iterator[str]:
+    """Every field that stands directly in an example's spec has a descriptor."""
+    yield from _undescribed(subject, "spec")
+
+
+def status_descriptors(subject: Subject) -> Iterator[str]:
+    """The same of the status, where an example has one."""
+    yield from _undescribed(subject, "status")
+
+
+def _undescribed(subject: Subject, part: str) -> Iterator[str]:
+    for each in subject.examples:
+        version = each["apiVersion"].rpartition("/")[2]
+        described = {
+            entry["path"]
+            for owned in subject.owned
+            if (owned["kind"], owned["version"]) == (each["kind"], version)
+            for entry in owned.get(f"{part}Descriptors", [])
+        }
+        for field in sorted(each.get(part, {}).keys() - described):
+            yield f"{_said(each)}: {field} does not have a {part} descriptor"
+
+
+def _said(example: Example) -> str:
+    return f"{example.get('kind')} {child(example, 'metadata', 'name')}"
+
+
+TESTS: Final[dict[str, Callable[[Subject], Iterator[str]]]] = {
+    "basic-check-spec-test": basic_check_spec,
+    "olm-bundle-validation-test": bundle_validation,
+    "olm-crds-have-validation-test": crds_have_validation,
+    "olm-crds-have-resources-test": crds_have_resources,
+    "olm-spec-descriptors-test": spec_descriptors,
+    "olm-status-descriptors-test": status_descriptors,
+}

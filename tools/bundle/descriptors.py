@@ -50,7 +50,8 @@ def _below(schema: Schema, prefix: str, group: str) -> Iterator[dict[str, Any]]:
 
 
 def _descriptor(path: str, name: str, field: Schema, hints: list[str]) -> dict[str, Any]:
-    return {"path": path, "displayName": title(name), "description": field["description"], "x-descriptors": hints}
+    found = {"path": path, "displayName": title(name), "description": field["description"]}
+    return found | ({"x-descriptors": hints} if hints else {})
 
 
 def _shown(field: Schema) -> list[str]:

@@ -38,10 +38,12 @@ _TextDumper.add_representer(str, _text)
 
 
 def yaml_of(*documents: Object) -> str:
-    """The documents as one stream, the same bytes every time."""
-    return "".join(
-        yaml.dump(each, Dumper=_TextDumper, sort_keys=False, width=120, allow_unicode=True, explicit_start=True)
-        for each in documents
+    """The documents as one stream, the same bytes every time.
+
+    `---` stands only between two of them: OLM's readers would take a comment above it for the first one.
+    """
+    return "---\n".join(
+        yaml.dump(each, Dumper=_TextDumper, sort_keys=False, width=120, allow_unicode=True) for each in documents
     )
 
 

@@ -36,7 +36,8 @@ LABELS = [
 ]
 OBJECTS = [
     Broken("objects", ("deep/more.yaml", "directories"), broken.file("deep/more.yaml", kind="ConfigMap")),
-    Broken("objects", (SERVICE, "documents: 2"), GOOD | {SERVICE: GOOD[SERVICE] + GOOD[CRD].replace("#", "---\n#", 1)}),
+    Broken("objects", (SERVICE, "documents: 2"), GOOD | {SERVICE: GOOD[SERVICE] + f"---\n{GOOD[CRD]}"}),
+    Broken("objects", (CRD, "first line", "above it"), GOOD | {CRD: f"# A comment.\n---\n{GOOD[CRD]}"}),
     Broken("objects", ("kind", '"NetworkPolicy"'), broken.file("p.yaml", **POLICY)),
     Broken("objects", ("kind", '"PodMonitor"'), broken.file("p.yaml", kind="PodMonitor")),
     Broken("objects", ("kind", '"Deployment"'), broken.file("p.yaml", kind="Deployment")),
@@ -389,5 +390,5 @@ def test_rules_of_another_configuration_are_a_fault() -> None:
 
 def test_texts_of_several_lines_are_readable() -> None:
     text = yaml_of({"description": "one\ntwo\n"})
-    assert text == "---\ndescription: |\n  one\n  two\n"
+    assert text == "description: |\n  one\n  two\n"
     assert yaml.safe_load(text) == {"description": "one\ntwo\n"}

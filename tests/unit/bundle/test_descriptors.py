@@ -64,7 +64,7 @@ def test_every_descriptor_says_something(kind: Kind[Any]) -> None:
     for entry in [*spec_descriptors(kind), *status_descriptors(kind)]:
         assert entry["displayName"][0].isupper(), entry
         assert len(entry["description"]) > 10, entry
-        for hint in entry["x-descriptors"]:
+        for hint in entry.get("x-descriptors", []):
             words = hint.removeprefix("urn:alm:descriptor:com.tectonic.ui:")
             assert words.startswith(KNOWN) or hint.startswith("urn:alm:descriptor:io.kubernetes"), hint
 
@@ -74,7 +74,7 @@ def test_a_field_that_is_entered_has_a_way_to_enter_it() -> None:
         paths = [entry["path"] for entry in spec_descriptors(kind)]
         for entry in spec_descriptors(kind):
             below = any(path.startswith((f"{entry['path']}.", f"{entry['path']}[")) for path in paths)
-            groups = [hint for hint in entry["x-descriptors"] if "ieldGroup" in hint]
+            groups = [hint for hint in entry.get("x-descriptors", []) if "ieldGroup" in hint]
             maps = entry["path"] in ("resources.limits", "resources.requests", "resources")
             assert below or maps or len(entry["x-descriptors"]) > len(groups), entry
 

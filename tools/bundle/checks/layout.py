@@ -58,6 +58,9 @@ def objects(subject: Subject) -> Iterator[Fault]:
         if path.startswith(f"{MANIFESTS}/") and "/" in path.removeprefix(f"{MANIFESTS}/"):
             yield Fault(path, "path", path, f"must lie in {MANIFESTS} itself: OLM does not look into directories")
     for path, found in subject.manifests.items():
+        content = [line for line in subject.files[path].splitlines() if line.strip() and not line.startswith("#")]
+        if content[:1] == ["---"]:
+            yield Fault(path, "first line", "---", "must go: OLM takes what is above it for the first document")
         if len(found) != 1:
             yield Fault(path, "documents", len(found), "must be one: OLM v0 reads the first only")
         for each in found:

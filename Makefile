@@ -193,6 +193,7 @@ IMAGE_BASE := localhost/memcached-operator/memcached-operator
 BUNDLE_IMG ?= $(IMAGE_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_BASE)-catalog:v$(VERSION)
 
+OLM := PYTHONPATH=tools $(PYTHON3) -m olm
 BUNDLE := PYTHONPATH=tools $(PYTHON) -m bundle
 RELEASE = --version="$(VERSION)" --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CHANNEL)" \
   --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)"
@@ -235,6 +236,15 @@ ifeq (operator-sdk,$(SCORECARD))
 else
 	@$(BUNDLE) scorecard
 endif
+
+.PHONY: olm-demo
+olm-demo: venv docker-build docker-push ## The story through OLM, narrated: Subscription, a cache, an upgrade, removal.
+	@$(use_cluster); $(OLM) up; manifests=$$(kubectl kustomize config/manifests); rm -rf build/olm-demo; \
+	tell="env PYTHONPATH=tools $(PYTHON) -m olm_demo"; read -r now next <<< "$$($$tell --releases)"; \
+	pack() { $(BUNDLE) generate --image="$(IMG)" --output="build/olm-demo/$$1" --version="$$@" <<< "$$manifests" >/dev/null; }; \
+	pack "$$now"; pack "$$next" --replaces="memcached-operator.v$$now"; \
+	$(BUNDLE) catalog --inline --output=build/olm-demo "build/olm-demo/$$now" "build/olm-demo/$$next" >/dev/null; \
+	$(OLM) serve build/olm-demo/catalog --name memcached-operator; $$tell
 
 .PHONY: build-installer
 build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.

@@ -15,7 +15,10 @@ NAMESPACE = "memcached-demo"
 SAMPLE = Path("config/samples/cache_v1_memcached.yaml")
 INTERRUPTED = 130
 
-STEPS: tuple[tuple[str, str, Callable[[Stage], None]], ...] = (
+Steps = tuple[tuple[str, str, Callable[[Stage], None]], ...]
+"""A story: the title of each step, a sentence about it, and what it does."""
+
+STEPS: Steps = (
     ("The operator is at work", "One controller works, one stands by; two webhooks answer.", opening.operator_works),
     ("A namespace for the story", "What an earlier run left goes first.", opening.clean_namespace),
     ("Admission fills in what is missing", "A dry run: shown, not stored.", admission.fills_in),
@@ -32,27 +35,27 @@ STEPS: tuple[tuple[str, str, Callable[[Stage], None]], ...] = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Tell the story; returns the exit code: 0, 1 where something is not as told, 130 when interrupted."""
     options = parser().parse_args(arguments)
+    stage = Stage(Kubectl(options.namespace), Screen(len(STEPS)), options.sample)
+    clean_up = f"kubectl delete namespace {options.namespace}"
+    return perform(stage, STEPS, lambda: closing.farewell(stage.kubectl.namespace, stage.name), clean_up)
+
+
+def perform(stage: Stage, steps: Steps, farewell: Callable[[], str], clean_up: str) -> int:
+    """Tell a story, up to the first step that is not as told; returns the exit code, as `main` does."""
     sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-    screen = Screen(len(STEPS))
-    stage = Stage(Kubectl(options.namespace), screen, options.sample)
     try:
-        tell(stage)
+        for title, about, step in steps:
+            with stage.screen.step(title, about):
+                step(stage)
     except StoryError as error:
         print(f"\nNot as told: {error}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"\nInterrupted. Clean up: kubectl delete namespace {options.namespace}", file=sys.stderr)
+        print(f"\nInterrupted. Clean up: {clean_up}", file=sys.stderr)
         return INTERRUPTED
-    return 0
-
-
-def tell(stage: Stage) -> None:
-    """All steps, then how to go on. Raises StoryError at the first that is not as told."""
-    for title, about, step in STEPS:
-        with stage.screen.step(title, about):
-            step(stage)
     print(f"\nAll as told, in {stage.screen.elapsed():.1f} s.\n")
-    print(closing.farewell(stage.kubectl.namespace, stage.name))
+    print(farewell())
+    return 0
 
 
 def parser() -> argparse.ArgumentParser:

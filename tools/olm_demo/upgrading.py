@@ -1,0 +1,34 @@
+"""The operator gets newer, and the cache does not notice."""
+
+from demo import waiting
+from demo.errors import StoryError
+from demo.stage import Stage
+from demo.waiting import Look
+from olm_demo import objects
+from olm_demo.installing import RELEASES, approve, until_installed
+from olm_demo.objects import FIRST, SECOND
+
+
+def upgrades(stage: Stage) -> None:
+    """Approve the second release; afterwards every pod of the cache is the same one, never restarted."""
+    before = objects.fingerprint(stage.pods())
+    approve(stage, SECOND)
+    seconds = until_installed(stage, SECOND)
+    waiting.wait(stage.screen, lambda: _only_the_new(stage), f"the end of {FIRST}")
+    stage.told(RELEASES)
+    stage.settle("the Memcached under the new release")
+    same(before, objects.fingerprint(stage.pods()))
+    stage.screen.say(f"Upgraded within {seconds:.1f} s. The pods are the same ones, and none was restarted.")
+
+
+def _only_the_new(stage: Stage) -> Look:
+    names = [each["metadata"]["name"] for each in stage.kubectl.items(RELEASES)]
+    return Look(names == [SECOND], ", ".join(names))
+
+
+def same(before: dict[str, int], after: dict[str, int]) -> None:
+    """Raises StoryError where pods of the cache were replaced or restarted."""
+    if not before:
+        raise StoryError("the Memcached has no pods to be watched")
+    if before != after:
+        raise StoryError(f"of {len(before)} pods, {len(before.items() - after.items())} were replaced or restarted")

@@ -193,8 +193,8 @@ IMAGE_BASE := localhost/memcached-operator/memcached-operator
 BUNDLE_IMG ?= $(IMAGE_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_BASE)-catalog:v$(VERSION)
 
-OLM := PYTHONPATH=tools $(PYTHON3) -m olm
 BUNDLE := PYTHONPATH=tools $(PYTHON) -m bundle
+OLM := PYTHONPATH=tools $(PYTHON3) -m olm
 RELEASE = --version="$(VERSION)" --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CHANNEL)" \
   --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)"
 
@@ -237,6 +237,10 @@ else
 	@$(BUNDLE) scorecard
 endif
 
+.PHONY: build-installer
+build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.
+	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer --image="$(IMG)"
+
 .PHONY: olm-demo
 olm-demo: venv docker-build docker-push ## The story through OLM, narrated: Subscription, a cache, an upgrade, removal.
 	@$(use_cluster); $(OLM) up; manifests=$$(kubectl kustomize config/manifests); rm -rf build/olm-demo; \
@@ -245,10 +249,6 @@ olm-demo: venv docker-build docker-push ## The story through OLM, narrated: Subs
 	pack "$$now"; pack "$$next" --replaces="memcached-operator.v$$now"; \
 	$(BUNDLE) catalog --inline --output=build/olm-demo "build/olm-demo/$$now" "build/olm-demo/$$next" >/dev/null; \
 	$(OLM) serve build/olm-demo/catalog --name memcached-operator; $$tell
-
-.PHONY: build-installer
-build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.
-	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer --image="$(IMG)"
 
 ##@ Deployment
 

@@ -18,7 +18,7 @@ SAMPLE = Path("config/samples/cache_v1_memcached.yaml")
 STEPS: Steps = (
     ("OLM has our catalogue", "Two releases are in it, and nothing is installed yet.", installing.catalogue_is_read),
     ("A Subscription", "We ask for the first release, and approve what OLM plans.", installing.subscribes),
-    ("OLM installs it", "Its words for a good end are: Succeeded.", installing.succeeds),
+    ("OLM installs it", "It has said so when the release is Succeeded.", installing.succeeds),
     ("A namespace for the story", "What an earlier run left goes first.", opening.clean_namespace),
     ("Admission refuses what cannot work", "By OLM's certificate: nobody issued another one.", admission.refuses),
     ("Admission fills in what is missing", "A dry run: shown, not stored.", admission.fills_in),

@@ -198,6 +198,10 @@ OLM := PYTHONPATH=tools $(PYTHON3) -m olm
 RELEASE = --version="$(VERSION)" --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CHANNEL)" \
   --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)"
 
+# Push the image that a variable names.
+push = case "$($(1))" in localhost/*) echo "$(1)=$($(1)) names no registry to push to: name one, such as" \
+  "$(1)=registry.example.com/$(notdir $($(1)))." >&2; exit 1;; esac; push=$$($(tool) push $($(1))); $$push
+
 .PHONY: bundle
 bundle: venv ## Write bundle/ and bundle.Dockerfile from config/manifests, with IMG.
 	@$(use_kubectl); kubectl kustomize config/manifests | $(BUNDLE) generate $(RELEASE) --image="$(IMG)" \
@@ -214,7 +218,7 @@ bundle-build: ## Build the bundle's image BUNDLE_IMG.
 
 .PHONY: bundle-push
 bundle-push: ## Push BUNDLE_IMG to its registry.
-	@push=$$($(tool) push $(BUNDLE_IMG)); $$push
+	@$(call push,BUNDLE_IMG)
 
 .PHONY: catalog
 catalog: venv ## Add the bundle to catalog/, as BUNDLE_IMG.
@@ -227,7 +231,7 @@ catalog-build: ## Build the catalogue's image CATALOG_IMG.
 
 .PHONY: catalog-push
 catalog-push: ## Push CATALOG_IMG to its registry.
-	@push=$$($(tool) push $(CATALOG_IMG)); $$push
+	@$(call push,CATALOG_IMG)
 
 .PHONY: scorecard
 scorecard: venv ## The scorecard's six tests; by operator-sdk in pods of the cluster with SCORECARD=operator-sdk.

@@ -262,3 +262,23 @@ def test_add_ons_stay_out_of_the_variants_but_fit_them(variant: Rendered, render
         ports = {port["containerPort"] for pod in pods for port in pod["containers"][0]["ports"]}
         assert pods
         assert {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]} <= ports
+
+
+def test_olms_variant_differs_in_certificate_and_namespaces_alone(render: Callable[[str], Rendered]) -> None:
+    olm, certmanager = render("config/overlays/olm"), render("config/overlays/certmanager")
+    for container, other in zip(olm.containers(), certmanager.containers(), strict=True):
+        env, others = ({each["name"]: each for each in each["env"]} for each in (container, other))
+        if "WATCH_NAMESPACE" in env:
+            source = {"fieldRef": {"fieldPath": "metadata.annotations['olm.targetNamespaces']"}}
+            assert env.pop("WATCH_NAMESPACE") == {"name": "WATCH_NAMESPACE", "valueFrom": source}
+            assert others.pop("WATCH_NAMESPACE")["value"] == ""
+        assert env == others
+        apart = {"env", "volumeMounts"}
+        assert {k: v for k, v in container.items() if k not in apart} == {
+            k: v for k, v in other.items() if k not in apart
+        }
+        assert not container.get("volumeMounts")
+    assert [pod.get("volumes") or [] for pod in olm.pods()] == [[], []]
+    assert olm.names("Secret") | olm.names("Certificate") == set()
+    for kind in ("Role", "ClusterRole"):
+        assert olm.names(kind) == certmanager.names(kind)

@@ -241,6 +241,15 @@ else
 	@$(BUNDLE) scorecard
 endif
 
+.PHONY: bundle-validate
+bundle-validate: ## Have the validators of OLM's own tools, built if need be, look at bundle/ and catalog/.
+	@$(OLM) validate bundle catalog
+
+.PHONY: olm
+olm: venv docker-build docker-push ## Have OLM run on the local cluster, and serve bundle/ to it in a catalogue.
+	@$(use_cluster); $(OLM) up; $(BUNDLE) catalog --inline --output build/olm; \
+	$(OLM) serve build/olm/catalog --name memcached-operator
+
 .PHONY: build-installer
 build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.
 	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer --image="$(IMG)"

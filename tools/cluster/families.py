@@ -18,26 +18,30 @@ class Family:
     title: str
     programs: dict[str, str]
     variables: dict[str, str] = field(default_factory=dict[str, str])
+    tags: tuple[str, ...] = ()
+    folder: str = ""
+    """Families may share a module, and with it the versions of what they have in common; by default, their name."""
 
     @property
     def module(self) -> Path:
         """The directory with go.mod and go.sum."""
-        return GO_MODULES / self.name
+        return GO_MODULES / (self.folder or self.name)
 
     @property
     def flags(self) -> list[str]:
         """Flags of `go build` for every program of the family."""
         stamps = [f"-X {name}={value}" for name, value in self.variables.items()]
-        return ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", " ".join(["-s", "-w", *stamps])]
+        tags = [f"-tags={','.join(self.tags)}"] if self.tags else []
+        return ["-mod=readonly", "-trimpath", "-buildvcs=false", *tags, "-ldflags", " ".join(["-s", "-w", *stamps])]
 
     def key(self) -> str:
         """Changes whenever anything does that the programs are made from."""
         digest = hashlib.sha256()
         for part in (*sorted(self.programs.items()), self.flags, platform.system(), platform.machine()):
             digest.update(repr(part).encode())
-        for file in sorted(self.module.glob("*")):
+        for file in sorted(self.module.rglob("*")):
             if file.suffix in {".mod", ".sum", ".go"}:
-                digest.update(file.name.encode() + file.read_bytes())
+                digest.update(str(file.relative_to(self.module)).encode() + file.read_bytes())
         return digest.hexdigest()[:16]
 
 

@@ -3,6 +3,7 @@
 import json
 import string
 from pathlib import Path
+from typing import Any
 
 from cluster.accounts import accounts, kubeconfig, new_token, signing_key, tokens_csv
 from cluster.components import Component, Programs
@@ -78,9 +79,21 @@ def write_kubeconfigs(plan: Plan, state: State) -> None:
     write(state.kubeconfig, kubeconfig(plan.server, tokens["admin"], authority), 0o600)
 
 
+def read_components(state: State) -> dict[str, Any]:
+    """What the supervisor may run, by name: the cluster's own and those added to it."""
+    return json.loads(state.components_file.read_text())
+
+
 def write_components(known: list[Component], state: State) -> None:
-    """Tell the supervisor what it may run."""
-    write(state.components_file, json.dumps({each.name: each.to_json() for each in known}, indent=1))
+    """Tell the supervisor what it may run, besides what it knows already."""
+    every = read_components(state) | {each.name: each.to_json() for each in known}
+    write(state.components_file, json.dumps(every, indent=1))
+
+
+def forget_component(name: str, state: State) -> None:
+    """Take a component, which has to be stopped, out of what the supervisor may run."""
+    rest = {each: spec for each, spec in read_components(state).items() if each != name}
+    write(state.components_file, json.dumps(rest, indent=1))
 
 
 def node_programs(folder: Path) -> Programs:

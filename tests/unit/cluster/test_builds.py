@@ -21,14 +21,15 @@ from cluster.toolchain import new_enough, version_of
 @pytest.mark.parametrize(
     ("text", "version", "enough"),
     [
-        ("go version go1.26.8 linux/amd64", (1, 26), True),
-        ("go version go1.26 linux/arm64", (1, 26), True),
-        ("go version go1.19.8 linux/amd64", (1, 19), False),
-        ("go version go2.0.0 linux/amd64", (2, 0), True),
-        ("", (0, 0), False),
+        ("go version go1.26.8 linux/amd64", (1, 26, 8), True),
+        ("go version go1.26.3 linux/amd64", (1, 26, 3), True),
+        ("go version go1.26 linux/arm64", (1, 26, 0), False),
+        ("go version go1.19.8 linux/amd64", (1, 19, 8), False),
+        ("go version go2.0.0 linux/amd64", (2, 0, 0), True),
+        ("", (0, 0, 0), False),
     ],
 )
-def test_go_version(text: str, version: tuple[int, int], enough: bool) -> None:
+def test_go_version(text: str, version: tuple[int, int, int], enough: bool) -> None:
     assert version_of(text) == version
     assert new_enough(text) is enough
 

@@ -1,0 +1,72 @@
+"""What is served to OLM, and by which processes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster import files
+from cluster.components import Component
+from cluster.paths import State
+from cluster.plan import NODE_PORTS, Plan
+from olm import catalogs, components, objects, running
+from olm.components import FIRST_PORT, free_port, port_of
+
+PLAN = Plan("one", "node", 0, dict(NODE_PORTS))
+
+
+@pytest.mark.parametrize(
+    ("used", "port"),
+    [([], FIRST_PORT), ([FIRST_PORT], FIRST_PORT + 1), ([FIRST_PORT + 1], FIRST_PORT)],
+)
+def test_ports(used: list[int], port: int) -> None:
+    assert free_port(used) == port
+
+
+def test_processes(tmp_path: Path) -> None:
+    state, programs = State(tmp_path), Path("/bin")
+    registry = components.registry(PLAN, state, programs, "test", 25051)
+    every = [components.olm(state, programs), components.catalog(state, programs), registry]
+    assert len({each.name for each in every}) == len({each.probe["target"] for each in every}) == 3
+    assert all(each.name.startswith("olm-") for each in every), "as the report finds them"
+    assert port_of(registry.probe["target"]) == 25051
+
+
+def test_a_changed_catalogue_gets_another_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def ask(_: State, do: str, name: str = "") -> dict[str, Any]:
+        asked.append((do, name))
+        return {}
+
+    monkeypatch.setattr(running.supervision, "ask", ask)
+    state = State(tmp_path)
+    files.write(state.components_file, "{}")
+    files.write_components([Component("etcd", [], {"kind": "tcp", "target": "127.0.0.1:2379"})], state)
+    assert catalogs.place(state, "test", "one") == (FIRST_PORT, True)
+    files.write_components([components.registry(PLAN, state, Path("/bin"), "test", FIRST_PORT)], state)
+    assert catalogs.place(state, "test", "one") == (FIRST_PORT, False)
+    assert not asked
+    assert catalogs.place(state, "test", "two") == (FIRST_PORT + 1, True)
+    assert asked == [("stop", "olm-registry-test")]
+    assert list(files.read_components(state)) == ["etcd"], "what is stopped is forgotten, the cluster's own is not"
+
+
+def test_the_cluster_keeps_what_is_added_to_it(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    files.write(state.components_file, "{}")
+    added = components.olm(state, Path("/bin"))
+    own = [Component("etcd", [], {"kind": "tcp", "target": "127.0.0.1:2379"})]
+    files.write_components([added], state)
+    files.write_components(own, state)
+    assert set(files.read_components(state)) == {"etcd", "olm-operator"}
+
+
+def test_one_namespace_for_catalogues_and_one_for_operators() -> None:
+    found = objects.foundation()
+    groups = [each for each in found if each["kind"] == "OperatorGroup"]
+    assert [each["metadata"]["namespace"] for each in groups] == [objects.OPERATORS, components.NAMESPACE]
+    assert groups[0]["spec"] == {}, "operators there are for all namespaces"
+    source = objects.catalog_source("test", "olm", "10.0.0.1:25051")
+    assert source["spec"]["address"] == "10.0.0.1:25051"
+    assert objects.as_list([source])["items"] == [source]

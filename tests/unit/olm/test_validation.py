@@ -1,0 +1,81 @@
+"""What validators print is read aright: they differ, and one of them always exits 0."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import ClusterError
+from cluster.families import KUBERNETES
+from olm import cli
+from olm.findings import Finding, count, from_log, outcome
+from olm.programs import EVERY
+from olm.validation import KUBERNETES as NEWEST
+from olm.validation import validate, validators
+
+PASSED = '{"passed": true, "outputs": null}'
+FAILED = '{"passed": false, "outputs": [{"type": "warning", "message": "w"}, {"type": "error", "message": "e"}]}'
+INFO = 'time="2026-01-01T00:00:00Z" level=info msg="All validation tests have completed successfully"\n'
+WARNING = 'time="2026-01-01T00:00:00Z" level=warning msg="Warning: Value : no \\"example\\""\n'
+ERROR = "time=2026 level=error msg=short\n"
+NOTICE = 'time="2026" level=warning msg="Warning: Value : The \\"operatorhub\\" validator is deprecated; use another"\n'
+
+
+@pytest.mark.parametrize(
+    ("output", "errors", "code", "found"),
+    [
+        (PASSED, INFO, 0, []),
+        (FAILED, INFO, 1, [Finding("warning", "w"), Finding("error", "e")]),
+        ("", "", 0, []),
+        ("", WARNING + ERROR, 0, [Finding("warning", 'Warning: Value : no "example"'), Finding("error", "short")]),
+        ("", NOTICE, 0, []),
+        ("", "level=fatal msg=gone", 1, [Finding("error", "gone")]),
+        ("", "no words for it\n", 1, [Finding("error", "exit code 1: no words for it")]),
+        ("", "", 2, [Finding("error", "exit code 2: it said nothing")]),
+        (PASSED, "", 1, [Finding("error", "exit code 1: it said nothing")]),
+        ('{"schema": "olm.bundle"}', "", 0, []),
+        ('{"schema": "a"}{"schema": "b"}', "", 0, []),
+        ("apiVersion: v1\nkind: Service\n", "", 0, []),
+    ],
+)
+def test_outcome(output: str, errors: str, code: int, found: list[Finding]) -> None:
+    assert outcome(output, errors, code) == found
+
+
+def test_count() -> None:
+    assert count(from_log(WARNING + ERROR + WARNING)) == "1 errors, 2 warnings"
+
+
+def test_every_validator_is_a_program_that_is_built() -> None:
+    for each in validators(Path("bundle"), Path("catalog")):
+        assert each.words[0] in each.family.programs
+        assert each.family in EVERY
+    assert len(validators(Path("bundle"), None)) < len(validators(Path("bundle"), Path("catalog")))
+
+
+def test_modules_exist() -> None:
+    for family in EVERY:
+        assert (family.module / "go.sum").exists()
+
+
+def test_the_newest_kubernetes_is_our_own() -> None:
+    assert KUBERNETES.startswith(f"v{NEWEST}.")
+
+
+def test_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=r"there is no directory .*none: make it with `make bundle`"):
+        validate(tmp_path / "none", None)
+
+
+@pytest.mark.parametrize("command", ["programs", "up", "serve", "unserve", "validate", "render-v1", "status", "down"])
+def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main([command, "--help"])
+    assert command in capsys.readouterr().out
+
+
+def test_a_cluster_of_the_users_own_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "mine"))
+    assert cli.main(["up"]) == 1
+    assert "is not a cluster of ours" in capsys.readouterr().err

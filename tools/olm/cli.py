@@ -1,0 +1,133 @@
+"""The command line: `python3 -m olm COMMAND`."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cluster.cli import INTERRUPTED
+from cluster.errors import ClusterError
+from cluster.locks import waiting_for
+from cluster.progress import Progress
+from cluster.report import table
+from olm import catalogs, components, running
+from olm.programs import EVERY, programs
+from olm.validation import render_v1, validate
+
+EPILOG = """\
+The programs are built from tools/go/olm and tools/go/operator-sdk when a command first needs them (about 6 minutes for
+all of them on 2 cores). OLM runs on the local cluster, which has to be up, and ends with it.
+
+environment: CLUSTER_NAME and the rest as in `python3 -m cluster --help`
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, 1 for an error or a finding, 2 for wrong usage, 130 on Ctrl-C."""
+    options = parser().parse_args(arguments)
+    try:
+        return options.run(options) or 0
+    except ClusterError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error.strerror}: {error.filename or ''}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted: run it again to continue where it was", file=sys.stderr)
+        return INTERRUPTED
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their arguments."""
+    top = argparse.ArgumentParser(
+        "python3 -m olm",
+        description="The Operator Lifecycle Manager on the local cluster, and its own tools.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int | None], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(run=run)
+        return sub
+
+    command("programs", run_programs, "Build what is missing; print the directory of the programs.")
+    command("up", run_up, "Have OLM v0 run on the local cluster. Can be run at any time.")
+    serve = command("serve", run_serve, "Serve a catalogue to OLM; run it again after a change of the catalogue.")
+    serve.add_argument("catalog", type=Path, metavar="CATALOG_DIR", help="a file-based catalogue")
+    serve.add_argument("--name", required=True, help="of the CatalogSource")
+    unserve = command("unserve", run_unserve, "Take a catalogue away from OLM.")
+    unserve.add_argument("name", metavar="NAME")
+    for sub in (serve, unserve):
+        sub.add_argument("-n", "--namespace", default=components.NAMESPACE, help="of the CatalogSource (default: olm)")
+    checked = command("validate", run_validate, "Run every validator; exit code 1 on any error or warning.")
+    checked.add_argument("bundle", type=Path, metavar="BUNDLE_DIR")
+    checked.add_argument("catalog", type=Path, nargs="?", metavar="CATALOG_DIR")
+    render = command("render-v1", run_render, "Print the objects that OLM v1 would apply, or its refusal.")
+    render.add_argument("bundle", type=Path, metavar="BUNDLE_DIR")
+    render.add_argument("namespace", metavar="INSTALL_NAMESPACE")
+    render.add_argument("watched", nargs="*", metavar="WATCH_NAMESPACE", help="none: all namespaces")
+    command("status", run_status, "A table of OLM's processes; exit code 0 when all are ready.")
+    command("down", run_down, "End OLM's processes; what they have installed stays until the cluster's end.")
+    return top
+
+
+def run_programs(_: argparse.Namespace) -> None:
+    """`programs`."""
+    print(programs(EVERY))
+
+
+def run_up(_: argparse.Namespace) -> None:
+    """`up`."""
+    progress = Progress(running.STEPS)
+    running.up(progress)
+    progress.say(f"OLM is ready after {progress.elapsed():.1f} s")
+
+
+def run_serve(options: argparse.Namespace) -> None:
+    """`serve`."""
+    progress = Progress(1)
+    with progress.step(f"serve {options.catalog} as {options.namespace}/{options.name}") as notes:
+        fresh = catalogs.serve(options.catalog, options.name, options.namespace)
+        notes.append("served" if fresh else "as before")
+
+
+def run_unserve(options: argparse.Namespace) -> None:
+    """`unserve`."""
+    existed = catalogs.unserve(options.name, options.namespace)
+    print(f"{options.name} {'is served no longer' if existed else 'was not served'}", file=sys.stderr)
+
+
+def run_validate(options: argparse.Namespace) -> int:
+    """`validate`."""
+    report, clean = validate(options.bundle, options.catalog)
+    print(report)
+    return 0 if clean else 1
+
+
+def run_render(options: argparse.Namespace) -> int:
+    """`render-v1`."""
+    code, objects, refusal = render_v1(options.bundle, options.namespace, options.watched)
+    sys.stdout.write(objects)
+    sys.stderr.write(refusal)
+    return code
+
+
+def run_status(_: argparse.Namespace) -> int:
+    """`status`."""
+    state, _plan = running.local_cluster()
+    found = running.statuses(state)
+    if not found:
+        raise ClusterError("OLM is not on this cluster: start it with `python3 -m olm up`")
+    print(table(found, state))
+    return 0 if all(each.ready for each in found) else 1
+
+
+def run_down(_: argparse.Namespace) -> None:
+    """`down`."""
+    state, plan = running.local_cluster()
+    with waiting_for(f"cluster-{plan.name}"):
+        ended = [running.end(state, each.name) for each in reversed(running.statuses(state))]
+    print(f"OLM {'ended' if any(ended) else 'was not running'}", file=sys.stderr)

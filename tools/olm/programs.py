@@ -1,0 +1,58 @@
+"""OLM's programs, built from tools/go/olm and tools/go/operator-sdk only when something here asks for them."""
+
+import json
+import shutil
+from pathlib import Path
+
+from cluster import builds
+from cluster.families import Family
+from cluster.programs import build_programs
+from cluster.progress import Progress
+from cluster.shell import run
+from cluster.toolchain import GO_ENV, ensure_go
+
+SOURCE = "github.com/operator-framework"
+OLM_MODULE = f"{SOURCE}/operator-lifecycle-manager"
+TAGS = ("containers_image_openpgp", "json1", "netgo", "osusergo")
+"""Those of operator-registry's own Makefile; the same for all of tools/go/olm, so that Go compiles their parts once."""
+
+VERIFY = Family(
+    "operator-verify",
+    "operator-verify",
+    {"operator-verify": f"{SOURCE}/api/cmd/operator-verify"},
+    tags=TAGS,
+    folder="olm",
+)
+RENDERER = Family("render-v1", "OLM v1's renderer", {"render-v1": "./render-v1"}, tags=TAGS, folder="olm")
+OPM = Family("opm", "opm", {"opm": f"{SOURCE}/operator-registry/cmd/opm"}, tags=TAGS, folder="olm")
+OLM = Family(
+    "olm", "OLM", {"olm": f"{OLM_MODULE}/cmd/olm", "catalog": f"{OLM_MODULE}/cmd/catalog"}, tags=TAGS, folder="olm"
+)
+SDK = Family(
+    "operator-sdk",
+    "operator-sdk",
+    {"operator-sdk": f"{SOURCE}/operator-sdk/cmd/operator-sdk"},
+    tags=("containers_image_openpgp",),
+)
+VALIDATION = (VERIFY, OPM, RENDERER, SDK)
+INSTALLATION = (OPM, OLM)
+EVERY = (VERIFY, OPM, RENDERER, OLM, SDK)
+"""Quick ones first: what is compiled for one is not compiled again for the next, operator-sdk's apart."""
+
+
+def programs(families: tuple[Family, ...], progress: Progress | None = None) -> Path:
+    """Build what is missing; return the directory of the programs. Raises ClusterError with the compiler's words."""
+    return build_programs([(family, tuple(family.programs)) for family in families], progress)
+
+
+def definitions() -> Path:
+    """The directory of OLM's own CustomResourceDefinitions, as its module ships them, kept beside its programs."""
+    kept = builds.directory(OLM) / "crds"
+    if not kept.exists():
+        words = [ensure_go(), "mod", "download", "-json", OLM_MODULE]
+        source = json.loads(run(words, env=GO_ENV, cwd=OLM.module))["Dir"]
+        partial = kept.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(Path(source) / "deploy/chart/crds", partial)
+        partial.rename(kept)
+    return kept

@@ -1,0 +1,88 @@
+"""The validators that a bundle meets on its way into a catalogue and onto a cluster, run one after the other."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.errors import ClusterError
+from cluster.families import Family
+from cluster.progress import Progress
+from cluster.report import aligned
+from olm.findings import Finding, count, outcome
+from olm.programs import OPM, RENDERER, SDK, VALIDATION, VERIFY, programs
+
+SECONDS = 120
+KUBERNETES = "1.35"
+"""The newest Kubernetes whose removed APIs are looked for: the one of the local cluster (cluster.versions)."""
+IMAGE_TEMPLATE = "localhost/{{.Package}}-bundle:v{{.Version}}"
+"""opm wants a name for the image of a bundle that it renders from a directory, though nothing is pulled."""
+INSTALL_NAMESPACE = "memcached-operator-system"
+
+
+@dataclass(frozen=True)
+class Validator:
+    """A line of the report, and the command behind it (the first word is a program of `family`)."""
+
+    title: str
+    family: Family
+    words: tuple[str, ...]
+
+
+def validators(bundle: Path, catalog: Path | None) -> list[Validator]:
+    """All that apply, in the order of the report."""
+    sdk = ("operator-sdk", "bundle", "validate", str(bundle), "-o", "json-alpha1")
+    suite = ("--select-optional", "suite=operatorframework", f"--optional-values=k8s-version={KUBERNETES}")
+    verify = ("operator-verify", "manifests", str(bundle), "--operatorhub_validate", "--object_validate")
+    found = [
+        Validator("operator-sdk bundle validate", SDK, sdk),
+        Validator(f"operator-sdk, suite operatorframework, {KUBERNETES}", SDK, (*sdk, *suite)),
+        Validator("operator-verify, operatorhub and objects", VERIFY, verify),
+        Validator(
+            "opm render, the bundle",
+            OPM,
+            ("opm", "render", str(bundle), "-o", "json", "--alpha-image-ref-template", IMAGE_TEMPLATE),
+        ),
+        Validator("OLM v1's renderer", RENDERER, ("render-v1", str(bundle), INSTALL_NAMESPACE)),
+    ]
+    if catalog:
+        found += [
+            Validator("opm validate, the catalogue", OPM, ("opm", "validate", str(catalog))),
+            Validator("opm render, the catalogue", OPM, ("opm", "render", str(catalog), "-o", "json")),
+        ]
+    return found
+
+
+def run_validator(validator: Validator, folder: Path) -> list[Finding]:
+    """Run one; what it finds is in what it prints, for operator-verify exits 0 whatever that is."""
+    program, *words = validator.words
+    try:
+        done = subprocess.run(
+            [folder / program, *words],
+            capture_output=True, text=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return [Finding("error", f"{program} did not finish within {SECONDS} s")]
+    return outcome(done.stdout, done.stderr, done.returncode)
+
+
+def validate(bundle: Path, catalog: Path | None, progress: Progress | None = None) -> tuple[str, bool]:
+    """Run them all; returns the report, and whether nothing was found at all.
+
+    Raises ClusterError for a directory that is not there.
+    """
+    for directory in filter(None, (bundle, catalog)):
+        if not directory.is_dir():
+            raise ClusterError(f"there is no directory {directory}: make it with `make bundle` or `make catalog`")
+    every = validators(bundle, catalog)
+    folder = programs(VALIDATION, progress)
+    results = [(each.title, run_validator(each, folder)) for each in every]
+    lines = [aligned([(title, count(found)) for title, found in results])]
+    lines += [f"{each.level}: {title}: {each.text}" for title, found in results for each in found]
+    return "\n".join(lines), not any(found for _, found in results)
+
+
+def render_v1(bundle: Path, namespace: str, watched: list[str]) -> tuple[int, str, str]:
+    """Exit code, objects and refusal of OLM v1's renderer."""
+    program = programs((RENDERER,)) / "render-v1"
+    done = subprocess.run([program, bundle, namespace, *watched], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr

@@ -151,6 +151,12 @@ test-e2e: venv docker-build docker-push deploy ## The tests of the deployed oper
 	@$(use_cluster); $(PYTHON) -m pytest -n $(WORKERS) -m "not disruptive" $(ARGS) tests/e2e
 	@$(use_cluster); $(PYTHON) -m pytest -m disruptive $(ARGS) tests/e2e
 
+.PHONY: test-olm
+test-olm: venv ## The tests with the real OLM and real pods, in a cluster of their own that ends with them.
+	@export CLUSTER_NAME="$${CLUSTER_NAME:-memcached-operator}-olm"; trap '$(CLUSTER) down' EXIT; \
+	$(MAKE) --no-print-directory IMG=$(IMG) docker-build docker-push; \
+	$(use_cluster); $(OLM) up; IMG=$(IMG) $(PYTHON) -m pytest $(ARGS) tests/olm
+
 .PHONY: coverage
 coverage: venv ## Check that the unit tests reach 95 % of the branches of the pure code.
 	@$(PYTHON) -m pytest -q -n $(WORKERS) $(ARGS) tests/unit --cov=memcached_api --cov=memcached_operator --cov=memcached_process --cov=memcached_webhooks --cov-branch --cov-report=

@@ -4,7 +4,7 @@ import base64
 import json
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -126,6 +126,7 @@ def rotated(installation: Installation, before: bytes, answers: Answers) -> byte
         found = files(installation).get("tls.crt", before)
         assert found != before, "no new certificate"
         assert served(installation.pods(WEBHOOK)) == {serial(found)}
+        assert trusted() == {files(installation)["olmCAKey"]}, "the API server is told whom to trust"
         return found if answers.steady() > STEADY else None
 
     found = eventually(look, ROTATION, "the certificate is rotated")
@@ -133,10 +134,25 @@ def rotated(installation: Installation, before: bytes, answers: Answers) -> byte
     return found
 
 
-def test_a_certificate_made_anew_by_olm(everywhere: Installation, namespace: str, record_property: Record) -> None:
-    before = files(everywhere)["tls.crt"]
+def missing(installation: Installation) -> bytes:
+    """Delete the Secret; returns what was in it."""
+    before = files(installation)["tls.crt"]
+    kubectl("delete", "secret", SECRET, "-n", installation.namespace)
+    return before
+
+
+def running_out(installation: Installation) -> bytes:
+    """Put a certificate into the Secret that has less than a day left; returns it."""
+    return put(installation, timedelta(hours=12)).certificate
+
+
+@pytest.mark.parametrize("spoil", [missing, running_out])
+def test_a_certificate_made_anew_by_olm(
+    everywhere: Installation, namespace: str, record_property: Record, spoil: Callable[[Installation], bytes]
+) -> None:
+    """OLM trusts the new one at once, and pods serve it as soon as they have it: in between, writes are refused."""
     with asking(lambda: installed.complaint(namespace)) as answers:
-        kubectl("delete", "secret", SECRET, "-n", everywhere.namespace)
+        before = spoil(everywhere)
         rotated(everywhere, before, answers)
         longest = answers.longest_silence()
     record_property("longest silence of admission, in seconds", round(longest, 1))
@@ -145,22 +161,43 @@ def test_a_certificate_made_anew_by_olm(everywhere: Installation, namespace: str
 
 
 def test_a_certificate_replaced_in_place(everywhere: Installation, namespace: str, record_property: Record) -> None:
-    """As by somebody with an own CA: OLM trusts it, and pods that were there before serve it without a restart."""
+    """As by somebody with an own CA: pods that were there before serve it without a restart, and OLM keeps to it.
+
+    To trust a CA that is not its own, OLM has to be told: it looks at the one in the webhooks' configurations.
+    """
     before, pods = files(everywhere)["tls.crt"], everywhere.pods(WEBHOOK)
-    names = [f"{WEBHOOK}-service.{everywhere.namespace}{end}" for end in ("", ".svc", ".svc.cluster.local")]
-    pair = pki.issue(names, timedelta(days=90), datetime.now(UTC))
-    content = {"tls.crt": pair.certificate, "tls.key": pair.key, "olmCAKey": pair.ca}
-    data = {name: base64.b64encode(each).decode() for name, each in content.items()}
     with asking(lambda: installed.complaint(namespace)) as answers:
-        kubectl("patch", "secret", SECRET, "-n", everywhere.namespace, "--type=merge", "-p", json.dumps({"data": data}))
+        pair = put(everywhere, timedelta(days=90))
         eventually(lambda: served(pods) == {serial(pair.certificate)}, RELOAD, "the pods from before serve the new one")
         assert all(each["restartCount"] == 0 for pod in pods for each in pod["status"]["containerStatuses"])
+        trust(pair.ca)
         rotated(everywhere, before, answers)
         longest = answers.longest_silence()
     record_property("longest silence of admission, in seconds", round(longest, 1))
-    assert longest < WINDOW
+    assert longest < RELOAD + WINDOW
     everywhere.succeeded(VERSION)
     assert trusted() == {pair.ca}
+    assert files(everywhere)["tls.crt"] == pair.certificate
+
+
+def put(installation: Installation, lifetime: timedelta) -> pki.Pair:
+    """Put a certificate of another CA into the Secret."""
+    names = [f"{WEBHOOK}-service.{installation.namespace}{end}" for end in ("", ".svc", ".svc.cluster.local")]
+    pair = pki.issue(names, lifetime, datetime.now(UTC))
+    content = {"tls.crt": pair.certificate, "tls.key": pair.key, "olmCAKey": pair.ca}
+    data = {name: base64.b64encode(each).decode() for name, each in content.items()}
+    patch = json.dumps({"data": data})
+    kubectl("patch", "secret", SECRET, "-n", installation.namespace, "--type=merge", "-p", patch)
+    return pair
+
+
+def trust(authority: bytes) -> None:
+    """Have the API server trust a CA where it calls one of our webhooks."""
+    where = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle"}
+    patch = json.dumps([where | {"value": base64.b64encode(authority).decode()}])
+    owner = f"olm.owner={olm.csv_name(VERSION)}"
+    for name in kubectl("get", ",".join(olm.CONFIGURATIONS), "-l", owner, "-o", "name").stdout.split():
+        kubectl("patch", name, "--type=json", "-p", patch)
 
 
 def trusted() -> set[bytes]:

@@ -3,7 +3,8 @@
 import asyncio
 import heapq
 import random
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -25,11 +26,42 @@ def backoff(failures: int, chance: float) -> float:
     return delay * (1 - JITTER + 2 * JITTER * chance)
 
 
-class Queue(Generic[K]):
-    """A de-duplicating queue with delays, in the manner of client-go's work queue."""
+class _Turns(Generic[K]):
+    """Keys by share, and the shares served in turn: one with a thousand keys does not hold up one with a single key."""
 
-    def __init__(self, name: str) -> None:
-        self._ready: deque[K] = deque()
+    def __init__(self, share: Callable[[K], Hashable]) -> None:
+        self._share = share
+        self._shares: OrderedDict[Hashable, deque[K]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, key: K) -> None:
+        self._shares.setdefault(self._share(key), deque()).append(key)
+        self._count += 1
+
+    def popleft(self) -> K:
+        share, keys = self._shares.popitem(last=False)
+        key = keys.popleft()
+        if keys:
+            self._shares[share] = keys
+        self._count -= 1
+        return key
+
+
+def _alone(_: Hashable) -> Hashable:
+    return None
+
+
+class Queue(Generic[K]):
+    """A de-duplicating queue with delays, in the manner of client-go's work queue; `share`s of keys are served in turn.
+
+    Without `share`, keys are served in the order in which they came.
+    """
+
+    def __init__(self, name: str, share: Callable[[K], Hashable] = _alone) -> None:
+        self._ready = _Turns(share)
         self._waiting: set[K] = set()
         self._working: set[K] = set()
         self._due: dict[K, float] = {}

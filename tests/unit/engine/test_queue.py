@@ -46,6 +46,20 @@ def test_keys_come_in_the_order_they_were_added() -> None:
     played(scenario)
 
 
+def test_shares_are_served_in_turn() -> None:
+    async def scenario() -> None:
+        queue: Queue[str] = Queue("test", share=lambda key: key[0])
+        for key in ("a1", "a2", "a3", "a4", "b1", "b2", "c1"):
+            queue.add(key)
+        first = [await queue.get() for _ in range(3)]
+        queue.add("b3")
+        queue.add("d1")
+        assert first == ["a1", "b1", "c1"]
+        assert [await queue.get() for _ in range(6)] == ["a2", "b2", "d1", "a3", "b3", "a4"]
+
+    asyncio.run(scenario())
+
+
 def test_a_key_waits_only_once() -> None:
     async def scenario(queue: Queue[str]) -> None:
         queue.add("a")

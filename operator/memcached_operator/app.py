@@ -10,13 +10,11 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator.appservice.controller import appservice
-from memcached_operator.certificates.issuer import Issuer, Names
-from memcached_operator.certificates.pki import LIFETIME
-from memcached_operator.engine import metrics
+from memcached_operator.engine import lifecycle, metrics
 from memcached_operator.engine.client import ApiError, Client, describe
 from memcached_operator.engine.kind import Kind
 from memcached_operator.engine.lease import Lease
@@ -27,9 +25,15 @@ from memcached_operator.memcached.controller import MEMCACHEDS, memcached, outda
 from memcached_process.addresses import Address
 from memcached_process.servers import exposition, listen, probes
 
+if TYPE_CHECKING:
+    from memcached_operator.certificates.issuer import Issuer
+
 log = logging.getLogger(__name__)
 
 LEASE = "memcached-operator"
+
+CERTIFICATE_LIFETIME = timedelta(days=90)
+"""That of Let's Encrypt; a certificate is renewed after two thirds of it."""
 
 RELEASE_TIMEOUT = 5.0
 """Seconds; the pod has 15 to end."""
@@ -45,7 +49,7 @@ class Options:
     watch_namespaces: tuple[str, ...] = ()
     default_image: str = DEFAULT_IMAGE
     manage_certificates: bool = False
-    certificate_lifetime: timedelta = LIFETIME
+    certificate_lifetime: timedelta = CERTIFICATE_LIFETIME
     relist_period: float = RELIST_PERIOD
 
 
@@ -75,11 +79,11 @@ async def run(options: Options) -> None:
                 return
             beside.append(lease.hold())
         if options.manage_certificates:
-            beside.append(Issuer(client, webhook_names(namespace), options.certificate_lifetime).run())
-        manager = Manager(connection, client, kinds(options), options.watch_namespaces, options.relist_period)
+            beside.append(_issuer(client, namespace, options.certificate_lifetime).run())
+        manager = Manager(client, kinds(options), options.watch_namespaces, options.relist_period)
         metrics.OUTDATED_IMAGES.set_function(lambda: outdated(manager.objects(MEMCACHEDS), options.default_image))
         async with background(stop, *beside):
-            await _unless(stop, manager.run(stop))
+            await lifecycle.run(manager.run, stop)
 
 
 def identity() -> str:
@@ -87,15 +91,19 @@ def identity() -> str:
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4()}"
 
 
-def webhook_names(namespace: str) -> Names:
-    """Names of the webhook's objects, as config/ deploys them."""
-    return Names(
+def _issuer(client: Client, namespace: str, lifetime: timedelta) -> "Issuer":
+    """The issuer for the webhook's objects, as config/ deploys them."""
+    # Here, because it brings 9 MiB of cryptography along, which nobody needs with certificates of somebody else's.
+    from memcached_operator.certificates.issuer import Issuer, Names
+
+    names = Names(
         namespace=namespace,
         secret="memcached-operator-webhook-cert",  # noqa: S106 - the name of a Secret
         service="memcached-operator-webhook-service",
         mutating="memcached-operator-mutating-webhook-configuration",
         validating="memcached-operator-validating-webhook-configuration",
     )
+    return Issuer(client, names, lifetime)
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

@@ -14,6 +14,8 @@ from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 IMAGE = "example.com/memcached:1"
 RELIST = 2.0
 CLOSING = 0.3
+COLLECTED = 60.0
+"""Seconds: the garbage collector looks for kinds that are new every 30, and ours are new to it."""
 Scenario = Callable[[Client], Awaitable[None]]
 
 
@@ -23,7 +25,7 @@ def running(plane: ControlPlane, namespaces: tuple[str, ...], scenario: Scenario
     async def run() -> None:
         connection, stop = plane.connection, asyncio.Event()
         async with client_of(connection) as client, asyncio.timeout(90):
-            manager = asyncio.create_task(Manager(connection, client, [memcached(IMAGE)], namespaces, relist).run(stop))
+            manager = asyncio.create_task(Manager(client, [memcached(IMAGE)], namespaces, relist).run(stop))
             work = asyncio.ensure_future(scenario(client))
             try:
                 await asyncio.wait((manager, work), return_when=asyncio.FIRST_COMPLETED)
@@ -137,7 +139,7 @@ def test_the_object_is_followed_through_change_and_deletion(plane: ControlPlane,
         assert len(found["status"]["nodes"]) == 3
         await deleted(client, Key(MEMCACHEDS, namespace, "cache"))
         for key in keys(namespace):
-            await eventually(lambda key=key: absent(client, key))
+            await eventually(lambda key=key: absent(client, key), COLLECTED)
 
     running(plane, (namespace,), scenario)
 

@@ -92,7 +92,7 @@ class Applier:
             key = key_of(resource, child)
             wanted.add(key)
             with outcome.noting(key):
-                await self._bring(cr, key, _complete(cr, child), outcome)
+                await self._bring(cr, key, complete(cr, child), outcome)
         for resource in resources.values():
             await self._delete_unwanted(cr, resource, wanted, outcome)
         return outcome
@@ -210,6 +210,7 @@ def _fingerprint(child: Object, live: Object) -> str:
     return fingerprint({"intent": child, "spec": live.get("spec")})
 
 
-def _complete(cr: Object, child: Object) -> Object:
+def complete(cr: Object, child: Object) -> Object:
+    """What is sent for a desired child: with its namespace, its owner and the digest of the intent."""
     meta = {**child["metadata"], "namespace": cr["metadata"]["namespace"], "ownerReferences": [owner_reference(cr)]}
     return signed({**child, "metadata": meta})

@@ -1,7 +1,8 @@
 """A thin client of the API server: one request, one answer, errors as values one can decide on."""
 
 import asyncio
-from collections.abc import Mapping
+import random
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,13 @@ FIELD_MANAGER = "memcached-operator"
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=10)
 """Seconds for one whole request. The API server gives up on its own after 60; by then the lease would be lost."""
+
+WATCH_SECONDS = (300, 600)
+"""Seconds after which the API server is asked to end a watch, by chance between these, as client-go has it: so that
+watches move to other API servers in time, and not all at once."""
+
+SILENCE = 150.0
+"""Seconds without a word after which a watch is taken for dead: a bookmark comes about every minute."""
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -96,6 +104,28 @@ class Client:
             item.setdefault("kind", resource.kind)
         return items, answer["metadata"]["resourceVersion"]
 
+    async def watch(
+        self, resource: Resource, namespace: str | None, selector: str, version: str
+    ) -> AsyncGenerator[tuple[str, Object]]:
+        """Type and object of every event after a version, until the API server ends the watch."""
+        params = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
+        params["timeoutSeconds"] = str(random.randint(*WATCH_SECONDS))  # noqa: S311 - jitter, not a secret
+        if selector:
+            params["labelSelector"] = selector
+        url, timeout = (
+            self._server + resource.path(namespace),
+            aiohttp.ClientTimeout(sock_connect=10, sock_read=SILENCE),
+        )
+        try:
+            async with self._session.get(url, params=params, timeout=timeout) as response:
+                metrics.REQUESTS.labels(str(response.status), "GET").inc()
+                if response.status >= 400:
+                    raise api_error(response.status, response.headers, await response.read())
+                async for line in _lines(response.content):
+                    yield _event(line)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiError(0, "Unreachable", f"the API server cannot be reached: {describe(error)}") from error
+
     async def get(self, key: Key) -> Object | None:
         """The object, or None where there is none."""
         try:
@@ -141,6 +171,28 @@ def api_error(code: int, headers: Mapping[str, str], payload: bytes) -> ApiError
     return ApiError(code, status.reason, message, _retry_after(headers.get("Retry-After")), causes)
 
 
+async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes]:
+    """Whole lines of any length; what comes after the last line end is no line."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+
+
+def _event(line: bytes) -> tuple[str, Object]:
+    try:
+        event = _EVENTS.decode(line)
+    except msgspec.MsgspecError as error:
+        raise ApiError(200, "Garbled", f"an event of a watch is none: {error}") from error
+    if event.type == "ERROR":
+        status = event.object
+        raise ApiError(
+            status.get("code") or 500, status.get("reason") or "", status.get("message") or "no reason given"
+        )
+    return event.type, event.object
+
+
 def describe(error: BaseException) -> str:
     """A sentence for an error whose own text may be empty (a TimeoutError's is)."""
     if isinstance(error, asyncio.TimeoutError):
@@ -164,3 +216,11 @@ class _Status(msgspec.Struct):
     message: str = ""
     reason: str = ""
     details: _Details | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: dict[str, Any]
+
+
+_EVENTS = msgspec.json.Decoder(_Event)

@@ -12,7 +12,7 @@ from memcached_operator.engine.kind import Kind
 from memcached_operator.engine.queue import Queue
 from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.resource import PODS, Key, Object, Resource, controller_of, key_of, mapping
-from memcached_operator.engine.session import Connection
+from memcached_operator.engine.source import Feed
 from memcached_operator.engine.store import Store, version_of
 from memcached_operator.engine.tasks import background
 
@@ -25,7 +25,7 @@ RELIST_PERIOD = 600.0
 """Seconds between two readings of everything: it finds what watches missed, and looks at healthy objects again."""
 
 FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
-"""Seconds between tries to read everything: doubling from the first to the last."""
+"""Seconds between tries to read something: doubling from the first to the last."""
 
 
 class Manager:
@@ -33,21 +33,25 @@ class Manager:
 
     def __init__(
         self,
-        connection: Connection,
         client: Client,
         kinds: Sequence[Kind],
         namespaces: Sequence[str] = (),
         relist_period: float = RELIST_PERIOD,
     ) -> None:
-        self._connection = connection
         self._client = client
         self._kinds = {kind.resource.kind: kind for kind in kinds}
         self._by_app = {kind.app_name: kind for kind in kinds}
         self._namespaces = tuple(namespaces)
         self._relist_period = relist_period
         self._store = Store()
-        self._queue: Queue[Key] = Queue("reconcile")
+        # Namespace by namespace, in turn: a user who creates a thousand objects does not hold up the others.
+        self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace)
         self._reconciler = Reconciler(client, self._store, self._queue, self._kinds)
+        self._feeds = [
+            Feed(resource, namespace, "" if resource.kind in self._kinds else labels.SELECTOR)
+            for resource in self._resources
+            for namespace in self._namespaces or (None,)
+        ]
 
     @property
     def children(self) -> tuple[Resource, ...]:
@@ -65,13 +69,11 @@ class Manager:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set or a signal arrives. Raises what made it impossible to go on."""
-        await self._served()
         await self._read_everything()
         log.info("all objects are read; watching %s", ", ".join(self._namespaces) or "all namespaces")
         workers = self._reconciler.run(WORKERS)
-        kinds = [kind.resource for kind in self._kinds.values()]
         async with background(stop, workers, self._read_again()):
-            await source.watch(self._connection, kinds, self.children, self._namespaces, self.notice, stop)
+            await source.watch(self._client, self._feeds, self._read_one, self.notice, stop)
 
     def notice(self, resource: Resource, what: Literal["seen", "gone"], obj: Object) -> None:
         """Note one event and enqueue the objects it may matter to."""
@@ -102,48 +104,37 @@ class Manager:
         if kind is not None and labels.INSTANCE in own:
             yield Key(kind.resource, key.namespace, own[labels.INSTANCE])
 
-    async def _served(self) -> None:
-        """Wait until discovery tells of every kind: kopf reads it once, and would never watch what it misses."""
-        pause = FIRST_PAUSE
-        for kind in self._kinds.values():
-            while not await self._is_served(kind.resource):
-                message = "the API server does not serve %s; install the CustomResourceDefinitions; next try in %.0f s"
-                log.warning(message, kind.resource.path(), pause)
-                await asyncio.sleep(pause)
-                pause = min(LAST_PAUSE, pause * 2)
-
-    async def _is_served(self, resource: Resource) -> bool:
-        try:
-            groups = (await self._client.request("GET", "/apis"))["groups"]
-            found = await self._client.request("GET", f"/apis/{resource.api_version}")
-        except ApiError as error:
-            log.warning("discovery: %s", error)
-            return False
-        listed = any(group["name"] == resource.group for group in groups)
-        return listed and any(entry["name"] == resource.plural for entry in found["resources"])
-
     async def _read_everything(self) -> None:
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                for resource in self._resources:
-                    for namespace in self._namespaces or (None,):
-                        await self._read(resource, namespace)
-            except ApiError as error:
-                log.warning("cannot read the cluster: %s; trying again in %.0f s", error, pause)
-                await asyncio.sleep(max(pause, error.retry_after or 0))
+        for feed in self._feeds:
+            pause = FIRST_PAUSE
+            while not await self._is_read(feed, pause):
                 pause = min(LAST_PAUSE, pause * 2)
-            else:
-                break
-        for kind in self._kinds.values():
-            self._enqueue(key_of(kind.resource, obj) for obj in self._store.all(kind.resource))
+        self._enqueue_all()
 
-    async def _read(self, resource: Resource, namespace: str | None) -> None:
-        selector = "" if resource.kind in self._kinds else labels.SELECTOR
-        items, version = await self._client.list(resource, namespace, selector)
-        gone = self._store.replace(resource, namespace, items, int(version))
-        if resource.kind in self._kinds:
+    async def _is_read(self, feed: Feed, pause: float) -> bool:
+        """Read a feed; False, after a pause, where it cannot be read."""
+        try:
+            await self._read(feed)
+        except ApiError as error:
+            why = "it is not served; install the CustomResourceDefinitions" if error.code == 404 else str(error)
+            log.warning("cannot read %s: %s; trying again in %.0f s", feed, why, pause)
+            await asyncio.sleep(max(pause, error.retry_after or 0))
+            return False
+        return True
+
+    async def _read_one(self, feed: Feed) -> None:
+        await self._read(feed)
+        self._enqueue_all()
+
+    async def _read(self, feed: Feed) -> None:
+        items, feed.version = await self._client.list(feed.resource, feed.namespace, feed.selector)
+        gone = self._store.replace(feed.resource, feed.namespace, items, int(feed.version))
+        if feed.resource.kind in self._kinds:
             self._enqueue(gone)
+
+    def _enqueue_all(self) -> None:
+        for kind in self._kinds.values():
+            self._enqueue(self._store.keys(kind.resource))
 
     async def _read_again(self) -> None:
         while True:

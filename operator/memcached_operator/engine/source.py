@@ -1,122 +1,84 @@
-"""Where events come from: kopf's watches. Everything of kopf that the engine uses is in this file.
+"""Where events come from: one list and one watch for each resource, kept up for ever.
 
-Only `on.event` is used, with nothing behind it but a note of the object: kopf's other handlers write finalizers and
-annotations (docs/decisions/kopf.md).
+A watch goes on where the last one ended (bookmarks keep that place young); where the API server no longer knows the
+place, everything is read anew. No answer of the API server ends the process or makes it spin.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from typing import Any, Literal, cast
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
 
-import kopf
-
-from memcached_operator.engine import labels
+from memcached_operator.engine import metrics
+from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.resource import Object, Resource
-from memcached_operator.engine.session import Connection
-from memcached_operator.engine.watchguard import WatchGuard
+
+log = logging.getLogger(__name__)
 
 Notice = Callable[[Resource, Literal["seen", "gone"], Object], None]
 """What is told of each event; must return at once and must not raise."""
 
-IDLE_TIMEOUT = 0.05
-"""Seconds that kopf keeps a task per object after an event: its default of 5 costs 50 MB at 1,000 objects."""
+FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
+"""Seconds before a failed list or watch is tried again: doubling from the first to the last."""
+
+SHORT = 5.0
+"""Seconds. A watch that ends sooner than this is followed by a pause, as one that failed."""
 
 
-class _NoDiffBase(kopf.DiffBaseStorage):
-    """Nothing is stored on objects, and nothing compared: there are no changing handlers."""
+@dataclass
+class Feed:
+    """One resource, in one namespace or in all, and up to which version it is known ("": not at all)."""
 
-    def build(self, **_: Any) -> kopf.BodyEssence:
-        return kopf.BodyEssence({})
+    resource: Resource
+    namespace: str | None
+    selector: str
+    version: str = ""
 
-    def fetch(self, **_: Any) -> kopf.BodyEssence | None:
-        return None
-
-    def store(self, **_: Any) -> None:
-        return None
-
-
-class _NoProgress(kopf.ProgressStorage):
-    """Nothing is stored on objects: handlers have no progress."""
-
-    def fetch(self, **_: Any) -> None:
-        return None
-
-    def store(self, **_: Any) -> None:
-        return None
-
-    def purge(self, **_: Any) -> None:
-        return None
-
-    def touch(self, **_: Any) -> None:
-        return None
-
-    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
-        return essence
+    def __str__(self) -> str:
+        return f"{self.resource.plural} of {self.namespace or 'all namespaces'}"
 
 
-class _Every(frozenset["asyncio.Task[Any]"]):
-    """All tasks there are or will be.
-
-    At its end kopf waits 5 s for every task it is not told to ignore, and cancels it; the operator's own (workers, the
-    lease, connections of the probe server) are none of its business.
-    """
-
-    def __contains__(self, _: object) -> bool:
-        return True
+Read = Callable[[Feed], Awaitable[None]]
+"""Lists a feed, takes note of what there is and of what is gone, and sets its version. Raises ApiError."""
 
 
-async def watch(
-    connection: Connection,
-    kinds: Collection[Resource],
-    children: Collection[Resource],
-    namespaces: Collection[str],
-    notice: Notice,
-    stop: asyncio.Event,
-) -> None:
-    """Tell `notice` of every event of these resources until `stop` is set, or SIGTERM or SIGINT arrives.
-
-    Children are filtered by label at the server. No namespaces means all of them.
-    """
-    logging.getLogger("kopf").setLevel(logging.WARNING)
-    registry = kopf.OperatorRegistry()
-    for resource in (*kinds, *children):
-        _subscribe(registry, resource, notice)
-
-    @kopf.on.login(registry=registry)
-    async def login(**_: Any) -> kopf.AiohttpSession:
-        session = connection.session([WatchGuard()])
-        return kopf.AiohttpSession(
-            server=connection.server, aiohttp_session=session, default_namespace=connection.namespace
-        )
-
-    tasks = await kopf.spawn_tasks(
-        registry=registry,
-        settings=_settings(children),
-        clusterwide=not namespaces,
-        namespaces=namespaces,
-        standalone=True,
-        # Told, because kopf would ask the system for a user's name, and a container's user may have none.
-        identity=cast("Any", "memcached-operator"),
-        stop_flag=stop,
-    )
-    await kopf.run_tasks(tasks, ignored=_Every())
+async def watch(client: Client, feeds: Iterable[Feed], read: Read, notice: Notice, stop: asyncio.Event) -> None:
+    """Tell `notice` of every event of these feeds until `stop` is set."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_follow(client, feed, read, notice), name=f"watch {feed}") for feed in feeds]
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
 
 
-def _subscribe(registry: kopf.OperatorRegistry, resource: Resource, notice: Notice) -> None:
-    # async, because kopf runs plain functions in threads.
-    @kopf.on.event(group=resource.group, version=resource.version, plural=resource.plural, registry=registry)
-    async def on_event(event: kopf.RawEvent, **_: Any) -> None:
-        notice(resource, "gone" if event["type"] == "DELETED" else "seen", dict(event["object"]))
+async def _follow(client: Client, feed: Feed, read: Read, notice: Notice) -> None:
+    pause = FIRST_PAUSE
+    while True:
+        started = time.monotonic()
+        reason, at_least = "closed early", 0.0
+        try:
+            if not feed.version:
+                await read(feed)
+            await _watch(client, feed, notice)
+        except ApiError as error:
+            log.warning("watch of %s: %s", feed, error)
+            reason, at_least = str(error.code or error.reason), error.retry_after or 0.0
+            if error.code == 410:
+                # The place is too old. A list also shows what was deleted meanwhile.
+                feed.version = ""
+        if time.monotonic() - started >= SHORT and not at_least:
+            pause = FIRST_PAUSE
+            continue
+        metrics.WATCH_RETRIES.labels(feed.resource.plural, reason).inc()
+        await asyncio.sleep(max(pause, at_least) * (0.9 + random.random() / 5))  # noqa: S311 - jitter, not a secret
+        pause = min(LAST_PAUSE, pause * 2)
 
 
-def _settings(children: Collection[Resource]) -> kopf.OperatorSettings:
-    settings = kopf.OperatorSettings()
-    settings.persistence.diffbase_storage = _NoDiffBase()
-    settings.persistence.progress_storage = _NoProgress()
-    settings.queueing.idle_timeout = IDLE_TIMEOUT
-    settings.scanning.disabled = True
-    settings.posting.enabled = False
-    for resource in children:
-        settings.watching.label_selectors[resource.group, resource.version, resource.plural] = labels.SELECTOR
-    return settings
+async def _watch(client: Client, feed: Feed, notice: Notice) -> None:
+    async for what, obj in client.watch(feed.resource, feed.namespace, feed.selector, feed.version):
+        if what != "BOOKMARK":
+            notice(feed.resource, "gone" if what == "DELETED" else "seen", obj)
+        feed.version = obj["metadata"]["resourceVersion"]

@@ -9,24 +9,15 @@ import pytest
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.manager import Manager
 from memcached_operator.engine.queue import Queue
-from memcached_operator.engine.resource import DEPLOYMENTS, Key, Object
+from memcached_operator.engine.resource import DEPLOYMENTS, Key
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from unit import builders
 from unit.engine.fakes import Api, raising
-from unit.servers import connection
 
 KEY = Key(MEMCACHEDS, "test", "cache")
 RELIST = 0.05
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
 SPEC: dict[str, Any] = {"size": 1, "image": "example.com/memcached:1"}
-
-
-class Served(Api):
-    """An API server that serves the kind."""
-
-    async def request(self, method: str, path: str) -> Object:
-        """Discovery."""
-        return {"groups": [{"name": MEMCACHEDS.group}], "resources": [{"name": MEMCACHEDS.plural}]}
 
 
 async def deaf(*arguments: Any) -> None:
@@ -35,19 +26,19 @@ async def deaf(*arguments: Any) -> None:
     await stop.wait()
 
 
-Scenario = Callable[[Served, Manager], Awaitable[None]]
+Scenario = Callable[[Api, Manager], Awaitable[None]]
 
 
-def working(monkeypatch: pytest.MonkeyPatch, scenario: Scenario) -> Served:
+def working(monkeypatch: pytest.MonkeyPatch, scenario: Scenario) -> Api:
     """Run a scenario beside a manager that sees only what it reads."""
     monkeypatch.setattr("memcached_operator.engine.source.watch", deaf)
-    api, stop = Served(), asyncio.Event()
+    api, stop = Api(), asyncio.Event()
 
     async def run() -> None:
         kinds = [memcached("example.com/memcached:1")]
         client = cast("Client", api)
         api.add(MEMCACHEDS, builders.memcached(**SPEC))
-        manager = Manager(connection("http://127.0.0.1:1"), client, kinds, relist_period=RELIST)
+        manager = Manager(client, kinds, relist_period=RELIST)
         work = asyncio.create_task(manager.run(stop))
         async with asyncio.timeout(10):
             await scenario(api, manager)
@@ -81,7 +72,7 @@ def remembered(manager: Manager) -> list[str]:
 def test_what_the_next_reading_finds_deleted_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.engine.queue.BASE_DELAY", 0.01)
 
-    async def scenario(api: Served, manager: Manager) -> None:
+    async def scenario(api: Api, manager: Manager) -> None:
         api.always["create"] = raising(BROKEN)
         await until(lambda: failures(manager) >= 3 and api.statuses)
         assert {"_failures", "_patched_at"} <= set(remembered(manager))
@@ -101,7 +92,7 @@ def test_a_later_object_of_the_name_does_not_inherit_what_was_remembered(monkeyp
     # No second status of one object is ever due.
     monkeypatch.setattr("memcached_operator.engine.status.STATUS_PERIOD", 3600)
 
-    async def scenario(api: Served, manager: Manager) -> None:
+    async def scenario(api: Api, manager: Manager) -> None:
         await until(lambda: api.statuses)
         del api.objects[KEY]
         api.objects.pop(Key(DEPLOYMENTS, "test", "cache"))
@@ -114,7 +105,7 @@ def test_a_later_object_of_the_name_does_not_inherit_what_was_remembered(monkeyp
 
 
 def test_a_child_whose_deletion_was_missed_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(api: Served, manager: Manager) -> None:
+    async def scenario(api: Api, manager: Manager) -> None:
         await until(lambda: api.statuses)
         del api.objects[Key(DEPLOYMENTS, "test", "cache")]
         api.version += 1

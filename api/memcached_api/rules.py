@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .faults import Fault
-from .values import is_array, is_object
+from .values import child, is_array, is_object
 
 
 class Breach(NamedTuple):
@@ -59,8 +59,12 @@ def rule_faults(rules: Iterable[Rule], obj: Any, broken: Sequence[Fault] = ()) -
 
 def _found(obj: Any, at: str) -> Iterator[tuple[str, Any]]:
     """The values at a path, each with its own path: `spec.limits[*]` finds `spec.limits[cpu]` and so on."""
+    steps = _steps(at)
+    if "*" not in steps:
+        value = child(obj, *steps)
+        return iter([(at, value)] if value is not None else [])
     found = [("", obj)]
-    for step in _steps(at):
+    for step in steps:
         found = [pair for path, value in found for pair in _children(path, value, step)]
     return ((path, value) for path, value in found if value is not None)
 

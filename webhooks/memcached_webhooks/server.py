@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from aiohttp import web
+from prometheus_client import Gauge, Histogram
 
 from memcached_process.addresses import Address
 from memcached_process.servers import exposition, listen, probes
@@ -62,8 +63,11 @@ def application(judges: Mapping[str, Judge], state: State) -> web.Application:
 
 
 def _handler(path: str, judge: Judge, state: State) -> Handler:
+    # Looked up once: labels cost as much as a rule.
+    in_flight, latency = state.metrics.in_flight.labels(path), state.metrics.latency.labels(path)
+
     async def handle(request: web.Request) -> web.Response:
-        with _measured(path, state.metrics):
+        with _measured(in_flight, latency):
             response = await _respond(request, path, judge, state.metrics)
         state.metrics.requests.labels(path, str(response.status)).inc()
         if state.draining:
@@ -74,11 +78,11 @@ def _handler(path: str, judge: Judge, state: State) -> Handler:
 
 
 @contextmanager
-def _measured(path: str, metrics: Metrics) -> Generator[None]:
+def _measured(in_flight: Gauge, latency: Histogram) -> Generator[None]:
     start = time.perf_counter()
-    with metrics.in_flight.labels(path).track_inprogress():
+    with in_flight.track_inprogress():
         yield
-    metrics.latency.labels(path).observe(time.perf_counter() - start)
+    latency.observe(time.perf_counter() - start)
 
 
 async def _respond(request: web.Request, path: str, judge: Judge, metrics: Metrics) -> web.Response:

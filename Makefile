@@ -162,6 +162,10 @@ coverage: venv ## Check that the unit tests reach 95 % of the branches of the pu
 	@$(PYTHON) -m pytest -q -n $(WORKERS) $(ARGS) tests/unit --cov=memcached_api --cov=memcached_operator --cov=memcached_process --cov=memcached_webhooks --cov-branch --cov-report=
 	@$(VENV)/bin/coverage report --include='$(PURE)' --fail-under=95
 
+.PHONY: bench
+bench: venv ## Measure how fast it is, on control planes of its own; writes the tables of docs/performance.md (10 minutes).
+	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)
+
 ##@ Build
 
 # For our own cluster, which has no registry, the base is the image that the cluster is made with.

@@ -1,0 +1,124 @@
+"""The limit: a client without any logic, which is told of each new object and sends what a new object needs.
+
+Run as a program, it reads one object per line from standard input (JSON) and ends with it. It watches nothing, decides
+nothing and looks at no answer but its status. Its bodies are built once: only name and uid change.
+
+    python -m bench.openloop ours|plain
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from bench.load import IMAGE
+from bench.load import memcached as example
+from memcached_operator.engine.apply import complete
+from memcached_operator.engine.client import FIELD_MANAGER, MERGE_PATCH
+from memcached_operator.engine.conditions import carry_over
+from memcached_operator.engine.kind import Observed
+from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, key_of
+from memcached_operator.engine.session import connect
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+
+AGENT = "open-loop"
+CONNECTIONS = 50
+NAMESPACE, NAME, UID = "its-namespace", "own-name", "own-uid"
+"""What stands in the prepared requests in place of an object's own."""
+
+Template = tuple[str, str, bytes, str]
+"""Method, path, body and content type of a prepared request."""
+
+
+def ours() -> list[Template]:
+    """The very requests of the operator: a POST for each child, and one status patch."""
+    kind = memcached(IMAGE)
+    cr = _example()
+    children = [complete(cr, child) for child in kind.desired(cr, Observed())]
+    seen = Observed({key_of(kind.owns[index], child): child for index, child in enumerate(children)})
+    status = kind.status(cr, seen, datetime.now(UTC)).status
+    status["conditions"] = carry_over((), status["conditions"], datetime.now(UTC))
+    path = MEMCACHEDS.path(NAMESPACE, NAME, "status")
+    return [*map(_post, children), ("PATCH", path, _encoded({"metadata": {"uid": UID}, "status": status}), MERGE_PATCH)]
+
+
+def plain() -> list[Template]:
+    """The least that makes a Deployment and a Service; no status."""
+    cr = _example()
+    labels = {"app": NAME}
+    owner = {"apiVersion": cr["apiVersion"], "kind": cr["kind"], "name": NAME, "uid": UID, "controller": True}
+    meta = {"name": NAME, "namespace": NAMESPACE, "ownerReferences": [owner]}
+    container = {"name": "memcached", "image": IMAGE, "ports": [{"containerPort": 11211}]}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}
+    service = {"clusterIP": "None", "selector": labels, "ports": [{"port": 11211}]}
+    return [
+        _post({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}),
+        _post({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service}),
+    ]
+
+
+def _example() -> Object:
+    cr = example(NAMESPACE, NAME)
+    cr["metadata"] |= {"uid": UID, "generation": 1}
+    return cr
+
+
+def _post(child: Object) -> Template:
+    resource = DEPLOYMENTS if child["kind"] == DEPLOYMENTS.kind else SERVICES
+    return ("POST", resource.path(NAMESPACE), _encoded(child), "application/json")
+
+
+def _encoded(body: Any) -> bytes:
+    return msgspec.json.encode(body)
+
+
+async def run(templates: list[Template]) -> None:
+    """Send what each object of standard input needs, over CONNECTIONS connections."""
+    connection = connect()
+    waiting: asyncio.Queue[Object | None] = asyncio.Queue()
+    connector = aiohttp.TCPConnector(ssl=connection.tls, limit=0)
+    headers = {**connection.headers, "User-Agent": AGENT}
+    session = aiohttp.ClientSession(connection.server, connector=connector, headers=headers)
+    async with session, asyncio.TaskGroup() as group:
+        for _ in range(CONNECTIONS):
+            group.create_task(_work(session, waiting, templates))
+        await _read(waiting.put_nowait)
+
+
+async def _read(told: Callable[[Object | None], None]) -> None:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        told(msgspec.json.decode(line))
+    for _ in range(CONNECTIONS):
+        told(None)
+
+
+async def _work(
+    session: aiohttp.ClientSession, waiting: "asyncio.Queue[Object | None]", templates: list[Template]
+) -> None:
+    while (cr := await waiting.get()) is not None:
+        meta = cr["metadata"]
+        for method, path, body, content_type in templates:
+            filled = body.replace(NAMESPACE.encode(), meta["namespace"].encode()).replace(
+                NAME.encode(), meta["name"].encode()
+            )
+            async with session.request(
+                method,
+                path.replace(NAMESPACE, meta["namespace"]).replace(NAME, meta["name"]),
+                data=filled.replace(UID.encode(), meta["uid"].encode()),
+                params={"fieldManager": FIELD_MANAGER},
+                headers={"Content-Type": content_type},
+            ) as response:
+                if response.status >= 400:
+                    raise RuntimeError(f"{method} {path}: {response.status} {(await response.read())[:300]!r}")
+                await response.read()
+
+
+if __name__ == "__main__":
+    asyncio.run(run({"ours": ours, "plain": plain}[sys.argv[1]]()))

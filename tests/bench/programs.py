@@ -1,0 +1,114 @@
+"""The processes that are measured: started as the image starts them, and read in /proc."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+from urllib.error import URLError
+from urllib.request import urlopen
+
+TICK = os.sysconf("SC_CLK_TCK")
+LAUNCH = "import sys; sys.modules.update(kubernetes=None, pykube=None); from {} import main; main()"
+"""Starts a program's `main`. The development packages that kopf would import are hidden: the image has none of them."""
+
+
+class Program:
+    """A running process, with the log that it leaves."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", log: Path, metrics_port: int) -> None:
+        self.process = process
+        self.log = log
+        self._metrics = f"http://127.0.0.1:{metrics_port}/metrics"
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.process.pid
+
+    def cpu(self) -> float:
+        """Seconds of CPU used so far, user and system."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICK
+
+    def rss(self) -> float:
+        """Resident memory, in MiB."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) / 1024
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric's series; 0 while there is none."""
+        self.check()
+        try:
+            with urlopen(self._metrics, timeout=5) as answer:  # noqa: S310 - http, of our own
+                text = answer.read().decode()
+        except (URLError, OSError):
+            return 0.0
+        series = (line for line in text.splitlines() if line.startswith((f"{name}{{", f"{name} ")))
+        return sum(float(line.rpartition(" ")[2]) for line in series)
+
+    def check(self) -> None:
+        """Raise RuntimeError, with the end of the log, if the process has ended."""
+        if self.process.poll() is not None:
+            end = "\n".join(self.log.read_text().splitlines()[-5:])
+            raise RuntimeError(f"{self.log.stem} ended with exit code {self.process.returncode}:\n{end}")
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End it and wait for the end."""
+        with suppress(ProcessLookupError):
+            self.process.send_signal(number)
+        self.process.wait(20)
+
+
+@contextmanager
+def running(
+    command: Sequence[str],
+    log: Path,
+    metrics_port: int = 0,
+    environment: Mapping[str, str] | None = None,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+) -> Generator[Program]:
+    """A process of ours; ended in any case."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    env = {**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with log.open("ab") as out, subprocess.Popen(command, env=env, stdin=stdin, stdout=out, stderr=out) as process:
+        program = Program(process, log, metrics_port)
+        try:
+            yield program
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+@contextmanager
+def controller(kubeconfig: Path, log: Path, *more: str) -> Generator[Program]:
+    """The controller with the options of config/manager, outside a cluster."""
+    metrics, probes = free_port(), free_port()
+    options = ["--leader-elect", f"--metrics-bind-address=127.0.0.1:{metrics}"]
+    options += [f"--health-probe-bind-address=127.0.0.1:{probes}", *more]
+    command = [sys.executable, "-c", LAUNCH.format("memcached_operator.__main__"), *options]
+    with running(command, log, metrics, {"KUBECONFIG": str(kubeconfig)}) as program:
+        yield program
+
+
+async def wait(look: Callable[[], object], seconds: float, what: str, period: float = 0.05) -> None:
+    """Look until it is true. Raises TimeoutError."""
+    deadline = time.monotonic() + seconds
+    while not look():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:g} s: {what}")
+        await asyncio.sleep(period)
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]

@@ -1,0 +1,220 @@
+"""Tables of docs/performance.md, from the results of a run. Pure: results in, text out."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+Results = Mapping[str, Any]
+Row = Sequence[str]
+
+MARK = re.compile(r"(<!-- bench: (?P<name>[a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+WRITES = ("create deployments", "create services", "patch deployments", "patch services", "patch memcacheds/status")
+LATENCIES = ("single object idle, s", "second object in the storm, s", "same namespace in the storm, s")
+WHO = {"ours": "open loop, same requests", "plain": "open loop, plain creates", "operator": "operator"}
+
+
+def write(document: Path, results: Results) -> None:
+    """Replace the tables between the document's marks; all else stays."""
+
+    def table(match: re.Match[str]) -> str:
+        return f"{match[1]}{TABLES[match['name']](results)}\n{match[3]}"
+
+    document.write_text(MARK.sub(table, document.read_text()))
+
+
+def tables(results: Results) -> str:
+    """All tables, for the terminal."""
+    return "\n\n".join(f"{name}\n{table(results)}" for name, table in TABLES.items())
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    """The value that a share of all do not exceed; 0 for none."""
+    known = sorted(values)
+    return known[min(len(known) - 1, int(share * len(known)))] if known else 0.0
+
+
+def _machine(results: Results) -> str:
+    return "\n".join(f"* {name}: {value}" for name, value in results["machine"].items())
+
+
+def _storm(results: Results) -> str:
+    rounds = results["rounds"]
+    rows: list[Row] = [("", *WHO.values())]
+    for name, form in (
+        ("objects posted, s", "{:.1f} s"),
+        ("children accepted, s", "{:.1f} s"),
+        ("status current, s", "{:.1f} s"),
+        ("CPU per object, ms", "{:.1f} ms"),
+        ("RSS idle, MiB", "{:.0f} MiB"),
+        ("RSS after, MiB", "{:.0f} MiB"),
+    ):
+        figures = [_median(rounds, who, name) for who in WHO]
+        rows.append((name.rpartition(",")[0], *(form.format(each) if each else "–" for each in figures)))
+    return markdown([*rows, *(_latencies(rounds, name) for name in LATENCIES)])
+
+
+def _goals(results: Results) -> str:
+    rounds = results["rounds"]
+    one, large = {who: _median(rounds, who, "children accepted, s") for who in WHO}, results["growth"]["operator"]
+    idle = {who: _pooled(rounds, who, "single object idle, s") for who in WHO}
+    storm = _pooled(rounds, "operator", "second object in the storm, s")
+    cpu = _median(rounds, "operator", "CPU, s")
+    rows: list[Row] = [
+        ("", "Goal", "Measured"),
+        ("children accepted, beside the same requests", "≤ 1.2 ×", f"{one['operator'] / one['ours']:.2f} ×"),
+        ("children accepted, beside plain creates", "≤ 1.5 ×", f"{one['operator'] / one['plain']:.2f} ×"),
+        _beside("single object idle, p50", "≤ 1.5 ×", idle, 0.5),
+        _beside("single object idle, p99", "≤ 3 ×", idle, 0.99),
+        ("second object in the storm, p99", "≤ 1 s", f"{quantile(storm, 0.99):.2f} s"),
+        ("CPU per object created", "≤ 3 ms", f"{_median(rounds, 'operator', 'CPU per object, ms'):.1f} ms"),
+        ("RSS idle", "≤ 50 MiB", f"{_median(rounds, 'operator', 'RSS idle, MiB'):.0f} MiB"),
+        ("RSS at 1,000 objects", "≤ 85 MiB", f"{_median(rounds, 'operator', 'RSS after, MiB'):.0f} MiB"),
+        ("RSS at 5,000 objects", "≤ 250 MiB", f"{large['RSS after, MiB']:.0f} MiB"),
+        ("writes in steady state", "0", _worst(rounds, lambda each: each["steady writes"])),
+        ("restart with 1,000 objects: writes", "0", _worst(rounds, lambda each: each["restart"]["writes"])),
+        ("restart with 1,000 objects: current in", "≤ 3 s", f"{_median(rounds, 'restart', 'current, s'):.1f} s"),
+        ("5,000 objects: time", "≤ 5.5 ×", f"{large['children accepted, s'] / one['operator']:.1f} ×"),
+        ("5,000 objects: CPU", "≤ 5.5 ×", f"{large['CPU, s'] / cpu:.1f} ×"),
+        *_review_goals(results["admission"]),
+    ]
+    return markdown(rows)
+
+
+def _beside(name: str, goal: str, idle: Mapping[str, list[float]], share: float) -> Row:
+    mine, theirs = quantile(idle["operator"], share), quantile(idle["ours"], share)
+    return (name, goal, f"{mine / theirs:.2f} × ({1000 * mine:.0f} ms)")
+
+
+def _review_goals(figures: Results) -> list[Row]:
+    idle, storm = figures["validate, idle, s"], figures["validate, storm, s"]
+    return [
+        ("validating review: CPU", "≤ 160 µs", f"{figures['validate, CPU per review, µs']:.0f} µs"),
+        ("mutating review: CPU", "≤ 235 µs", f"{figures['mutate, CPU per review, µs']:.0f} µs"),
+        ("review idle, p50", "≤ 0.5 ms", f"{1000 * quantile(idle, 0.5):.2f} ms"),
+        ("review idle, p99", "≤ 2 ms", f"{1000 * quantile(idle, 0.99):.2f} ms"),
+        ("review in the storm, p99", "≤ 15 ms", f"{1000 * quantile(storm, 0.99):.1f} ms"),
+        ("admission: RSS", "≤ 81 MiB", f"{figures['RSS after many, MiB']:.0f} MiB"),
+        (
+            "admission: RSS grows in 100,000 reviews",
+            "flat",
+            f"{figures['RSS after many, MiB'] - figures['RSS before, MiB']:+.1f} MiB",
+        ),
+    ]
+
+
+def _writes(results: Results) -> str:
+    rounds, count = results["rounds"], results["objects"]
+    kwok = results["cluster"]["operator"]
+    scenarios = {
+        "create": rounds[-1]["operator"]["writes"],
+        "create, until available": kwok["writes"],
+        "first change": rounds[-1]["first change"]["writes"],
+        "second change": rounds[-1]["second change"]["writes"],
+        "change, until available": kwok["scale"]["writes"],
+    }
+    rows: list[Row] = [("writes per object", *WRITES, "all")]
+    for name, found in scenarios.items():
+        each = [f"{found.get(what, 0) / count:.2f}" for what in WRITES]
+        rows.append((name, *each, f"{sum(found.values()) / count:.2f}"))
+    return markdown(rows)
+
+
+def _operator(results: Results) -> str:
+    rounds, large, kwok = results["rounds"], results["growth"], results["cluster"]["operator"]
+    rows: list[Row] = [
+        ("", "1,000 objects", "5,000 objects"),
+        (
+            "children accepted",
+            f"{_median(rounds, 'operator', 'children accepted, s'):.1f} s",
+            f"{large['operator']['children accepted, s']:.1f} s",
+        ),
+        (
+            "CPU of the storm",
+            f"{_median(rounds, 'operator', 'CPU, s'):.1f} s",
+            f"{large['operator']['CPU, s']:.1f} s",
+        ),
+        (
+            "RSS after the storm",
+            f"{_median(rounds, 'operator', 'RSS after, MiB'):.0f} MiB",
+            f"{large['operator']['RSS after, MiB']:.0f} MiB",
+        ),
+        (
+            "restart: current in",
+            f"{_median(rounds, 'restart', 'current, s'):.1f} s",
+            f"{large['restart']['current, s']:.1f} s",
+        ),
+        ("restart: writes", _worst(rounds, lambda each: each["restart"]["writes"]), f"{large['restart']['writes']}"),
+        (
+            "restart: RSS",
+            f"{_median(rounds, 'restart', 'RSS, MiB'):.0f} MiB",
+            f"{large['restart']['RSS, MiB']:.0f} MiB",
+        ),
+        (
+            "first / second change of all",
+            f"{_median(rounds, 'first change', 'all done, s'):.1f} / "
+            f"{_median(rounds, 'second change', 'all done, s'):.1f} s",
+            "–",
+        ),
+        ("takeover after SIGTERM", "–", f"{large['takeover']['after SIGTERM, s']:.1f} s"),
+        ("takeover after SIGKILL", "–", f"{large['takeover']['after SIGKILL, s']:.1f} s"),
+        ("all controllers: all available in", f"{kwok['all available, s']:.0f} s", "–"),
+        ("all controllers: CPU per object", f"{kwok['CPU per object, ms']:.1f} ms", "–"),
+        ("all controllers: RSS", f"{kwok['RSS, MiB']:.0f} MiB", "–"),
+        ("all controllers: steady writes", f"{kwok['steady writes']}", "–"),
+    ]
+    return markdown(rows)
+
+
+def _admission(results: Results) -> str:
+    figures = results["admission"]
+    rows: list[Row] = [("", "p50", "p99", "max", "CPU per review")]
+    for name, kind, place in (
+        ("validating, idle", "validate", "idle"),
+        ("mutating, idle", "mutate", "idle"),
+        ("validating, in the storm", "validate", "storm"),
+    ):
+        taken = figures[f"{kind}, {place}, s"]
+        times = [f"{1000 * each:.2f} ms" for each in (quantile(taken, 0.5), quantile(taken, 0.99), max(taken))]
+        rows.append((name, *times, f"{figures[f'{kind}, CPU per review, µs']:.0f} µs" if place == "idle" else "–"))
+    speed = f"{figures['reviews per second and core']:.0f} reviews per second and core"
+    memory = (
+        f"RSS {figures['RSS before, MiB']:.1f} MiB before and {figures['RSS after many, MiB']:.1f} MiB after 100,000"
+    )
+    return f"{markdown(rows)}\n\n{speed}; {memory}."
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """A table with its heading first."""
+    head, *rest = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest))
+
+
+def _median(rounds: Sequence[Results], who: str, name: str) -> float:
+    return median(each[who][name] for each in rounds)
+
+
+def _pooled(rounds: Sequence[Results], who: str, name: str) -> list[float]:
+    return [value for each in rounds for value in each[who][name]]
+
+
+def _latencies(rounds: Sequence[Results], name: str) -> Row:
+    pooled = [_pooled(rounds, who, name) for who in WHO]
+    times = [f"{1000 * quantile(each, 0.5):.0f} / {1000 * quantile(each, 0.99):.0f} ms" for each in pooled]
+    return (f"{name.rpartition(',')[0]}, p50 / p99", *times)
+
+
+def _worst(rounds: Sequence[Results], of: Callable[[Results], int]) -> str:
+    return str(max(map(of, rounds)))
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    "machine": _machine,
+    "goals": _goals,
+    "storm": _storm,
+    "writes": _writes,
+    "operator": _operator,
+    "admission": _admission,
+}
+"""By the name that stands in the document's mark."""

@@ -2,9 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -12,6 +12,8 @@ import msgspec
 from memcached_operator.engine import metrics
 from memcached_operator.engine.resource import Key, Object, Resource
 from memcached_operator.engine.session import Connection
+
+T = TypeVar("T")
 
 FIELD_MANAGER = "memcached-operator"
 """Under this name the operator's fields stand in every object's managedFields."""
@@ -72,6 +74,12 @@ class Client:
         params: Mapping[str, str] | None = None,
     ) -> Object:
         """Send one request and return the decoded answer."""
+        payload = await self._send(method, path, body, content_type, params)
+        return _decoded(payload, _OBJECTS, f"{method} {path}")
+
+    async def _send(
+        self, method: str, path: str, body: Any, content_type: str, params: Mapping[str, str] | None
+    ) -> bytes:
         data = None if body is None else msgspec.json.encode(body)
         try:
             async with self._session.request(
@@ -89,20 +97,18 @@ class Client:
         metrics.REQUESTS.labels(str(response.status), method).inc()
         if response.status >= 400:
             raise api_error(response.status, response.headers, payload)
-        try:
-            return msgspec.json.decode(payload)
-        except msgspec.DecodeError as error:
-            raise ApiError(response.status, "Garbled", f"the answer to {method} {path} is no JSON: {error}") from error
+        return payload
 
-    async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[list[Object], str]:
-        """All objects of a resource (in one namespace, or in all) and the list's resourceVersion."""
+    async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[Iterator[Object], str]:
+        """All objects of a resource (in one namespace, or in all) and the list's resourceVersion.
+
+        Each object is decoded when its turn comes: thousands at once would be the most memory ever needed.
+        """
         params = {"labelSelector": selector} if selector else {}
-        answer = await self.request("GET", resource.path(namespace), params=params)
-        items: list[Object] = answer.get("items") or []
-        for item in items:
-            item.setdefault("apiVersion", resource.api_version)
-            item.setdefault("kind", resource.kind)
-        return items, answer["metadata"]["resourceVersion"]
+        path = resource.path(namespace)
+        answer = _decoded(await self._send("GET", path, None, JSON, params), _LISTS, f"GET {path}")
+        whose = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return (whose | _OBJECTS.decode(item) for item in answer.items or ()), answer.metadata.resource_version
 
     async def watch(
         self, resource: Resource, namespace: str | None, selector: str, version: str
@@ -112,10 +118,8 @@ class Client:
         params["timeoutSeconds"] = str(random.randint(*WATCH_SECONDS))  # noqa: S311 - jitter, not a secret
         if selector:
             params["labelSelector"] = selector
-        url, timeout = (
-            self._server + resource.path(namespace),
-            aiohttp.ClientTimeout(sock_connect=10, sock_read=SILENCE),
-        )
+        url = self._server + resource.path(namespace)
+        timeout = aiohttp.ClientTimeout(sock_connect=10, sock_read=SILENCE)
         try:
             async with self._session.get(url, params=params, timeout=timeout) as response:
                 metrics.REQUESTS.labels(str(response.status), "GET").inc()
@@ -158,6 +162,13 @@ class Client:
             "preconditions": {"uid": uid, "resourceVersion": resource_version},
         }
         await self.request("DELETE", key.resource.path(key.namespace, key.name), body)
+
+
+def _decoded(payload: bytes, decoder: msgspec.json.Decoder[T], asked: str) -> T:
+    try:
+        return decoder.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise ApiError(200, "Garbled", f"the answer to {asked} is no JSON: {error}") from error
 
 
 def api_error(code: int, headers: Mapping[str, str], payload: bytes) -> ApiError:
@@ -220,7 +231,18 @@ class _Status(msgspec.Struct):
 
 class _Event(msgspec.Struct):
     type: str
-    object: dict[str, Any]
+    object: Object
 
 
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+_OBJECTS = msgspec.json.Decoder(Object)
 _EVENTS = msgspec.json.Decoder(_Event)
+_LISTS = msgspec.json.Decoder(_List)

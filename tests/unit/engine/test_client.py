@@ -182,7 +182,7 @@ def test_a_list_fills_in_what_its_items_lack(namespace: str | None, selector: st
     listed = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "cache"}}]}
     script = Script([answer(200, json.dumps(listed))])
     items, version = called(script, lambda client: client.list(DEPLOYMENTS, namespace, selector))
-    assert (items, version) == (
+    assert (list(items), version) == (
         [{"metadata": {"name": "cache"}, "apiVersion": "apps/v1", "kind": "Deployment"}],
         "9",
     )
@@ -191,4 +191,5 @@ def test_a_list_fills_in_what_its_items_lack(namespace: str | None, selector: st
 
 def test_a_list_without_items_is_empty() -> None:
     script = Script([answer(200, '{"metadata": {"resourceVersion": "9"}, "items": null}')])
-    assert called(script, lambda client: client.list(DEPLOYMENTS, None)) == ([], "9")
+    items, version = called(script, lambda client: client.list(DEPLOYMENTS, None))
+    assert (list(items), version) == ([], "9")

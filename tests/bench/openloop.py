@@ -42,12 +42,11 @@ def ours() -> list[Template]:
     seen = Observed({key_of(kind.owns[index], child): child for index, child in enumerate(children)})
     status = kind.status(cr, seen, datetime.now(UTC)).status
     status["conditions"] = carry_over((), status["conditions"], datetime.now(UTC))
-    path = MEMCACHEDS.path(NAMESPACE, NAME, "status")
-    return [*map(_post, children), ("PATCH", path, _encoded({"metadata": {"uid": UID}, "status": status}), MERGE_PATCH)]
+    return [*map(_post, children), _status(status)]
 
 
 def plain() -> list[Template]:
-    """The least that makes a Deployment and a Service; no status."""
+    """The least that makes a Deployment and a Service, and the least of a status."""
     cr = _example()
     labels = {"app": NAME}
     owner = {"apiVersion": cr["apiVersion"], "kind": cr["kind"], "name": NAME, "uid": UID, "controller": True}
@@ -59,6 +58,7 @@ def plain() -> list[Template]:
     return [
         _post({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}),
         _post({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service}),
+        _status({"observedGeneration": 1}),
     ]
 
 
@@ -71,6 +71,11 @@ def _example() -> Object:
 def _post(child: Object) -> Template:
     resource = DEPLOYMENTS if child["kind"] == DEPLOYMENTS.kind else SERVICES
     return ("POST", resource.path(NAMESPACE), _encoded(child), "application/json")
+
+
+def _status(status: Object) -> Template:
+    body = _encoded({"metadata": {"uid": UID}, "status": status})
+    return ("PATCH", MEMCACHEDS.path(NAMESPACE, NAME, "status"), body, MERGE_PATCH)
 
 
 def _encoded(body: Any) -> bytes:

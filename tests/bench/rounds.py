@@ -40,7 +40,6 @@ class Worker:
     program: Program
     agent: str
     told: Callable[[Object], None]
-    writes_status: bool
 
 
 @asynccontextmanager
@@ -48,7 +47,7 @@ async def operator(on: Ground, *options: str) -> AsyncGenerator[Worker]:
     """The operator as shipped; it is told by its watches."""
     with controller(on.plane.kubeconfig, LOGS / "controller.log", *options) as program:
         await wait(lambda: program.metric("leader_election_master_status") == 1, 60, "the operator leads")
-        yield Worker(program, OPERATOR, lambda _: None, writes_status=True)
+        yield Worker(program, OPERATOR, lambda _: None)
         program.stop()
 
 
@@ -65,7 +64,7 @@ async def open_loop(on: Ground, requests: str) -> AsyncGenerator[Worker]:
             pipe.write(msgspec.json.encode(cr) + b"\n")
             pipe.flush()
 
-        yield Worker(program, openloop.AGENT, told, writes_status=requests == "ours")
+        yield Worker(program, openloop.AGENT, told)
         pipe.close()
         program.process.wait(20)
 
@@ -111,7 +110,7 @@ async def storm(on: Ground, worker: Worker, count: int, busy: str) -> Figures:
 
 async def _made(on: Ground, worker: Worker, namespace: str, count: int) -> None:
     """Wait until the API server has accepted all children of so many objects, and the statuses."""
-    wanted = dict.fromkeys(CHILDREN, count) | ({STATUS: count} if worker.writes_status else {})
+    wanted = dict.fromkeys((*CHILDREN, STATUS), count)
 
     def all_made() -> bool:
         worker.program.check()

@@ -100,8 +100,11 @@ async def cluster(plane: ControlPlane, count: int, say: Say) -> dict[str, Any]:
 
 
 async def _all_available(on: Ground, namespace: str, count: int, say: Say) -> None:
+    told = 0
     while (found := await _available(on, namespace)) < count:
-        say(f"{found} of {count} available")
+        if found >= told + count // 5:
+            say(f"{found} of {count} available")
+            told = found
         await asyncio.sleep(2)
 
 

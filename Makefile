@@ -136,7 +136,7 @@ generated: venv ## Check that the generated files are up to date.
 	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer --check
 
 .PHONY: test
-test: venv docker-build docker-push deploy coverage test-integration test-e2e ## All tests; sets up what they need.
+test: venv docker-build docker-push deploy coverage test-integration test-e2e $(if $(KUBECONFIG),,test-olm) ## All tests; sets up what they need.
 
 .PHONY: test-unit
 test-unit: venv ## The tests that need no cluster.

@@ -201,6 +201,11 @@ def test_a_handover_by_an_outdated_place_is_tried_again(owner: Owner) -> None:
     # As last seen, an entry stood before ours that has gone since.
     known["metadata"]["managedFields"].insert(0, {"manager": "kubectl", "operation": "Update"})
     known["metadata"]["resourceVersion"] = "1"
+    deployment = owner.store.get(owner.key(DEPLOYMENTS))
+    assert deployment is not None
+    owner.store = Store()
+    for resource, obj in ((SERVICES, known), (DEPLOYMENTS, deployment)):
+        owner.store.put(resource, obj)
     owner.spec(containerPort=12345)
     assert owner.apply()["patch services"] == 3
     assert managers(owner.live(SERVICES)) == {("memcached-operator", "Apply")}

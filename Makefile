@@ -1,9 +1,13 @@
 # Every target can be run again at any time. `make help` lists them.
 
-VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
+# What the user names, on the command line or in the environment, as against a default below.
+given = $(filter command environment,$(firstword $(origin $(1))))
+VERSION ?= $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 
+IMAGE_BASE := localhost/memcached-operator/memcached-operator
 # The operator's image. One without a registry is this machine's own and goes straight into the local cluster.
-IMG ?= localhost/memcached-operator/memcached-operator:$(VERSION)
+GIVEN_IMG := $(if $(call given,IMG),$(IMG))
+IMG ?= $(IMAGE_BASE):$(VERSION)
 # What is deployed: config/default (own certificates) or config/overlays/certmanager.
 OVERLAY ?= config/default
 # The Python that .venv is made with, 3.11 or newer.
@@ -133,7 +137,7 @@ generated: venv ## Check that the generated files are up to date.
 	@$(CRDS) manifests --check && $(CRDS) docs --check
 	@$(use_kubectl); kubectl kustomize config/manifests | $(BUNDLE) generate $(RELEASE) --check
 	@$(BUNDLE) catalog --check
-	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer --check
+	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer $(RELEASE_OF) --check
 
 .PHONY: test
 test: venv docker-build docker-push deploy coverage test-integration test-e2e $(if $(KUBECONFIG),,test-olm) ## All tests; sets up what they need.
@@ -189,34 +193,35 @@ endif
 
 ##@ OLM
 
-# What `make bundle` packs: see docs/install.md. IMG is the operator's image in it.
-CHANNELS ?= stable
+# What `make bundle` packs is the release's table in pyproject.toml; these say otherwise: see docs/releasing.md.
+DATE ?=
+CHANNELS ?=
 DEFAULT_CHANNEL ?=
 REPLACES ?=
 SKIPS ?=
 SKIP_RANGE ?=
-# operator-sdk: by the real command, which must be on the PATH; the cluster pulls the image that runs the tests.
-SCORECARD ?=
 # true: every image by the digest that its registry tells (with skopeo, crane or docker).
 USE_IMAGE_DIGESTS ?= false
-IMAGE_BASE := localhost/memcached-operator/memcached-operator
 BUNDLE_IMG ?= $(IMAGE_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_BASE)-catalog:v$(VERSION)
+# operator-sdk: by the real command, built if need be; the cluster pulls the image that runs the tests.
+SCORECARD ?=
 
 BUNDLE := PYTHONPATH=tools $(PYTHON) -m bundle
 OLM := PYTHONPATH=tools $(PYTHON3) -m olm
-RELEASE = --version="$(VERSION)" --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CHANNEL)" \
-  --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)"
+RELEASE_OF = --version="$(VERSION)" --date="$(DATE)" $(if $(GIVEN_IMG),--image="$(IMG)")
+RELEASE = $(RELEASE_OF) --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CHANNEL)" \
+  --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)" \
+  $(if $(filter true,$(USE_IMAGE_DIGESTS)),--use-image-digests)
 
 # Push the image that a variable names.
 push = case "$($(1))" in localhost/*) echo "$(1)=$($(1)) names no registry to push to: name one, such as" \
   "$(1)=registry.example.com/$(notdir $($(1)))." >&2; exit 1;; esac; push=$$($(tool) push $($(1))); $$push
 
 .PHONY: bundle
-bundle: venv ## Write bundle/ and bundle.Dockerfile from config/manifests, with IMG.
-	@$(use_kubectl); kubectl kustomize config/manifests | $(BUNDLE) generate $(RELEASE) --image="$(IMG)" \
-	  $(if $(filter true,$(USE_IMAGE_DIGESTS)),--use-image-digests)
-	@$(BUNDLE) check
+bundle: venv ## Write bundle/ and bundle.Dockerfile from config/manifests.
+	@$(use_kubectl); kubectl kustomize config/manifests | $(BUNDLE) generate $(RELEASE)
+	@$(BUNDLE) check --bundle-only
 
 .PHONY: bundle-check
 bundle-check: venv ## Check bundle/ and catalog/ for what OLM or a catalogue would refuse.
@@ -231,8 +236,8 @@ bundle-push: ## Push BUNDLE_IMG to its registry.
 	@$(call push,BUNDLE_IMG)
 
 .PHONY: catalog
-catalog: venv ## Add the bundle to catalog/, as BUNDLE_IMG.
-	@$(BUNDLE) catalog --bundle-image="$(BUNDLE_IMG)"
+catalog: venv ## Add the bundle to catalog/, as BUNDLE_IMG; one that is in it keeps its image unless BUNDLE_IMG is given.
+	@$(BUNDLE) catalog --bundle-image="$(BUNDLE_IMG)" $(if $(call given,BUNDLE_IMG),,--keep-image)
 	@$(BUNDLE) check
 
 .PHONY: catalog-build
@@ -246,7 +251,7 @@ catalog-push: ## Push CATALOG_IMG to its registry.
 .PHONY: scorecard
 scorecard: venv ## The scorecard's six tests; by operator-sdk in pods of the cluster with SCORECARD=operator-sdk.
 ifeq (operator-sdk,$(SCORECARD))
-	@$(use_cluster); operator-sdk scorecard bundle --wait-time=180s
+	@$(use_cluster); PATH="$$($(OLM) programs):$$PATH" operator-sdk scorecard bundle --wait-time=180s
 else
 	@$(BUNDLE) scorecard
 endif
@@ -256,19 +261,29 @@ bundle-validate: ## Have the validators of OLM's own tools, built if need be, lo
 	@$(OLM) validate bundle catalog
 
 .PHONY: olm
-olm: venv docker-build docker-push ## Have OLM run on the local cluster, and serve bundle/ to it in a catalogue.
-	@$(use_cluster); $(OLM) up; $(BUNDLE) catalog --inline --output build/olm; \
-	$(OLM) serve build/olm/catalog --name memcached-operator
+olm: venv docker-build docker-push ## Have OLM run on the local cluster, and serve this tree's bundle, with IMG, in a catalogue.
+	@$(use_cluster); $(OLM) up; manifests=$$(kubectl kustomize config/manifests); rm -rf build/olm; \
+	$(BUNDLE) generate $(RELEASE) --image="$(IMG)" --output=build/olm <<< "$$manifests" >/dev/null; \
+	$(BUNDLE) catalog --inline --output=build/olm build/olm >/dev/null; \
+	$(OLM) serve build/olm/catalog --name $(LOCAL_CATALOG); \
+	$(BUNDLE) subscription --source $(LOCAL_CATALOG) --bundle build/olm > build/olm/subscription.yaml; \
+	echo "Have OLM install it:"; echo "  export KUBECONFIG=$$KUBECONFIG"; \
+	echo "  kubectl apply -f build/olm/subscription.yaml"; \
+	echo "  kubectl -n $(NAMESPACE) get clusterserviceversions   # until it says Succeeded"
+
+# Not the name that make olm-demo serves its two releases under.
+LOCAL_CATALOG := memcached-operator-local
 
 .PHONY: build-installer
 build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.
-	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer --image="$(IMG)"
+	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer $(RELEASE_OF)
 
 .PHONY: olm-demo
 olm-demo: venv docker-build docker-push ## The story through OLM, narrated: Subscription, a cache, an upgrade, removal.
 	@$(use_cluster); $(OLM) up; manifests=$$(kubectl kustomize config/manifests); rm -rf build/olm-demo; \
 	tell="env PYTHONPATH=tools $(PYTHON) -m olm_demo"; read -r now next <<< "$$($$tell --releases)"; \
-	pack() { $(BUNDLE) generate --image="$(IMG)" --output="build/olm-demo/$$1" --version="$$@" <<< "$$manifests" >/dev/null; }; \
+	pack() { $(BUNDLE) generate --image="$(IMG)" --date="$$(date -u +%F)" --channels=stable --output="build/olm-demo/$$1" \
+	  --version="$$@" <<< "$$manifests" >/dev/null; }; \
 	pack "$$now"; pack "$$next" --replaces="memcached-operator.v$$now"; \
 	$(BUNDLE) catalog --inline --output=build/olm-demo "build/olm-demo/$$now" "build/olm-demo/$$next" >/dev/null; \
 	$(OLM) serve build/olm-demo/catalog --name memcached-operator; $$tell

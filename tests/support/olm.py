@@ -27,6 +27,8 @@ INSTALL_SECONDS = 60
 """From the Subscription to Succeeded: what is promised."""
 SECONDS = 90
 """For what nothing is promised about, on a slow machine."""
+DATE = "2030-01-02"
+"""The day of every release."""
 ABSENT = "localhost/memcached-operator/absent:0.0.0"
 """An image that the cluster has not and cannot pull."""
 
@@ -66,6 +68,7 @@ class Releases:
         folder = self._folder / f"{version}-{len(list(self._folder.iterdir()))}"
         options = {
             "--version": version,
+            "--date": DATE,
             "--channels": CHANNEL,
             "--replaces": csv_name(replaces) if replaces else "",
             "--skips": csv_name(skips) if skips else "",

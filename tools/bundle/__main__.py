@@ -1,6 +1,7 @@
 """The command line of `python -m bundle`. `--check` writes nothing and exits 1 if a file would change."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -8,15 +9,16 @@ import click
 
 from bundle import images
 from bundle.catalog import CATALOG, catalog
-from bundle.checks import CHECKS, faults
+from bundle.checks import BUNDLE_CHECKS, CHECKS, faults
 from bundle.checks.subject import Subject
 from bundle.errors import BundleError
 from bundle.files import read_bundle, read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import INSTALLER, installer
 from bundle.objects import Rendered, parse
-from bundle.release import DOCKERFILE, ROOT, Release, project_version
+from bundle.release import DOCKERFILE, PREFIX, ROOT, project_version, released
 from bundle.scorecard import TESTS
+from bundle.subscription import subscription
 
 ICON: Final = ROOT / "config/manifests/bases/icon.svg"
 
@@ -28,8 +30,14 @@ output_option: Final = click.option(
     help="Directory to write to [this tree].",
 )
 image_option: Final = click.option(
-    "--image", metavar="IMG", default="", help="The operator's image [the one config/base names]."
+    "--image", metavar="IMG", default="", help="The operator's image [that of the release]."
 )
+version_option: Final = click.option(
+    "--version", default=project_version, help="Version of the release [the project's].", metavar="X.Y.Z"
+)
+date_option: Final = click.option("--date", default="", metavar="YYYY-MM-DD", help="Its day.")
+Given = str | tuple[str, ...]
+"""What a part of a release is given as; empty where it is not."""
 
 
 def _words(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
@@ -42,39 +50,40 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--version", default=project_version, help="Version of the release [the project's].", metavar="X.Y.Z")
-@image_option
-@click.option("--channels", default="stable", callback=_words, show_default=True, help="Separated by commas.")
+@version_option
+@date_option
+@click.option("--channels", default="", callback=_words, help="Separated by commas.")
 @click.option("--default-channel", default="", help="One of the channels [the first].")
 @click.option("--replaces", default="", metavar="NAME.vX.Y.Z", help="The release that this one updates.")
 @click.option("--skips", default="", callback=_words, metavar="NAME.vX.Y.Z", help="Releases an update may leave out.")
 @click.option("--skip-range", default="", metavar="RANGE", help="Versions an update may come from: '>=0.1.0 <0.2.0'.")
+@image_option
 @click.option("--use-image-digests", is_flag=True, help="Write every image by the digest its registry tells.")
 @output_option
 @check_option
-def generate(
-    image: str,
-    use_image_digests: bool,
-    output: Path,
-    check: bool,
-    **release: str,
-) -> None:
-    """Write bundle/ and bundle.Dockerfile from the output of `kustomize build config/manifests` on standard input."""
+def generate(use_image_digests: bool, output: Path, check: bool, version: str, **given: Given) -> None:
+    """Write bundle/ and bundle.Dockerfile from the output of `kustomize build config/manifests` on standard input.
+
+    What the options do not say is in the release's table in pyproject.toml.
+    """
+    release = replace(released(version, str(given["date"])), **{key: value for key, value in given.items() if value})
     rendered = Rendered(parse(sys.stdin.read(), "standard input"))
-    deployments = rendered.of("Deployment")
-    deployments = images.with_image(deployments, image) if image else deployments
+    deployments = images.with_image(rendered.of("Deployment"), release.operator_image)
     deployments = images.pinned(deployments, images.by_digest) if use_image_digests else deployments
-    files = bundle_files(rendered, Release(**release), ICON.read_text(encoding="utf-8"), deployments)  # pyright: ignore[reportArgumentType]
+    files = bundle_files(rendered, release, ICON.read_text(encoding="utf-8"), deployments)
     write(output, files, "bundle", check=check, command="make bundle")
 
 
 @main.command("catalog")
 @click.argument("bundles", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--bundle-image", default="", metavar="BUNDLE_IMG", help="Image of the (one) bundle.")
+@click.option("--keep-image", is_flag=True, help="A bundle that the catalogue has keeps the image it has there.")
 @click.option("--inline", is_flag=True, help="Put the manifests themselves in: for tests, no image is needed.")
 @output_option
 @check_option
-def write_catalog(bundles: tuple[Path, ...], bundle_image: str, inline: bool, output: Path, check: bool) -> None:
+def write_catalog(
+    bundles: tuple[Path, ...], bundle_image: str, keep_image: bool, inline: bool, output: Path, check: bool
+) -> None:
     """Write catalog/ with the bundle of each directory of BUNDLES, oldest first [this tree].
 
     A directory is one that `generate --output` wrote. Releases that the catalogue in the output already has are kept; a
@@ -82,33 +91,55 @@ def write_catalog(bundles: tuple[Path, ...], bundle_image: str, inline: bool, ou
     """
     packed = [read_bundle(place, bundle_image) for place in bundles or (ROOT,)]
     before = read_tree(output, CATALOG).get(CATALOG, "")
-    write(output, {CATALOG: catalog(packed, before, inline=inline)}, check=check, command="make catalog")
+    write(
+        output,
+        {CATALOG: catalog(packed, before, inline=inline, keep_images=keep_image)},
+        check=check,
+        command="make catalog",
+    )
 
 
 @main.command("installer")
+@version_option
+@date_option
 @image_option
 @output_option
 @check_option
-def write_installer(image: str, output: Path, check: bool) -> None:
+def write_installer(version: str, date: str, image: str, output: Path, check: bool) -> None:
     """Write dist/install.yaml from the output of `kustomize build config/default` on standard input."""
+    image = image or released(version, date).operator_image
     text = installer(Rendered(parse(sys.stdin.read(), "standard input")), image)
     write(output, {INSTALLER: text}, check=check, command="make build-installer")
 
 
 @main.command("check")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default=ROOT)
-def run_checks(directory: Path) -> None:
+@click.option("--bundle-only", is_flag=True, help="Leave catalog/ out: it does not have this release yet.")
+def run_checks(directory: Path, bundle_only: bool) -> None:
     """Check bundle/, bundle.Dockerfile and catalog/ of DIRECTORY [this tree] for what OLM or a catalogue refuses."""
-    found = faults(read_tree(directory, "bundle", DOCKERFILE, "catalog"), read_tree(ROOT, "config"))
+    checks = BUNDLE_CHECKS if bundle_only else CHECKS
+    found = faults(read_tree(directory, "bundle", DOCKERFILE, "catalog"), read_tree(ROOT, "config"), checks)
     if found:
         sys.exit("\n".join(map(str, found)))
-    click.echo(f"{len(CHECKS)} checks passed")
+    click.echo(f"{len(checks)} checks passed")
+
+
+@main.command("subscription")
+@click.option("--source", required=True, help="Name of the CatalogSource.")
+@click.option("--source-namespace", default="olm", show_default=True, help="Where it is.")
+@click.option(
+    "--bundle", type=click.Path(exists=True, path_type=Path), default=ROOT, help="Where bundle/ is [this tree]."
+)
+def write_subscription(source: str, source_namespace: str, bundle: Path) -> None:
+    """Print what a user applies to have OLM install the operator: Namespace, OperatorGroup and Subscription."""
+    channel = read_bundle(bundle).annotations()[f"{PREFIX}.bundle.channel.default.v1"]
+    click.echo(subscription(source, source_namespace, channel), nl=False)
 
 
 @main.command("scorecard")
 def run_scorecard() -> None:
     """Run the scorecard's six basic tests on bundle/, without a cluster."""
-    subject = Subject(read_tree(ROOT, "bundle", DOCKERFILE), {})
+    subject = Subject(read_tree(ROOT, "bundle", DOCKERFILE), read_tree(ROOT, "config"))
     failed = 0
     for name, test in TESTS.items():
         errors = list(test(subject))

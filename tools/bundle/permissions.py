@@ -5,12 +5,12 @@ One rule: every rule that is bound to the ServiceAccount of a Deployment, by a R
 is to watch, and ClusterRoles where it is to watch all; `clusterPermissions` are cluster-wide in every install mode.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from bundle.errors import BundleError
 from bundle.objects import Object, Rendered, name_of
 
-BINDINGS = {"RoleBinding": "Role", "ClusterRoleBinding": "ClusterRole"}
+BINDINGS: Final = {"RoleBinding": "Role", "ClusterRoleBinding": "ClusterRole"}
 
 
 def accounts(rendered: Rendered) -> list[str]:

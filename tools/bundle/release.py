@@ -1,9 +1,10 @@
 """What tells one release from another, and the labels that follow from it."""
 
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bundle.errors import BundleError
 
@@ -18,22 +19,42 @@ DOCKERFILE: Final = "bundle.Dockerfile"
 CSV_FILE: Final = f"{MANIFESTS}/{PACKAGE}.clusterserviceversion.yaml"
 
 
+IMAGE_BASE: Final = f"localhost/{PACKAGE}/{PACKAGE}"
+"""The operator's image without its tag, where nobody names another: one of the machine that builds it."""
+
+FIXED_LABELS: Final = {
+    f"{PREFIX}.bundle.mediatype.v1": "registry+v1",
+    f"{PREFIX}.bundle.manifests.v1": "manifests/",
+    f"{PREFIX}.bundle.metadata.v1": "metadata/",
+    f"{PREFIX}.bundle.package.v1": PACKAGE,
+}
+"""Those that are the same in every release."""
+
+
+_DAY: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+
+
 @dataclass(frozen=True)
 class Release:
-    """One release. Raises BundleError when the default channel is none of the channels.
+    """One release. Raises BundleError for a date that is none, and for a default channel that is none of the channels.
 
-    `replaces`: name of the ClusterServiceVersion before this one, `skips`: names of those an update may leave out,
-    `skip_range`: versions it may come from, such as `>=0.1.0 <0.2.0`.
+    `date`: its day, as `2006-01-02`. `replaces`: name of the ClusterServiceVersion before this one. `skips`: names of
+    those an update may leave out. `skip_range`: versions it may come from, such as `>=0.1.0 <0.2.0`. `image`: the
+    operator's image; empty: this machine's own, tagged with the version.
     """
 
     version: str
+    date: str
     channels: tuple[str, ...] = ("stable",)
     default_channel: str = ""
     replaces: str = ""
     skips: tuple[str, ...] = ()
     skip_range: str = ""
+    image: str = ""
 
     def __post_init__(self) -> None:
+        if not _DAY.fullmatch(self.date):
+            raise BundleError(f"the date {self.date!r} of release {self.version} is no day such as 2006-01-02")
         if not self.channels:
             raise BundleError("the bundle is in no channel: name one, such as CHANNELS=stable")
         if self.default_channel not in ("", *self.channels):
@@ -47,13 +68,15 @@ class Release:
         """Name of the ClusterServiceVersion."""
         return f"{PACKAGE}.v{self.version}"
 
+    @property
+    def operator_image(self) -> str:
+        """The operator's image in the bundle."""
+        return self.image or f"{IMAGE_BASE}:{self.version}"
+
     def labels(self) -> dict[str, str]:
         """What catalogues read of a bundle: annotations in the file, labels on the image."""
         return {
-            f"{PREFIX}.bundle.mediatype.v1": "registry+v1",
-            f"{PREFIX}.bundle.manifests.v1": "manifests/",
-            f"{PREFIX}.bundle.metadata.v1": "metadata/",
-            f"{PREFIX}.bundle.package.v1": PACKAGE,
+            **FIXED_LABELS,
             f"{PREFIX}.bundle.channels.v1": ",".join(self.channels),
             f"{PREFIX}.bundle.channel.default.v1": self.default_channel or self.channels[0],
         }
@@ -90,4 +113,43 @@ def _labels(labels: dict[str, str]) -> list[str]:
 
 def project_version() -> str:
     """The version in pyproject.toml."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    return _project()["project"]["version"]
+
+
+def next_minor(version: str) -> str:
+    """The version that the next release with new features would have."""
+    major, minor, *_ = version.split(".")
+    return f"{major}.{int(minor) + 1}.0"
+
+
+def released(version: str, date: str = "") -> Release:
+    """The release that pyproject.toml tells of; of a version it does not know, a plain one of the day `date`.
+
+    Raises BundleError for a version that is not there and has no date, and for a table that says something else.
+    """
+    tables = _project()["tool"][PACKAGE]["releases"]
+    place = f'[tool.{PACKAGE}.releases."{version}"] of pyproject.toml'
+    if version not in tables:
+        if date:
+            return Release(version, date)
+        raise BundleError(f"release {version} has no date: write {place}, or name it as DATE=2006-01-02")
+    table: dict[str, Any] = {"date": date} | tables[version]
+    if unknown := sorted(table.keys() - _KEYS.keys()):
+        raise BundleError(f"{place} has {', '.join(unknown)}: known are {', '.join(sorted(_KEYS))}")
+    for key, value in table.items():
+        if not isinstance(value, _KEYS[key]):
+            raise BundleError(f"{place}: {key}: {value!r} must be a {_KEYS[key].__name__}")
+    words: dict[str, Any] = {
+        key.replace("-", "_"): tuple(value) if _KEYS[key] is list else value for key, value in table.items()
+    }
+    return Release(version, **words)
+
+
+_KEYS: Final[dict[str, type]] = {
+    "date": str, "channels": list, "default-channel": str, "replaces": str, "skips": list, "skip-range": str,
+    "image": str,
+}  # fmt: skip
+
+
+def _project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from bundle.checks.kinds import unknown_fields
-from bundle.checks.layout import labels, objects
+from bundle.checks import BUNDLE_CHECKS, found
+from bundle.checks.kinds import schema_of, unknown_fields
 from bundle.checks.subject import Subject
 from memcached_api.values import child
 
@@ -19,25 +19,17 @@ def basic_check_spec(subject: Subject) -> Iterator[str]:
 
 
 def bundle_validation(subject: Subject) -> Iterator[str]:
-    """Format and objects of the bundle; `make bundle-validate` runs the real validators."""
-    yield from (str(fault) for check in (labels, objects) for fault in check(subject))
+    """All of our own checks of a bundle; `make bundle-validate` runs the real validators."""
+    yield from (str(fault) for check in BUNDLE_CHECKS for fault in found(check, subject))
 
 
 def crds_have_validation(subject: Subject) -> Iterator[str]:
     """Every field of every example's spec and status is in the schema of its version."""
     for each in subject.examples:
-        schema = _schema(subject, each)
+        schema = schema_of(subject, each).get("properties", {})
         for part in ("spec", "status"):
-            found = unknown_fields(each.get(part, {}), schema.get(part, {"properties": {}}), part)
-            yield from (f"{_said(each)}: no validation of {path}" for path, _ in found)
-
-
-def _schema(subject: Subject, example: Example) -> dict[str, Any]:
-    for crd in subject.of("CustomResourceDefinition").values():
-        for version in crd["spec"]["versions"]:
-            if example["apiVersion"] == f"{crd['spec']['group']}/{version['name']}":
-                return child(version, "schema", "openAPIV3Schema", "properties") or {}
-    return {}
+            unknown = unknown_fields(each.get(part, {}), schema.get(part, {"properties": {}}), part)
+            yield from (f"{_said(each)}: no validation of {path}" for path, _ in unknown)
 
 
 def crds_have_resources(subject: Subject) -> Iterator[str]:

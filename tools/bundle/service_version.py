@@ -38,7 +38,9 @@ def service_version(rendered: Rendered, release: Release, icon: str, deployments
 
 def _metadata(base: dict[str, Any], rendered: Rendered, release: Release, deployments: Sequence[Object]) -> Object:
     image = deployments[0]["spec"]["template"]["spec"]["containers"][0]["image"]
-    annotations = base["annotations"] | {EXAMPLES: examples(rendered), "containerImage": image}
+    annotations = base["annotations"] | {
+        EXAMPLES: examples(rendered), "containerImage": image, "createdAt": f"{release.date}T00:00:00Z"
+    }  # fmt: skip
     annotations |= {SKIP_RANGE: release.skip_range} if release.skip_range else {}
     return base | {"name": release.name, "annotations": dict(sorted(annotations.items()))}
 

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from bundle.release import project_version
+from bundle.release import PACKAGE, next_minor, project_version
+from bundle.subscription import NAMESPACE
+from bundle.subscription import subscription as manifests
 from demo.errors import StoryError
 from demo.kubectl import Object
 from demo.waiting import Look
 
-PACKAGE = "memcached-operator"
 CHANNEL = "stable"
 CATALOG_NAMESPACE = "olm"
-OPERATOR_NAMESPACE = "memcached-operator-system"
-RELEASES = (project_version(), "0.2.0")
+OPERATOR_NAMESPACE = NAMESPACE
+RELEASES = (project_version(), next_minor(project_version()))
 """This release, and a later one that differs in nothing but its version."""
 FIRST, SECOND = (f"{PACKAGE}.v{version}" for version in RELEASES)
 INSTALL_SECONDS = 180.0
@@ -20,32 +21,7 @@ INSTALL_SECONDS = 180.0
 
 def subscription(first: str) -> str:
     """Namespace, OperatorGroup and Subscription that start at the release `first` and go on by approval."""
-    return f"""\
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: {OPERATOR_NAMESPACE}
----
-apiVersion: operators.coreos.com/v1
-kind: OperatorGroup
-metadata:
-  name: {PACKAGE}
-  namespace: {OPERATOR_NAMESPACE}
-spec: {{}}
----
-apiVersion: operators.coreos.com/v1alpha1
-kind: Subscription
-metadata:
-  name: {PACKAGE}
-  namespace: {OPERATOR_NAMESPACE}
-spec:
-  name: {PACKAGE}
-  channel: {CHANNEL}
-  source: {PACKAGE}
-  sourceNamespace: {CATALOG_NAMESPACE}
-  startingCSV: {first}
-  installPlanApproval: Manual
-"""
+    return manifests(PACKAGE, CATALOG_NAMESPACE, CHANNEL, f"startingCSV: {first}", "installPlanApproval: Manual")
 
 
 def check_catalog(catalog: Object) -> None:

@@ -10,7 +10,17 @@ import yaml
 from bundle.catalog import CATALOG
 from bundle.files import read_tree
 from bundle.objects import documents as parsed
-from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, MANIFESTS, PREFIX, ROOT, SCORECARD
+from bundle.release import (
+    ANNOTATIONS,
+    CSV_FILE,
+    DOCKERFILE,
+    MANIFESTS,
+    PACKAGE,
+    PREFIX,
+    ROOT,
+    SCORECARD,
+    project_version,
+)
 
 Files = dict[str, str]
 Document = Any
@@ -20,6 +30,7 @@ GOOD = read_tree(ROOT, "bundle", DOCKERFILE, "catalog")
 CONFIG = read_tree(ROOT, "config")
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 CRD = f"{MANIFESTS}/cache.example.com_memcacheds.yaml"
+NAME = f"{PACKAGE}.v{project_version()}"
 SERVICE = f"{MANIFESTS}/memcached-operator-webhook-metrics-service_v1_service.yaml"
 
 
@@ -77,6 +88,16 @@ def pod(index: int = 1, **fields: Any) -> Files:
 
 def container(index: int = 1, **fields: Any) -> Files:
     return deployment(lambda found: found["spec"]["template"]["spec"]["containers"][0].update(fields), index)
+
+
+def containers_env(variables: list[dict[str, Any]]) -> Files:
+    """Other variables in both Deployments."""
+
+    def change(document: Document) -> None:
+        for each in document["spec"]["install"]["spec"]["deployments"]:
+            each["spec"]["template"]["spec"]["containers"][0]["env"] = variables
+
+    return csv(change)
 
 
 def permission(change: Change) -> Files:

@@ -12,16 +12,15 @@ from bundle.catalog import CATALOG, Packed, blobs, catalog
 from bundle.checks import faults
 from bundle.errors import BundleError
 from bundle.files import write
-from bundle.release import Release
 from unit.bundle.broken import CONFIG, GOOD
-from unit.bundle.test_generate import generated, run
+from unit.bundle.test_generate import generated, release_of, run
 
 NAME = "memcached-operator"
 IMAGE = "registry.example.com/bundle:v{}"
 
 
 def packed(version: str, image: str = "", **words: Any) -> Packed:
-    return Packed(generated(Release(version, **words)), image)
+    return Packed(generated(release_of(version, **words)), image)
 
 
 def by_schema(text: str, schema: str) -> list[dict[str, Any]]:
@@ -57,8 +56,45 @@ def test_a_bundle_made_again_keeps_its_image() -> None:
         catalog([packed("0.1.0")])
 
 
+def test_a_published_image_is_kept_unless_another_is_asked_for() -> None:
+    first = catalog([packed("0.1.0", "b:1")])
+    again = packed("0.1.0", "b:2")
+    assert catalog([again], first, keep_images=True) == first
+    assert [blob["image"] for blob in by_schema(catalog([again], first), "olm.bundle")] == ["b:2"]
+    assert [blob["image"] for blob in by_schema(catalog([again], keep_images=True), "olm.bundle")] == ["b:2"]
+
+
+def test_a_bundle_leaves_the_channels_that_it_no_longer_names() -> None:
+    first = catalog([packed("0.1.0", "b:1", channels=("stable", "fast"))])
+    second = catalog([packed("0.2.0", "b:2", channels=("stable",), replaces=f"{NAME}.v0.1.0")], first)
+    moved = packed("0.2.0", "b:2", channels=("fast",), replaces=f"{NAME}.v0.1.0")
+    third = catalog([moved], second)
+    assert [[entry["name"][-6:] for entry in found] for found in entries(third).values()] == [
+        ["v0.1.0", "v0.2.0"],
+        ["v0.1.0"],
+    ]
+    alone = catalog([packed("0.1.0", "b:1", channels=("stable",))])
+    assert list(entries(catalog([packed("0.1.0", channels=("fast",))], alone))) == ["fast"], "an empty channel goes"
+
+
+def test_what_else_is_in_a_catalogue_stays_as_it_is() -> None:
+    first = catalog([packed("0.1.0", "b:1")])
+    deprecated = {
+        "schema": "olm.deprecations",
+        "package": NAME,
+        "entries": [{"reference": {"schema": "olm.channel", "name": "stable"}, "message": "over"}],
+    }
+    second = catalog([packed("0.2.0", "b:2", replaces=f"{NAME}.v0.1.0")], f"{first}---\n{yaml.safe_dump(deprecated)}")
+    assert blobs(second)[-1] == deprecated
+    assert catalog([packed("0.2.0", "b:2", replaces=f"{NAME}.v0.1.0")], second) == second
+    kept = catalog(
+        [packed("0.1.0", "b:1")], first.replace("schema: olm.channel", "schema: olm.channel\nproperties: []")
+    )
+    assert "properties" in by_schema(kept, "olm.channel")[0]
+
+
 def test_a_bundle_tells_what_opm_would_tell() -> None:
-    (bundle,) = by_schema(catalog([packed("0.1.0", "b:1")]), "olm.bundle")
+    (bundle,) = by_schema(catalog([Packed(GOOD, "b:1")]), "olm.bundle")
     properties: dict[str, list[Any]] = {}
     for each in bundle["properties"]:
         properties.setdefault(each["type"], []).append(each["value"])
@@ -90,7 +126,7 @@ def test_an_inline_catalogue_holds_every_manifest_and_no_image() -> None:
 
 
 def test_several_bundles_from_the_command_line(tmp_path: Path) -> None:
-    for release in (Release("0.1.0"), Release("0.2.0", replaces=f"{NAME}.v0.1.0")):
+    for release in (release_of("0.1.0"), release_of("0.2.0", replaces=f"{NAME}.v0.1.0")):
         write(tmp_path / release.version, generated(release), check=False, command="make bundle")
     folders = [str(tmp_path / version) for version in ("0.1.0", "0.2.0")]
     done = run("catalog", "--inline", "--output", str(tmp_path), *folders)

@@ -18,7 +18,7 @@ from bundle.generate import bundle_files, file_name
 from bundle.installer import INSTALLER, installer
 from bundle.objects import Object, Rendered
 from bundle.permissions import permissions
-from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, Release, project_version
+from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, Release, project_version, released
 from bundle.webhooks import definitions
 from unit.bundle.broken import CONFIG, GOOD
 from unit.config.rendered import render_directory
@@ -32,9 +32,15 @@ def rendered(directory: str = "config/manifests") -> Rendered:
     return Rendered(deepcopy(render_directory(directory).objects))
 
 
+def release_of(version: str, **words: Any) -> Release:
+    """A release of some day."""
+    return Release(version, "2030-01-02", **words)
+
+
 def generated(release: Release, deployments: list[Object] | None = None) -> dict[str, str]:
     source = rendered()
-    return bundle_files(source, release, ICON, deployments or source.of("Deployment"))
+    deployments = deployments or images.with_image(source.of("Deployment"), release.operator_image)
+    return bundle_files(source, release, ICON, deployments)
 
 
 def csv_of(files: dict[str, str]) -> Any:
@@ -50,7 +56,7 @@ def run(*words: str, stdin: str = "", **environ: str) -> subprocess.CompletedPro
 
 def test_the_bundle_in_the_tree_is_as_generated() -> None:
     files = {path: text for path, text in GOOD.items() if path != CATALOG}
-    assert generated(Release(project_version())) == files
+    assert generated(released(project_version())) == files
 
 
 def test_the_installer_in_the_tree_is_as_generated() -> None:
@@ -58,7 +64,7 @@ def test_the_installer_in_the_tree_is_as_generated() -> None:
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
-def test_the_same_bytes_whatever_the_day_and_the_order_of_sets(seed: str, tmp_path: Path) -> None:
+def test_the_same_bytes_whatever_the_zone_the_language_and_the_order_of_sets(seed: str, tmp_path: Path) -> None:
     source = yaml.safe_dump_all(rendered().objects, sort_keys=False)
     done = run("generate", "--output", str(tmp_path), stdin=source, PYTHONHASHSEED=seed, TZ="Asia/Tokyo", LC_ALL="C")
     assert not done.returncode, done.stderr
@@ -104,17 +110,17 @@ def test_an_object_without_a_place_is_refused_by_name() -> None:
     source = rendered()
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate"}}
     with pytest.raises(BundleError, match=r"Job migrate has no place in a bundle"):
-        bundle_files(Rendered([*source.objects, job]), Release("1.0.0"), ICON, source.of("Deployment"))
+        bundle_files(Rendered([*source.objects, job]), release_of("1.0.0"), ICON, source.of("Deployment"))
 
 
 def test_a_release_differs_where_it_says_so() -> None:
-    release = Release(
+    release = release_of(
         "0.2.0",
-        ("stable", "fast"),
-        "fast",
-        "memcached-operator.v0.1.0",
-        ("memcached-operator.v0.1.1",),
-        ">=0.1.0 <0.2.0",
+        channels=("stable", "fast"),
+        default_channel="fast",
+        replaces="memcached-operator.v0.1.0",
+        skips=("memcached-operator.v0.1.1",),
+        skip_range=">=0.1.0 <0.2.0",
     )
     files = generated(release)
     csv = csv_of(files)
@@ -138,14 +144,14 @@ def test_a_release_differs_where_it_says_so() -> None:
 )
 def test_a_release_that_cannot_be_is_refused(words: dict[str, Any], message: str) -> None:
     with pytest.raises(BundleError, match=message):
-        Release("1.0.0", **words)
+        release_of("1.0.0", **words)
 
 
 def test_conversion_and_namespaces_are_taken_out() -> None:
     source = rendered()
     for crd in source.of("CustomResourceDefinition"):
         crd["spec"]["conversion"] = {"strategy": "Webhook"}
-    files = bundle_files(source, Release("1.0.0"), ICON, source.of("Deployment"))
+    files = bundle_files(source, release_of("1.0.0"), ICON, source.of("Deployment"))
     for path, text in files.items():
         if path.startswith("bundle/manifests/") and path != CSV_FILE:
             assert "namespace" not in yaml.safe_load(text)["metadata"], path
@@ -235,7 +241,7 @@ def test_repositories(image: str, name: str) -> None:
 
 def test_another_image_stands_wherever_the_operators_does() -> None:
     deployments = images.with_image(rendered().of("Deployment"), "registry.example.com/op:1")
-    csv = csv_of(generated(Release("0.1.0"), deployments))
+    csv = csv_of(generated(release_of("0.1.0"), deployments))
     assert csv["metadata"]["annotations"]["containerImage"] == "registry.example.com/op:1"
     assert [each["image"] for each in csv["spec"]["relatedImages"]] == [
         "docker.io/library/memcached:1.6.38",
@@ -301,7 +307,7 @@ def test_what_cannot_be_packed_is_one_sentence(stdin: str, message: str, tmp_pat
 
 
 def test_the_checks_run_from_the_command_line(tmp_path: Path) -> None:
-    assert run("check").stdout == "15 checks passed\n"
+    assert run("check").stdout == "18 checks passed\n"
     for path, text in GOOD.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text.replace("minKubeVersion: 1.30.0", 'minKubeVersion: "1.30"'))

@@ -8,7 +8,7 @@ from bundle.checks.layout import SCORECARD_TESTS
 from bundle.checks.subject import Subject
 from bundle.scorecard import TESTS
 from unit.bundle import broken
-from unit.bundle.broken import CRD, GOOD
+from unit.bundle.broken import CONFIG, CRD, GOOD
 from unit.bundle.test_generate import run
 
 WRONG: list[tuple[str, str, dict[str, str]]] = [
@@ -29,12 +29,12 @@ def test_the_six_are_those_of_the_configuration() -> None:
 
 @pytest.mark.parametrize("name", TESTS)
 def test_the_bundle_passes(name: str) -> None:
-    assert list(TESTS[name](Subject(GOOD, {}))) == []
+    assert list(TESTS[name](Subject(GOOD, CONFIG))) == []
 
 
 @pytest.mark.parametrize(("name", "told", "files"), WRONG, ids=lambda value: value if isinstance(value, str) else "")
 def test_what_is_wrong_fails(name: str, told: str, files: dict[str, Any]) -> None:
-    assert any(told in error for error in TESTS[name](Subject(files, {})))
+    assert any(told in error for error in TESTS[name](Subject(files, CONFIG)))
 
 
 def test_from_the_command_line() -> None:

@@ -4,27 +4,43 @@ OLM's own validators do not look at webhook definitions, at permissions or at wh
 `make bundle` changes nothing is checked by `generate --check`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from bundle.checks.kinds import conversion, descriptors, examples, owned
-from bundle.checks.layout import labels, objects, scorecard, size
-from bundle.checks.pods import images, permissions, pods
+from bundle.checks.catalogue import graph, published
+from bundle.checks.kinds import descriptors, examples, generations, owned
+from bundle.checks.layout import budgets, labels, objects, scorecard, size
+from bundle.checks.pods import images, permissions, pods, roles
 from bundle.checks.presentation import presentation
 from bundle.checks.subject import Fault, Subject
-from bundle.checks.versions import graph, versions
+from bundle.checks.versions import versions
 from bundle.checks.webhooks import webhooks
+from bundle.errors import BundleError
 
-CHECKS: Final[tuple[Callable[[Subject], Iterator[Fault]], ...]] = (
-    labels, objects, versions, owned, examples, descriptors, webhooks, pods, permissions, images, presentation, size,
-    graph, conversion, scorecard,
+Check = Callable[[Subject], Iterator[Fault]]
+
+BUNDLE_CHECKS: Final[tuple[Check, ...]] = (
+    labels, objects, versions, owned, examples, descriptors, webhooks, pods, budgets, permissions, roles, images,
+    presentation, size, generations, scorecard,
 )  # fmt: skip
+CHECKS: Final = (*BUNDLE_CHECKS, published, graph)
 
 
-def faults(files: Mapping[str, str], config: Mapping[str, str]) -> list[Fault]:
+def faults(files: Mapping[str, str], config: Mapping[str, str], checks: Sequence[Check] = CHECKS) -> list[Fault]:
     """All that is wrong with a bundle and its catalogue, given as path → text; `config` is the tree they are made from.
 
     Raises BundleError for what cannot be read at all.
     """
     subject = Subject(files, config)
-    return [fault for check in CHECKS for fault in check(subject)]
+    return [fault for check in checks for fault in found(check, subject)]
+
+
+def found(check: Check, subject: Subject) -> list[Fault]:
+    """What one check finds. Raises BundleError where a part that every bundle has is missing, or of another type."""
+    try:
+        return list(check(subject))
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise BundleError(
+            f"bundle/ or catalog/ is not of the form that the check of {check.__name__} reads "
+            f"({type(error).__name__}: {error}): run `make bundle catalog`"
+        ) from error

@@ -1,25 +1,35 @@
 """The kinds a bundle owns, their examples, and what a console shows of them."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any, Final
+
+import msgspec
 
 from bundle.checks.subject import Fault, Subject, of_csv
 from bundle.descriptors import spec_descriptors, status_descriptors
+from bundle.images import related_variables
 from bundle.objects import Object, group_of, name_of
 from crds.__main__ import KINDS
 from memcached_api.kinds import Kind
 from memcached_api.values import child, is_array, is_object
 from memcached_webhooks import appservice, memcached
 from memcached_webhooks.admission import path_of
-from memcached_webhooks.review import CREATE, GroupVersionKind, Judge, Request
+from memcached_webhooks.review import CREATE, GroupVersionKind, Judge, Patch, Request
 
+_NEEDS: Final = (
+    ("customresourcedefinitions", "required"),
+    ("apiservicedefinitions", "owned"),
+    ("apiservicedefinitions", "required"),
+)
 INSTALL_MODES: Final = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
-_ANY_IMAGE: Final = "docker.io/library/memcached:1.6.38"
+DEFAULT_IMAGE: Final = "RELATED_IMAGE_MEMCACHED"
 
 
-def judges() -> dict[str, Judge]:
-    """Our own admission functions, by path."""
-    return memcached.judges(_ANY_IMAGE) | appservice.judges()
+def judges(subject: Subject) -> dict[str, Judge]:
+    """Our own admission functions, by path, with the default image that the bundle gives them."""
+    images = [found for each in subject.containers if (found := related_variables(each).get(DEFAULT_IMAGE))]
+    return memcached.judges(images[0] if images else "") | appservice.judges()
 
 
 def owned(subject: Subject) -> Iterator[Fault]:
@@ -46,21 +56,27 @@ def owned(subject: Subject) -> Iterator[Fault]:
                 yield of_csv(f"owned[{each['kind']} {each['version']}].{field}", each.get(field), "must say something")
 
 
-def conversion(subject: Subject) -> Iterator[Fault]:
-    """14: all four install modes are declared, and nothing is converted, which only one of them would allow."""
-    modes = {mode["type"]: mode.get("supported") for mode in subject.spec.get("installModes", [])}
+def generations(subject: Subject) -> Iterator[Fault]:
+    """14: both generations of OLM install it: in all install modes, without conversions and without dependencies."""
+    modes: list[dict[str, Any]] = subject.spec.get("installModes", [])
     for mode in INSTALL_MODES:
-        if mode not in modes:
-            yield of_csv("spec.installModes", mode, "must be declared, as supported or not")
-    if modes.get("AllNamespaces") is not True:
-        yield of_csv(
-            "spec.installModes[AllNamespaces]", modes.get("AllNamespaces"), "must be true: OLM v1 has no other"
-        )
-    narrow = [mode for mode in INSTALL_MODES[:-1] if modes.get(mode)]
+        found = [each.get("supported") for each in modes if each["type"] == mode]
+        if found != [True]:
+            yield of_csv(f"spec.installModes[{mode}]", found, "must stand once, and be true: all four are tested")
+    for each in modes:
+        if each["type"] not in INSTALL_MODES:
+            yield of_csv("spec.installModes", each["type"], f"must be one of {', '.join(INSTALL_MODES)}")
+    yield from _refused_by_v1(subject)
+
+
+def _refused_by_v1(subject: Subject) -> Iterator[Fault]:
+    for place, field in _NEEDS:
+        if value := child(subject.spec, place, field):
+            yield of_csv(f"spec.{place}.{field}", value, "must go: OLM v1 refuses it")
     for webhook in subject.webhooks:
-        if webhook.get("type") == "ConversionWebhook" and narrow:
+        if webhook.get("type") == "ConversionWebhook":
             name = webhook.get("generateName")
-            yield of_csv("webhookdefinitions", name, f"a conversion is allowed in AllNamespaces only, not {narrow[0]}")
+            yield of_csv("webhookdefinitions", name, "must go: a conversion is allowed in AllNamespaces only")
     for path, crd in subject.of("CustomResourceDefinition").items():
         if crd["spec"].get("conversion", {}).get("strategy", "None") != "None":
             yield Fault(path, "spec.conversion", crd["spec"]["conversion"], "must go: its webhook is not there yet")
@@ -93,16 +109,34 @@ def _example(subject: Subject, place: str, each: Object) -> Iterator[Fault]:
     if not is_object(each.get("spec")):
         yield of_csv(f"{place}.spec", each.get("spec"), "must be there: the scorecard asks for it")
         return
-    for crd in subject.of("CustomResourceDefinition").values():
-        for version in crd["spec"]["versions"]:
-            if _gvk(each) == (crd["spec"]["group"], version["name"], crd["spec"]["names"]["kind"]):
-                unknown = unknown_fields(
-                    each["spec"], version["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec"
-                )
-                yield from (of_csv(f"{place}.{path}", value, "is no field of the CRD") for path, value in unknown)
+    schema = schema_of(subject, each)
+    # Of metadata a CRD's schema tells next to nothing.
+    rest = {field: value for field, value in each.items() if field != "metadata"}
+    for path, value in unknown_fields(rest, schema, ""):
+        yield of_csv(f"{place}{path}", value, "is no field of the CRD")
     for kind in KINDS:
         if (kind.group, kind.name) == (_gvk(each)[0], each["kind"]):
-            yield from _refused(kind, place, each)
+            yield from _refused(judges(subject), kind, place, defaulted(each, schema))
+
+
+def schema_of(subject: Subject, example: Object) -> dict[str, Any]:
+    """The schema of an object's kind and version; empty where the bundle has none."""
+    for crd in subject.of("CustomResourceDefinition").values():
+        for version in crd["spec"]["versions"]:
+            if _gvk(example) == (crd["spec"]["group"], version["name"], crd["spec"]["names"]["kind"]):
+                return child(version, "schema", "openAPIV3Schema") or {}
+    return {}
+
+
+def defaulted(value: Any, schema: dict[str, Any]) -> Any:
+    """The value as the API server fills it in from the schema, before it asks admission."""
+    if is_array(value):
+        return [defaulted(item, schema.get("items", {})) for item in value]
+    if not is_object(value):
+        return value
+    fields: dict[str, Any] = schema.get("properties", {})
+    filled = {name: deepcopy(field["default"]) for name, field in fields.items() if "default" in field} | value
+    return {name: defaulted(item, fields.get(name, {})) for name, item in filled.items()}
 
 
 def unknown_fields(value: Any, schema: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
@@ -118,14 +152,26 @@ def unknown_fields(value: Any, schema: dict[str, Any], path: str) -> Iterator[tu
                 yield from unknown_fields(item, schema["properties"][field], f"{path}.{field}")
 
 
-def _refused(kind: Kind[Any], place: str, each: Object) -> Iterator[Fault]:
-    """Asked as the API server would ask when the example is created."""
-    group, version, name = _gvk(each)
-    request = Request("", CREATE, GroupVersionKind(group, version, name), object=each)
-    for verb in ("mutate", "validate"):
-        refusal = judges()[path_of(verb, kind)](request).refusal
-        if refusal:
-            yield of_csv(place, each["spec"], f"is refused at admission: {refusal.message}")
+def _refused(judged: dict[str, Judge], kind: Kind[Any], place: str, each: Object) -> Iterator[Fault]:
+    """Asked as the API server asks when the example is created: validation sees what mutation has made of it."""
+    request = Request("", CREATE, GroupVersionKind(*_gvk(each)), object=each)
+    mutation = judged[path_of("mutate", kind)](request)
+    validation = judged[path_of("validate", kind)](
+        msgspec.structs.replace(request, object=patched(each, mutation.patch))
+    )
+    for refusal in filter(None, (mutation.refusal, validation.refusal)):
+        for cause in refusal.details.get("causes") or [{"field": "", "message": refusal.message}]:
+            path, remedy = cause["field"], f"is refused at admission: {cause['message']}"
+            yield of_csv(f"{place}.{path}", child(each, *path.split(".")), remedy)
+
+
+def patched(each: Object, patch: Patch) -> Object:
+    """The object after the patches that our admission makes: all of them add a field below another."""
+    changed = deepcopy(each)
+    for step in patch:
+        *way, last = step["path"].removeprefix("/").split("/")
+        child(changed, *way)[last] = step["value"]
+    return changed
 
 
 def descriptors(subject: Subject) -> Iterator[Fault]:

@@ -2,39 +2,27 @@
 
 import gzip
 import io
+import re
 import tarfile
 from collections.abc import Iterator
 from typing import Any, Final
 
 from bundle.checks.subject import Fault, Subject
+from bundle.generate import SHIPPED
 from bundle.objects import Object, mapping, name_of
-from bundle.release import ANNOTATIONS, DOCKERFILE, MANIFESTS, PACKAGE, PREFIX, SCORECARD, TEST_LABELS
+from bundle.release import ANNOTATIONS, DOCKERFILE, FIXED_LABELS, MANIFESTS, PREFIX, SCORECARD, TEST_LABELS
 
-KINDS: Final = frozenset(
-    {
-        "ClusterServiceVersion", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
-        "ServiceAccount", "Service", "Secret", "ConfigMap", "PrometheusRule", "PodDisruptionBudget", "PriorityClass",
-        "VerticalPodAutoscaler", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink",
-        "ConsolePlugin",
-    }
-)  # fmt: skip
-"""What OLM applies everywhere: without PodMonitor (unknown to OLM v0), NetworkPolicy (refused by community catalogues)
-and ServiceMonitor (refused by clusters without Prometheus' own definitions)."""
+KINDS: Final = frozenset({"ClusterServiceVersion", "CustomResourceDefinition", *SHIPPED})
+"""What `make bundle` packs. OLM applies more, but a Secret or a binding in a bundle would give what nobody declared."""
+_PLACES: Final = re.compile(rf"{MANIFESTS}/.+|{re.escape(ANNOTATIONS)}|{re.escape(SCORECARD)}")
 _LARGEST: Final = 870 * 1024
 """Bytes of the compressed bundle from which the validators warn: 85 % of 1 MiB."""
-_FIXED: Final = {
-    f"{PREFIX}.bundle.mediatype.v1": "registry+v1",
-    f"{PREFIX}.bundle.manifests.v1": "manifests/",
-    f"{PREFIX}.bundle.metadata.v1": "metadata/",
-    f"{PREFIX}.bundle.package.v1": PACKAGE,
-    **TEST_LABELS,
-}
 
 
 def labels(subject: Subject) -> Iterator[Fault]:
     """1: annotations.yaml and the image's labels say the same, with the keys that every catalogue reads."""
     found = subject.packed.annotations()
-    for key, value in _FIXED.items():
+    for key, value in (FIXED_LABELS | TEST_LABELS).items():
         if found.get(key) != value:
             yield Fault(ANNOTATIONS, key, found.get(key), f"must be {value!r}")
     channels = str(found.get(f"{PREFIX}.bundle.channels.v1") or "").split(",")
@@ -53,8 +41,12 @@ def labels(subject: Subject) -> Iterator[Fault]:
 
 
 def objects(subject: Subject) -> Iterator[Fault]:
-    """2: a flat directory, one object per file, only kinds that OLM applies, nothing that OLM makes itself."""
+    """2: a flat directory, one object per file, only kinds that we pack, each once, nothing that OLM makes itself."""
     for path in subject.files:
+        if path.startswith("bundle/") and not _PLACES.fullmatch(path):
+            yield Fault(
+                path, "path", path, "must go: dependencies and properties are refused by OLM v1, the rest unread"
+            )
         if path.startswith(f"{MANIFESTS}/") and "/" in path.removeprefix(f"{MANIFESTS}/"):
             yield Fault(path, "path", path, f"must lie in {MANIFESTS} itself: OLM does not look into directories")
     for path, found in subject.manifests.items():
@@ -65,6 +57,9 @@ def objects(subject: Subject) -> Iterator[Fault]:
             yield Fault(path, "documents", len(found), "must be one: OLM v0 reads the first only")
         for each in found:
             yield from _object(path, each, subject)
+    every = [(each["kind"], name_of(each)) for found in subject.manifests.values() for each in found]
+    for kind, name in sorted({each for each in every if every.count(each) > 1}):
+        yield Fault(MANIFESTS, kind, name, "must stand once: OLM refuses a second one")
     if (count := len(subject.of("ClusterServiceVersion"))) != 1:
         yield Fault(MANIFESTS, "ClusterServiceVersions", count, "must be one")
 
@@ -72,7 +67,9 @@ def objects(subject: Subject) -> Iterator[Fault]:
 def _object(path: str, each: Object, subject: Subject) -> Iterator[Fault]:
     meta = each["metadata"]
     if each["kind"] not in KINDS:
-        yield Fault(path, "kind", each["kind"], "OLM or a catalogue refuses it: keep it out of config/manifests")
+        yield Fault(
+            path, "kind", each["kind"], f"must be one of {', '.join(sorted(KINDS))}: take it out of config/manifests"
+        )
     if "namespace" in meta and each["kind"] != "ClusterServiceVersion":
         yield Fault(path, "metadata.namespace", meta["namespace"], "must be absent: the user chooses the namespace")
     accounts = {deployment["spec"]["template"]["spec"].get("serviceAccountName") for deployment in subject.deployments}
@@ -81,6 +78,17 @@ def _object(path: str, each: Object, subject: Subject) -> Iterator[Fault]:
     services = {f"{webhook.get('deploymentName')}-service" for webhook in subject.webhooks}
     if each["kind"] == "Service" and name_of(each) in services:
         yield Fault(path, "metadata.name", name_of(each), "must have another name: OLM makes a Service of this one")
+
+
+def budgets(subject: Subject) -> Iterator[Fault]:
+    """7: a PodDisruptionBudget lets at least one pod go: else no node can be drained, and OLM refuses the bundle."""
+    for path, each in subject.of("PodDisruptionBudget").items():
+        spec = each.get("spec", {})
+        for field, refused in (("maxUnavailable", (0, "0", "0%")), ("minAvailable", ("100%",))):
+            if spec.get(field) in refused:
+                yield Fault(
+                    path, f"spec.{field}", spec[field], "must let a pod go: see config/manager and config/webhook"
+                )
 
 
 def size(subject: Subject) -> Iterator[Fault]:
@@ -117,6 +125,4 @@ def scorecard(subject: Subject) -> Iterator[Fault]:
     for name in sorted(SCORECARD_TESTS.keys() | found.keys()):
         if found.get(name) != SCORECARD_TESTS.get(name):
             remedy = f"must have the labels {SCORECARD_TESTS.get(name)}" if name in SCORECARD_TESTS else "is no test"
-            yield Fault(
-                SCORECARD, f"stages[*].tests of {name}", str(found.get(name)), f"{remedy}: see config/scorecard"
-            )
+            yield Fault(SCORECARD, f"stages[*].tests of {name}", found.get(name), f"{remedy}: see config/scorecard")

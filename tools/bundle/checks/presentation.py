@@ -9,7 +9,10 @@ from xml.etree import ElementTree
 
 from bundle.checks.subject import Fault, Subject, of_csv
 
-CAPABILITIES: Final = ("Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot")
+CAPABILITIES: Final = ("Basic Install", "Seamless Upgrades")
+"""The levels that are built, of five. The next, Full Lifecycle, asks for backups: a cache has none."""
+_DRAWN: Final = frozenset({"svg", "g", "path", "rect", "circle", "ellipse", "line", "polygon", "title"})
+"""Elements of an icon: none that runs, or fetches, something in the browser that shows it."""
 CATEGORIES: Final = (
     "AI/Machine Learning", "Application Runtime", "Big Data", "Cloud Provider", "Developer Tools", "Database",
     "Integration & Delivery", "Logging & Tracing", "Monitoring", "Modernization & Migration", "Networking",
@@ -45,12 +48,19 @@ def _icon(icons: list[dict[str, str]]) -> Iterator[Fault]:
         return
     if not root.tag.endswith("svg") or len(data) > _LARGEST_ICON:
         yield of_csv("spec.icon.base64data", len(data), f"must be an SVG of at most {_LARGEST_ICON} bytes")
+    box = root.get("viewBox", "").split()
+    if root.get("width") != root.get("height") or len(box) != 4 or box[2] != box[3]:
+        yield of_csv("spec.icon.base64data", root.get("viewBox"), "must be square, by width, height and viewBox")
+    for each in root.iter():
+        name = each.tag.rpartition("}")[2]
+        if name not in _DRAWN or any(key.lower().startswith("on") or key.endswith("href") for key in each.attrib):
+            yield of_csv("spec.icon.base64data", name, "must go: an icon only draws")
 
 
 def _annotations(annotations: dict[str, str]) -> Iterator[Fault]:
     level = annotations.get("capabilities")
     if level not in CAPABILITIES:
-        yield _annotation("capabilities", level, f"must be one of {', '.join(CAPABILITIES)}")
+        yield _annotation("capabilities", level, f"must be one of {', '.join(CAPABILITIES)}: more is not built")
     for category in re.split(r", ?", annotations.get("categories", "")):
         if category not in CATEGORIES:
             yield _annotation("categories", category, f"must be some of {', '.join(CATEGORIES)}")

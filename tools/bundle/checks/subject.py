@@ -4,12 +4,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bundle.catalog import CATALOG, Packed, blobs
 from bundle.objects import Object, containers, parse
 from bundle.release import CSV_FILE, DOCKERFILE, MANIFESTS
 from memcached_api.faults import shown
+from memcached_api.values import is_array, is_object
+
+LONGEST_NAME: Final = 63
+"""Characters of a release's and a webhook's name: OLM writes both into labels."""
 
 
 class Fault(NamedTuple):
@@ -21,7 +25,13 @@ class Fault(NamedTuple):
     remedy: str
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.field}: {shown(self.value)}: {self.remedy}"
+        return f"{self.file}: {self.field}: {_shown(self.value)}: {self.remedy}"
+
+
+def _shown(value: Any) -> str:
+    """As JSON, cut; objects and lists too: nobody else tells what is in them."""
+    scalar = not is_object(value) and not is_array(value)
+    return shown(value) if scalar else shown(json.dumps(value, default=str))[1:-1].replace('\\"', '"')
 
 
 def of_csv(field: str, value: Any, remedy: str) -> Fault:

@@ -6,20 +6,26 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from bundle.checks.kinds import judges
-from bundle.checks.subject import Fault, Subject, of_csv
+from bundle.checks.subject import LONGEST_NAME, Fault, Subject, of_csv
 from bundle.webhooks import TYPES
 
 CONFIGURED: Final = "config/webhook/manifests.yaml"
 SERVICE_PORT: Final = 443
 POD_PORT: Final = 9443
-_LONGEST_NAME: Final = 63
-"""Characters: OLM writes the name into labels."""
 _SLOWEST: Final = 10
 """Seconds; Kubernetes allows 30, but a webhook that is away then stops every client for as long."""
 _SEGMENT: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME: Final = re.compile(rf"{_SEGMENT}(\.{_SEGMENT}){{2,}}")
 _FORBIDDEN: Final = {"*", "operators.coreos.com", "olm.operatorframework.io", "admissionregistration.k8s.io"}
 _COPIED: Final = ("rules", "failurePolicy", "matchPolicy", "timeoutSeconds", "reinvocationPolicy", "objectSelector")
+
+_FIELDS: Final = frozenset(
+    {
+        "type", "generateName", "deploymentName", "containerPort", "targetPort", "webhookPath", "sideEffects",
+        "admissionReviewVersions", *_COPIED,
+    }
+)  # fmt: skip
+"""Those of an admission webhook: the other ones are for conversions, and a namespaceSelector OLM writes itself."""
 
 
 def webhooks(subject: Subject) -> Iterator[Fault]:
@@ -28,16 +34,18 @@ def webhooks(subject: Subject) -> Iterator[Fault]:
     for each in subject.webhooks:
         place = f"webhookdefinitions[{each.get('generateName')}]"
         yield from _name(place, each, names)
+        for field in sorted(each.keys() - _FIELDS):
+            yield of_csv(f"{place}.{field}", each[field], "must go: it is for conversions, or OLM has no such field")
         yield from _target(subject, place, each)
         yield from _behaviour(place, each)
         yield from _rules(place, each)
     yield from _as_configured(subject)
 
 
-def _name(place: str, each: dict[str, Any], names: "Counter[Any]") -> Iterator[Fault]:
+def _name(place: str, each: dict[str, Any], names: Counter[Any]) -> Iterator[Fault]:
     name = str(each.get("generateName"))
-    if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
-        remedy = f"must be a DNS name of three parts or more, at most {_LONGEST_NAME} characters: it is in a label"
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+        remedy = f"must be a DNS name of three parts or more, at most {LONGEST_NAME} characters: it is in a label"
         yield of_csv(f"{place}.generateName", name, remedy)
     if names[each.get("generateName")] > 1:
         yield of_csv(f"{place}.generateName", name, "must be unique among webhooks of all types")
@@ -61,14 +69,15 @@ def _target(subject: Subject, place: str, each: dict[str, Any]) -> Iterator[Faul
     ]
     if target and each.get("targetPort") not in open_ports:
         yield of_csv(f"{place}.targetPort", each.get("targetPort"), f"must be a port of the pod: {open_ports}")
-    if each.get("webhookPath") not in judges():
-        yield of_csv(f"{place}.webhookPath", each.get("webhookPath"), f"must be served: {', '.join(sorted(judges()))}")
+    served = judges(subject)
+    if each.get("webhookPath") not in served:
+        yield of_csv(f"{place}.webhookPath", each.get("webhookPath"), f"must be served: {', '.join(sorted(served))}")
 
 
 def _behaviour(place: str, each: dict[str, Any]) -> Iterator[Fault]:
     for field, wanted in (("sideEffects", "None"), ("admissionReviewVersions", ["v1"])):
         if each.get(field) != wanted:
-            yield of_csv(f"{place}.{field}", str(each.get(field)), f"must be {wanted}")
+            yield of_csv(f"{place}.{field}", each.get(field), f"must be {wanted}")
     seconds = each.get("timeoutSeconds")
     if not isinstance(seconds, int) or not 1 <= seconds <= _SLOWEST:
         yield of_csv(f"{place}.timeoutSeconds", seconds, f"must be written, and be 1 to {_SLOWEST}")
@@ -99,4 +108,4 @@ def _as_configured(subject: Subject) -> Iterator[Fault]:
             here, there = found.get(name, {}).get(key), wanted.get(name, {}).get(key)
             if here != there:
                 remedy = f"must be as in {CONFIGURED}, {there}: run `make bundle`"
-                yield of_csv(f"webhookdefinitions[{name}].{key}", str(here), remedy)
+                yield of_csv(f"webhookdefinitions[{name}].{key}", here, remedy)

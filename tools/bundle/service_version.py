@@ -89,12 +89,14 @@ def owned(written: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _owned(written: dict[str, Any], kind: Kind[Any], version: str) -> dict[str, Any]:
+    first, name = kind.versions[0], written["displayName"]
+    older = f" Has the same fields as {first}, which new objects should use."
     return {
         "kind": kind.name,
         "name": written["name"],
         "version": version,
-        "displayName": written["displayName"],
-        "description": kind.description,
+        "displayName": name if version == first else f"{name} ({version})",
+        "description": kind.description + ("" if version == first else older),
         "resources": written["resources"],
         "specDescriptors": spec_descriptors(kind),
         "statusDescriptors": status_descriptors(kind),

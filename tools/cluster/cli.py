@@ -3,10 +3,11 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from cluster import record, supervision
+from cluster.commands import Commands, perform
 from cluster.down import down
 from cluster.errors import ClusterError
 from cluster.families import wanted
@@ -30,40 +31,21 @@ environment:
 Progress goes to standard error; the last line of `up` on standard output is `export KUBECONFIG=…`:
   eval "$(python3 -m cluster up)"
 """
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 1 for an error, 2 for wrong usage, 130 when interrupted."""
-    options = parser().parse_args(arguments)
-    try:
-        return options.run(options) or 0
-    except ClusterError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"error: {error.strerror}: {error.filename or ''}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted: `up` continues where it was, `down` removes what there is", file=sys.stderr)
-        return INTERRUPTED
+    return perform(parser(), arguments, "`up` continues where it was, `down` removes what there is")
 
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their arguments."""
-    top = argparse.ArgumentParser(
+    top = Commands(
         "python3 -m cluster",
-        description="A Kubernetes cluster of one's own, built from source and run in namespaces of its own.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "A Kubernetes cluster of one's own, built from source and run in namespaces of its own.",
+        EPILOG,
     )
-    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-    def command(name: str, run: Callable[[argparse.Namespace], int | None], text: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=text)
-        sub.set_defaults(run=run)
-        return sub
-
+    command = top.add
     command("up", run_up, "Build what is missing, start what is down, wait until the cluster can be used.")
     command("down", run_down, "End the cluster; nothing of it stays. Can be run at any time.")
     command("status", run_status, "A table of the components; exit code 0 when all are ready.")
@@ -81,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     image.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
     loading = command("load", run_load, "Put an image into the cluster: one built here, or a docker archive.")
     loading.add_argument("image", metavar="NAME[:TAG] | ARCHIVE")
-    return top
+    return top.parser
 
 
 def current() -> State:

@@ -58,9 +58,13 @@ def perform(stage: Stage, steps: Steps, farewell: Callable[[], str], clean_up: s
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
-    """The arguments."""
-    top = argparse.ArgumentParser("python -m demo", description="The story of the operator, on the cluster of kubectl.")
-    top.add_argument("--namespace", default=NAMESPACE, help="cleaned at the start, left at the end (%(default)s)")
+def parser(
+    program: str = "python -m demo",
+    description: str = "The story of the operator, on the cluster of kubectl.",
+    namespace: str = NAMESPACE,
+) -> argparse.ArgumentParser:
+    """The arguments that every story has."""
+    top = argparse.ArgumentParser(program, description=description)
+    top.add_argument("--namespace", default=namespace, help="of the Memcached; cleaned at the start (%(default)s)")
     top.add_argument("--sample", type=Path, default=SAMPLE, help="file with the Memcached of the story (%(default)s)")
     return top

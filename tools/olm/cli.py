@@ -2,10 +2,10 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from cluster.cli import INTERRUPTED
+from cluster.commands import Commands, perform
 from cluster.errors import ClusterError
 from cluster.locks import waiting_for
 from cluster.progress import Progress
@@ -24,35 +24,17 @@ environment: CLUSTER_NAME and the rest as in `python3 -m cluster --help`
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 1 for an error or a finding, 2 for wrong usage, 130 on Ctrl-C."""
-    options = parser().parse_args(arguments)
-    try:
-        return options.run(options) or 0
-    except ClusterError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"error: {error.strerror}: {error.filename or ''}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted: run it again to continue where it was", file=sys.stderr)
-        return INTERRUPTED
+    return perform(parser(), arguments, "run it again to continue where it was")
 
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their arguments."""
-    top = argparse.ArgumentParser(
+    top = Commands(
         "python3 -m olm",
-        description="The Operator Lifecycle Manager on the local cluster, and its own tools.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "The Operator Lifecycle Manager on the local cluster, and its own tools.",
+        EPILOG,
     )
-    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-    def command(name: str, run: Callable[[argparse.Namespace], int | None], text: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=text)
-        sub.set_defaults(run=run)
-        return sub
-
+    command = top.add
     command("programs", run_programs, "Build what is missing; print the directory of the programs.")
     command("up", run_up, "Have OLM v0 run on the local cluster. Can be run at any time.")
     serve = command("serve", run_serve, "Serve a catalogue to OLM; run it again after a change of the catalogue.")
@@ -71,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     render.add_argument("watched", nargs="*", metavar="WATCH_NAMESPACE", help="none: all namespaces")
     command("status", run_status, "A table of OLM's processes; exit code 0 when all are ready.")
     command("down", run_down, "End OLM's processes; what they have installed stays until the cluster's end.")
-    return top
+    return top.parser
 
 
 def run_programs(_: argparse.Namespace) -> None:

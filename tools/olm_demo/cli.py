@@ -2,8 +2,8 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
+import demo.cli
 from demo import admission, opening, serving
 from demo.cli import Steps, perform
 from demo.kubectl import Kubectl
@@ -13,7 +13,6 @@ from olm_demo import installing, leaving, upgrading
 from olm_demo.objects import CATALOG_NAMESPACE, OPERATOR_NAMESPACE, PACKAGE, RELEASES
 
 NAMESPACE = "memcached-olm-demo"
-SAMPLE = Path("config/samples/cache_v1_memcached.yaml")
 
 STEPS: Steps = (
     ("OLM has our catalogue", "Two releases are in it, and nothing is installed yet.", installing.catalogue_is_read),
@@ -56,10 +55,7 @@ def farewell() -> str:
 
 def parser() -> argparse.ArgumentParser:
     """The arguments."""
-    top = argparse.ArgumentParser(
-        "python -m olm_demo", description="The story of the operator through OLM, on the cluster of kubectl."
-    )
-    top.add_argument("--namespace", default=NAMESPACE, help="of the Memcached; cleaned at the start (%(default)s)")
-    top.add_argument("--sample", type=Path, default=SAMPLE, help="file with the Memcached of the story (%(default)s)")
+    about = "The story of the operator through OLM, on the cluster of kubectl."
+    top = demo.cli.parser("python -m olm_demo", about, NAMESPACE)
     top.add_argument("--releases", action="store_true", help="only print which releases the catalogue must have")
     return top

@@ -17,7 +17,6 @@ FAILED = '{"passed": false, "outputs": [{"type": "warning", "message": "w"}, {"t
 INFO = 'time="2026-01-01T00:00:00Z" level=info msg="All validation tests have completed successfully"\n'
 WARNING = 'time="2026-01-01T00:00:00Z" level=warning msg="Warning: Value : no \\"example\\""\n'
 ERROR = "time=2026 level=error msg=short\n"
-NOTICE = 'time="2026" level=warning msg="Warning: Value : The \\"operatorhub\\" validator is deprecated; use another"\n'
 
 
 @pytest.mark.parametrize(
@@ -27,7 +26,6 @@ NOTICE = 'time="2026" level=warning msg="Warning: Value : The \\"operatorhub\\" 
         (FAILED, INFO, 1, [Finding("warning", "w"), Finding("error", "e")]),
         ("", "", 0, []),
         ("", WARNING + ERROR, 0, [Finding("warning", 'Warning: Value : no "example"'), Finding("error", "short")]),
-        ("", NOTICE, 0, []),
         ("", "level=fatal msg=gone", 1, [Finding("error", "gone")]),
         ("", "no words for it\n", 1, [Finding("error", "exit code 1: no words for it")]),
         ("", "", 2, [Finding("error", "exit code 2: it said nothing")]),

@@ -1,0 +1,45 @@
+"""What every command line of ours has: one function for each command, one sentence for each error."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from cluster.errors import ClusterError
+
+INTERRUPTED = 130
+Run = Callable[[argparse.Namespace], int | None]
+
+
+class Commands:
+    """A command line of several commands, each with its function, which returns the exit code or None for 0."""
+
+    def __init__(self, program: str, description: str, epilog: str) -> None:
+        self.parser = argparse.ArgumentParser(
+            program, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        self._commands = self.parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(self, name: str, run: Run, text: str) -> argparse.ArgumentParser:
+        """One more command; its arguments are added to what is returned."""
+        sub = self._commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(run=run)
+        return sub
+
+
+def perform(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, interrupted: str) -> int:
+    """Run one command; returns the exit code: its own, 1 for an error, 130 on Ctrl-C, which is told as `interrupted`.
+
+    Wrong usage ends the process with exit code 2.
+    """
+    options = parser.parse_args(arguments)
+    try:
+        return options.run(options) or 0
+    except ClusterError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error.strerror}: {error.filename or ''}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\ninterrupted: {interrupted}", file=sys.stderr)
+        return INTERRUPTED

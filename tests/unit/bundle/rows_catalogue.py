@@ -54,14 +54,14 @@ SIZE = [
 GRAPH = [
     Broken("graph", ("olm.package", "one"), broken.catalog(lambda d: d.pop(0))),
     Broken("graph", ("defaultChannel", '"fast"'), broken.catalog(lambda d: d[0].update(defaultChannel="fast"))),
-    Broken("graph", ("olm.bundle.name", NAME, "once"), broken.catalog(lambda d: d.append(d[2]))),
+    Broken("graph", ("olm.bundle.name", NAME, "once"), broken.catalog(lambda d: d.append(d[-1]))),
     Broken(
         "graph",
         ("olm.channel.entries", "v999.0.0", "olm.bundle"),
         broken.catalog(lambda d: d[1]["entries"].append(ENTRY)),
     ),
-    Broken("graph", ("properties", "one olm.package"), broken.catalog(lambda d: d[2]["properties"].pop(0))),
-    Broken("graph", ("image", "null", "BUNDLE_IMG"), broken.catalog(lambda d: d[2].pop("image"))),
+    Broken("graph", ("properties", "one olm.package"), broken.catalog(lambda d: d[-1]["properties"].pop(0))),
+    Broken("graph", ("image", "null", "BUNDLE_IMG"), broken.catalog(lambda d: d[-1].pop("image"))),
     Broken(
         "graph",
         ("one head", f"{NAME}, {ENTRY['name']}"),
@@ -142,11 +142,13 @@ PUBLISHED = [
     Broken("published", (CATALOG, "channel fast"), broken.labels(channels="stable,fast")),
     Broken("published", (CATALOG, "channel stable", "must be none"), broken.labels(channels="fast")),
     Broken(
-        "published", (CATALOG, f"package of {NAME}", '"other"'), broken.catalog(lambda d: d[2].update(package="other"))
+        "published", (CATALOG, f"package of {NAME}", '"other"'), broken.catalog(lambda d: d[-1].update(package="other"))
     ),
-    Broken("published", (CATALOG, f"relatedImages of {NAME}"), broken.catalog(lambda d: d[2].update(relatedImages=[]))),
+    Broken(
+        "published", (CATALOG, f"relatedImages of {NAME}"), broken.catalog(lambda d: d[-1].update(relatedImages=[]))
+    ),
     Broken("published", (CATALOG, f"properties of {NAME}"), broken.spec(maturity="stable")),
-    Broken("published", (CATALOG, f"colour of {NAME}"), broken.catalog(lambda d: d[2].update(colour="red"))),
+    Broken("published", (CATALOG, f"colour of {NAME}"), broken.catalog(lambda d: d[-1].update(colour="red"))),
 ]
 SCORECARDS = [
     Broken(

@@ -58,7 +58,7 @@ OBJECTS = [
 ]
 VERSIONS = [
     Broken("versions", ("spec.version", '"1.0"', "semantic version"), broken.spec(version="1.0")),
-    Broken("versions", ("metadata.name", NAME, "v0.2.0"), broken.spec(version="0.2.0")),
+    Broken("versions", ("metadata.name", NAME, "v999.0.0"), broken.spec(version="999.0.0")),
     Broken("versions", ("metadata.name", "63"), broken.csv(lambda c: c["metadata"].update(name=f"{'x' * 64}.v0.1.0"))),
     Broken("versions", ("minKubeVersion", '"1.30"', "three numbers"), broken.spec(minKubeVersion="1.30")),
     Broken("versions", ("olm.skipRange", '"< 0.2"', ">=0.1.0 <0.2.0"), broken.annotation("olm.skipRange", "< 0.2")),

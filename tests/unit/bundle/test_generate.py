@@ -60,7 +60,8 @@ def test_the_bundle_in_the_tree_is_as_generated() -> None:
 
 
 def test_the_installer_in_the_tree_is_as_generated() -> None:
-    assert installer(rendered("config/default")) == (ROOT / INSTALLER).read_text()
+    image = released(project_version()).operator_image
+    assert installer(rendered("config/default"), image) == (ROOT / INSTALLER).read_text()
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
@@ -262,9 +263,10 @@ def test_with_digests_no_image_is_left_by_tag(tmp_path: Path) -> None:
     assert not done.returncode, done.stderr
     csv = csv_of(read_tree(tmp_path, "bundle"))
     found = {each["name"]: each["image"] for each in csv["spec"]["relatedImages"]}
+    ours = released(project_version()).operator_image
     assert found == {
         "memcached": f"docker.io/library/memcached@{DIGEST}",
-        "memcached-operator": f"localhost/memcached-operator/memcached-operator@{DIGEST}",
+        images.repository(ours).rpartition("/")[2]: f"{images.repository(ours)}@{DIGEST}",
     }
     assert ":1.6.38" not in yaml.safe_dump(csv["spec"]["install"])
     assert "docker://docker.io/library/memcached:1.6.38" in (tmp_path / "asked").read_text().splitlines()

@@ -34,6 +34,12 @@ _TEXTS: Final = {
     f"{_SOURCE}.resourceFieldRef": "The value is a request or a limit of the container.",
     f"{_SOURCE}.resourceFieldRef.resource": "Which one, such as `limits.memory` or `requests.cpu`.",
     f"{_SOURCE}.resourceFieldRef.divisor": "Unit the value is given in, such as `1Mi`: `1` when absent.",
+    "conditions[0].type": "Available, Progressing or Degraded.",
+    "conditions[0].status": "`True` or `False`.",
+    "conditions[0].reason": "Why, in one word: the reference of the API tells what each means, and what to do.",
+    "conditions[0].message": "Why, in a sentence, with what to do where something is wrong.",
+    "conditions[0].lastTransitionTime": "When the status was last another one.",
+    "conditions[0].observedGeneration": "The `metadata.generation` of the spec that the condition answers to.",
 }
 """In place of Kubernetes' own texts, which the CRD has and a form has no room for."""
 

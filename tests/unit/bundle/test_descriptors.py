@@ -66,6 +66,7 @@ def test_every_descriptor_says_something(kind: Kind[Any]) -> None:
         assert len(entry["description"]) > 10, entry
         assert entry["x-descriptors"], entry
         assert "More info: https://" not in entry["description"], entry
+        assert not entry["description"][0].islower(), entry
         for hint in entry["x-descriptors"]:
             words = hint.removeprefix("urn:alm:descriptor:com.tectonic.ui:")
             assert words.startswith(KNOWN) or hint.startswith("urn:alm:descriptor:io.kubernetes"), hint

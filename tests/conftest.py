@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cluster.report import aligned
 from support import kube
 from support.audit import Audit
 
@@ -40,3 +41,13 @@ def namespace() -> Iterator[str]:
     """A namespace of the test's own; its deletion must not hang."""
     with kube.own_namespace() as name:
         yield name
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The figures that tests have measured (`record_property`), a line each."""
+    reports = [each for found in terminalreporter.stats.values() for each in found]
+    calls = [each for each in reports if isinstance(each, pytest.TestReport) and each.when == "call"]
+    figures = [(f"{each.head_line}: {name}", str(value)) for each in calls for name, value in each.user_properties]
+    if figures:
+        terminalreporter.section("figures")
+        terminalreporter.write_line(aligned(figures))

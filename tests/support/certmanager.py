@@ -1,12 +1,17 @@
-"""A stand-in for cert-manager: its kinds without their schema, and what it does for the objects of our variant."""
+"""A stand-in for cert-manager: its kinds without their schema, and what it does for the objects of our variants."""
 
 import base64
+import json
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from memcached_operator.certificates import pki
 from support import kube
@@ -16,6 +21,7 @@ GROUP = "cert-manager.io"
 INJECT = "cert-manager.io/inject-ca-from"
 KINDS = {"Certificate": "certificates", "Issuer": "issuers"}
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+LIFETIME = timedelta(days=90)
 
 
 def definition(kind: str, plural: str) -> Object:
@@ -55,19 +61,60 @@ def running() -> Generator[None]:
         kubectl("delete", "--ignore-not-found", "-f", "-", stdin=definitions)
 
 
+def renew(namespace: str, name: str) -> None:
+    """Have a certificate issued anew, as `cmctl renew` does; whoever is told to trust it is told so a moment later."""
+    certificate = kube.read(f"/apis/{GROUP}/v1/namespaces/{namespace}/certificates/{name}")
+    assert certificate is not None
+    issuer = _issuer(certificate)
+    assert issuer is not None
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_issued(certificate, issuer))
+
+
 def _work(ended: threading.Event) -> None:
-    issued: dict[str, pki.Pair] = {}
+    done: set[str] = set()
     while not ended.wait(POLL):
-        for certificate in _items(f"/apis/{GROUP}/v1/certificates"):
-            meta, spec = certificate["metadata"], certificate["spec"]
-            if spec.get("isCA") or meta["uid"] in issued:
-                continue
-            pair = pki.issue(spec["dnsNames"], timedelta(days=90), datetime.now(UTC))
-            kubectl("create", "-f", "-", stdin=_secret(meta["namespace"], spec["secretName"], pair))
-            issued[meta["uid"]] = issued[f"{meta['namespace']}/{meta['name']}"] = pair
+        wanted = [each for each in _items(f"/apis/{GROUP}/v1/certificates") if not each["spec"].get("isCA")]
+        for certificate in wanted:
+            # Once: where a namespace is being deleted, its Secrets may go before its Certificates.
+            if certificate["metadata"]["uid"] not in done and (issuer := _issuer(certificate)):
+                kubectl("create", "-f", "-", stdin=_issued(certificate, issuer))
+                done.add(certificate["metadata"]["uid"])
         for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
             for configuration in _items(f"{ADMISSION}/{plural}"):
-                _inject(plural, configuration, issued)
+                _inject(plural, configuration, wanted)
+
+
+def _issuer(certificate: Object) -> Object | None:
+    """The Issuer of a Certificate; None while it is not there."""
+    home, name = certificate["metadata"]["namespace"], certificate["spec"]["issuerRef"]["name"]
+    return kube.read(f"/apis/{GROUP}/v1/namespaces/{home}/issuers/{name}")
+
+
+def _issued(certificate: Object, issuer: Object) -> Object:
+    """A new Secret for a Certificate: of its own signing if the Issuer says so, else of a CA that is then forgotten."""
+    meta, spec = certificate["metadata"], certificate["spec"]
+    if "selfSigned" in issuer["spec"]:
+        pair = self_signed(spec["commonName"], spec["dnsNames"])
+    else:
+        pair = pki.issue(spec["dnsNames"], LIFETIME, datetime.now(UTC))
+    return _secret(meta["namespace"], spec["secretName"], pair)
+
+
+def self_signed(name: str, dns_names: list[str]) -> pki.Pair:
+    """What an Issuer `selfSigned` makes of OLM v1's Certificate: RSA, no CA, and its own authority."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    subject, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), datetime.now(UTC)
+    pem = serialization.Encoding.PEM
+    certificate = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number(), now, now + LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(each) for each in dns_names]), critical=False)
+        .sign(key, hashes.SHA256())
+        .public_bytes(pem)
+    )
+    text = key.private_bytes(pem, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+    return pki.Pair(certificate, text, certificate)
 
 
 def _items(path: str) -> list[Object]:
@@ -85,11 +132,18 @@ def _secret(namespace: str, name: str, pair: pki.Pair) -> Object:
     }
 
 
-def _inject(plural: str, configuration: Object, issued: dict[str, pki.Pair]) -> None:
+def _inject(plural: str, configuration: Object, certificates: list[Object]) -> None:
     meta = configuration["metadata"]
-    pair = issued.get(meta.get("annotations", {}).get(INJECT, ""))
-    if pair is None or configuration["webhooks"][0]["clientConfig"].get("caBundle"):
-        return
-    bundle = base64.b64encode(pair.ca).decode()
-    patch = f'[{{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "{bundle}"}}]'
-    kubectl("patch", plural, meta["name"], "--type=json", "-p", patch)
+    for each in certificates:
+        home = each["metadata"]["namespace"]
+        if meta.get("annotations", {}).get(INJECT) != f"{home}/{each['metadata']['name']}":
+            continue
+        secret = kube.get("secrets", home, each["spec"]["secretName"])
+        if secret is None:
+            continue
+        bundle = secret["data"]["ca.crt"]
+        found = [webhook["clientConfig"].get("caBundle") for webhook in configuration["webhooks"]]
+        paths = [f"/webhooks/{index}/clientConfig/caBundle" for index, known in enumerate(found) if known != bundle]
+        if paths:
+            patch = [{"op": "add", "path": path, "value": bundle} for path in paths]
+            kubectl("patch", plural, meta["name"], "--type=json", "-p", json.dumps(patch))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from support import olm
+from support import kube, olm
 from support.kube import kubectl
-from support.olm import Releases
+from support.olm import VERSION, Releases
 
 CRDS = ("memcacheds.cache.example.com", "appservices.app.example.com")
 
@@ -32,5 +32,12 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Releases:
 
 @pytest.fixture(scope="session")
 def first(releases: Releases) -> Path:
-    """The bundle of release 0.1.0."""
-    return releases.bundle("0.1.0")
+    """The bundle of this tree's release."""
+    return releases.bundle(VERSION)
+
+
+@pytest.fixture
+def other() -> Iterator[str]:
+    """A second namespace of the test's own."""
+    with kube.own_namespace() as name:
+        yield name

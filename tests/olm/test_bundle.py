@@ -1,22 +1,28 @@
-"""The bundle of this tree: as generated, in order for every validator, and all of it in its image."""
+"""Bundle and catalogue of this tree: as generated, in order for every validator, and all of each in its image."""
 
+import json
 import os
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from io import BytesIO
-from json import loads
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from bundle.catalog import CATALOG, blobs
 from cluster.images.build import choose_tool, save_image
 from cluster.shell import run
+from olm.programs import OPM, programs
+from olm.validation import validate
 from support import olm
 
-IMAGE = "localhost/memcached-operator/memcached-operator-bundle:test"
-BUNDLE = olm.ROOT / "bundle"
+BUNDLE, SERVED = olm.ROOT / "bundle", olm.ROOT / "catalog"
+VALIDATORS = 7
 
 
 def make(*words: str) -> None:
@@ -34,30 +40,87 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_made_again_it_is_the_same() -> None:
-    places = (BUNDLE, olm.ROOT / "catalog")
     dockerfile = (olm.ROOT / "bundle.Dockerfile").read_bytes()
-    before = [contents(place) for place in places]
+    before = [contents(place) for place in (BUNDLE, SERVED)]
     make("bundle", "catalog")
-    assert [contents(place) for place in places] == before
+    assert [contents(place) for place in (BUNDLE, SERVED)] == before
     assert (olm.ROOT / "bundle.Dockerfile").read_bytes() == dockerfile
 
 
 def test_every_validator_is_content() -> None:
-    report = olm.tool("olm", "validate", BUNDLE, olm.ROOT / "catalog").splitlines()
-    assert len(report) == 7
+    report = olm.tool("olm", "validate", BUNDLE, SERVED).splitlines()
+    assert len(report) == VALIDATORS
     assert all(line.endswith("0 errors, 0 warnings") for line in report), report
 
 
+def test_every_validator_sees_what_is_broken(tmp_path: Path) -> None:
+    """So that none is content only because its words are not understood."""
+    for place in (BUNDLE, SERVED):
+        shutil.copytree(place, tmp_path / place.name)
+    (tmp_path / "bundle/manifests/cache.example.com_memcacheds.yaml").unlink()
+    with (tmp_path / CATALOG).open("a") as file:
+        file.write("---\nname: without-a-schema\n")
+    report, clean = validate(tmp_path / "bundle", tmp_path / "catalog")
+    assert not clean
+    lines = report.splitlines()[:VALIDATORS]
+    assert all(line.endswith("errors, 0 warnings") and " 0 errors" not in line for line in lines), report
+
+
+def by_value(properties: list[dict[str, Any]]) -> list[str]:
+    """Properties in an order that does not depend on who wrote them."""
+    return sorted(json.dumps(each, sort_keys=True) for each in properties)
+
+
+def test_its_entry_in_the_catalogue_is_what_opm_makes_of_it() -> None:
+    ours = next(each for each in blobs((olm.ROOT / CATALOG).read_text()) if each["name"] == olm.csv_name(olm.VERSION))
+    words = ["render", BUNDLE, "--output=json", f"--alpha-image-ref-template={ours['image']}"]
+    text = run([programs((OPM,)) / "opm", *words, "--migrate-level=bundle-object-to-csv-metadata"])
+    rendered = json.loads(text)
+    assert by_value(ours.pop("properties")) == by_value(rendered.pop("properties"))
+    assert ours == rendered
+
+
+@dataclass(frozen=True)
+class Image:
+    """How an image is built, and what must be in it: the files of a directory, below another, and labels."""
+
+    target: str
+    variable: str
+    files: Path
+    place: str
+    labels: dict[str, str]
+
+
+ANNOTATIONS: dict[str, str] = yaml.safe_load((BUNDLE / "metadata/annotations.yaml").read_text())["annotations"]
+IMAGES = {
+    "bundle": Image("bundle-build", "BUNDLE_IMG", BUNDLE, "", ANNOTATIONS),
+    "catalog": Image(
+        "catalog-build",
+        "CATALOG_IMG",
+        SERVED,
+        "configs/",
+        {"operators.operatorframework.io.index.configs.v1": "/configs"},
+    ),
+}
+
+
+@pytest.fixture(params=IMAGES)
+def image(request: pytest.FixtureRequest) -> Image:
+    """Each of the images."""
+    return IMAGES[request.param]
+
+
 @pytest.fixture
-def archive(tmp_path: Path) -> Iterator[tarfile.TarFile]:
-    """The bundle's image, as a file."""
-    make("bundle-build", f"BUNDLE_IMG={IMAGE}")
+def archive(image: Image, tmp_path: Path) -> Iterator[tarfile.TarFile]:
+    """It, as a file."""
+    name = f"localhost/memcached-operator/memcached-operator-{image.target}:test"
+    make(image.target, f"{image.variable}={name}")
     try:
-        save_image(IMAGE, tmp_path / "image.tar")
+        save_image(name, tmp_path / "image.tar")
         with tarfile.open(tmp_path / "image.tar") as file:
             yield file
     finally:
-        run(choose_tool().command("rmi", "--force", IMAGE))
+        run(choose_tool().command("rmi", "--force", name))
 
 
 def member(archive: tarfile.TarFile, name: str) -> bytes:
@@ -67,13 +130,12 @@ def member(archive: tarfile.TarFile, name: str) -> bytes:
     return found.read()
 
 
-def test_its_image_holds_the_files_and_no_others(archive: tarfile.TarFile) -> None:
-    (manifest,) = loads(member(archive, "manifest.json"))
+def test_its_image_holds_the_files_and_no_others(image: Image, archive: tarfile.TarFile) -> None:
+    (manifest,) = json.loads(member(archive, "manifest.json"))
     found: dict[str, bytes] = {}
     for name in manifest["Layers"]:
         with tarfile.open(fileobj=BytesIO(member(archive, name))) as layer:
             found |= {each.name.strip("/"): member(layer, each.name) for each in layer if each.isfile()}
-    assert found == contents(BUNDLE)
-    labels = loads(member(archive, manifest["Config"]))["config"]["Labels"]
-    wanted: dict[str, str] = yaml.safe_load((BUNDLE / "metadata/annotations.yaml").read_text())["annotations"]
-    assert {name: value for name, value in labels.items() if name.startswith("operators.")} == wanted
+    assert found == {f"{image.place}{path}": content for path, content in contents(image.files).items()}
+    labels = json.loads(member(archive, manifest["Config"]))["config"]["Labels"]
+    assert {name: value for name, value in labels.items() if name.startswith("operators.")} == image.labels

@@ -2,32 +2,28 @@
 
 import base64
 import json
-import ssl
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cryptography import x509
 
 from memcached_operator.certificates import pki
-from support import installed, kube, olm
-from support.kube import Object, eventually, kubectl
+from support import appservice, kube, olm, rights, serving
+from support.audit import Audit
+from support.kube import eventually, identities, kubectl
 from support.memcached import IMAGE, SMALL, memcached, pods_of, settled, talk
-from support.olm import INSTALL_SECONDS, WEBHOOK, Installation, Releases
-from support.watching import Answers, Record, asking
+from support.olm import INSTALL_SECONDS, VERSION, WEBHOOK, Installation, Releases
+from support.serving import RELOAD, SECRET, STEADY, WINDOW
+from support.watching import Answers, Record
 
-VERSION = "0.1.0"
-SECRET = "memcached-operator-webhook-service-cert"
-ROTATION = 90
-"""Seconds until all pods serve a new certificate: OLM replaces them, some at a time."""
-RELOAD = 30
-"""Seconds until a pod serves what is in its Secret: the kubelet takes its time with a volume."""
-WINDOW = 30
-"""Seconds for which OLM's new CA and the pods' old certificate may not fit: until a new pod is ready."""
-STEADY = 5
-"""Seconds of answers in a row after which a rotation counts as over."""
+
+@pytest.fixture(scope="module")
+def whole(cluster: dict[str, Any]) -> Audit:
+    """The API server's audit log from before the installation."""
+    return Audit(Path(cluster["audit_log"]))
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +33,8 @@ def took() -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def everywhere(releases: Releases, first: Path, took: dict[str, float]) -> Iterator[Installation]:
-    """Release 0.1.0, installed for all namespaces."""
+def everywhere(releases: Releases, first: Path, whole: Audit, took: dict[str, float]) -> Iterator[Installation]:
+    """The release of this tree, installed for all namespaces."""
     releases.serve(first)
     begun = time.monotonic()
     with olm.subscribed() as installation:
@@ -56,8 +52,9 @@ def test_installed_within_a_minute(everywhere: Installation, took: dict[str, flo
 
 
 def test_admission_trusts_the_certificate_of_olm(everywhere: Installation) -> None:
-    authority = files(everywhere)["olmCAKey"]
-    found = olm.configurations(VERSION)
+    authority = serving.files(everywhere)["olmCAKey"]
+    found = everywhere.configurations()
+    assert {each["metadata"]["labels"]["olm.owner"] for each in found} == {olm.csv_name(VERSION)}
     assert len(found) == 4
     for each in found:
         (webhook,) = each["webhooks"]
@@ -94,69 +91,58 @@ def test_from_nothing_to_a_cache(everywhere: Installation, namespace: str) -> No
     assert talk(pod["status"]["podIP"], 11211, b"set k 0 0 1", b"v", b"get k").startswith(b"STORED\r\nVALUE k 0 1")
 
 
-def files(installation: Installation) -> dict[str, bytes]:
-    """What is in the Secret; nothing while there is none."""
-    found = kube.get("secrets", installation.namespace, SECRET) or {}
-    return {name: base64.b64decode(data) for name, data in found.get("data", {}).items()}
+def test_every_example_of_the_bundle_is_admitted(everywhere: Installation, namespace: str) -> None:
+    release = everywhere.service_version(VERSION)
+    assert release is not None
+    examples = json.loads(release["metadata"]["annotations"]["alm-examples"])
+    owned = release["spec"]["customresourcedefinitions"]["owned"]
+    assert {each["kind"] for each in examples} == {each["kind"] for each in owned}
+    for each in examples:
+        kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=each)
 
 
-def serial(certificate: bytes | str) -> int:
-    """The serial number of a certificate in PEM."""
-    text = certificate.encode() if isinstance(certificate, str) else certificate
-    return x509.load_pem_x509_certificate(text).serial_number
-
-
-def served(pods: list[Object]) -> set[int]:
-    """The serial numbers of what pods show to whoever calls."""
-    return {shown(pod) for pod in pods}
-
-
-def shown(pod: Object) -> int:
-    """The serial number of what one pod shows; 0 while it shows nothing."""
-    try:
-        return serial(ssl.get_server_certificate((pod["status"].get("podIP", ""), 9443), timeout=5))
-    except OSError:
-        return 0
-
-
-def rotated(installation: Installation, before: bytes, answers: Answers) -> bytes:
-    """Wait until every pod serves another certificate than before and admission answers steadily; the new one."""
-
-    def look() -> bytes | None:
-        found = files(installation).get("tls.crt", before)
-        assert found != before, "no new certificate"
-        assert served(installation.pods(WEBHOOK)) == {serial(found)}
-        assert trusted() == {files(installation)["olmCAKey"]}, "the API server is told whom to trust"
-        return found if answers.steady() > STEADY else None
-
-    found = eventually(look, ROTATION, "the certificate is rotated")
-    assert found
-    return found
-
-
-def missing(installation: Installation) -> bytes:
+def missing(installation: Installation, _: Answers) -> bytes:
     """Delete the Secret; returns what was in it."""
-    before = files(installation)["tls.crt"]
+    before = serving.files(installation)["tls.crt"]
     kubectl("delete", "secret", SECRET, "-n", installation.namespace)
     return before
 
 
-def running_out(installation: Installation) -> bytes:
-    """Put a certificate into the Secret that has less than a day left; returns it."""
-    return put(installation, timedelta(hours=12)).certificate
+def running_out(installation: Installation, answers: Answers) -> bytes:
+    """Have a certificate with less than a day left in use, with which nothing else is wrong; returns it.
+
+    OLM looks away until it is served and trusted everywhere, as if it had grown old there.
+    """
+    with olm.away():
+        pair = serving.issue(installation, timedelta(hours=12))
+        serving.trust(installation, serving.files(installation)["olmCAKey"], pair.ca)
+        replaced(installation, pair)
+        serving.trust(installation, pair.ca)
+        eventually(lambda: answers.steady() > STEADY, RELOAD, "admission answers with it")
+        assert answers.bad == [], "while trust goes from one CA to both and to the other, nothing is lost"
+    return pair.certificate
+
+
+def replaced(installation: Installation, pair: pki.Pair) -> None:
+    """Put a pair into the Secret, and wait until the pods from before serve it, without a restart."""
+    before = installation.pods(WEBHOOK)
+    serving.write(installation, {"tls.crt": pair.certificate, "tls.key": pair.key, "olmCAKey": pair.ca})
+    wanted = {serving.serial(pair.certificate)}
+    eventually(lambda: serving.served(before) == wanted, RELOAD, "the pods from before serve the new one")
+    now = identities(installation.pods(WEBHOOK))
+    assert {uid: now.get(uid) for uid in identities(before)} == identities(before)
 
 
 @pytest.mark.parametrize("spoil", [missing, running_out])
 def test_a_certificate_made_anew_by_olm(
-    everywhere: Installation, namespace: str, record_property: Record, spoil: Callable[[Installation], bytes]
+    everywhere: Installation,
+    namespace: str,
+    record_property: Record,
+    spoil: Callable[[Installation, Answers], bytes],
 ) -> None:
     """OLM trusts the new one at once, and pods serve it as soon as they have it: in between, writes are refused."""
-    with asking(lambda: installed.complaint(namespace)) as answers:
-        before = spoil(everywhere)
-        rotated(everywhere, before, answers)
-        longest = answers.longest_silence()
-    record_property("longest silence of admission, in seconds", round(longest, 1))
-    assert longest < WINDOW
+    with serving.asked(everywhere, namespace, WINDOW, record_property) as answers:
+        serving.rotated(everywhere, spoil(everywhere, answers), answers)
     everywhere.succeeded(VERSION)
 
 
@@ -165,42 +151,36 @@ def test_a_certificate_replaced_in_place(everywhere: Installation, namespace: st
 
     To trust a CA that is not its own, OLM has to be told: it looks at the one in the webhooks' configurations.
     """
-    before, pods = files(everywhere)["tls.crt"], everywhere.pods(WEBHOOK)
-    with asking(lambda: installed.complaint(namespace)) as answers:
-        pair = put(everywhere, timedelta(days=90))
-        eventually(lambda: served(pods) == {serial(pair.certificate)}, RELOAD, "the pods from before serve the new one")
-        assert all(each["restartCount"] == 0 for pod in pods for each in pod["status"]["containerStatuses"])
-        trust(pair.ca)
-        rotated(everywhere, before, answers)
-        longest = answers.longest_silence()
-    record_property("longest silence of admission, in seconds", round(longest, 1))
-    assert longest < RELOAD + WINDOW
+    before = serving.files(everywhere)["tls.crt"]
+    with serving.asked(everywhere, namespace, RELOAD + WINDOW, record_property) as answers:
+        pair = serving.issue(everywhere, timedelta(days=90))
+        replaced(everywhere, pair)
+        serving.trust(everywhere, pair.ca)
+        serving.rotated(everywhere, before, answers)
     everywhere.succeeded(VERSION)
-    assert trusted() == {pair.ca}
-    assert files(everywhere)["tls.crt"] == pair.certificate
+    assert serving.trusted(everywhere) == {pair.ca}
+    assert serving.files(everywhere)["tls.crt"] == pair.certificate
 
 
-def put(installation: Installation, lifetime: timedelta) -> pki.Pair:
-    """Put a certificate of another CA into the Secret."""
-    names = [f"{WEBHOOK}-service.{installation.namespace}{end}" for end in ("", ".svc", ".svc.cluster.local")]
-    pair = pki.issue(names, lifetime, datetime.now(UTC))
-    content = {"tls.crt": pair.certificate, "tls.key": pair.key, "olmCAKey": pair.ca}
-    data = {name: base64.b64encode(each).decode() for name, each in content.items()}
-    patch = json.dumps({"data": data})
-    kubectl("patch", "secret", SECRET, "-n", installation.namespace, "--type=merge", "-p", patch)
-    return pair
+def test_its_rights_are_those_of_the_bundle(everywhere: Installation) -> None:
+    """OLM makes a ClusterRole of them, and adds looking at namespaces."""
+    rules = olm.permissions(everywhere)
+    wanted = {*rights.grants_of(rules), *rights.grants_of(rules, everywhere.namespace)}
+    wanted |= {rights.Grant(verb, "", "namespaces") for verb in ("get", "list", "watch")}
+    assert rights.held_by(olm.CONTROLLER, everywhere.namespace) == wanted | olm.condition_rights(everywhere)
 
 
-def trust(authority: bytes) -> None:
-    """Have the API server trust a CA where it calls one of our webhooks."""
-    where = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle"}
-    patch = json.dumps([where | {"value": base64.b64encode(authority).decode()}])
-    owner = f"olm.owner={olm.csv_name(VERSION)}"
-    for name in kubectl("get", ",".join(olm.CONFIGURATIONS), "-l", owner, "-o", "name").stdout.split():
-        kubectl("patch", name, "--type=json", "-p", patch)
-
-
-def trusted() -> set[bytes]:
-    """Whom the API server trusts to be one of our webhooks."""
-    found = (each["webhooks"][0]["clientConfig"]["caBundle"] for each in olm.configurations(VERSION))
-    return {base64.b64decode(each) for each in found}
+def test_its_rights_are_those_it_uses(everywhere: Installation, namespace: str, whole: Audit) -> None:
+    kube.apply(appservice.appservice(namespace, resources=SMALL))
+    for port in (11211, 12000):
+        kube.apply(memcached(namespace, containerPort=port, resources=SMALL))
+        settled(namespace)
+    appservice.settled(namespace)
+    rights.use_seldom_used()
+    selector = "app.kubernetes.io/component=controller-manager"
+    kubectl("delete", "pods", "-n", everywhere.namespace, "-l", selector)  # a watch is logged when it ends
+    run = rights.told_by(whole, everywhere.account())
+    granted = list(rights.grants_of(olm.permissions(everywhere)))
+    assert run.denied == set()
+    assert run.not_granted(granted) == set()
+    assert run.never_asked(granted) - rights.FOR_FAULTS == rights.UNASKED

@@ -1,27 +1,19 @@
 """Uninstalled: what users own stays and can be used; installed again, the operator takes it up without touching it."""
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from support import kube, olm
 from support.audit import Audit
-from support.kube import Object, eventually, kubectl
+from support.kube import Object, eventually, identities, kubectl
 from support.memcached import SMALL, memcached, pods_of, settled
-from support.olm import Releases
+from support.olm import VERSION, Releases
 
-VERSION = "0.1.0"
 WAYS = ("background", "foreground", "orphan")
 GONE = 30
 """Seconds until the garbage collector has done its work."""
-
-
-@pytest.fixture
-def other() -> Iterator[str]:
-    """A namespace whose objects are changed while the operator is away."""
-    with kube.own_namespace() as name:
-        yield name
+QUIET = 5
+"""Seconds without a write after which nothing more is expected: the operator has looked at everything by then."""
 
 
 def uids(objects: list[Object]) -> list[str]:
@@ -29,10 +21,11 @@ def uids(objects: list[Object]) -> list[str]:
     return sorted(obj["metadata"]["uid"] for obj in objects)
 
 
-def children(namespace: str) -> dict[str, list[str]]:
-    """All that the operator has made in a namespace, and the pods."""
+def children(namespace: str) -> dict[str, Any]:
+    """All that the operator has made in a namespace, and the pods with their restarts."""
     selector = "app.kubernetes.io/managed-by=memcached-operator"
-    return {plural: uids(kube.items(plural, namespace, selector)) for plural in ("deployments", "services", "pods")}
+    found = {plural: uids(kube.items(plural, namespace, selector)) for plural in ("deployments", "services")}
+    return {**found, "pods": identities(kube.items("pods", namespace, selector))}
 
 
 def deleted(namespace: str, way: str) -> None:
@@ -59,6 +52,8 @@ def test_what_is_left_when_the_operator_goes_and_comes_back(
         for name in ("edited", *(f"by-{way}" for way in WAYS)):
             settled(other, name)
         before = children(namespace)
+        assert len(before["pods"]) == 2
+        assert not any(before["pods"].values())
 
         installation.remove()
         assert children(namespace) == before, "nobody takes away what serves"
@@ -71,5 +66,7 @@ def test_what_is_left_when_the_operator_goes_and_comes_back(
         installation.subscribe()
         installation.succeeded(VERSION)
         assert settled(other, "edited")["status"]["readyReplicas"] == 2
+        came_back.quiet(QUIET)
+        assert came_back.writes(other), "what did need it was written"
         assert not came_back.writes(namespace), "nothing needed a write"
         assert children(namespace) == before, "nothing was restarted"

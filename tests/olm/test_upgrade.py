@@ -1,26 +1,27 @@
 """From release to release: no cache notices, and a release that never starts takes nothing away."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from support import installed, kube, olm
+from support import kube, olm, serving
 from support.audit import Audit
-from support.kube import Object, eventually, kubectl
-from support.memcached import SMALL, memcached, pods_of, settled, talk
-from support.olm import ABSENT, SECONDS, Installation, Releases
+from support.kube import Object, eventually, identities, kubectl, ready
+from support.memcached import IMAGE, OTHER_IMAGE, SMALL, memcached, pods_of, settled, talk
+from support.olm import ABSENT, SECONDS, VERSION, Installation, Releases, csv_name, later
+from support.serving import WINDOW
 from support.watching import Record, asking
 
 CACHES = 20
 VALUE = b"VALUE k 0 1\r\nv\r\n"
 QUIET = 10
 """Seconds for which the release from before is watched at work beside the one that does not start."""
+CALM = 3
+"""Seconds without a write after which nothing more is expected: the new release has looked at everything by then."""
 SILENCE = 5
 """Seconds without an answer of admission that are put up with where none of its pods is replaced: for one call."""
-WINDOW = 30
-"""The same where OLM replaces the pods, and with them the certificate."""
 
 
 @contextmanager
@@ -30,13 +31,6 @@ def at(releases: Releases, *bundles: Path, version: str) -> Generator[Installati
     with olm.subscribed() as installation:
         installation.succeeded(version)
         yield installation
-
-
-def identities(pods: list[Object]) -> dict[str, int]:
-    """The pods by their uids, and how often each was restarted."""
-    return {
-        pod["metadata"]["uid"]: sum(each["restartCount"] for each in pod["status"]["containerStatuses"]) for pod in pods
-    }
 
 
 def caches(namespace: str) -> list[Object]:
@@ -55,13 +49,6 @@ def unread(addresses: list[str]) -> str:
     return ""
 
 
-@pytest.fixture
-def other() -> Iterator[str]:
-    """A namespace for what is made after the upgrade."""
-    with kube.own_namespace() as name:
-        yield name
-
-
 def generations() -> str:
     """The releases whose webhook configurations are there now."""
     return " ".join(sorted({each["metadata"]["labels"]["olm.owner"] for each in olm.configurations()}))
@@ -70,51 +57,71 @@ def generations() -> str:
 def test_no_cache_notices_an_upgrade(
     releases: Releases, first: Path, namespace: str, other: str, audit: Audit, record_property: Record
 ) -> None:
-    second = releases.bundle("0.2.0", replaces="0.1.0")
-    with at(releases, first, version="0.1.0") as installation:
-        objects = [memcached(namespace, f"cache-{number}", resources=SMALL) for number in range(CACHES)]
-        kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": objects})
-        for number in range(CACHES):
-            settled(namespace, f"cache-{number}")
-        before = identities(caches(namespace))
-        addresses = [pod["status"]["podIP"] for pod in caches(namespace)]
-        for address in addresses:
-            assert talk(address, 11211, b"set k 0 0 1", b"v").startswith(b"STORED")
+    """Not even of one that brings another image for new caches: the likeliest cause of a restart.
+
+    OLM deletes the certificate with the release that it was made for, and makes another one: that is part of it.
+    """
+    second = releases.bundle(later(1), replaces=VERSION, memcached=OTHER_IMAGE)
+    with at(releases, first, version=VERSION) as installation:
+        addresses = filled(namespace)
+        before, certificate = identities(caches(namespace)), serving.files(installation)["tls.crt"]
         audit = Audit(audit.path)
         with (
             asking(lambda: unread(addresses)) as reads,
-            asking(lambda: installed.complaint(namespace)) as admission,
+            serving.asked(installation, namespace, WINDOW, record_property) as admission,
             asking(generations) as coexisting,
         ):
             releases.serve(first, second)
-            installation.succeeded("0.2.0")
-            eventually(lambda: installation.releases() == [olm.csv_name("0.2.0")], SECONDS, "the one before is gone")
+            installation.succeeded(later(1))
+            eventually(lambda: installation.releases() == [csv_name(later(1))], SECONDS, "the one before is gone")
             kube.apply(memcached(other, resources=SMALL))
-            settled(other)
-            longest = admission.longest_silence()
-        record_property("longest silence of admission, in seconds", round(longest, 1))
-        assert longest < WINDOW
+            assert settled(other)["spec"]["image"] == OTHER_IMAGE, "a new cache has the new release's image"
+            serving.rotated(installation, certificate, admission)
+            audit.quiet(CALM)
+        record_property(f"times that all of {CACHES} caches were read", len(reads.good))
         assert reads.good
         assert reads.bad == []
         assert identities(caches(namespace)) == before
         assert sum(before.values()) == 0
-        assert f"{olm.csv_name('0.1.0')} {olm.csv_name('0.2.0')}" in {said for _, said in coexisting.bad}
-        assert generations() == olm.csv_name("0.2.0")
+        assert {image(pod) for pod in caches(namespace)} == {IMAGE}
+        assert {image(pod) for pod in pods_of(other)} == {OTHER_IMAGE}
+        assert f"{csv_name(VERSION)} {csv_name(later(1))}" in {said for _, said in coexisting.bad}
+        assert generations() == csv_name(later(1))
+        assert audit.writes(other), "what did need it was written"
         assert not audit.writes(namespace), "nothing needed a write"
 
 
+def filled(namespace: str) -> list[str]:
+    """Make the caches and put a value into each; their addresses."""
+    objects = [memcached(namespace, f"cache-{number}", resources=SMALL) for number in range(CACHES)]
+    kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": objects})
+    for number in range(CACHES):
+        settled(namespace, f"cache-{number}")
+    addresses = [pod["status"]["podIP"] for pod in caches(namespace)]
+    assert len(addresses) == CACHES
+    for address in addresses:
+        assert talk(address, 11211, b"set k 0 0 1", b"v").startswith(b"STORED")
+    return addresses
+
+
+def image(pod: Object) -> str:
+    """The image that a pod of a cache runs."""
+    (container,) = pod["spec"]["containers"]
+    return container["image"]
+
+
 def test_skipped_releases_are_never_installed(releases: Releases, first: Path) -> None:
-    bad = releases.bundle("0.2.0", replaces="0.1.0", image=ABSENT)
-    third = releases.bundle("0.3.0", replaces="0.1.0", skips="0.2.0")
-    fifth = releases.bundle("0.5.0", skip_range=">=0.1.0 <0.5.0")
-    with at(releases, first, version="0.1.0") as installation, asking(lambda: seen(installation)) as found:
+    bad = releases.bundle(later(1), replaces=VERSION, image=ABSENT)
+    third = releases.bundle(later(2), replaces=VERSION, skips=later(1))
+    fifth = releases.bundle(later(4), skip_range=f">={VERSION} <{later(4)}")
+    with at(releases, first, version=VERSION) as installation, asking(lambda: seen(installation)) as found:
         releases.serve(first, bad, third)
-        installation.succeeded("0.3.0")
+        installation.succeeded(later(2))
         releases.serve(fifth)
-        installation.succeeded("0.5.0")
-        eventually(lambda: installation.releases() == [olm.csv_name("0.5.0")], SECONDS, "the others are gone")
-    assert olm.csv_name("0.2.0") not in " ".join(said for _, said in found.bad)
-    assert olm.csv_name("0.3.0") in " ".join(said for _, said in found.bad)
+        installation.succeeded(later(4))
+        eventually(lambda: installation.releases() == [csv_name(later(4))], SECONDS, "the others are gone")
+    assert csv_name(later(1)) not in " ".join(said for _, said in found.bad)
+    assert csv_name(later(2)) in " ".join(said for _, said in found.bad)
 
 
 def seen(installation: Installation) -> str:
@@ -122,11 +129,13 @@ def seen(installation: Installation) -> str:
     return " ".join(installation.releases())
 
 
-def test_a_release_that_never_starts_takes_nothing_away(releases: Releases, first: Path, namespace: str) -> None:
-    broken = releases.bundle("0.2.0", replaces="0.1.0", image=ABSENT)
-    with at(releases, first, version="0.1.0") as installation:
+def test_a_release_that_never_starts_takes_nothing_away(
+    releases: Releases, first: Path, namespace: str, record_property: Record
+) -> None:
+    broken = releases.bundle(later(1), replaces=VERSION, image=ABSENT)
+    with at(releases, first, version=VERSION) as installation:
         before = {name: identities(installation.pods(name)) for name in (olm.CONTROLLER, olm.WEBHOOK)}
-        with asking(lambda: installed.complaint(namespace)) as admission:
+        with asking(lambda: serving.answer(namespace)) as admission:
             releases.serve(first, broken)
             for name in before:
                 eventually(lambda name=name: waiting(installation.pods(name)), SECONDS, f"{name} has no image")
@@ -134,9 +143,10 @@ def test_a_release_that_never_starts_takes_nothing_away(releases: Releases, firs
             settled(namespace)
             eventually(lambda: admission.steady() > QUIET, SECONDS, "admission answers")
             longest = admission.longest_silence()
+        record_property("longest silence of admission, in seconds", round(longest, 1))
         assert longest < SILENCE
-        assert installation.phase("0.2.0") == "Installing"
-        assert installation.phase("0.1.0") == "Replacing"
+        assert installation.phase(later(1)) == "Installing"
+        assert installation.phase(VERSION) == "Replacing"
         for name, pods in before.items():
             assert pods.items() <= running(installation.pods(name)).items(), f"{name} goes on as it was"
 
@@ -144,11 +154,6 @@ def test_a_release_that_never_starts_takes_nothing_away(releases: Releases, firs
 def running(pods: list[Object]) -> dict[str, int]:
     """Those that are ready."""
     return identities([pod for pod in pods if ready(pod)])
-
-
-def ready(pod: Object) -> bool:
-    """Whether a pod is ready."""
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))
 
 
 def waiting(pods: list[Object]) -> bool:

@@ -8,7 +8,8 @@ from support import kube
 from support.kube import Object, eventually
 
 IMAGE = "docker.io/library/memcached:1.6.38"
-"""Present in the local cluster as a stand-in (tools/cluster/images)."""
+OTHER_IMAGE = "docker.io/library/memcached:1.6.39"
+"""Present in the local cluster as stand-ins (tools/cluster/images)."""
 
 
 def memcached(namespace: str, name: str = "cache", version: str = "v1", **spec: Any) -> Object:

@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bundle.release import project_version
+from olm import running
 from support import kube
 from support.kube import Object, eventually, kubectl
+from support.memcached import IMAGE
+from support.rights import Grant
 
 ROOT = Path(__file__).parents[2]
+VERSION = project_version()
+"""The release of this tree."""
 PACKAGE = "memcached-operator"
 CATALOG = "memcached-operator-tests"
 CATALOG_NAMESPACE = "olm"
@@ -43,6 +49,12 @@ def tool(*words: str | Path, stdin: str | None = None) -> str:
     return done.stdout
 
 
+def later(steps: int) -> str:
+    """The version of a release to come: so many minor ones after this tree's."""
+    major, minor, _ = VERSION.split(".")
+    return f"{major}.{int(minor) + steps}.0"
+
+
 def csv_name(version: str) -> str:
     """The name of a release's ClusterServiceVersion."""
     return f"{PACKAGE}.v{version}"
@@ -63,8 +75,12 @@ class Releases:
         skips: str = "",
         skip_range: str = "",
         image: str = os.environ.get("IMG", ""),
+        memcached: str = IMAGE,
     ) -> Path:
-        """Make the bundle of a release; `replaces` and `skips` are versions. Returns the directory above bundle/."""
+        """Make the bundle of a release; `replaces` and `skips` are versions. Returns the directory above bundle/.
+
+        `image` is the operator's, `memcached` the one that it gives to caches without one.
+        """
         folder = self._folder / f"{version}-{len(list(self._folder.iterdir()))}"
         options = {
             "--version": version,
@@ -77,7 +93,9 @@ class Releases:
             "--output": str(folder),
         }
         words = [f"{name}={value}" for name, value in options.items() if value]
-        tool("bundle", "generate", *words, stdin=self._manifests)
+        default = f"value: {IMAGE}\n"
+        assert self._manifests.count(default) == len((CONTROLLER, WEBHOOK))
+        tool("bundle", "generate", *words, stdin=self._manifests.replace(default, f"value: {memcached}\n"))
         return folder
 
     def serve(self, *bundles: Path) -> None:
@@ -136,6 +154,18 @@ class Installation:
         found = kube.items("pods", self.namespace, selector)
         return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
+    def account(self, name: str = CONTROLLER) -> str:
+        """Whom one of the processes runs as."""
+        return f"system:serviceaccount:{self.namespace}:{name}"
+
+    def configurations(self) -> list[Object]:
+        """The webhook configurations that call a service here, each with its kind."""
+        found: list[Object] = []
+        for plural in CONFIGURATIONS:
+            listed: list[Object] = (kube.read(f"{ADMISSION}/{plural}") or {}).get("items", [])
+            found += [{**each, "kind": plural} for each in listed if _called(each).get("namespace") == self.namespace]
+        return found
+
     def remove(self) -> None:
         """Uninstall as a user does, and wait until OLM has taken away what it had made."""
         kinds = "subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com"
@@ -146,6 +176,22 @@ class Installation:
     def deployed(self, name: str) -> bool:
         """Whether one of the processes is there."""
         return kube.get("deployments", self.namespace, name) is not None
+
+
+def _called(configuration: Object) -> Object:
+    """The service that a webhook configuration has called; none where that is a URL."""
+    return configuration["webhooks"][0]["clientConfig"].get("service", {})
+
+
+@contextmanager
+def away() -> Generator[None]:
+    """OLM does not look after what it has installed; afterwards it does again."""
+    state, _ = running.local_cluster()
+    running.end(state, "olm-operator")
+    try:
+        yield
+    finally:
+        tool("olm", "up")
 
 
 def configurations(version: str = "") -> list[Object]:
@@ -166,6 +212,23 @@ def subscribed(targets: Sequence[str] = (), *, own: bool = False) -> Generator[I
             yield installation
         finally:
             installation.remove()
+
+
+def permissions(installation: Installation) -> list[Object]:
+    """The rules that the installed bundle asks for, of all of its accounts: those of the controller."""
+    found = installation.service_version(VERSION)
+    assert found is not None
+    install = found["spec"]["install"]["spec"]
+    assert not install.get("clusterPermissions")
+    return [rule for each in install["permissions"] for rule in each["rules"]]
+
+
+def condition_rights(installation: Installation) -> set[Grant]:
+    """What OLM adds for every account: to say whether an upgrade may come."""
+    return {
+        Grant(verb, "operators.coreos.com", "operatorconditions", csv_name(VERSION), installation.namespace)
+        for verb in ("get", "update", "patch")
+    }
 
 
 def objects(namespace: str, targets: Sequence[str]) -> Object:

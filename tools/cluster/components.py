@@ -165,6 +165,8 @@ def kwok(plan: Plan, state: State, programs: Programs) -> Component:
         f"--node-ip={plan.host_address}",
         f"--server-address=127.0.0.1:{plan.ports['kwok']}",
         f"--config={state.config}/kwok.yaml",
+        # Without a Lease the node would count as dead after 50 s, and each of its pods would be unready for a while.
+        "--node-lease-duration-seconds=40",
         "--v=WARN",
     ]
     target = f"http://127.0.0.1:{plan.ports['kwok']}/healthz"

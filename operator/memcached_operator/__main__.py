@@ -62,6 +62,9 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
 @click.option(
     "--relist-period", type=click.FloatRange(min=1), default=600.0, help="Seconds between readings of everything."
 )
+@click.option(
+    "--max-retry-delay", type=click.FloatRange(min=1), default=300.0, help="Seconds between tries of what keeps failing."
+)
 @process_options
 def main(log_level: str, log_format: str, certificate_lifetime: str, **options: Any) -> None:
     """Keep Deployments, Services and the status of Memcached and AppService objects as the objects declare.

@@ -19,6 +19,7 @@ from memcached_operator.engine.client import ApiError, Client, describe
 from memcached_operator.engine.kind import Kind
 from memcached_operator.engine.lease import Lease
 from memcached_operator.engine.manager import RELIST_PERIOD, Manager
+from memcached_operator.engine.queue import MAX_DELAY
 from memcached_operator.engine.session import connect
 from memcached_operator.engine.tasks import background
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached, outdated
@@ -51,6 +52,7 @@ class Options:
     manage_certificates: bool = False
     certificate_lifetime: timedelta = CERTIFICATE_LIFETIME
     relist_period: float = RELIST_PERIOD
+    max_retry_delay: float = MAX_DELAY
 
 
 def kinds(options: Options) -> list[Kind]:
@@ -80,7 +82,8 @@ async def run(options: Options) -> None:
             beside.append(lease.hold())
         if options.manage_certificates:
             beside.append(_issuer(client, namespace, options.certificate_lifetime).run())
-        manager = Manager(client, kinds(options), options.watch_namespaces, options.relist_period)
+        periods = options.relist_period, options.max_retry_delay
+        manager = Manager(client, kinds(options), options.watch_namespaces, *periods)
         metrics.OUTDATED_IMAGES.set_function(lambda: outdated(manager.objects(MEMCACHEDS), options.default_image))
         async with background(stop, *beside):
             await lifecycle.run(manager.run, stop)

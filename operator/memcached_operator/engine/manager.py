@@ -9,7 +9,7 @@ from typing import Any, Literal
 from memcached_operator.engine import labels, source
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.kind import Kind
-from memcached_operator.engine.queue import Queue
+from memcached_operator.engine.queue import MAX_DELAY, Queue
 from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.resource import PODS, Key, Object, Resource, controller_of, key_of, mapping
 from memcached_operator.engine.source import Feed
@@ -37,15 +37,17 @@ class Manager:
         kinds: Sequence[Kind],
         namespaces: Sequence[str] = (),
         relist_period: float = RELIST_PERIOD,
+        max_retry_delay: float = MAX_DELAY,
     ) -> None:
         self._client = client
         self._kinds = {kind.resource.kind: kind for kind in kinds}
         self._by_app = {kind.app_name: kind for kind in kinds}
         self._namespaces = tuple(namespaces)
         self._relist_period = relist_period
+        self._last_pause = min(LAST_PAUSE, max_retry_delay)
         self._store = Store()
         # Namespace by namespace, in turn: a user who creates a thousand objects does not hold up the others.
-        self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace)
+        self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
         self._reconciler = Reconciler(client, self._store, self._queue, self._kinds)
         self._feeds = [
             Feed(resource, namespace, "" if resource.kind in self._kinds else labels.SELECTOR)
@@ -73,7 +75,7 @@ class Manager:
         log.info("all objects are read; watching %s", ", ".join(self._namespaces) or "all namespaces")
         workers = self._reconciler.run(WORKERS)
         async with background(stop, workers, self._read_again()):
-            await source.watch(self._client, self._feeds, self._read_one, self.notice, stop)
+            await source.watch(self._client, self._feeds, self._read_one, self.notice, stop, self._last_pause)
 
     def notice(self, resource: Resource, what: Literal["seen", "gone"], obj: Object) -> None:
         """Note one event and enqueue the objects it may matter to."""
@@ -108,7 +110,7 @@ class Manager:
         for feed in self._feeds:
             pause = FIRST_PAUSE
             while not await self._is_read(feed, pause):
-                pause = min(LAST_PAUSE, pause * 2)
+                pause = min(self._last_pause, pause * 2)
         self._enqueue_all()
 
     async def _is_read(self, feed: Feed, pause: float) -> bool:

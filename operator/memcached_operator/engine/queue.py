@@ -15,14 +15,14 @@ K = TypeVar("K")
 BASE_DELAY = 0.5
 """Seconds before the first retry of a key."""
 MAX_DELAY = 300.0
-"""Seconds between retries of a key that keeps failing, at most."""
+"""Seconds between retries of a key that keeps failing, at most, where nothing else is told."""
 JITTER = 0.25
 """Share by which a delay is longer or shorter by chance, so that what failed together is not tried again together."""
 
 
-def backoff(failures: int, chance: float) -> float:
-    """Seconds to wait after so many failures in a row: doubling, ± JITTER by `chance` (0 … 1), at most MAX_DELAY."""
-    delay = min(MAX_DELAY / (1 + JITTER), BASE_DELAY * 2 ** min(failures - 1, 20))
+def backoff(failures: int, chance: float, max_delay: float = MAX_DELAY) -> float:
+    """Seconds to wait after so many failures in a row: doubling, ± JITTER by `chance` (0 … 1), at most `max_delay`."""
+    delay = min(max_delay / (1 + JITTER), BASE_DELAY * 2 ** min(failures - 1, 20))
     return delay * (1 - JITTER + 2 * JITTER * chance)
 
 
@@ -60,7 +60,10 @@ class Queue(Generic[K]):
     Without `share`, keys are served in the order in which they came.
     """
 
-    def __init__(self, name: str, share: Callable[[K], Hashable] = _alone) -> None:
+    def __init__(
+        self, name: str, share: Callable[[K], Hashable] = _alone, max_delay: float = MAX_DELAY
+    ) -> None:
+        self._max_delay = max_delay
         self._ready = _Turns(share)
         self._waiting: set[K] = set()
         self._working: set[K] = set()
@@ -106,7 +109,7 @@ class Queue(Generic[K]):
         delay = self._patient_until.get(key, now) - now
         if delay <= 0:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-            delay = backoff(failures, random.random())  # noqa: S311 - jitter, not a secret
+            delay = backoff(failures, random.random(), self._max_delay)  # noqa: S311 - jitter, not a secret
         delay = max(at_least, delay)
         self._patient_until[key] = now + delay
         self._retries.inc()

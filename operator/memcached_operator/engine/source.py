@@ -45,16 +45,25 @@ Read = Callable[[Feed], Awaitable[None]]
 """Lists a feed, takes note of what there is and of what is gone, and sets its version. Raises ApiError."""
 
 
-async def watch(client: Client, feeds: Iterable[Feed], read: Read, notice: Notice, stop: asyncio.Event) -> None:
+async def watch(
+    client: Client,
+    feeds: Iterable[Feed],
+    read: Read,
+    notice: Notice,
+    stop: asyncio.Event,
+    last_pause: float = LAST_PAUSE,
+) -> None:
     """Tell `notice` of every event of these feeds until `stop` is set."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_follow(client, feed, read, notice), name=f"watch {feed}") for feed in feeds]
+        tasks = [
+            group.create_task(_follow(client, feed, read, notice, last_pause), name=f"watch {feed}") for feed in feeds
+        ]
         await stop.wait()
         for task in tasks:
             task.cancel()
 
 
-async def _follow(client: Client, feed: Feed, read: Read, notice: Notice) -> None:
+async def _follow(client: Client, feed: Feed, read: Read, notice: Notice, last_pause: float) -> None:
     pause = FIRST_PAUSE
     while True:
         started = time.monotonic()
@@ -74,7 +83,7 @@ async def _follow(client: Client, feed: Feed, read: Read, notice: Notice) -> Non
             continue
         metrics.WATCH_RETRIES.labels(feed.resource.plural, reason).inc()
         await asyncio.sleep(max(pause, at_least) * (0.9 + random.random() / 5))  # noqa: S311 - jitter, not a secret
-        pause = min(LAST_PAUSE, pause * 2)
+        pause = min(last_pause, pause * 2)
 
 
 async def _watch(client: Client, feed: Feed, notice: Notice) -> None:

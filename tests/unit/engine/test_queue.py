@@ -243,6 +243,10 @@ def test_the_back_off_stays_within_its_bounds(failures: int, chance: float) -> N
     assert BASE_DELAY * (1 - JITTER) <= backoff(failures, chance) <= MAX_DELAY
 
 
+def test_the_longest_delay_can_be_told() -> None:
+    assert [backoff(failures, 1, 2.0) for failures in (1, 3, 100)] == [0.5 * (1 + JITTER), 2.0, 2.0]
+
+
 @given(st.integers(1, 10_000))
 def test_chance_spreads_every_back_off_by_the_jitter(failures: int) -> None:
     assert backoff(failures, 1) / backoff(failures, 0) == pytest.approx((1 + JITTER) / (1 - JITTER))

@@ -9,6 +9,7 @@ from memcached_api import conditions as c
 from memcached_operator.engine.client import JSON_PATCH, ApiError, Client
 from memcached_operator.engine.compare import fingerprint, signed
 from memcached_operator.engine.kind import Trouble
+from memcached_operator.engine.look import look
 from memcached_operator.engine.ownership import (
     Action,
     Step,
@@ -176,16 +177,7 @@ class Applier:
             log.warning("%s: a policy of the cluster changes what is applied; it is left so until either changes", key)
 
     async def _refresh(self, key: Key) -> Object | None:
-        live = await self._client.get(key)
-        if live is None:
-            known = self._store.get(key)
-            if known is not None:
-                self._store.remove(key, version_of(known))
-            return None
-        live.setdefault("apiVersion", key.resource.api_version)
-        live.setdefault("kind", key.resource.kind)
-        self._store.put(key.resource, live)
-        return self._store.get(key)
+        return await look(self._client, self._store, key)
 
     async def _delete_unwanted(self, cr: Object, resource: Resource, wanted: set[Key], outcome: Outcome) -> None:
         for live in list(self._store.owned_by(resource, cr["metadata"]["uid"])):

@@ -10,6 +10,7 @@ from memcached_operator.engine.apply import Applier, Outcome
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.events import Recorder
 from memcached_operator.engine.kind import InvalidSpecError, Kind, Observed, Trouble
+from memcached_operator.engine.look import GoneError, confirm
 from memcached_operator.engine.pods import is_of
 from memcached_operator.engine.queue import Queue
 from memcached_operator.engine.resource import DEPLOYMENTS, PODS, Key, Object, key_of
@@ -75,7 +76,11 @@ class Reconciler:
             self._queue.forget(key)
             self._status.forget(key)
             return "success"
-        outcome = await self._apply(kind, cr)
+        try:
+            outcome = await self._apply(kind, key, cr)
+        except GoneError:
+            self._queue.add(key)
+            return "requeue"
         observed = self._observe(kind, cr, tuple(outcome.troubles))
         # What stands in the way, and what is to be told, does not wait for the back-off of what failed.
         self._look_again(key, outcome.again_in)
@@ -91,12 +96,16 @@ class Reconciler:
         if delay is not None:
             self._queue.add_after(key, delay)
 
-    async def _apply(self, kind: Kind, cr: Object) -> Outcome:
+    async def _apply(self, kind: Kind, key: Key, cr: Object) -> Outcome:
+        observed = self._observe(kind, cr)
         try:
-            desired = kind.desired(cr, self._observe(kind, cr))
+            desired = kind.desired(cr, observed)
         except InvalidSpecError as error:
             return Outcome(troubles=[Trouble(c.INVALID_SPEC, str(error))])
-        failures = self._queue.failures(key_of(kind.resource, cr))
+        if cr.get("status") and len(observed.children) < len(desired):
+            # A child that was there is missing: it may have gone with its owner.
+            await confirm(self._client, self._store, key, cr)
+        failures = self._queue.failures(key)
         return await self._applier.apply_all(cr, desired, kind.owns, failures)
 
     def _observe(self, kind: Kind, cr: Object, troubles: tuple[Trouble, ...] = ()) -> Observed:

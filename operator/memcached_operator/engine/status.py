@@ -9,6 +9,7 @@ from memcached_operator.engine import conditions
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.events import Recorder
 from memcached_operator.engine.kind import Kind, Observed
+from memcached_operator.engine.look import look
 from memcached_operator.engine.resource import Key, Object, entries, mapping
 from memcached_operator.engine.store import Store
 
@@ -67,9 +68,12 @@ class StatusWriter:
         try:
             reply = await self._client.patch(key, body, subresource="status")
         except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
+            if error.code != 404:
+                raise
+            live = await look(self._client, self._store, key)
+            if live is not None and live["metadata"]["uid"] == cr["metadata"]["uid"]:
+                raise
+            return None
         self._store.put(key.resource, reply)
         return reply
 

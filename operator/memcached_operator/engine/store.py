@@ -79,15 +79,20 @@ class Store:
         self._gone[key] = max(version, self._gone.get(key, -1))
         return self._forget(key)
 
+    def doubt(self, key: Key) -> None:
+        """Forget that an object was gone: it is about to be read, and what is read is later than that."""
+        self._gone.pop(key, None)
+
     def replace(self, resource: Resource, namespace: str | None, items: Iterable[Object], version: int) -> list[Key]:
         """Take a whole list as read at `version`, of one namespace or of all: what it lacks is gone, and returned."""
         listed: set[Key] = set()
+        # The list knows all that was deleted by then: what it has is there, even if an earlier one lacked it.
+        self._gone = {key: at for key, at in self._gone.items() if key.resource != resource or at > version}
         for item in items:
             listed.add(key_of(resource, item))
             self.put(resource, item)
         missing = [key for key in self.keys(resource) if namespace in (None, key.namespace) and key not in listed]
         gone = [key for key in missing if self.remove(key, version)]
-        self._gone = {key: at for key, at in self._gone.items() if key.resource != resource or at > version}
         return gone
 
     def _group(self, group: Group) -> Iterator[Object]:

@@ -34,6 +34,10 @@ class Api:
                 raise self.error
         return {**obj, "metadata": {**obj["metadata"], "uid": "new", "resourceVersion": "100"}}
 
+    async def get(self, key: Key) -> Object | None:
+        """The object is there."""
+        return memcached(version=100 + len(self.statuses))
+
     async def patch(self, key: Key, patch: Object, **_: Any) -> Object:
         """Take a status."""
         self.statuses.append(patch["status"])

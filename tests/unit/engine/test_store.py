@@ -218,3 +218,11 @@ def test_the_indexes_always_agree_with_the_objects(steps: list[tuple[str, str, b
     labelled = [obj for obj in everything if obj["metadata"]["labels"]]
     found = list(store.of_instance(DEPLOYMENTS, "test", "memcached", "cache"))
     assert sorted(map(str, found)) == sorted(map(str, labelled))
+
+
+def test_what_one_list_lacks_by_mistake_is_back_with_the_next() -> None:
+    store = Store()
+    store.put(DEPLOYMENTS, live(9))
+    assert store.replace(DEPLOYMENTS, None, [], 100) == [KEY]
+    store.replace(DEPLOYMENTS, None, [live(9)], 101)
+    assert version_in(store) == "9"

@@ -126,8 +126,8 @@ class Applier:
 
     async def _decide(self, cr: Object, key: Key, child: Object) -> Step:
         step = decide(cr, child, self._store.get(key))
-        if step.action is Action.CONFLICT:
-            # What is not ours is not watched: it may be gone by now.
+        if step.action is Action.CONFLICT or (step.action is Action.CREATE and cr.get("status")):
+            # What is not ours is not watched: it may be gone by now, or be there where nothing should be missing.
             step = decide(cr, child, await self._refresh(key))
         return step
 

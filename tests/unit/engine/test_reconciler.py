@@ -35,8 +35,8 @@ class Api:
         return {**obj, "metadata": {**obj["metadata"], "uid": "new", "resourceVersion": "100"}}
 
     async def get(self, key: Key) -> Object | None:
-        """The object is there."""
-        return memcached(version=100 + len(self.statuses))
+        """The object is there, its child is not."""
+        return None if key.resource == SERVICES else memcached(version=100 + len(self.statuses))
 
     async def patch(self, key: Key, patch: Object, **_: Any) -> Object:
         """Take a status."""

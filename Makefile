@@ -37,6 +37,11 @@ use_cluster = if $(CLUSTER) status >/dev/null 2>&1; then last=$$($(CLUSTER) up 2
   else last=$$($(CLUSTER) up | tail -n 1); fi; eval "$$last"; $(use_kubectl)
 use_kubectl = command -v kubectl >/dev/null || { PATH="$$PATH:$$($(CLUSTER) bin)"; export PATH; }
 
+# The fault campaigns (docs/reliability.md); a cluster that is given is not used for them.
+FAULTS := env -u KUBECONFIG CLUSTER_NAME=faults PYTHONPATH=tests:tools $(PYTHON) -m faults
+# Of `make test-faults`: names of cases, or patterns.
+NAMES ?=
+
 # The parts without input or output, whose tests must reach 95 % of the branches.
 PURE := api/*,operator/memcached_operator/*/desired/*,operator/memcached_operator/*/status.py,operator/memcached_operator/engine/compare.py,operator/memcached_operator/engine/conditions.py,operator/memcached_operator/engine/ownership.py,operator/memcached_operator/engine/labels.py,webhooks/memcached_webhooks/review.py,webhooks/memcached_webhooks/admission.py,webhooks/memcached_webhooks/warnings.py,webhooks/memcached_webhooks/memcached.py,webhooks/memcached_webhooks/appservice.py
 
@@ -160,6 +165,14 @@ test-olm: venv ## The tests with the real OLM and real pods, in a cluster of the
 	@export CLUSTER_NAME="$${CLUSTER_NAME:-memcached-operator}-olm"; trap '$(CLUSTER) down' EXIT; \
 	$(MAKE) --no-print-directory IMG=$(IMG) docker-build docker-push; \
 	$(use_cluster); $(OLM) up; IMG=$(IMG) $(PYTHON) -m pytest $(ARGS) tests/olm
+
+.PHONY: test-faults
+test-faults: venv ## The fault campaigns, on a control plane of their own: all, or NAMES="T4/* T7/*".
+	@$(FAULTS) $(NAMES)
+
+.PHONY: test-faults-gate
+test-faults-gate: venv ## Of each fault campaign a few cases, within 5 minutes.
+	@$(FAULTS) --gate
 
 .PHONY: coverage
 coverage: venv ## Check that the unit tests reach 95 % of the branches of the pure code.

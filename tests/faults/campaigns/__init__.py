@@ -1,0 +1,1 @@
+"""One module per campaign: a table of named cases."""

@@ -1,0 +1,239 @@
+"""T7: somebody else changes, loses or takes a child."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from faults.case import Case, References
+from faults.esr import VICTIM, Reference, calm, quiet, reached
+from faults.stage import Stage, until
+from faults.workloads import PORTS, Workload, cache
+from memcached_api import conditions as c
+from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.engine.client import JSON_PATCH
+from memcached_operator.engine.labels import INSTANCE
+from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource
+from memcached_operator.memcached.controller import MEMCACHEDS
+
+RECOVERY = 20.0
+"""Seconds until it is as it was. What stands in the way is looked at again every 10."""
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
+FINALIZER = "example.com/held"
+NOTE = "example.com/note"
+
+
+@dataclass(frozen=True)
+class Child:
+    """A child: of which kind of object; and a field of ours with another value."""
+
+    owner: Resource
+    resource: Resource
+    other: Object
+
+    @property
+    def name(self) -> str:
+        """As in the names of cases."""
+        return f"{self.owner.plural}-{self.resource.plural}"
+
+    @property
+    def workload(self) -> Workload:
+        """How its owner comes to be."""
+        return Workload(f"drift-{self.owner.plural}", self.owner, None, cache(size=2, **PORTS_OF[self.owner.kind]), ())
+
+
+PORTS_OF: dict[str, Object] = {"Memcached": {}, "AppService": PORTS}
+STRAY: Object = {"spec": {"selector": {INSTANCE: "somebody-else"}}}
+TEMPLATE: Object = {"spec": {"template": {"spec": {"automountServiceAccountToken": True}}}}
+KINDS = (
+    Child(MEMCACHEDS, DEPLOYMENTS, TEMPLATE),
+    Child(MEMCACHEDS, SERVICES, STRAY),
+    Child(APPSERVICES, DEPLOYMENTS, TEMPLATE),
+    Child(APPSERVICES, SERVICES, STRAY),
+)
+
+
+async def made(stage: Stage, references: References, child: Child) -> tuple[Reference, Object]:
+    """The object is there; what it should be like, and its child."""
+    expected = await references.of(child.workload)
+    stage.operator.start()
+    await stage.watching()
+    await stage.create(child.owner, VICTIM, child.workload.then or {})
+    await stage.settled(child.owner, VICTIM)
+    found = await stage.get(child.resource, VICTIM)
+    return expected, found or {}
+
+
+async def mended(stage: Stage, child: Child, expected: Reference, times: int = 1) -> None:
+    """All is as it was, the child having been made so many times."""
+    await reached(stage, child.owner, expected, RECOVERY + stage.settings.relist, loose=True)
+    await quiet(stage)
+    counted = stage.proxy.journal.counts("create", VICTIM)[child.resource.plural]
+    stage.holds(counted == times, f"the child was made {counted} times, not {times}")
+    calm(stage)
+
+
+def key(stage: Stage, child: Child) -> Key:
+    """The child's."""
+    return Key(child.resource, stage.namespace, VICTIM)
+
+
+async def deleted(stage: Stage, references: References, child: Child) -> None:
+    """The child is deleted."""
+    expected, found = await made(stage, references, child)
+    await stage.delete(child.resource, VICTIM)
+    await _another(stage, child, found)
+    await mended(stage, child, expected, 2)
+
+
+async def orphaned(stage: Stage, references: References, child: Child) -> None:
+    """The owner is deleted without its children, and made again: they are taken back."""
+    expected, found = await made(stage, references, child)
+    await stage.delete(child.owner, VICTIM, "Orphan")
+    await stage.gone(child.owner, VICTIM)
+    await stage.create(child.owner, VICTIM, child.workload.then or {})
+    await mended(stage, child, expected)
+    live = await stage.get(child.resource, VICTIM)
+    stage.holds(live and live["metadata"]["uid"] == found["metadata"]["uid"], "it is another one")
+
+
+async def reference_removed(stage: Stage, references: References, child: Child) -> None:
+    """The child's owner reference is removed."""
+    expected, _ = await made(stage, references, child)
+    await stage.merge(key(stage, child), {"metadata": {"ownerReferences": None}})
+    await mended(stage, child, expected)
+
+
+async def stolen(stage: Stage, references: References, child: Child) -> None:
+    """Somebody else takes the child over: it is left alone and told of, until it is free again."""
+    expected, found = await made(stage, references, child)
+    thief = await stage.client.request(
+        "POST", CONFIG_MAPS.path(stage.namespace), {"metadata": {"name": "thief"}, "data": {}}
+    )
+    owner = {**found["metadata"]["ownerReferences"][0], "apiVersion": "v1", "kind": "ConfigMap", "name": "thief"}
+    owner["uid"] = thief["metadata"]["uid"]
+    await stage.merge(key(stage, child), {"metadata": {"ownerReferences": [owner]}})
+    await told(stage, child, c.CONFLICT)
+    await stage.merge(key(stage, child), {"metadata": {"ownerReferences": found["metadata"]["ownerReferences"]}})
+    await mended(stage, child, expected)
+
+
+async def changed(stage: Stage, references: References, child: Child) -> None:
+    """A field of ours is changed."""
+    expected, _ = await made(stage, references, child)
+    await stage.merge(key(stage, child), child.other)
+    await mended(stage, child, expected)
+
+
+async def annotated(stage: Stage, references: References, child: Child) -> None:
+    """A field that is not ours is added: it stays."""
+    expected, _ = await made(stage, references, child)
+    await stage.merge(key(stage, child), {"metadata": {"annotations": {NOTE: "theirs"}}})
+    await quiet(stage)
+    live = await stage.get(child.resource, VICTIM)
+    stage.holds(live and live["metadata"]["annotations"].get(NOTE) == "theirs", "the foreign field is gone")
+    await stage.merge(key(stage, child), {"metadata": {"annotations": {NOTE: None}}})
+    await mended(stage, child, expected)
+
+
+async def relabelled(stage: Stage, references: References, child: Child, label: str) -> None:
+    """A label is changed, perhaps the very one by which the child is watched."""
+    expected, _ = await made(stage, references, child)
+    await stage.merge(key(stage, child), {"metadata": {"labels": {label: "changed"}}})
+    await mended(stage, child, expected)
+
+
+async def scaled(stage: Stage, references: References, child: Child) -> None:
+    """The Deployment is scaled by hand."""
+    expected, _ = await made(stage, references, child)
+    for replicas in (5, 0):
+        await stage.merge(key(stage, child), {"spec": {"replicas": replicas}})
+        await reached(stage, child.owner, expected, RECOVERY, loose=True)
+    await mended(stage, child, expected)
+
+
+async def finalized(stage: Stage, references: References, child: Child) -> None:
+    """The child is deleted, and somebody's finalizer holds it for a while."""
+    expected, found = await made(stage, references, child)
+    await stage.merge(key(stage, child), {"metadata": {"finalizers": [FINALIZER]}})
+    await stage.delete(child.resource, VICTIM)
+    await told(stage, child, c.WAITING_FOR_DELETION)
+    patch = [{"op": "remove", "path": "/metadata/finalizers"}]
+    path = child.resource.path(stage.namespace, VICTIM)
+    await stage.client.request("PATCH", path, patch, JSON_PATCH)
+    await _another(stage, child, found)
+    await mended(stage, child, expected, 2)
+
+
+async def foreign(stage: Stage, references: References, child: Child) -> None:
+    """Somebody else's object of the name was there first: untouched and told of, until it goes."""
+    expected = await references.of(child.workload)
+    path = child.resource.path(stage.namespace)
+    theirs = await stage.client.request("POST", path, FOREIGN[child.resource.kind])
+    stage.operator.start()
+    await stage.watching()
+    await stage.create(child.owner, VICTIM, child.workload.then or {})
+    await told(stage, child, c.CONFLICT)
+    if child.resource == SERVICES:
+        await told(stage, child, c.MINIMUM_REPLICAS_AVAILABLE)
+    await quiet(stage)
+    live = await stage.get(child.resource, VICTIM)
+    stage.holds(live and live["spec"] == theirs["spec"], "somebody else's object was changed")
+    await stage.delete(child.resource, VICTIM)
+    await mended(stage, child, expected)
+
+
+async def told(stage: Stage, child: Child, reason: str) -> None:
+    """Wait until a condition of the owner gives a reason."""
+
+    async def look() -> bool:
+        obj = await stage.get(child.owner, VICTIM) or {}
+        return reason in [each["reason"] for each in obj.get("status", {}).get("conditions", [])]
+
+    await until(look, RECOVERY, f"a condition says {reason}")
+
+
+async def _another(stage: Stage, child: Child, found: Object) -> None:
+    async def look() -> bool:
+        live = await stage.get(child.resource, VICTIM)
+        return live is not None and live["metadata"]["uid"] != found["metadata"]["uid"]
+
+    await until(look, RECOVERY, "the child is made again")
+
+
+LABELS = {"app": "theirs"}
+FOREIGN: dict[str, Object] = {
+    "Deployment": {
+        "metadata": {"name": VICTIM},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": LABELS},
+            "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "a", "image": "b"}]}},
+        },
+    },
+    "Service": {"metadata": {"name": VICTIM}, "spec": {"selector": LABELS, "ports": [{"port": 9}]}},
+}
+
+DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {
+    "deleted": deleted,
+    "orphaned": orphaned,
+    "reference-removed": reference_removed,
+    "stolen": stolen,
+    "field-changed": changed,
+    "foreign-field": annotated,
+    "label-changed": partial(relabelled, label=INSTANCE),
+    "watched-label-changed": partial(relabelled, label="app.kubernetes.io/managed-by"),
+    "finalizer": finalized,
+    "same-name": foreign,
+}
+GATE = {"deleted", "reference-removed", "field-changed", "stolen", "label-changed", "same-name"}
+
+
+def cases() -> list[Case]:
+    """Each drift of each child."""
+    found = [
+        Case(f"T7/{child.name}/{name}", partial(play, child=child), gate=name in GATE and child in (KINDS[0], KINDS[3]))
+        for child in KINDS
+        for name, play in DRIFTS.items()
+    ]
+    deployments = [child for child in KINDS if child.resource == DEPLOYMENTS]
+    return found + [Case(f"T7/{child.name}/scaled", partial(scaled, child=child)) for child in deployments]

@@ -1,0 +1,89 @@
+"""Results of cases, kept from run to run, and their figures in docs/reliability.md."""
+
+import re
+from collections.abc import Sequence
+from statistics import median
+
+import msgspec
+
+from faults.case import Case
+from faults.process import ROOT
+from faults.runner import Result
+
+RESULTS = ROOT / "build/faults/results.jsonl"
+"""One line per result; of several of one case the last counts."""
+DOCUMENT = ROOT / "docs/reliability.md"
+CAMPAIGNS = {
+    "T1": "SIGKILL before, during and after every write, and around a deletion",
+    "T2": "a write is carried out, its reply is lost",
+    "T3": "a write is refused, once, 3 times, 20 times, for 60 s",
+    "T4": "lists and watches fail",
+    "T5": "old lists, late events, a namesake behind a held watch",
+    "T6": "intent changes while the operator is away or sees nothing",
+    "T7": "somebody else changes, loses or takes a child",
+    "T8": "every field of both kinds, from the CRDs",
+    "T9": "admission fails",
+    "T10": "certificate files change",
+    "T11": "two operators at once",
+    "T12": "namespace, quota, Pod Security, CRD, permissions",
+    "T13": "soak",
+    "T14": "mutants of the operator, each caught by a case",
+    "fuzz": "random objects and requests",
+}
+
+
+def keep(result: Result) -> None:
+    """Add a result to those that are there."""
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    with RESULTS.open("ab") as file:
+        file.write(msgspec.json.encode(result) + b"\n")
+
+
+def known() -> dict[str, Result]:
+    """The last result of each case."""
+    if not RESULTS.exists():
+        return {}
+    found = (msgspec.json.decode(line, type=Result) for line in RESULTS.read_bytes().splitlines())
+    return {result.name: result for result in found}
+
+
+def write(cases: Sequence[Case]) -> None:
+    """Put the figures and the list of the cases into the document, between its marks."""
+    text = DOCUMENT.read_text()
+    for mark, body in (("figures", _figures(cases)), ("cases", _names(cases))):
+        text = re.sub(
+            rf"(<!-- {mark} -->\n).*?(<!-- end -->)",
+            lambda found, body=body: found[1] + body + found[2],
+            text,
+            flags=re.DOTALL,
+        )
+    DOCUMENT.write_text(text)
+
+
+def _figures(cases: Sequence[Case]) -> str:
+    results = known()
+    rows = ["| | Campaign | Cases | Run | Passed | Median, s | Longest, s |", "|---|---|---|---|---|---|---|"]
+    total = [0, 0, 0]
+    for short, about in CAMPAIGNS.items():
+        mine = [case.name for case in cases if case.name.partition("/")[0] == short]
+        run = [results[name] for name in mine if name in results]
+        passed = [result for result in run if not result.fault]
+        if not mine:
+            continue
+        times = [result.seconds for result in run] or [0.0]
+        rows.append(
+            f"| {short} | {about} | {len(mine)} | {len(run)} | {len(passed)} | {median(times):.0f} | {max(times):.0f} |"
+        )
+        total = [sum(pair) for pair in zip(total, (len(mine), len(run), len(passed)), strict=True)]
+    return "\n".join([*rows, f"| | all | {total[0]} | {total[1]} | {total[2]} | | |", ""])
+
+
+def _names(cases: Sequence[Case]) -> str:
+    """Every name, shortened: names that differ in their last part alone share a line."""
+    groups: dict[str, list[str]] = {}
+    for case in cases:
+        head, _, tail = case.name.rpartition("/")
+        groups.setdefault(head, []).append(tail)
+    return "\n".join(
+        [*(f"* `{head}/` {', '.join(f'`{tail}`' for tail in tails)}" for head, tails in groups.items()), ""]
+    )

@@ -1,0 +1,114 @@
+"""The state of one object and its children, without what differs from run to run; and how two states differ."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+from memcached_operator.engine.client import FIELD_MANAGER, Client
+from memcached_operator.engine.compare import INTENT
+from memcached_operator.engine.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, entries, mapping
+
+COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
+"""Of a Deployment's status: the rest is times and generated names."""
+
+COUNTERS = ("generation", "observedGeneration", "deployment.kubernetes.io/revision", "fields")
+CHILDREN = (DEPLOYMENTS, SERVICES)
+KEPT = ("labels", "annotations", "generation", "finalizers", "ownerReferences")
+"""Of an object's metadata."""
+GIVEN = ("clusterIP", "clusterIPs", "nodePort")
+"""Values that the API server chooses where nobody names one."""
+
+UID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+SETTLED = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+
+
+async def state_of(client: Client, resource: Resource, namespace: str, name: str) -> Object:
+    """An object and its children of the same name, masked; None for one that does not exist."""
+    found = {each.plural: await client.get(Key(each, namespace, name)) for each in (resource, *CHILDREN)}
+    state = {plural: obj and masked(obj, namespace) for plural, obj in found.items()}
+    return {**state, "nodes are the pods": await _true_nodes(client, found[resource.plural], namespace)}
+
+
+async def _true_nodes(client: Client, obj: Object | None, namespace: str) -> bool:
+    """Whether a status names the very pods that there are."""
+    selector = mapping(obj or {}, "status").get("selector", "")
+    if not obj or not selector:
+        return obj is None
+    pods, _ = await client.list(PODS, namespace, selector)
+    live = [pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+    return sorted(live) == obj["status"].get("nodes")
+
+
+def masked(obj: Object, namespace: str) -> Object:
+    """Without uids, times, generated names and what the API server chose; the operator's own fields stay named."""
+    meta = obj["metadata"]
+    kept: Object = {
+        "metadata": {name: meta[name] for name in KEPT if meta.get(name)},
+        "spec": obj.get("spec", {}),
+        "status": _status(obj),
+        "fields": sorted(_fields(meta), key=str),
+    }
+    text = json.dumps(kept).replace(f'"{namespace}"', '"NAMESPACE"')
+    return json.loads(UID.sub("UID", text), object_hook=_mask)
+
+
+def settled(obj: Object | None) -> bool:
+    """Whether an object is available, done and well, and says so of its present generation."""
+    if obj is None:
+        return False
+    generation = obj["metadata"]["generation"]
+    found = entries(obj, "status", "conditions")
+    current = all(each.get("observedGeneration") == generation for each in found)
+    well = {each["type"]: each["status"] for each in found} == SETTLED
+    return well and current and mapping(obj, "status").get("observedGeneration") == generation
+
+
+def difference(found: object, expected: object, path: str = "") -> str:
+    """Where two states differ first; empty where they do not."""
+    if found == expected:
+        return ""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        one, other = cast("Object", found), cast("Object", expected)
+        for name in sorted({*one, *other}):
+            if one.get(name) != other.get(name):
+                return difference(one.get(name), other.get(name), f"{path}.{name}")
+    if isinstance(found, list) and isinstance(expected, list):
+        some, others = cast("list[Any]", found), cast("list[Any]", expected)
+        if len(some) == len(others):
+            pairs = enumerate(zip(some, others, strict=True))
+            return next(difference(one, other, f"{path}[{i}]") for i, (one, other) in pairs if one != other)
+    return f"{path[1:]}: {json.dumps(found)} instead of {json.dumps(expected)}"
+
+
+def loosened(state: Any) -> Any:
+    """Without generations and revisions: for objects that have been changed more often than in the reference."""
+    if isinstance(state, dict):
+        fields = cast("Object", state).items()
+        return {name: loosened(value) for name, value in fields if name not in COUNTERS}
+    return [loosened(item) for item in cast("list[Any]", state)] if isinstance(state, list) else state
+
+
+def _status(obj: Object) -> Object:
+    status: Object = obj.get("status", {})
+    if obj["kind"] in ("Deployment", "Service"):
+        return {name: status[name] for name in COUNTS if name in status}
+    conditions = [
+        {name: text for name, text in condition.items() if name != "lastTransitionTime"}
+        for condition in status.get("conditions", [])
+    ]
+    return {**status, "conditions": conditions, "nodes": len(status.get("nodes", []))}
+
+
+def _fields(meta: Object) -> Iterator[Object]:
+    found: list[Object] = meta.get("managedFields") or []
+    for entry in found:
+        # Those of a status name pods.
+        if entry["manager"] == FIELD_MANAGER and not entry.get("subresource"):
+            yield {name: entry.get(name) for name in ("operation", "fieldsV1")}
+
+
+def _mask(obj: Object) -> Object:
+    masks = {name: "CHOSEN" for name in GIVEN if name in obj and obj[name] not in ("None", ["None"])}
+    digest = {INTENT: "DIGEST"} if INTENT in obj else {}
+    return {**obj, **masks, **digest}

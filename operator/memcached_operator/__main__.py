@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-import os
 import re
 import sys
-import threading
 from datetime import timedelta
 from typing import Any
 
@@ -19,9 +17,6 @@ from memcached_operator.engine.session import ConnectError
 from memcached_process.options import process_options, set_up
 
 log = logging.getLogger("memcached_operator")
-
-END_TIMEOUT = 10.0
-"""Seconds for the process to end once its work is over; the pod has 15."""
 
 LONGEST_LIFETIME = timedelta(days=3650)
 """More would defeat the purpose of a renewal, and much more is beyond what a certificate can say."""
@@ -81,23 +76,11 @@ def main(log_level: str, log_format: str, certificate_lifetime: str, **options: 
     MEMCACHED_OPERATOR_<OPTION> too.
     """
     set_up(log_level, log_format)
-    deadline = threading.Timer(END_TIMEOUT, os._exit, (1,))
-    deadline.daemon = True
     try:
-        asyncio.run(_run(app.Options(certificate_lifetime=lifetime(certificate_lifetime), **options), deadline))
+        asyncio.run(app.run(app.Options(certificate_lifetime=lifetime(certificate_lifetime), **options)))
     except (ConnectError, LeaseLostError, OSError) as error:
         log.error("%s", error)
         sys.exit(1)
-    finally:
-        deadline.cancel()
-
-
-async def _run(options: app.Options, deadline: threading.Timer) -> None:
-    try:
-        await app.run(options)
-    finally:
-        # A task of a library that does not heed its cancellation must not keep a process that no longer works.
-        deadline.start()
 
 
 def lifetime(text: str) -> timedelta:

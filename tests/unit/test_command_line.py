@@ -137,29 +137,3 @@ def test_no_cluster_at_all_is_one_sentence(tmp_path: Path) -> None:
 def test_the_sentence_is_json_where_asked_for(tmp_path: Path) -> None:
     line = complaint("--log-format=json", HOME=str(tmp_path))
     assert line.startswith('{"level": "error"')
-
-
-HANGING = """
-import asyncio
-from memcached_operator import __main__ as command, app
-
-async def stubborn():
-    while True:
-        try:
-            await asyncio.sleep(3600)
-        except asyncio.CancelledError:
-            pass
-
-async def run(options):
-    app.kept = asyncio.create_task(stubborn())
-    await asyncio.sleep(0)
-
-app.run, command.END_TIMEOUT = run, 0.2
-command.main([])
-"""
-
-
-def test_a_task_that_does_not_end_does_not_keep_the_process() -> None:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run([sys.executable, "-c", HANGING], env=env, capture_output=True, timeout=30, check=False)
-    assert done.returncode == 1

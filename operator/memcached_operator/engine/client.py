@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -105,10 +105,11 @@ class Client:
         Each object is decoded when its turn comes: thousands at once would be the most memory ever needed.
         """
         params = {"labelSelector": selector} if selector else {}
-        path = resource.path(namespace)
-        answer = _decoded(await self._send("GET", path, None, JSON, params), _LISTS, f"GET {path}")
+        asked = f"GET {resource.path(namespace)}"
+        answer = _decoded(await self._send("GET", resource.path(namespace), None, JSON, params), _LISTS, asked)
         whose = {"apiVersion": resource.api_version, "kind": resource.kind}
-        return (whose | _OBJECTS.decode(item) for item in answer.items or ()), answer.metadata.resource_version
+        items = (whose | _known(_decoded(item, _OBJECTS, asked), _Live) for item in answer.items or ())
+        return items, answer.metadata.resource_version
 
     async def watch(
         self, resource: Resource, namespace: str | None, selector: str, version: str
@@ -171,6 +172,15 @@ def _decoded(payload: bytes, decoder: msgspec.json.Decoder[T], asked: str) -> T:
         raise ApiError(200, "Garbled", f"the answer to {asked} is no JSON: {error}") from error
 
 
+def _known(obj: Object, shape: type[msgspec.Struct]) -> Object:
+    """An object that tells which one it is, and in which state. Raises ApiError for others: nobody can work with it."""
+    try:
+        msgspec.convert(obj, shape)
+    except msgspec.ValidationError as error:
+        raise ApiError(200, "Garbled", f"an object of the API server is none: {error}") from error
+    return obj
+
+
 def api_error(code: int, headers: Mapping[str, str], payload: bytes) -> ApiError:
     """Turn an answer of 400 and above into an ApiError; the body may be a Status, or anything."""
     try:
@@ -201,7 +211,7 @@ def _event(line: bytes) -> tuple[str, Object]:
         raise ApiError(
             status.get("code") or 500, status.get("reason") or "", status.get("message") or "no reason given"
         )
-    return event.type, event.object
+    return event.type, _known(event.object, _Marked if event.type == "BOOKMARK" else _Live)
 
 
 def describe(error: BaseException) -> str:
@@ -234,12 +244,23 @@ class _Event(msgspec.Struct):
     object: Object
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str
+class _Version(msgspec.Struct, rename="camel"):
+    resource_version: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,20}$")]
 
 
-class _List(msgspec.Struct):
-    metadata: _ListMeta
+class _Identity(_Version):
+    name: str
+
+
+class _Marked(msgspec.Struct):
+    metadata: _Version
+
+
+class _Live(msgspec.Struct):
+    metadata: _Identity
+
+
+class _List(_Marked):
     items: list[msgspec.Raw] | None = None
 
 

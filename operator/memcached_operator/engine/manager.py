@@ -75,7 +75,9 @@ class Manager:
         log.info("all objects are read; watching %s", ", ".join(self._namespaces) or "all namespaces")
         workers = self._reconciler.run(WORKERS)
         async with background(stop, workers, self._read_again()):
-            await source.watch(self._client, self._feeds, self._read_one, self.notice, stop, self._last_pause)
+            await source.watch(
+                self._client, self._feeds, self._read_one, self.notice, stop, last_pause=self._last_pause
+            )
 
     def notice(self, resource: Resource, what: Literal["seen", "gone"], obj: Object) -> None:
         """Note one event and enqueue the objects it may matter to."""
@@ -109,20 +111,19 @@ class Manager:
     async def _read_everything(self) -> None:
         for feed in self._feeds:
             pause = FIRST_PAUSE
-            while not await self._is_read(feed, pause):
+            while (error := await self._try_to_read(feed)) is not None:
+                await asyncio.sleep(max(pause, error.retry_after or 0))
                 pause = min(self._last_pause, pause * 2)
         self._enqueue_all()
 
-    async def _is_read(self, feed: Feed, pause: float) -> bool:
-        """Read a feed; False, after a pause, where it cannot be read."""
+    async def _try_to_read(self, feed: Feed) -> ApiError | None:
         try:
             await self._read(feed)
         except ApiError as error:
             why = "it is not served; install the CustomResourceDefinitions" if error.code == 404 else str(error)
-            log.warning("cannot read %s: %s; trying again in %.0f s", feed, why, pause)
-            await asyncio.sleep(max(pause, error.retry_after or 0))
-            return False
-        return True
+            log.warning("cannot read %s: %s", feed, why)
+            return error
+        return None
 
     async def _read_one(self, feed: Feed) -> None:
         await self._read(feed)
@@ -141,7 +142,10 @@ class Manager:
     async def _read_again(self) -> None:
         while True:
             await asyncio.sleep(self._relist_period * (0.9 + random.random() / 5))  # noqa: S311 - jitter
-            await self._read_everything()
+            for feed in self._feeds:
+                # One that cannot be read now does not hold up the others: its turn comes with the next reading.
+                await self._try_to_read(feed)
+            self._enqueue_all()
 
 
 def _group(owner: Mapping[str, Any]) -> str:

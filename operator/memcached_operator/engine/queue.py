@@ -60,9 +60,7 @@ class Queue(Generic[K]):
     Without `share`, keys are served in the order in which they came.
     """
 
-    def __init__(
-        self, name: str, share: Callable[[K], Hashable] = _alone, max_delay: float = MAX_DELAY
-    ) -> None:
+    def __init__(self, name: str, share: Callable[[K], Hashable] = _alone, max_delay: float = MAX_DELAY) -> None:
         self._max_delay = max_delay
         self._ready = _Turns(share)
         self._waiting: set[K] = set()

@@ -92,8 +92,7 @@ class Store:
             listed.add(key_of(resource, item))
             self.put(resource, item)
         missing = [key for key in self.keys(resource) if namespace in (None, key.namespace) and key not in listed]
-        gone = [key for key in missing if self.remove(key, version)]
-        return gone
+        return [key for key in missing if self.remove(key, version)]
 
     def _group(self, group: Group) -> Iterator[Object]:
         return (obj for key in self._members.get(group, ()) if (obj := self.get(key)) is not None)

@@ -171,6 +171,7 @@ def test_an_object_that_may_not_be_read_is_an_error() -> None:
     assert refusal(Script([answer(403, STATUS)]), lambda client: client.get(KEY)).code == 403
 
 
+META = {"name": "cache", "resourceVersion": "8"}
 LISTS = {
     "of one namespace": ("test", "a=b", f"{PATH}?labelSelector=a%3Db"),
     "of all": (None, "", "/apis/apps/v1/deployments"),
@@ -179,11 +180,11 @@ LISTS = {
 
 @pytest.mark.parametrize(("namespace", "selector", "path"), LISTS.values(), ids=LISTS.keys())
 def test_a_list_fills_in_what_its_items_lack(namespace: str | None, selector: str, path: str) -> None:
-    listed = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "cache"}}]}
+    listed = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": META}]}
     script = Script([answer(200, json.dumps(listed))])
     items, version = called(script, lambda client: client.list(DEPLOYMENTS, namespace, selector))
     assert (list(items), version) == (
-        [{"metadata": {"name": "cache"}, "apiVersion": "apps/v1", "kind": "Deployment"}],
+        [{"metadata": META, "apiVersion": "apps/v1", "kind": "Deployment"}],
         "9",
     )
     assert script.requests[0].path_qs == path
@@ -193,3 +194,24 @@ def test_a_list_without_items_is_empty() -> None:
     script = Script([answer(200, '{"metadata": {"resourceVersion": "9"}, "items": null}')])
     items, version = called(script, lambda client: client.list(DEPLOYMENTS, None))
     assert (list(items), version) == ([], "9")
+
+
+GARBLED = {
+    "no list": "[]",
+    "no version": '{"metadata": {}, "items": []}',
+    "a version that is no number": '{"metadata": {"resourceVersion": ""}, "items": []}',
+    "items that are no objects": '{"metadata": {"resourceVersion": "9"}, "items": [5]}',
+    "items that are nothing": '{"metadata": {"resourceVersion": "9"}, "items": [null]}',
+    "items without a name": '{"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"resourceVersion": "8"}}]}',
+    "items without a version": '{"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "cache"}}]}',
+}
+
+
+@pytest.mark.parametrize("text", GARBLED.values(), ids=GARBLED.keys())
+def test_a_list_that_cannot_be_worked_with_is_an_error(text: str) -> None:
+    async def read(client: Client) -> None:
+        items, _ = await client.list(DEPLOYMENTS, None)
+        list(items)
+
+    error = refusal(Script([answer(200, text)]), read)
+    assert (error.code, error.reason, error.refused) == (200, "Garbled", False)

@@ -9,7 +9,7 @@ import pytest
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.manager import Manager
 from memcached_operator.engine.queue import Queue
-from memcached_operator.engine.resource import DEPLOYMENTS, Key
+from memcached_operator.engine.resource import DEPLOYMENTS, PODS, Key, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from unit import builders
 from unit.engine.fakes import Api, raising
@@ -20,7 +20,7 @@ BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
 SPEC: dict[str, Any] = {"size": 1, "image": "example.com/memcached:1"}
 
 
-async def deaf(*arguments: Any) -> None:
+async def deaf(*arguments: Any, **_: Any) -> None:
     """Watches that tell of nothing."""
     stop: asyncio.Event = arguments[-1]
     await stop.wait()
@@ -111,4 +111,22 @@ def test_a_child_whose_deletion_was_missed_is_made_anew(monkeypatch: pytest.Monk
         api.version += 1
         await until(lambda: Key(DEPLOYMENTS, "test", "cache") in api.objects)
 
+    working(monkeypatch, scenario)
+
+
+def test_what_cannot_be_read_does_not_hold_up_the_reading_of_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Api.list
+
+    async def without_pods(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
+        if resource == PODS and self.statuses:
+            raise BROKEN
+        return await read(self, resource, namespace, selector)
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        await until(lambda: api.statuses)
+        del api.objects[KEY]
+        api.version += 1
+        await until(lambda: not list(manager.objects(MEMCACHEDS)))
+
+    monkeypatch.setattr(Api, "list", without_pods)
     working(monkeypatch, scenario)

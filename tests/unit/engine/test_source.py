@@ -23,7 +23,6 @@ Told = tuple[str, str, str]
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a test's size."""
     monkeypatch.setattr(source, "FIRST_PAUSE", PAUSE)
-    monkeypatch.setattr(source, "LAST_PAUSE", 8 * PAUSE)
 
 
 def line(what: str, version: int, name: str = "a") -> str:
@@ -63,7 +62,9 @@ class Watching:
     async def _run(self, requests: int, feeds: tuple[Feed, ...]) -> None:
         async with serving(self.script) as there, there.session() as session, asyncio.timeout(10):
             stop = asyncio.Event()
-            work = asyncio.create_task(source.watch(Client(there, session), feeds, self._read, self._notice, stop))
+            client = Client(there, session)
+            watching = source.watch(client, feeds, self._read, self._notice, stop, last_pause=8 * PAUSE)
+            work = asyncio.create_task(watching)
             while len(self.script.requests) < requests and not work.done():  # noqa: ASYNC110 - done by a server
                 await asyncio.sleep(0.005)
             stop.set()
@@ -120,6 +121,12 @@ BROKEN = {
     "an error of the server's own": failed(500),
     "no JSON": "<h1>Log in</h1>\n",
     "no event": '{"kind": "Status"}\n',
+    "an event of nothing": '{"type": "ADDED", "object": {}}\n',
+    "an event of no state": '{"type": "ADDED", "object": {"metadata": {"name": "b", "resourceVersion": "new"}}}\n',
+    "an event of nobody": '{"type": "ADDED", "object": {"metadata": {"resourceVersion": "9"}}}\n',
+    "a place that is none": '{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": ""}}}\n',
+    "an event of a word": '{"type": "ADDED", "object": "b"}\n',
+    "an error without words": '{"type": "ERROR", "object": {}}\n',
 }
 
 

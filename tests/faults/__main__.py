@@ -8,18 +8,19 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from faults import report
-from faults.campaigns import drift, stale, watches, writes
+from faults.campaigns import drift, fields, mutants, stale, watches, writes
 from faults.case import Case
 from faults.proxy import certificate
 from faults.runner import Result, Runner
 from faults.stage import Plane, Settings
 from integration.control_plane import ControlPlane, client_of, control_plane
 
-CAMPAIGNS = (writes, watches, stale, drift)
+CAMPAIGNS = (writes, watches, stale, drift, fields)
 
 
 def main() -> int:
@@ -45,7 +46,8 @@ def main() -> int:
 
 def every() -> list[Case]:
     """All cases of all campaigns."""
-    return [case for campaign in CAMPAIGNS for case in campaign.cases()]
+    found = [case for campaign in CAMPAIGNS for case in campaign.cases()]
+    return found + mutants.cases(found)
 
 
 def _plane() -> AbstractContextManager[ControlPlane]:
@@ -83,8 +85,9 @@ async def _run(
         logs = keep or Path(directory)
         logs.mkdir(parents=True, exist_ok=True)
         async with client_of(connection) as client:
-            runner = Runner(Plane(connection, client, certificate(), logs), settings, lanes, tell)
-            return await runner.run(cases)
+            # A copy, so that a run is about one state of the tree, whatever happens to that meanwhile.
+            own = replace(settings, sources=mutants.copied(Path(directory, "sources")))
+            return await Runner(Plane(connection, client, certificate(), logs), own, lanes, tell).run(cases)
 
 
 def tell(result: Result) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from faults.calls import Entry, busiest
 from faults.stage import FailedError, Stage, until
 from faults.state import difference, loosened, settled, state_of
+from memcached_operator.engine.conditions import PROGRESS_PERIOD
 from memcached_operator.engine.resource import Key, Object, Resource
 
 JITTER = 1.1
@@ -87,7 +88,7 @@ async def quiet(stage: Stage) -> None:
     """Nothing may be written for as long as it takes to read everything once more."""
     await asyncio.sleep(LONGEST_PATIENCE / 2)
     since = time.monotonic()
-    await asyncio.sleep(min(stage.settings.relist, LONGEST_QUIET) * JITTER + LONGEST_PATIENCE)
+    await asyncio.sleep(min(max(stage.settings.relist, PROGRESS_PERIOD), LONGEST_QUIET) * JITTER + LONGEST_PATIENCE)
     written = stage.proxy.journal.writes(since)
     stage.holds(not written, f"writes in the quiet period: {'; '.join(map(str, written))}")
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import yaml
@@ -44,7 +44,8 @@ class Operator:
         """SIGKILL it; it is started again unless it is to stay away."""
         if self._process is not None and self._process.returncode is None:
             self._killed = True
-            self._process.kill()
+            with suppress(ProcessLookupError):
+                self._process.kill()
 
     async def away(self) -> None:
         """End it by SIGKILL until it is started again."""
@@ -87,7 +88,8 @@ class Operator:
         try:
             await asyncio.wait_for(process.wait(), END)
         except TimeoutError:
-            process.kill()
+            with suppress(ProcessLookupError):
+                process.kill()
             await process.wait()
 
 

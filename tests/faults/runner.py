@@ -70,4 +70,6 @@ class Runner:
             return f"it took longer than {case.limit:g} s"
         except ApiError as error:
             return f"the test's own request failed: {error}"[:LONGEST]
+        except Exception as error:  # noqa: BLE001 - the outermost edge of one case: the others go on
+            return f"the test itself failed: {error!r}"[:LONGEST]
         return ""

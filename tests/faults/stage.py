@@ -23,8 +23,8 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 
 POLL = 0.25
 """Seconds between two looks at what is waited for."""
-NORMAL = 20.0
-"""Seconds within which an object that nothing disturbs is available, on a busy machine. It takes 2 on an idle one."""
+NORMAL = 40.0
+"""Seconds within which an object that nothing disturbs is available, on a very busy machine: 2 on an idle one."""
 RBAC = "rbac.authorization.k8s.io"
 ROLES: dict[str, list[Object]] = {
     path.stem: yaml.safe_load(path.read_text())["rules"]

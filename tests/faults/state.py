@@ -27,7 +27,17 @@ async def state_of(client: Client, resource: Resource, namespace: str, name: str
     """An object and its children of the same name, masked; None for one that does not exist."""
     found = {each.plural: await client.get(Key(each, namespace, name)) for each in (resource, *CHILDREN)}
     state = {plural: obj and masked(obj, namespace) for plural, obj in found.items()}
-    return {**state, "nodes are the pods": await _true_nodes(client, found[resource.plural], namespace)}
+    obj = found[resource.plural]
+    return {
+        **state,
+        "nodes are the pods": await _true_nodes(client, obj, namespace),
+        "node ports are the Service's": _ports(obj, "status", "nodePorts")
+        <= _ports(found["services"], "spec", "ports"),
+    }
+
+
+def _ports(obj: Object | None, *path: str) -> set[int]:
+    return {port["nodePort"] for port in entries(obj or {}, *path) if port.get("nodePort")}
 
 
 async def _true_nodes(client: Client, obj: Object | None, namespace: str) -> bool:

@@ -6,6 +6,8 @@ from functools import partial
 
 from faults.case import Case, References
 from faults.esr import VICTIM, Reference, calm, quiet, reached
+from faults.faulty import Refuse
+from faults.rules import Rule
 from faults.stage import Stage, until
 from faults.workloads import PORTS, Workload, cache
 from memcached_api import conditions as c
@@ -17,6 +19,8 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 
 RECOVERY = 20.0
 """Seconds until it is as it was. What stands in the way is looked at again every 10."""
+SELDOM = 600.0
+"""Seconds between readings of everything, where one would mend what a case is about."""
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 FINALIZER = "example.com/held"
 NOTE = "example.com/note"
@@ -85,6 +89,26 @@ async def deleted(stage: Stage, references: References, child: Child) -> None:
     await mended(stage, child, expected, 2)
 
 
+async def deleted_while_reads_fail(stage: Stage, references: References, child: Child) -> None:
+    """The child is deleted, and objects cannot be read one by one for a while."""
+    expected, found = await made(stage, references, child)
+    refusal = Refuse(500, "InternalError")
+    stage.proxy.arm(Rule(f"get {child.owner.plural}", refusal, times=2), Rule("get *", refusal, times=2))
+    await stage.delete(child.resource, VICTIM)
+    await _another(stage, child, found)
+    await mended(stage, child, expected, 2)
+
+
+async def deleted_while_writes_fail(stage: Stage, references: References, child: Child) -> None:
+    """The child is deleted, and cannot be made again for a while; nothing else happens that would cause a try."""
+    expected, found = await made(stage, references, child)
+    refusal = Refuse(503, "ServiceUnavailable")
+    stage.proxy.arm(Rule(f"create {child.resource.plural}", refusal, times=4))
+    await stage.delete(child.resource, VICTIM)
+    await _another(stage, child, found)
+    await mended(stage, child, expected, 2)
+
+
 async def orphaned(stage: Stage, references: References, child: Child) -> None:
     """The owner is deleted without its children, and made again: they are taken back."""
     expected, found = await made(stage, references, child)
@@ -112,7 +136,7 @@ async def stolen(stage: Stage, references: References, child: Child) -> None:
     owner = {**found["metadata"]["ownerReferences"][0], "apiVersion": "v1", "kind": "ConfigMap", "name": "thief"}
     owner["uid"] = thief["metadata"]["uid"]
     await stage.merge(key(stage, child), {"metadata": {"ownerReferences": [owner]}})
-    await told(stage, child, c.CONFLICT)
+    await told(stage, child.owner, c.CONFLICT)
     await stage.merge(key(stage, child), {"metadata": {"ownerReferences": found["metadata"]["ownerReferences"]}})
     await mended(stage, child, expected)
 
@@ -156,7 +180,7 @@ async def finalized(stage: Stage, references: References, child: Child) -> None:
     expected, found = await made(stage, references, child)
     await stage.merge(key(stage, child), {"metadata": {"finalizers": [FINALIZER]}})
     await stage.delete(child.resource, VICTIM)
-    await told(stage, child, c.WAITING_FOR_DELETION)
+    await told(stage, child.owner, c.WAITING_FOR_DELETION)
     patch = [{"op": "remove", "path": "/metadata/finalizers"}]
     path = child.resource.path(stage.namespace, VICTIM)
     await stage.client.request("PATCH", path, patch, JSON_PATCH)
@@ -172,9 +196,9 @@ async def foreign(stage: Stage, references: References, child: Child) -> None:
     stage.operator.start()
     await stage.watching()
     await stage.create(child.owner, VICTIM, child.workload.then or {})
-    await told(stage, child, c.CONFLICT)
+    await told(stage, child.owner, c.CONFLICT)
     if child.resource == SERVICES:
-        await told(stage, child, c.MINIMUM_REPLICAS_AVAILABLE)
+        await told(stage, child.owner, c.MINIMUM_REPLICAS_AVAILABLE)
     await quiet(stage)
     live = await stage.get(child.resource, VICTIM)
     stage.holds(live and live["spec"] == theirs["spec"], "somebody else's object was changed")
@@ -182,11 +206,11 @@ async def foreign(stage: Stage, references: References, child: Child) -> None:
     await mended(stage, child, expected)
 
 
-async def told(stage: Stage, child: Child, reason: str) -> None:
-    """Wait until a condition of the owner gives a reason."""
+async def told(stage: Stage, owner: Resource, reason: str) -> None:
+    """Wait until a condition of an object gives a reason."""
 
     async def look() -> bool:
-        obj = await stage.get(child.owner, VICTIM) or {}
+        obj = await stage.get(owner, VICTIM) or {}
         return reason in [each["reason"] for each in obj.get("status", {}).get("conditions", [])]
 
     await until(look, RECOVERY, f"a condition says {reason}")
@@ -236,4 +260,8 @@ def cases() -> list[Case]:
         for name, play in DRIFTS.items()
     ]
     deployments = [child for child in KINDS if child.resource == DEPLOYMENTS]
+    for child in KINDS:
+        for name, hard in (("reads", deleted_while_reads_fail), ("writes", deleted_while_writes_fail)):
+            play = partial(hard, child=child)
+            found.append(Case(f"T7/{child.name}/deleted-while-{name}-fail", play, child == KINDS[1], relist=SELDOM))
     return found + [Case(f"T7/{child.name}/scaled", partial(scaled, child=child)) for child in deployments]

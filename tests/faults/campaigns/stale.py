@@ -8,15 +8,17 @@ from typing import Any
 
 import msgspec
 
+from faults.campaigns.drift import FOREIGN, told
 from faults.case import Case, References, act, prepare
 from faults.esr import VICTIM, Reference, calm, quiet, reached, stable
 from faults.faulty import Serve
 from faults.rules import Rule
 from faults.stage import Stage
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, Workload, cache
+from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.engine import labels
-from memcached_operator.engine.resource import DEPLOYMENTS, PODS, SERVICES, Resource, controller_of
+from memcached_operator.engine.resource import DEPLOYMENTS, PODS, SERVICES, Object, Resource, controller_of
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 LONG = 600.0
@@ -83,6 +85,41 @@ async def another(stage: Stage, references: References, resource: Resource, kept
     await reached(stage, resource, expected, RECOVERY, loose=True)
     await quiet(stage)
     await _owned(stage, resource)
+    calm(stage)
+
+
+ROUTE: dict[str, tuple[Mapping[str, Any], ...]] = {
+    "Memcached": tuple(cache(containerPort=port) for port in (11212, 11213, 11214)),
+    "AppService": tuple(cache(ports=[{"port": port}]) for port in (80, 81, 82)),
+}
+HEADLESS: Object = {
+    **FOREIGN["Service"],
+    "spec": {"clusterIP": "None", "selector": {"app": "theirs"}, "ports": [{"port": 9}]},
+}
+
+
+async def foreign_child(stage: Stage, references: References, resource: Resource) -> None:
+    """A child is replaced by somebody else's of the same name, behind held watches: it is left alone."""
+    first, other, last = ROUTE[resource.kind]
+    stage.operator.start()
+    await stage.watching()
+    await stage.create(resource, VICTIM, first)
+    await stage.settled(resource, VICTIM)
+    # The fields are handed over with the first change.
+    await stage.change(resource, VICTIM, first, other)
+    await stage.settled(resource, VICTIM)
+    stage.proxy.hold("services")
+    await stage.delete(SERVICES, VICTIM)
+    await stage.gone(SERVICES, VICTIM)
+    theirs = await stage.client.request("POST", SERVICES.path(stage.namespace), HEADLESS)
+    await stage.change(resource, VICTIM, other, last)
+    await asyncio.sleep(AWHILE)
+    stage.proxy.release()
+    await told(stage, resource, c.CONFLICT)
+    await told(stage, resource, c.MINIMUM_REPLICAS_AVAILABLE)
+    await quiet(stage)
+    live = await stage.get(SERVICES, VICTIM)
+    stage.holds(live and live["spec"] == theirs["spec"], "somebody else's Service was changed")
     calm(stage)
 
 
@@ -201,6 +238,8 @@ def t5() -> list[Case]:
             ]
     for resource in (MEMCACHEDS, APPSERVICES):
         sets = {"own": (resource,), "children": CHILDREN, "all": (resource, *CHILDREN)}
+        foreign = partial(foreign_child, resource=resource)
+        found.append(Case(f"T5/foreign-child/{resource.plural}", foreign, relist=LONG))
         found += [
             Case(f"T5/another/{resource.plural}/{which}", partial(another, resource=resource, kept=kept))
             for which, kept in sets.items()

@@ -13,6 +13,7 @@ import aiohttp
 from aiohttp import web
 
 from faults.calls import Call, Entry, Journal, call_of, metadata
+from faults.faulty import DEAF
 from faults.rules import Armed, Rule
 from memcached_operator.certificates.pki import Pair, issue
 from memcached_operator.engine.session import Connection
@@ -100,7 +101,12 @@ class Proxy:
         entry.struck = rule is not None
         answering = asyncio.ensure_future(rule.rule.fault(exchange) if rule else exchange.forward())
         # What is on its way to the API server arrives there, also where the operator hangs up or dies meanwhile.
-        response = await (answering if call.verb == "watch" else asyncio.shield(answering))
+        try:
+            response = await (answering if call.verb == "watch" else asyncio.shield(answering))
+        except aiohttp.ClientError:
+            # There is no API server any more, as at the end of a run.
+            exchange.reset()
+            response = DEAF
         if not exchange.cut:
             entry.code = response.status
         if exchange.afterwards:

@@ -6,6 +6,7 @@ from statistics import median
 
 import msgspec
 
+from faults.campaigns.mutants import mutants
 from faults.case import Case
 from faults.process import ROOT
 from faults.runner import Result
@@ -50,7 +51,7 @@ def known() -> dict[str, Result]:
 def write(cases: Sequence[Case]) -> None:
     """Put the figures and the list of the cases into the document, between its marks."""
     text = DOCUMENT.read_text()
-    for mark, body in (("figures", _figures(cases)), ("cases", _names(cases))):
+    for mark, body in (("figures", _figures(cases)), ("mutants", _mutants()), ("cases", _names(cases))):
         text = re.sub(
             rf"(<!-- {mark} -->\n).*?(<!-- end -->)",
             lambda found, body=body: found[1] + body + found[2],
@@ -76,6 +77,17 @@ def _figures(cases: Sequence[Case]) -> str:
         )
         total = [sum(pair) for pair in zip(total, (len(mine), len(run), len(passed)), strict=True)]
     return "\n".join([*rows, f"| | all | {total[0]} | {total[1]} | {total[2]} | | |", ""])
+
+
+def _mutants() -> str:
+    """What is wrong with each mutant, and the case that notices it."""
+    results = known()
+    rows = ["| Mutant | What is wrong with it | Caught by | Caught |", "|---|---|---|---|"]
+    for mutant in mutants():
+        result = results.get(f"T14/{mutant.name}")
+        caught = "not run" if result is None else "no" if result.fault else "yes"
+        rows.append(f"| {mutant.name} | {mutant.about} | `{mutant.case}` | {caught} |")
+    return "\n".join([*rows, ""])
 
 
 def _names(cases: Sequence[Case]) -> str:

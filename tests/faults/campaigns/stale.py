@@ -43,7 +43,7 @@ async def old_list(stage: Stage, references: References, workload: Workload, res
         found = await stage.client.request("GET", resource.path(stage.namespace), params=params)
         bodies[resource.plural] = msgspec.json.encode(found)
     await act(stage, workload)
-    # Once for the operator itself, and once for each watch that begins.
+    # Once at the start, and once when everything is read again: an old list may come at any time.
     stage.proxy.arm(*(Rule(f"list {plural}", Serve(body), times=2) for plural, body in bodies.items()))
     stage.operator.start()
     if workload.then is None:

@@ -71,7 +71,10 @@ FAULTS = {
     "closed-at-once": Broken(follow=Speak()),
     "cut-mid-line": Broken(HALF, cut=True, follow=Speak(HALF, end="cut"), times=3),
 }
-GATE = {"500", "410", "error-410", "garbled-line", "closed-at-once", "empty-list", "silent"}
+GATE = {
+    "memcacheds": {"500", "410", "error-410", "garbled-line", "closed-at-once", "empty-list", "silent"},
+    "deployments": {"410", "silent", "empty-list"},
+}
 
 
 async def broken(stage: Stage, references: References, resource: str, fault: Broken) -> None:
@@ -149,7 +152,7 @@ async def _meanwhile(stage: Stage, references: References, work: Callable[[], Aw
     await stage.settled(APPSERVICES, "app")
     await work()
     twice = replace(expected, created={**expected.created, "services": 2})
-    await stable(stage, MEMCACHEDS, twice, WHOLE_AGAIN + stage.settings.relist, allowed_exits=1)
+    await stable(stage, MEMCACHEDS, twice, WHOLE_AGAIN + stage.settings.relist)
     await stage.change(APPSERVICES, "app", {}, {"size": 2})
     await stage.settled(APPSERVICES, "app", WHOLE_AGAIN)
     for resource in (MEMCACHEDS, SERVICES):
@@ -166,7 +169,7 @@ def cases() -> list[Case]:
         Case(
             f"T4/{resource}/{name}",
             partial(play, resource=resource),
-            gate=name in GATE and resource in ("memcacheds", "deployments"),
+            gate=name in GATE.get(resource, ()),
         )
         for resource in WATCHED
         for name, play in plays.items()

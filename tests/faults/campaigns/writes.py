@@ -1,6 +1,7 @@
 """T1, T2 and T3: something happens to a write."""
 
 import time
+from fnmatch import fnmatchcase
 from functools import partial
 
 from faults.case import Case, References, act, gone, prepare
@@ -10,6 +11,7 @@ from faults.rules import Rule
 from faults.stage import NORMAL, Stage, holding, until
 from faults.workloads import BY_NAME, IMAGE, PORT, WORKLOADS, Workload
 
+GATE_WORKLOADS = ("create", "ports-to-none")
 RECOVERY = 20.0
 """Seconds from the end of a fault until all is as it should be, the longest retry delay included."""
 
@@ -71,7 +73,7 @@ def t1() -> list[Case]:
         Case(
             f"T1/{workload.name}/{_name(what, number)}/{moment}",
             partial(struck, workload=workload, rule=Rule(what, Kill(moment), times=1, skip=number, name=VICTIM)),
-            gate=number == 0 and moment == "during" and workload.name in ("create", "memory", "ports-to-none"),
+            gate=number == 0 and moment == "during" and workload.name in GATE_WORKLOADS,
         )
         for workload in WORKLOADS
         for what, number in workload.classes()
@@ -88,7 +90,7 @@ def t2() -> list[Case]:
         Case(
             f"T2/{workload.name}/{_name(what, number)}/{how}",
             partial(struck, workload=workload, rule=Rule(what, fault, times=1, skip=number, name=VICTIM)),
-            gate=number == 0 and workload.name in ("create", "image", "ports-to-none") and how == "cut",
+            gate=number == 0 and workload.name in GATE_WORKLOADS and how == "cut",
         )
         for workload in WORKLOADS
         for what, number in workload.classes()
@@ -122,7 +124,8 @@ SOON, SELDOM = 40.0, 60.0
 """Seconds: so soon three tries are over where they follow one another; a re-list would come too late to cause them."""
 UNPROCESSABLE = Refuse(422, "Invalid")
 FORBIDDEN = Refuse(403, "Forbidden")
-GATE = {("503", "3"), ("409", "1"), ("reset", "1")}
+GATE = {("503", "3"): "*", ("409", "1"): "apply *", ("reset", "1"): "create deployments"}
+"""Of these refusals, which kinds of writes are in the gate."""
 
 
 def t3() -> list[Case]:
@@ -148,7 +151,7 @@ def _refused(
     return Case(
         f"T3/{what.replace(' ', '-').replace('/', '-')}/{how}/{amount}",
         partial(struck, workload=workload, rule=rule, limit=SOON if times == 3 else 180),
-        gate=(how, amount) in GATE,
+        gate=fnmatchcase(what, GATE.get((how, amount), "")),
         relist=SELDOM if times == 3 else None,
         limit=360,
     )

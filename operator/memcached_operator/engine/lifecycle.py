@@ -28,7 +28,8 @@ async def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], stop: 
 
     Where the work ends earlier, `stop` is set. Raises what the work raised.
     """
-    logging.getLogger("kopf").setLevel(logging.WARNING)
+    # Its warnings are about what is wanted here: that its login ends with the process, and not before.
+    logging.getLogger("kopf").setLevel(logging.ERROR)
     registry = kopf.OperatorRegistry()
     running: list[asyncio.Task[None]] = []
 

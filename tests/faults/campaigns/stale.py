@@ -46,6 +46,7 @@ async def old_list(stage: Stage, references: References, workload: Workload, res
     # Once at the start, and once when everything is read again: an old list may come at any time.
     stage.proxy.arm(*(Rule(f"list {plural}", Serve(body), times=2) for plural, body in bodies.items()))
     stage.operator.start()
+    await stage.watching()
     if workload.then is None:
         await _gone_for_good(stage, workload.resource)
     else:
@@ -214,6 +215,7 @@ async def _unseen(stage: Stage, how: str, resource: Resource) -> None:
 async def _seen(stage: Stage, how: str) -> None:
     if how == "away":
         stage.operator.start()
+        await stage.watching()
     else:
         await asyncio.sleep(AWHILE)
         stage.proxy.release()

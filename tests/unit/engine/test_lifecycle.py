@@ -57,7 +57,9 @@ ENDS: dict[str, Callable[[asyncio.Event], Coroutine[Any, Any, None]]] = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
-def test_the_work_is_let_end_by_itself(end: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+def test_the_work_is_let_end_by_itself(
+    end: Callable[[asyncio.Event], Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture
+) -> None:
     done: list[str] = []
 
     async def work(stop: asyncio.Event) -> None:
@@ -67,3 +69,4 @@ def test_the_work_is_let_end_by_itself(end: Callable[[asyncio.Event], Coroutine[
 
     live(work)
     assert done == ["orderly"]
+    assert not [record.message for record in caplog.records if record.name.startswith("kopf")]

@@ -13,14 +13,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from faults import report
-from faults.campaigns import drift, fields, mutants, stale, watches, writes
+from faults.campaigns import drift, fields, mutants, semantics, stale, watches, writes
 from faults.case import Case
 from faults.proxy import certificate
 from faults.runner import Result, Runner
 from faults.stage import Plane, Settings
 from integration.control_plane import ControlPlane, client_of, control_plane
 
-CAMPAIGNS = (writes, watches, stale, drift, fields)
+BUSY = "FAULTS_PATIENCE=3 lets everything that is waited for take three times as long, for a machine that is busy."
+CAMPAIGNS = (writes, watches, stale, drift, fields, semantics)
 
 
 def main() -> int:
@@ -59,7 +60,7 @@ def _plane() -> AbstractContextManager[ControlPlane]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m faults", description=__doc__)
+    parser = argparse.ArgumentParser("python -m faults", description=__doc__, epilog=BUSY)
     parser.add_argument("filters", nargs="*", metavar="NAME", help="names of cases, or patterns such as 'T1/*'; all")
     parser.add_argument("--gate", action="store_true", help="only the cases of the gate")
     parser.add_argument("--list", action="store_true", help="print the names of the cases and end")

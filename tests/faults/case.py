@@ -38,15 +38,19 @@ class References:
     plane: Plane
     settings: Settings
     _found: "dict[str, asyncio.Task[Reference]]" = field(default_factory=dict[str, "asyncio.Task[Reference]"])
+    _count: int = 0
 
     async def of(self, workload: Workload) -> Reference:
         """The reference of a workload."""
-        if workload.name not in self._found:
+        known = self._found.get(workload.name)
+        # One that could not be found out, on a machine too busy, is tried again.
+        if known is None or (known.done() and known.exception() is not None):
             self._found[workload.name] = asyncio.create_task(self._find_out(workload))
         return await asyncio.shield(self._found[workload.name])
 
     async def _find_out(self, workload: Workload) -> Reference:
-        namespace = f"reference-{len(self._found)}-{self.plane.token}"
+        self._count += 1
+        namespace = f"reference-{self._count}-{self.plane.token}"
         async with self.plane.stage(namespace, self.settings) as stage:
             stage.operator.start()
             await prepare(stage, workload)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from faults.calls import Entry, busiest
-from faults.stage import FailedError, Stage, until
+from faults.stage import PATIENCE, FailedError, Stage, until
 from faults.state import difference, loosened, settled, state_of
 from memcached_operator.engine.conditions import PROGRESS_PERIOD
 from memcached_operator.engine.resource import Key, Object, Resource
@@ -86,7 +86,7 @@ async def stable(
 
 async def quiet(stage: Stage) -> None:
     """Nothing may be written for as long as it takes to read everything once more."""
-    await asyncio.sleep(LONGEST_PATIENCE / 2)
+    await asyncio.sleep(PATIENCE * LONGEST_PATIENCE / 2)
     since = time.monotonic()
     await asyncio.sleep(min(max(stage.settings.relist, PROGRESS_PERIOD), LONGEST_QUIET) * JITTER + LONGEST_PATIENCE)
     written = stage.proxy.journal.writes(since)

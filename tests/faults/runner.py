@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from faults.case import Case, References
-from faults.stage import FailedError, Plane, Settings
+from faults.stage import PATIENCE, FailedError, Plane, Settings
 from memcached_operator.engine.client import ApiError
 
 LONGEST = 600
@@ -58,7 +58,7 @@ class Runner:
         self._count += 1
         namespace = f"{re.sub(r'[^a-z0-9]+', '-', case.name.lower())[:48].strip('-')}-{self._count}-{self._plane.token}"
         try:
-            async with self._plane.stage(namespace, used) as stage, asyncio.timeout(case.limit):
+            async with self._plane.stage(namespace, used) as stage, asyncio.timeout(case.limit * PATIENCE):
                 try:
                     await case.play(stage, self.references)
                 finally:

@@ -1,6 +1,7 @@
 """Where a case plays: a namespace, a proxy, an operator of its own, and a user with a client."""
 
 import asyncio
+import os
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -23,6 +24,8 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 
 POLL = 0.25
 """Seconds between two looks at what is waited for."""
+PATIENCE = float(os.environ.get("FAULTS_PATIENCE", "1"))
+"""Everything that is waited for may take so many times as long: on a machine that has much else to do."""
 NORMAL = 40.0
 """Seconds within which an object that nothing disturbs is available, on a very busy machine: 2 on an idle one."""
 RBAC = "rbac.authorization.k8s.io"
@@ -121,7 +124,7 @@ class Stage:
 
 async def until(look: Callable[[], Awaitable[Any]], seconds: float, what: str) -> Any:
     """Look until it is true. Raises FailedError, with what was seen last, where that does not come."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while True:
         found = await look()
         if found:
@@ -134,7 +137,7 @@ async def until(look: Callable[[], Awaitable[Any]], seconds: float, what: str) -
 async def holding(event: Awaitable[Any], seconds: float, what: str) -> None:
     """Wait for something. Raises FailedError where it does not come."""
     try:
-        await asyncio.wait_for(event, seconds)
+        await asyncio.wait_for(event, seconds * PATIENCE)
     except TimeoutError:
         raise FailedError(f"not within {seconds:g} s: {what}") from None
 

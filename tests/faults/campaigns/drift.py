@@ -8,16 +8,16 @@ from faults.case import Case, References
 from faults.esr import VICTIM, Reference, calm, quiet, reached
 from faults.faulty import Refuse
 from faults.rules import Rule
-from faults.stage import Stage, until
+from faults.stage import NORMAL, Stage, until
 from faults.workloads import PORTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.engine.client import JSON_PATCH
 from memcached_operator.engine.labels import INSTANCE
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource
+from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource, mapping
 from memcached_operator.memcached.controller import MEMCACHEDS
 
-RECOVERY = 20.0
+RECOVERY = 30.0
 """Seconds until it is as it was. What stands in the way is looked at again every 10."""
 SELDOM = 600.0
 """Seconds between readings of everything, where one would mend what a case is about."""
@@ -198,6 +198,7 @@ async def foreign(stage: Stage, references: References, child: Child) -> None:
     await stage.create(child.owner, VICTIM, child.workload.then or {})
     await told(stage, child.owner, c.CONFLICT)
     if child.resource == SERVICES:
+        await rolled_out(stage)
         await told(stage, child.owner, c.MINIMUM_REPLICAS_AVAILABLE)
     await quiet(stage)
     live = await stage.get(child.resource, VICTIM)
@@ -214,6 +215,19 @@ async def told(stage: Stage, owner: Resource, reason: str) -> None:
         return reason in [each["reason"] for each in obj.get("status", {}).get("conditions", [])]
 
     await until(look, RECOVERY, f"a condition says {reason}")
+
+
+async def rolled_out(stage: Stage, seconds: float = NORMAL) -> None:
+    """Wait until the pods are those of the Deployment as it is now, and all of them serve."""
+
+    async def look() -> bool:
+        live = await stage.get(DEPLOYMENTS, VICTIM) or {}
+        size, status = mapping(live, "spec").get("replicas"), mapping(live, "status")
+        current = status.get("observedGeneration") == mapping(live, "metadata").get("generation")
+        counted = {status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
+        return current and counted == {size}
+
+    await until(look, seconds, f"Deployment {VICTIM} is rolled out")
 
 
 async def _another(stage: Stage, child: Child, found: Object) -> None:

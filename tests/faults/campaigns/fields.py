@@ -20,7 +20,7 @@ from memcached_operator.engine.resource import Object, Resource, mapping
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 FRESH = "fresh"
-RECOVERY = 20.0
+RECOVERY = 30.0
 BASES: dict[str, Object] = {"Memcached": {"image": IMAGE}, "AppService": {"image": IMAGE}}
 CRDS = {"cache.example.com_memcacheds": MEMCACHEDS, "app.example.com_appservices": APPSERVICES}
 Path = tuple[str, ...]

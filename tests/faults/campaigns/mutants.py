@@ -11,7 +11,7 @@ from pathlib import Path
 
 from faults.case import Case, References
 from faults.process import ROOMS, ROOT
-from faults.stage import FailedError, Stage
+from faults.stage import PATIENCE, FailedError, Stage
 
 PATCHES = ROOT / "tests/faults/mutants"
 """Each begins with what is wrong with the mutant and the name of the case that catches it; applied to a copy only."""
@@ -59,7 +59,7 @@ async def caught(stage: Stage, references: References, mutant: Mutant, case: Cas
     sources = await asyncio.to_thread(mutated, mutant, plane.directory / f"{stage.namespace}.sources")
     settings = replace(stage.settings, sources=sources, relist=case.relist or stage.settings.relist)
     try:
-        async with plane.stage(f"{stage.namespace}-m", settings) as other, asyncio.timeout(case.limit):
+        async with plane.stage(f"{stage.namespace}-m", settings) as other, asyncio.timeout(case.limit * PATIENCE):
             await case.play(other, references)
     except (FailedError, TimeoutError):
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from faults.campaigns.drift import FOREIGN, told
+from faults.campaigns.drift import FOREIGN, rolled_out, told
 from faults.case import Case, References, act, prepare
 from faults.esr import VICTIM, Reference, calm, quiet, reached, stable
 from faults.faulty import Serve
@@ -25,7 +25,7 @@ LONG = 600.0
 """Seconds between readings of everything, where a reading would mend what a case is about."""
 AWHILE = 3.0
 """Seconds that news is held back."""
-RECOVERY = 20.0
+RECOVERY = 30.0
 CHILDREN: tuple[Resource, ...] = (DEPLOYMENTS, SERVICES, PODS)
 
 
@@ -117,6 +117,7 @@ async def foreign_child(stage: Stage, references: References, resource: Resource
     await asyncio.sleep(AWHILE)
     stage.proxy.release()
     await told(stage, resource, c.CONFLICT)
+    await rolled_out(stage)
     await told(stage, resource, c.MINIMUM_REPLICAS_AVAILABLE)
     await quiet(stage)
     live = await stage.get(SERVICES, VICTIM)

@@ -154,7 +154,7 @@ async def _meanwhile(stage: Stage, references: References, work: Callable[[], Aw
     twice = replace(expected, created={**expected.created, "services": 2})
     await stable(stage, MEMCACHEDS, twice, WHOLE_AGAIN + stage.settings.relist)
     await stage.change(APPSERVICES, "app", {}, {"size": 2})
-    await stage.settled(APPSERVICES, "app", WHOLE_AGAIN)
+    await stage.settled(APPSERVICES, "app")
     for resource in (MEMCACHEDS, SERVICES):
         await stage.gone(resource, DOOMED)
     made = stage.proxy.journal.counts("create", DOOMED)

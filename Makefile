@@ -145,7 +145,7 @@ generated: venv ## Check that the generated files are up to date.
 	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer $(RELEASE_OF) --check
 
 .PHONY: test
-test: venv docker-build docker-push deploy coverage test-integration test-e2e $(if $(KUBECONFIG),,test-olm) ## All tests; sets up what they need.
+test: venv docker-build docker-push deploy coverage test-integration test-e2e test-faults-gate $(if $(KUBECONFIG),,test-olm) ## All tests; sets up what they need.
 
 .PHONY: test-unit
 test-unit: venv ## The tests that need no cluster.

@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("filters", nargs="*", metavar="NAME", help="names of cases, or patterns such as 'T1/*'; all")
     parser.add_argument("--gate", action="store_true", help="only the cases of the gate")
     parser.add_argument("--list", action="store_true", help="print the names of the cases and end")
-    parser.add_argument("--lanes", type=int, default=6, help="cases at the same time (6)")
+    parser.add_argument("--lanes", type=int, default=8, help="cases at the same time (8)")
     parser.add_argument("--relist", type=float, default=5.0, help="seconds between readings of everything (5)")
     parser.add_argument(
         "--report", action="store_true", help="write the figures of the last runs into docs/reliability.md"

@@ -1,13 +1,14 @@
 """Bring the children of one object to what is desired, with the least possible writes."""
 
 import logging
+import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memcached_api import conditions as c
 from memcached_operator.engine.client import JSON_PATCH, ApiError, Client
-from memcached_operator.engine.compare import fingerprint, signed
+from memcached_operator.engine.compare import INTENT, fingerprint, signed
 from memcached_operator.engine.kind import Trouble
 from memcached_operator.engine.look import look
 from memcached_operator.engine.ownership import (
@@ -32,7 +33,14 @@ WAIT_PERIOD = 1.0
 
 
 ATTEMPTS = 3
-"""Times a child is looked at again at once, where it was not what was last seen of it."""
+"""Times a child is decided on at once, where it was not what was last seen of it."""
+
+SPARED = 0.3
+"""Seconds for which a write that failed is not tried again: less than the shortest back-off. Events would bring it back
+many times per second while pods come and go."""
+
+DELETION = "deletion"
+"""Stands for the digest of an intent where a child is to go."""
 
 PERSISTENT = 3
 """A passing error becomes Degraded when it has come so many times in a row."""
@@ -70,6 +78,15 @@ class Outcome:
             self.troubles.append(Trouble(c.ROLLING_OUT if passing else c.APPLY_FAILED, told))
 
 
+@dataclass(frozen=True)
+class _Failed:
+    """A write that failed, and until when it is not to be tried again."""
+
+    intent: str
+    error: ApiError
+    until: float
+
+
 class Applier:
     """Creates, changes and deletes children. The store is kept current with every answer."""
 
@@ -77,6 +94,7 @@ class Applier:
         self._client = client
         self._store = store
         self._vain: dict[Key, str] = {}
+        self._failed: dict[Key, _Failed] = {}
 
     async def apply_all(
         self, cr: Object, desired: Iterable[Object], owns: Iterable[Resource], failures: int = 0
@@ -92,11 +110,28 @@ class Applier:
             resource = resources[child["apiVersion"], child["kind"]]
             key = key_of(resource, child)
             wanted.add(key)
-            with outcome.noting(key):
-                await self._bring(cr, key, complete(cr, child), outcome)
+            intended = complete(cr, child)
+            with outcome.noting(key), self._sparing(key, intended["metadata"]["annotations"][INTENT]):
+                await self._bring(cr, key, intended, outcome)
         for resource in resources.values():
             await self._delete_unwanted(cr, resource, wanted, outcome)
         return outcome
+
+    @contextmanager
+    def _sparing(self, key: Key, intent: str) -> Generator[None]:
+        """What failed is not tried again at once, however many events there are. Raises the ApiError as before."""
+        before = self._failed.get(key)
+        if before is not None and before.intent == intent and time.monotonic() < before.until:
+            # How long to wait was told once: told again, it would begin anew.
+            raise replace(before.error, retry_after=None)
+        try:
+            yield
+        except ApiError as error:
+            now = time.monotonic()
+            self._failed = {other: failed for other, failed in self._failed.items() if failed.until > now}
+            self._failed[key] = _Failed(intent, error, now + max(SPARED, error.retry_after or 0))
+            raise
+        self._failed.pop(key, None)
 
     async def _bring(self, cr: Object, key: Key, child: Object, outcome: Outcome) -> None:
         for _ in range(ATTEMPTS):
@@ -120,8 +155,6 @@ class Applier:
                     done = True
             if done:
                 return
-            # What was decided on is not what is there: look, and decide again.
-            await self._refresh(key)
         raise ApiError(409, "Conflict", f"{key} changes faster than it can be applied")
 
     async def _decide(self, cr: Object, key: Key, child: Object) -> Step:
@@ -135,13 +168,16 @@ class Applier:
         try:
             self._store.put(key.resource, await self._client.create(key, child))
         except ApiError as error:
-            if error.reason == "AlreadyExists":
+            if error.reason == "AlreadyExists" and await self._is_news(key, None):
                 return False
             raise
         return True
 
     async def _change(self, key: Key, child: Object) -> bool:
-        """Apply to the very object that was decided on; False where another state, or another object, is there."""
+        """Apply to the very object that was decided on; False where another state, or another object, is there.
+
+        What is refused although that very state is there raises the ApiError: another try would be no better.
+        """
         live = self._store.get(key)
         if live is None:
             return False
@@ -150,15 +186,11 @@ class Applier:
         try:
             patch = handover(live)
             if patch:
-                await self._client.patch(key, patch, JSON_PATCH)
-        except ApiError as error:
-            if error.code in (404, 409, 422):
-                return False
-            raise
-        try:
+                live = await self._client.patch(key, patch, JSON_PATCH)
             reply = await self._client.apply(key, applied)
         except ApiError as error:
-            if error.code in (404, 409):
+            # 422 too: of an object with another uid, more than its uid may be immutable.
+            if error.code in (404, 409, 422) and await self._is_news(key, live):
                 return False
             raise
         self._store.put(key.resource, reply)
@@ -176,6 +208,10 @@ class Applier:
             self._vain[key] = _fingerprint(child, reply)
             log.warning("%s: a policy of the cluster changes what is applied; it is left so until either changes", key)
 
+    async def _is_news(self, key: Key, seen: Object | None) -> bool:
+        """Look anew; True where what is there is not what was seen."""
+        return _state(await self._refresh(key)) != _state(seen)
+
     async def _refresh(self, key: Key) -> Object | None:
         return await look(self._client, self._store, key)
 
@@ -184,7 +220,7 @@ class Applier:
             key = key_of(resource, live)
             if key in wanted or live["metadata"].get("deletionTimestamp") or not is_ours(cr, live):
                 continue
-            with outcome.noting(key):
+            with outcome.noting(key), self._sparing(key, DELETION):
                 await self._delete(key, live)
 
     async def _delete(self, key: Key, live: Object) -> None:
@@ -196,6 +232,10 @@ class Applier:
             if error.code != 404:
                 raise
             self._store.remove(key, version_of(live))
+
+
+def _state(obj: Object | None) -> tuple[str, str] | None:
+    return None if obj is None else (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"])
 
 
 def _fingerprint(child: Object, live: Object) -> str:

@@ -121,7 +121,7 @@ REFUSALS: dict[str, Fault] = {
     "reset": Reset(),
     "404-terminating": Refuse(404, "NotFound", cause="NamespaceTerminating"),
 }
-SOON, SELDOM = 40.0, 60.0
+SOON, SELDOM = 40.0, 600.0
 """Seconds: so soon three tries are over where they follow one another; a re-list would come too late to cause them."""
 UNPROCESSABLE = Refuse(422, "Invalid")
 FORBIDDEN = Refuse(403, "Forbidden")

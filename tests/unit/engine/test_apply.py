@@ -45,6 +45,11 @@ class Owner:
         """The event of the last change has come."""
         self.store.put(key.resource, self.api.objects[key])
 
+    def changing(self) -> None:
+        """Somebody is quicker."""
+        self.api.put(DEPLOYMENT, self.api.objects[DEPLOYMENT])
+        raise CHANGED
+
     @property
     def spec(self) -> Object:
         """The child's spec as it is."""
@@ -77,9 +82,22 @@ def test_a_foreign_object_put_in_the_childs_place_meanwhile_is_never_applied_to(
     assert [verb for verb in owner.api.asked() if verb != "get"] == writes
 
 
+def test_a_foreign_object_that_is_invalid_as_our_child_is_a_conflict_all_the_same() -> None:
+    owner = Owner()
+
+    def invalid() -> None:
+        """As a Service whose cluster IP is immutable too."""
+        owner.api.replace(DEPLOYMENT)
+        raise ApiError(422, "Invalid", "metadata.uid: field is immutable")
+
+    owner.api.hooks["apply"].append(invalid)
+    outcome = owner.apply(child(replicas=3))
+    assert (reasons(outcome), outcome.errors) == (["Conflict"], [])
+
+
 def test_a_child_changed_meanwhile_is_read_again_and_applied_at_once() -> None:
     owner = Owner()
-    owner.api.hooks["apply"].append(raising(CHANGED))
+    owner.api.hooks["apply"].append(owner.changing)
     outcome = owner.apply(child(replicas=3))
     assert (outcome.troubles, outcome.errors) == ([], [])
     assert owner.api.asked() == ["apply", "get", "apply"]
@@ -107,11 +125,38 @@ def test_a_child_found_as_desired_after_a_conflict_is_not_applied_again() -> Non
 
 def test_a_child_that_changes_all_the_time_is_given_up_and_tried_later() -> None:
     owner = Owner()
-    owner.api.always["apply"] = raising(CHANGED)
+    owner.api.always["apply"] = owner.changing
     outcome = owner.apply(child(replicas=3))
     assert [error.code for error in outcome.errors] == [409]
     assert reasons(outcome) == ["RollingOut"]
     assert owner.api.asked().count("apply") == 3
+
+
+REFUSED = {
+    "the hand-over, by a conflict": (False, "handover", CHANGED),
+    "the hand-over, by absence": (False, "handover", ApiError(404, "NotFound", "not found")),
+    "the apply, by a conflict": (True, "apply", CHANGED),
+    "the apply, by absence": (True, "apply", ApiError(404, "NotFound", "not found")),
+}
+
+
+@pytest.mark.parametrize(("applied", "verb", "error"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_refused_although_nothing_has_changed_is_tried_later(applied: bool, verb: str, error: ApiError) -> None:
+    owner = Owner(applied=applied)
+    owner.api.always[verb] = raising(error)
+    outcome = owner.apply(child(replicas=3))
+    assert outcome.errors == [error]
+    assert owner.api.asked() == [verb, "get"]
+
+
+def test_what_exists_and_cannot_be_found_is_tried_later() -> None:
+    owner = Owner()
+    del owner.api.objects[DEPLOYMENT]
+    owner.store.remove(DEPLOYMENT, owner.api.version)
+    owner.api.always["create"] = raising(ApiError(409, "AlreadyExists", "it already exists"))
+    outcome = owner.apply(child(replicas=3))
+    assert [error.reason for error in outcome.errors] == ["AlreadyExists"]
+    assert owner.api.asked() == ["create", "get"]
 
 
 def test_a_child_gone_meanwhile_is_made_anew_at_once() -> None:
@@ -235,3 +280,42 @@ def test_a_child_that_cannot_be_deleted_is_told_of_and_the_others_are_applied() 
     assert (outcome.errors, reasons(outcome)) == ([BROKEN], ["RollingOut"])
     assert SERVICE in owner.api.objects
     assert owner.store.get(DEPLOYMENT) is not None
+
+
+REFUSAL = ApiError(503, "ServiceUnavailable", "not now", retry_after=7)
+
+
+def test_what_failed_is_not_tried_again_at_each_event() -> None:
+    owner = Owner()
+    owner.api.always["apply"] = raising(REFUSAL)
+    outcomes = [owner.apply(child(replicas=3)) for _ in range(5)]
+    assert owner.api.asked() == ["apply"]
+    assert [reasons(outcome) for outcome in outcomes] == [["RollingOut"]] * 5
+    assert [[error.retry_after for error in outcome.errors] for outcome in outcomes] == [[7.0], *[[None]] * 4]
+
+
+def test_what_failed_is_tried_again_when_its_time_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.engine.apply.SPARED", 0)
+    owner = Owner()
+    owner.api.hooks["apply"].append(raising(BROKEN))
+    owner.apply(child(replicas=3))
+    assert owner.apply(child(replicas=3)).errors == []
+    assert owner.spec == {"replicas": 3}
+
+
+def test_another_intent_does_not_wait_for_the_one_that_failed() -> None:
+    owner = Owner()
+    owner.api.hooks["apply"].append(raising(REFUSAL))
+    owner.apply(child(replicas=3))
+    assert owner.apply(child(replicas=4)).errors == []
+    assert owner.spec == {"replicas": 4}
+
+
+def test_a_child_that_could_not_be_deleted_is_not_tried_again_at_each_event() -> None:
+    owner = Owner()
+    owner.api.always["delete"] = raising(REFUSAL)
+    outcomes = [owner.apply() for _ in range(3)]
+    assert owner.api.asked() == ["delete"]
+    assert [len(outcome.errors) for outcome in outcomes] == [1, 1, 1]
+    owner.api.always.clear()
+    assert owner.apply(child(replicas=2)).errors == []

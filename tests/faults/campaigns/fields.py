@@ -9,17 +9,18 @@ from typing import Any
 import yaml
 
 from faults.case import Case, References
-from faults.esr import VICTIM, calm, quiet
+from faults.esr import calm, quiet
 from faults.process import ROOT
 from faults.stage import Stage, until
-from faults.state import state_of
+from faults.state import difference, state_of
 from faults.workloads import IMAGE, OTHER_IMAGE
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.engine.client import JSON_PATCH, ApiError
 from memcached_operator.engine.resource import Object, Resource, mapping
 from memcached_operator.memcached.controller import MEMCACHEDS
 
-FRESH = "fresh"
+VICTIM, FRESH = "changed", "fresh"
+"""Names that stand nowhere else in an object: they are masked."""
 RECOVERY = 30.0
 BASES: dict[str, Object] = {"Memcached": {"image": IMAGE}, "AppService": {"image": IMAGE}}
 CRDS = {"cache.example.com_memcacheds": MEMCACHEDS, "app.example.com_appservices": APPSERVICES}
@@ -162,7 +163,7 @@ async def played(stage: Stage, _: References, leaf: Leaf, specs: list[Object], v
     await stage.create(leaf.resource, FRESH, live["spec"])
     await _done(stage, leaf.resource, FRESH)
     fresh = await _children(stage, leaf.resource, FRESH)
-    stage.holds(kept == fresh, f"the children tell of the past: {json.dumps(kept)} instead of {json.dumps(fresh)}")
+    stage.holds(kept == fresh, f"the children tell of the past: {difference(kept, fresh)}")
     calm(stage)
 
 

@@ -26,7 +26,7 @@ from memcached_operator.engine.store import Store, version_of
 log = logging.getLogger(__name__)
 
 CONFLICT_PERIOD = 10.0
-"""Seconds until an object that stands in the way is looked at again: it is not watched, because it is not ours."""
+"""Seconds until an object that stands in the way, or a namespace, is looked at again: they are not watched."""
 
 WAIT_PERIOD = 1.0
 """Seconds until a child that is being deleted is looked at again, should the event of its deletion be missed."""
@@ -70,7 +70,7 @@ class Outcome:
             yield
         except ApiError as error:
             if error.terminating:
-                self.troubles.append(Trouble(c.WAITING_FOR_DELETION, "the namespace is being deleted"))
+                self.hold_up(Trouble(c.WAITING_FOR_DELETION, "the namespace is being deleted"), CONFLICT_PERIOD)
                 return
             self.errors.append(error)
             told = f"{key.resource.kind} {key.name} is not applied: {error.message}"

@@ -282,6 +282,15 @@ def test_a_child_that_cannot_be_deleted_is_told_of_and_the_others_are_applied() 
     assert owner.store.get(DEPLOYMENT) is not None
 
 
+def test_a_namespace_that_is_said_to_be_deleted_is_looked_at_again() -> None:
+    owner = Owner()
+    owner.api.always["apply"] = raising(
+        ApiError(403, "Forbidden", "being terminated", causes=("NamespaceTerminating",))
+    )
+    outcome = owner.apply(child(replicas=3))
+    assert (reasons(outcome), outcome.errors, outcome.again_in) == (["WaitingForDeletion"], [], 10)
+
+
 REFUSAL = ApiError(503, "ServiceUnavailable", "not now", retry_after=7)
 
 

@@ -248,7 +248,7 @@ FOREIGN: dict[str, Object] = {
             "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "a", "image": "b"}]}},
         },
     },
-    "Service": {"metadata": {"name": VICTIM}, "spec": {"selector": LABELS, "ports": [{"port": 9}]}},
+    "Service": {"metadata": {"name": VICTIM}, "spec": {"selector": LABELS, "ports": [{"name": "theirs", "port": 9}]}},
 }
 
 DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {

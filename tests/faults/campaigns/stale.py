@@ -95,7 +95,7 @@ ROUTE: dict[str, tuple[Mapping[str, Any], ...]] = {
 }
 HEADLESS: Object = {
     **FOREIGN["Service"],
-    "spec": {"clusterIP": "None", "selector": {"app": "theirs"}, "ports": [{"port": 9}]},
+    "spec": {"clusterIP": "None", "selector": {"app": "theirs"}, "ports": [{"name": "theirs", "port": 9}]},
 }
 
 

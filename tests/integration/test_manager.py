@@ -107,7 +107,7 @@ async def absent(client: Client, key: Key) -> bool:
     return await client.get(key) is None
 
 
-async def deaf(*arguments: Any) -> None:
+async def deaf(*arguments: Any, **_: Any) -> None:
     """Watches that tell of nothing."""
     stop: asyncio.Event = arguments[-1]
     await stop.wait()

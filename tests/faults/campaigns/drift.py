@@ -9,6 +9,7 @@ from faults.esr import VICTIM, Reference, calm, quiet, reached
 from faults.faulty import Refuse
 from faults.rules import Rule
 from faults.stage import NORMAL, Stage, until
+from faults.state import state_of
 from faults.workloads import PORTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
@@ -198,7 +199,7 @@ async def foreign(stage: Stage, references: References, child: Child) -> None:
     await stage.create(child.owner, VICTIM, child.workload.then or {})
     await told(stage, child.owner, c.CONFLICT)
     if child.resource == SERVICES:
-        await rolled_out(stage)
+        await rolled_out(stage, child.owner)
         await told(stage, child.owner, c.MINIMUM_REPLICAS_AVAILABLE)
     await quiet(stage)
     live = await stage.get(child.resource, VICTIM)
@@ -217,15 +218,17 @@ async def told(stage: Stage, owner: Resource, reason: str) -> None:
     await until(look, RECOVERY, f"a condition says {reason}")
 
 
-async def rolled_out(stage: Stage, seconds: float = NORMAL) -> None:
-    """Wait until the pods are those of the Deployment as it is now, and all of them serve."""
+async def rolled_out(stage: Stage, owner: Resource, seconds: float = NORMAL) -> None:
+    """Wait until the pods are those of the Deployment as it is now, all serve, and the status says so."""
 
     async def look() -> bool:
         live = await stage.get(DEPLOYMENTS, VICTIM) or {}
         size, status = mapping(live, "spec").get("replicas"), mapping(live, "status")
         current = status.get("observedGeneration") == mapping(live, "metadata").get("generation")
         counted = {status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
-        return current and counted == {size}
+        state = await state_of(stage.client, owner, stage.namespace, VICTIM)
+        ready = mapping(state, owner.plural, "status").get("readyReplicas")
+        return current and counted == {size, ready} and state["nodes are the pods"]
 
     await until(look, seconds, f"Deployment {VICTIM} is rolled out")
 

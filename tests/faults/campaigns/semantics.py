@@ -94,7 +94,7 @@ async def thousand(stage: Stage, references: References, resource: Resource) -> 
 
     await until(look, 3 * NORMAL, f"there are {MANY} pods")
     await stage.change(resource, VICTIM, bad, GOOD)
-    await rolled_out(stage, 3 * NORMAL)
+    await rolled_out(stage, resource, 3 * NORMAL)
     await ended(stage, resource, expected)
     calm(stage)
 

@@ -117,7 +117,7 @@ async def foreign_child(stage: Stage, references: References, resource: Resource
     await asyncio.sleep(AWHILE)
     stage.proxy.release()
     await told(stage, resource, c.CONFLICT)
-    await rolled_out(stage)
+    await rolled_out(stage, resource)
     await told(stage, resource, c.MINIMUM_REPLICAS_AVAILABLE)
     await quiet(stage)
     live = await stage.get(SERVICES, VICTIM)

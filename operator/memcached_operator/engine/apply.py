@@ -21,7 +21,7 @@ from memcached_operator.engine.ownership import (
     owner_reference,
 )
 from memcached_operator.engine.resource import Key, Object, Resource, key_of
-from memcached_operator.engine.store import Store, version_of
+from memcached_operator.engine.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -227,11 +227,8 @@ class Applier:
         try:
             await self._client.delete(key, live["metadata"]["uid"], live["metadata"]["resourceVersion"])
         except ApiError as error:
-            if error.code == 409:
-                await self._refresh(key)
-            if error.code != 404:
+            if error.code not in (404, 409) or await self._refresh(key) is not None:
                 raise
-            self._store.remove(key, version_of(live))
 
 
 def _state(obj: Object | None) -> tuple[str, str] | None:

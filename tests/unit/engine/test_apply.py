@@ -320,6 +320,28 @@ def test_another_intent_does_not_wait_for_the_one_that_failed() -> None:
     assert owner.spec == {"replicas": 4}
 
 
+@pytest.mark.parametrize("code", [404, 409])
+def test_a_child_is_deleted_when_it_is_not_there_any_more(code: int) -> None:
+    owner = Owner()
+
+    def gone() -> None:
+        """The lost answer to a deletion of ours, for example."""
+        del owner.api.objects[DEPLOYMENT]
+        raise ApiError(code, "", "not found")
+
+    owner.api.hooks["delete"].append(gone)
+    assert owner.apply().errors == []
+    assert owner.store.get(DEPLOYMENT) is None
+
+
+@pytest.mark.parametrize("code", [404, 409])
+def test_a_child_that_is_there_is_not_deleted_whatever_is_answered(code: int) -> None:
+    owner = Owner()
+    owner.api.always["delete"] = raising(ApiError(code, "", "not found"))
+    assert [error.code for error in owner.apply().errors] == [code]
+    assert owner.store.get(DEPLOYMENT) is not None
+
+
 def test_a_child_that_could_not_be_deleted_is_not_tried_again_at_each_event() -> None:
     owner = Owner()
     owner.api.always["delete"] = raising(REFUSAL)

@@ -20,13 +20,20 @@ END = 5.0
 
 
 class Operator:
-    """One operator. Where it ends, it is started again; how it ended is remembered."""
+    """One operator, or another program of ours. Where it ends, it is started again; how it ended is remembered."""
 
-    def __init__(self, arguments: Sequence[str], environment: dict[str, str], sources: Path, log: Path) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: dict[str, str],
+        sources: Path,
+        log: Path,
+        program: str = "memcached_operator",
+    ) -> None:
         self.exits: list[int] = []
         self.starts = 0
         self.log = log
-        self._arguments = arguments
+        self._command = (sys.executable, "-m", program, *arguments)
         self._environment = {
             **{name: text for name, text in os.environ.items() if name in ("PATH", "HOME", "LANG")},
             **environment,
@@ -69,9 +76,8 @@ class Operator:
             await self._wanted.wait()
             with self.log.open("ab") as log:
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "memcached_operator", *self._arguments,
-                    env=self._environment, stdout=log, stderr=log, stdin=asyncio.subprocess.DEVNULL,
-                )  # fmt: skip
+                    *self._command, env=self._environment, stdout=log, stderr=log, stdin=asyncio.subprocess.DEVNULL
+                )
             self.starts += 1
             code = await self._process.wait()
             if not self._killed:

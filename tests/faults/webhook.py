@@ -1,0 +1,206 @@
+"""The admission process, with its certificate files as a kubelet mounts them, and a client of it."""
+
+import asyncio
+import ssl
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import aiohttp
+import msgspec
+
+from bench.programs import free_port
+from faults.process import Operator, kept
+from faults.proxy import HOST
+from faults.stage import Stage, until
+from memcached_api.appservice import APPSERVICE
+from memcached_api.kinds import Kind
+from memcached_api.memcached import MEMCACHED
+from memcached_api.values import child
+from memcached_operator.certificates.pki import Pair, issue
+from memcached_operator.engine.resource import Object
+from memcached_webhooks.admission import path_of
+
+START = 60.0
+"""Seconds for the process to answer, on a very busy machine: 0.5 on an idle one."""
+READS = "certwatcher_read_certificate_total"
+ERRORS = "certwatcher_read_certificate_errors_total"
+MUTATE, VALIDATE = "mutate", "validate"
+KINDS = (MEMCACHED, APPSERVICE)
+PATHS = tuple(path_of(verb, kind) for verb in (MUTATE, VALIDATE) for kind in KINDS)
+REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+
+
+def pair(*names: str, age: timedelta = timedelta()) -> Pair:
+    """A pair made so long ago, for a day; by default for the name that everything here is called by."""
+    return issue(list(names) or [HOST], timedelta(days=1), datetime.now(UTC) - age)
+
+
+class Files:
+    """A directory like that of a mounted Secret: `tls.crt` → `..data/tls.crt`, and `..data` → the newest version."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._versions = 0
+
+    def swap(self, files: Mapping[str, bytes]) -> None:
+        """Bring a new version in as a kubelet does: all files at once."""
+        self._versions += 1
+        version = f"..{self._versions}"
+        (self.directory / version).mkdir(parents=True)
+        for name, content in files.items():
+            (self.directory / version / name).write_bytes(content)
+            link = self.directory / name
+            if not link.is_symlink():
+                link.unlink(missing_ok=True)
+                link.symlink_to(f"..data/{name}")
+        (self.directory / "..new").symlink_to(version)
+        (self.directory / "..new").rename(self.directory / "..data")
+
+    def hold(self, held: Pair) -> None:
+        """Bring a pair in."""
+        self.swap(files_of(held))
+
+
+def files_of(held: Pair) -> dict[str, bytes]:
+    """A pair as the Secret has it."""
+    return {"tls.crt": held.certificate, "tls.key": held.key}
+
+
+@dataclass
+class Webhook:
+    """An admission process. `pair` is the one it began with."""
+
+    process: Operator
+    files: Files
+    port: int
+    pair: Pair
+    _metrics: str = field(default="", repr=False)
+    _ready: str = field(default="", repr=False)
+
+    @property
+    def url(self) -> str:
+        """Where it answers reviews."""
+        return f"https://{HOST}:{self.port}"
+
+    def rss(self) -> float:
+        """Resident memory, in MiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) / 1024
+
+    async def metrics(self) -> dict[str, float]:
+        """Each series with its value; none while the process is away."""
+        text = await asyncio.to_thread(_got, self._metrics)
+        lines = [line for line in text.splitlines() if line[:1] != "#"]
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+    async def up(self) -> None:
+        """Start it and wait until it serves."""
+        self.process.start()
+        await until(lambda: asyncio.to_thread(_got, self._ready), START, "admission serves")
+
+    def failures(self) -> list[str]:
+        """What must not be in its log, or among its exits, whatever is done to it."""
+        text = self.process.text()
+        found = [word for word in ("Traceback", "error of ours", "Task exception", "Unhandled") if word in text]
+        return found + [f"exit code {code}" for code in self.process.exits]
+
+
+def _got(url: str) -> str:
+    try:
+        with urlopen(url, timeout=5) as answer:  # noqa: S310 - http, of our own
+            return answer.read().decode()
+    except (URLError, OSError):
+        return ""
+
+
+@asynccontextmanager
+async def webhook(stage: Stage, held: Pair | None = None) -> AsyncGenerator[Webhook]:
+    """An admission process that serves with a pair, by default a good one."""
+    ports = [free_port() for _ in range(3)]
+    held = held or pair()
+    with tempfile.TemporaryDirectory() as directory:
+        files = Files(Path(directory))
+        files.hold(held)
+        arguments = [
+            f"--webhook-port={ports[0]}",
+            f"--webhook-cert-path={directory}",
+            f"--metrics-bind-address=127.0.0.1:{ports[1]}",
+            f"--health-probe-bind-address=127.0.0.1:{ports[2]}",
+            "--shutdown-delay=0",
+        ]
+        log = stage.operator.log.with_suffix(".webhook.log")
+        process = Operator(arguments, {}, stage.settings.sources, log, "memcached_webhooks")
+        async with kept(process):
+            beside = (f"http://127.0.0.1:{ports[1]}/metrics", f"http://127.0.0.1:{ports[2]}/readyz")
+            here = Webhook(process, files, ports[0], held, *beside)
+            await here.up()
+            yield here
+
+
+def trusting(*bundle: bytes) -> ssl.SSLContext:
+    """What a client has that trusts these CAs and no others."""
+    return ssl.create_default_context(cadata=b"".join(bundle).decode())
+
+
+@asynccontextmanager
+async def caller(tls: ssl.SSLContext, *, fresh: bool = False) -> AsyncGenerator[aiohttp.ClientSession]:
+    """A client that calls as an API server does; a `fresh` one with a new connection for each call."""
+    connector = aiohttp.TCPConnector(limit=0, ssl=tls, force_close=fresh)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=30)) as session:
+        yield session
+
+
+def review(kind: Kind[Any], obj: Any, old: Any = None, *, namespace: str = "default") -> Object:
+    """A review of an object that is created, or changed, as the API server sends it."""
+    given: dict[str, Any] = {"group": kind.group, "version": kind.versions[0]}
+    request = {
+        "uid": "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9",
+        "kind": {**given, "kind": kind.name},
+        "resource": {**given, "resource": kind.plural},
+        "name": child(obj, "metadata", "name") or "",
+        "namespace": namespace,
+        "operation": "CREATE" if old is None else "UPDATE",
+        "userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]},
+        "object": obj,
+        "oldObject": old,
+        "dryRun": False,
+        "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+    }
+    return {**REVIEW, "request": request}
+
+
+async def asked(session: aiohttp.ClientSession, url: str, verb: str, kind: Kind[Any], body: Object) -> tuple[int, Any]:
+    """The code and the response to a review; the text, where it is none."""
+    data = msgspec.json.encode(body)
+    async with session.post(
+        f"{url}{path_of(verb, kind)}?timeout=5s", data=data, headers={"Content-Type": "application/json"}
+    ) as answer:
+        payload = await answer.read()
+    if answer.status != 200:
+        return answer.status, payload.decode(errors="replace")
+    return 200, msgspec.json.decode(payload)["response"]
+
+
+async def calling(session: aiohttp.ClientSession, url: str, stop: asyncio.Event, told: Callable[[str], None]) -> int:
+    """Review a good object again and again until told to stop; how often it was. What fails is told."""
+    count = 0
+    obj = {"metadata": {"name": "cache"}, "spec": {"size": 1, "image": "example.com/app:1"}}
+    while not stop.is_set():
+        try:
+            code, response = await asked(session, url, VALIDATE, MEMCACHED, review(MEMCACHED, obj))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            told(f"call {count}: {error!r}")
+        else:
+            if code != 200 or not response["allowed"]:
+                told(f"call {count}: {code} {response}")
+        count += 1
+        await asyncio.sleep(0)
+    return count

@@ -1,10 +1,12 @@
 """The admission process, with its certificate files as a kubelet mounts them, and a client of it."""
 
 import asyncio
+import random
+import socket
 import ssl
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +17,6 @@ from urllib.request import urlopen
 import aiohttp
 import msgspec
 
-from bench.programs import free_port
 from faults.process import Operator, kept
 from faults.proxy import HOST
 from faults.stage import Stage, until
@@ -40,6 +41,16 @@ REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 def pair(*names: str, age: timedelta = timedelta()) -> Pair:
     """A pair made so long ago, for a day; by default for the name that everything here is called by."""
     return issue(list(names) or [HOST], timedelta(days=1), datetime.now(UTC) - age)
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on, below those that outgoing connections get: it stays free for long."""
+    for port in random.sample(range(20000, 30000), 1000):
+        with socket.socket() as listener, suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no free port on loopback between 20000 and 30000")
 
 
 class Files:

@@ -13,6 +13,7 @@ from faults.esr import VICTIM, calm, quiet
 from faults.front import Alter, Front, Late, Part, Say, Strike, front, reset
 from faults.registration import Registration, complaint, registered, resource_of, would_be
 from faults.stage import NORMAL, FailedError, Stage, until
+from faults.state import state_of
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, custom
 from memcached_api.kinds import Kind
@@ -336,6 +337,11 @@ async def heal(scene: Scene) -> Steps:
     await until(again, NORMAL, "the child is made again")
     last = await stage.settled(resource, VICTIM)
     stage.holds(first["spec"] == last["spec"], "the object is another one")
+
+    async def true() -> bool:
+        return (await state_of(stage.client, resource, stage.namespace, VICTIM))["nodes are the pods"]
+
+    await until(true, NORMAL, "the status names the new pods")
     await quiet(stage)
     calm(stage)
     yield

@@ -5,7 +5,7 @@ import random
 import socket
 import ssl
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -200,18 +200,22 @@ async def asked(session: aiohttp.ClientSession, url: str, verb: str, kind: Kind[
     return 200, msgspec.json.decode(payload)["response"]
 
 
-async def calling(session: aiohttp.ClientSession, url: str, stop: asyncio.Event, told: Callable[[str], None]) -> int:
-    """Review a good object again and again until told to stop; how often it was. What fails is told."""
-    count = 0
-    obj = {"metadata": {"name": "cache"}, "spec": {"size": 1, "image": "example.com/app:1"}}
-    while not stop.is_set():
-        try:
-            code, response = await asked(session, url, VALIDATE, MEMCACHED, review(MEMCACHED, obj))
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            told(f"call {count}: {error!r}")
-        else:
-            if code != 200 or not response["allowed"]:
-                told(f"call {count}: {code} {response}")
-        count += 1
-        await asyncio.sleep(0)
-    return count
+@dataclass
+class Calls:
+    """A client that never stops calling, and what failed."""
+
+    count: int = 0
+    failed: list[str] = field(default_factory=list[str])
+
+    async def go_on(self, session: aiohttp.ClientSession, url: str) -> None:
+        """Review a good object again and again."""
+        body = review(MEMCACHED, {"metadata": {"name": "cache"}, "spec": {"size": 1, "image": "example.com/app:1"}})
+        while True:
+            try:
+                code, response = await asked(session, url, VALIDATE, MEMCACHED, body)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                self.failed.append(f"call {self.count}: {error!r}")
+            else:
+                if code != 200 or not response["allowed"]:
+                    self.failed.append(f"call {self.count}: {code} {response}")
+            self.count += 1

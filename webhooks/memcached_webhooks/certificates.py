@@ -19,19 +19,20 @@ POLL_SECONDS: Final = 1.0  # a few stat calls; the kubelet itself brings a renew
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 _Fingerprint = tuple[str | int, ...]
+_MISSING: Final[_Fingerprint] = ()
 
 
 class Certificates:
     """A TLS context that always serves the newest good pair of `certificate` and `key` (files in PEM).
 
-    A pair is tried before it is used: one that cannot be read, or whose halves do not match, leaves the old one in
-    place and counts in the metrics. Connections that are open keep what they began with.
+    A pair is tried before it is used: one that is gone, cannot be read, or whose halves do not match, leaves the old
+    one in place and counts in the metrics. Connections that are open keep what they began with.
     """
 
     def __init__(self, certificate: Path, key: Path, metrics: Metrics) -> None:
         self._files = (certificate, key)
         self._metrics = metrics
-        self._seen: _Fingerprint | None = None
+        self._seen = _MISSING
         self._current: ssl.SSLContext | None = None
         # Handshakes begin here and are handed over: the current pair is replaced whole, never half.
         self.context = _context()
@@ -45,13 +46,15 @@ class Certificates:
     def refresh(self) -> None:
         """Read the pair if its files are other ones than last time. Never raises for what is in them."""
         seen = _fingerprint(*self._files)
-        if seen in (None, self._seen):
+        if seen == self._seen:
             return
         self._seen = seen
         self._metrics.certificate_reads.inc()
         try:
             self._current, expiry = _load(*self._files)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            if not isinstance(error, ssl.SSLError):
+                self._seen = _MISSING  # the files may be read the next time, and be the same
             self._metrics.certificate_errors.inc()
             kept = "the one in use is kept" if self.ready else "waiting for another"
             log.error("certificate %s and its key cannot be used: %s; %s", self._files[0], error, kept)
@@ -84,7 +87,8 @@ class Certificates:
 def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, float]:
     """A context of the pair, and when it expires (Unix time). Raises OSError or ValueError for a bad one."""
     context = _context()
-    context.load_cert_chain(certificate, key)
+    # An empty passphrase: for a locked key, OpenSSL would ask whoever sits at the terminal, and wait.
+    context.load_cert_chain(certificate, key, password="")
     leaf = x509.load_pem_x509_certificate(certificate.read_bytes())
     return context, leaf.not_valid_after_utc.timestamp()
 
@@ -97,13 +101,13 @@ def _context() -> ssl.SSLContext:
     return context
 
 
-def _fingerprint(*files: Path) -> _Fingerprint | None:
+def _fingerprint(*files: Path) -> _Fingerprint:
     """What changes when files change, symbolic links on the way to them (a Secret's `..data`) included.
 
-    None while one of them is missing.
+    The time of change is one that copying does not set back. _MISSING while one of the files is missing.
     """
     try:
         stats = [(os.path.realpath(file), file.stat()) for file in files]
     except OSError:
-        return None
-    return tuple(part for path, stat in stats for part in (path, stat.st_mtime_ns, stat.st_ino, stat.st_size))
+        return _MISSING
+    return tuple(part for path, stat in stats for part in (path, stat.st_ctime_ns, stat.st_ino, stat.st_size))

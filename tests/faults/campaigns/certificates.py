@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from faults.case import Case, References
 from faults.stage import Stage, until
-from faults.webhook import ERRORS, Webhook, caller, calling, files_of, pair, trusting, webhook
+from faults.webhook import ERRORS, Calls, Webhook, caller, files_of, pair, trusting, webhook
 from memcached_operator.certificates.pki import Pair
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
@@ -201,27 +201,41 @@ Play = Callable[[Scene], Awaitable[None]]
 
 async def played(stage: Stage, _: References, play: Play, new: Callable[[], Pair] = pair, *, plain: bool) -> None:
     """Files change under two clients, one with a connection it keeps; no call fails. Then a good pair is taken."""
-    first, second, last = pair(), new(), pair()
+    second, last = new(), pair()
+    first = alike(second)
     async with AsyncExitStack() as stack:
         here = await stack.enter_async_context(webhook(stage, first))
         if plain:
             _unlink(here, files_of(first))
         trust = trusting(first.ca, second.ca, last.ca)
-        stop, failed = asyncio.Event(), list[str]()
         clients = [await stack.enter_async_context(caller(trust, fresh=fresh)) for fresh in (False, True)]
-        calls = [asyncio.create_task(calling(client, here.url, stop, failed.append)) for client in clients]
+        calls = [Calls() for _ in clients]
+        tasks = [asyncio.create_task(each.go_on(client, here.url)) for each, client in zip(calls, clients, strict=True)]
         try:
             scene = Scene(stage, here, first, second, last)
             await play(scene)
             (written if plain else swapped)(here, files_of(last))
             await scene.shows(last)
+            await until(partial(_enough, calls), TAKEN, f"{CALLS} calls were made")
         finally:
-            stop.set()
-            counts = await asyncio.gather(*calls)
-        stage.holds(not failed, f"{len(failed)} of {sum(counts)} calls failed: {failed[:3]}")
-        stage.holds(min(counts) >= CALLS, f"too few calls were made: {counts}")
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        failed = [fault for each in calls for fault in each.failed]
+        stage.holds(not failed, f"{len(failed)} calls failed: {failed[:3]}")
         stage.holds(here.process.starts == 1, "the process was started again")
         stage.holds(not here.failures(), f"admission itself: {here.failures()}")
+
+
+def alike(other: Pair) -> Pair:
+    """A pair whose files are as long as those of another, where that is of the usual kind."""
+    wanted = [len(content) for content in files_of(other).values()]
+    tries = (pair() for _ in range(50))
+    return next((made for made in tries if [len(each) for each in files_of(made).values()] == wanted), pair())
+
+
+async def _enough(calls: list[Calls]) -> bool:
+    return min(each.count for each in calls) >= CALLS
 
 
 def _unlink(here: Webhook, content: Content) -> None:
@@ -271,8 +285,8 @@ async def unreadable(scene: Scene, target: str) -> None:
 
 async def many(scene: Scene) -> None:
     """Twenty versions within a second; the last counts."""
-    for _ in range(20):
-        swapped(scene.webhook, files_of(pair()) if _ % 2 else files_of(scene.first))
+    for number in range(20):
+        swapped(scene.webhook, files_of(scene.first if number % 2 else scene.second))
         await asyncio.sleep(0.05)
     swapped(scene.webhook, files_of(scene.second))
     await scene.shows(scene.second)
@@ -292,12 +306,6 @@ async def backdated(scene: Scene) -> None:
     """A new pair of the same length is written in place, and the files' times are set back, as copies often are."""
     directory = scene.webhook.files.directory
     times = {name: (directory / name).stat() for name in (CERTIFICATE, KEY)}
-    lengths = [len(content) for content in files_of(scene.second).values()]
-    same = scene.first
-    while [len(content) for content in files_of(same).values()] != lengths or same is scene.first:
-        same = pair()
-    written(scene.webhook, files_of(same))
-    await scene.shows(same)
     written(scene.webhook, files_of(scene.second))
     for name, stat in times.items():
         os.utime(directory / name, ns=(stat.st_atime_ns, stat.st_mtime_ns))

@@ -1,12 +1,22 @@
 """The certificate directory: first reading, renewal in place and by symbolic link, and pairs that are no good."""
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from memcached_webhooks import certificates
 from memcached_webhooks.certificates import Certificates
@@ -99,14 +109,97 @@ def test_a_bad_pair_keeps_the_old_one_and_counts_once(tmp_path: Path):
     assert served(pairs) == "two"
 
 
-def test_a_missing_file_changes_nothing(tmp_path: Path):
+@pytest.mark.parametrize("missing", ["tls.crt", "tls.key"])
+def test_a_file_that_goes_is_told_once_and_the_old_pair_kept(tmp_path: Path, missing: str):
     write(tmp_path, *pair("one"))
     pairs, metrics = watched(tmp_path)
     pairs.refresh()
-    (tmp_path / "tls.key").unlink()
+    (tmp_path / missing).unlink()
+    pairs.refresh()
     pairs.refresh()
     assert served(pairs) == "one"
+    assert count(metrics, "certwatcher_read_certificate_errors_total") == 1
+    write(tmp_path, *pair("two"))
+    pairs.refresh()
+    assert served(pairs) == "two"
+
+
+def test_files_that_never_were_are_waited_for_in_silence(tmp_path: Path):
+    pairs, metrics = watched(tmp_path)
+    pairs.refresh()
+    write(tmp_path, *pair("one"))
+    (tmp_path / "tls.key").rename(tmp_path / "tls.later")
+    pairs.refresh()
     assert count(metrics, "certwatcher_read_certificate_errors_total") == 0
+    assert not pairs.ready
+
+
+def test_what_cannot_be_read_is_tried_again_though_the_files_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write(tmp_path, *pair("one"))
+    pairs, metrics = watched(tmp_path)
+
+    def read(*_: Path) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(certificates, "_load", read)
+        pairs.refresh()
+    assert count(metrics, "certwatcher_read_certificate_errors_total") == 1
+    pairs.refresh()
+    assert served(pairs) == "one"
+
+
+def test_a_new_pair_with_the_times_of_the_old_one_is_served(tmp_path: Path):
+    one = two = pair("one")
+    while two == one or [len(part) for part in two] != [len(part) for part in one]:
+        two = pair("two")
+    write(tmp_path, *one)
+    pairs, _ = watched(tmp_path)
+    pairs.refresh()
+    times = {file: file.stat() for file in tmp_path.iterdir()}
+    write(tmp_path, *two)
+    for file, stat in times.items():
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    pairs.refresh()
+    assert served(pairs) == "two"
+
+
+ASKED = """
+import fcntl, sys, termios
+from pathlib import Path
+from memcached_webhooks.certificates import Certificates
+from memcached_webhooks.metrics import Metrics
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+pairs = Certificates(Path(sys.argv[1], "tls.crt"), Path(sys.argv[1], "tls.key"), Metrics())
+pairs.refresh()
+print(pairs.ready)
+"""
+
+
+def test_nobody_at_the_terminal_is_asked_for_a_passphrase(tmp_path: Path):
+    certificate, key = pair("one")
+    locked = load_pem_private_key(key, None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+    )
+    write(tmp_path, certificate, locked)
+    ours, theirs = os.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", ASKED, tmp_path],
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            env={"PYTHONPATH": os.pathsep.join(sys.path)},
+            start_new_session=True,
+            timeout=20,
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.stdout == "False\n", done.stderr
 
 
 def test_without_a_pair_no_handshake_succeeds(tmp_path: Path):

@@ -1,6 +1,7 @@
 """The admission process, with its certificate files as a kubelet mounts them, and a client of it."""
 
 import asyncio
+import json
 import random
 import socket
 import ssl
@@ -15,7 +16,6 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import aiohttp
-import msgspec
 
 from faults.process import Operator, kept
 from faults.proxy import HOST
@@ -35,6 +35,7 @@ ERRORS = "certwatcher_read_certificate_errors_total"
 MUTATE, VALIDATE = "mutate", "validate"
 KINDS = (MEMCACHED, APPSERVICE)
 PATHS = tuple(path_of(verb, kind) for verb in (MUTATE, VALIDATE) for kind in KINDS)
+JSON = {"Content-Type": "application/json"}
 REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 
@@ -45,7 +46,7 @@ def pair(*names: str, age: timedelta = timedelta()) -> Pair:
 
 def free_port() -> int:
     """A port of loopback that nobody listens on, below those that outgoing connections get: it stays free for long."""
-    for port in random.sample(range(20000, 30000), 1000):
+    for port in random.SystemRandom().sample(range(20000, 30000), 1000):
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", port))
@@ -190,14 +191,18 @@ def review(kind: Kind[Any], obj: Any, old: Any = None, *, namespace: str = "defa
 
 async def asked(session: aiohttp.ClientSession, url: str, verb: str, kind: Kind[Any], body: Object) -> tuple[int, Any]:
     """The code and the response to a review; the text, where it is none."""
-    data = msgspec.json.encode(body)
-    async with session.post(
-        f"{url}{path_of(verb, kind)}?timeout=5s", data=data, headers={"Content-Type": "application/json"}
-    ) as answer:
+    return await sent(session, url, path_of(verb, kind), json.dumps(body).encode())
+
+
+async def sent(
+    session: aiohttp.ClientSession, url: str, path: str, data: bytes, headers: Mapping[str, str] = JSON
+) -> tuple[int, Any]:
+    """The code and the response to anything; the text, where it is none."""
+    async with session.post(f"{url}{path}?timeout=5s", data=data, headers=headers) as answer:
         payload = await answer.read()
     if answer.status != 200:
         return answer.status, payload.decode(errors="replace")
-    return 200, msgspec.json.decode(payload)["response"]
+    return 200, json.loads(payload)["response"]
 
 
 @dataclass

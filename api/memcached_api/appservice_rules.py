@@ -14,8 +14,8 @@ from .common_rules import (
     image_rule,
     matches,
     port_rule,
-    quoted,
     size_rule,
+    unique_rule,
 )
 from .rules import Breach, Rule, value_rule
 from .values import is_integer
@@ -48,27 +48,6 @@ def _is_env_name(name: str) -> bool:
     return matches(_ENV_NAME, name) and name != "." and not name.startswith("..")
 
 
-def _repeated(entries: Sequence[_Entry], key: Callable[[_Entry], Hashable]) -> Iterator[int]:
-    """The places of entries whose key an earlier one has already; a key of None is none."""
-    seen: set[Hashable] = set()
-    for index, entry in enumerate(entries):
-        if key(entry) in seen:
-            yield index
-        elif key(entry) is not None:
-            seen.add(key(entry))
-
-
-def _unique(at: str, field: str, same: str, message: str, key: Callable[[_Entry], Hashable]) -> Rule:
-    """No two entries of a list alike: `same` is CEL that compares `a` and `b`, which both have the field."""
-
-    def breaches(entries: Sequence[_Entry]) -> Iterator[Breach]:
-        return (Breach(f"[{index}].{field}", entries[index].get(field), message) for index in _repeated(entries, key))
-
-    alone = f"!has(a.{field}) || self.exists_one(b, has(b.{field}) && {same})"
-    named = quoted("%s " + message) + f".format([self.filter(a, !({alone})).map(a, a.{field})])"
-    return Rule(at, breaches, f"self.all(a, {alone})", message, message_cel=named)
-
-
 ENV_NAME: Final = value_rule(
     "spec.envs[*].name",
     _is_env_name,
@@ -76,7 +55,7 @@ ENV_NAME: Final = value_rule(
     "must be letters, digits, '_', '-' and '.', with no digit first, such as LOG_LEVEL",
 )
 
-ENV_NAMES: Final = _unique(
+ENV_NAMES: Final = unique_rule(
     "spec.envs",
     "name",
     "a.name == b.name",
@@ -170,7 +149,7 @@ def _with_protocol(field: str) -> Callable[[_Entry], Hashable]:
 
 _SAME_PROTOCOL: Final = "a.protocol == b.protocol"
 
-PORTS: Final = _unique(
+PORTS: Final = unique_rule(
     "spec.ports",
     "port",
     f"a.port == b.port && {_SAME_PROTOCOL}",
@@ -178,7 +157,7 @@ PORTS: Final = _unique(
     _with_protocol("port"),
 )
 
-NODE_PORTS: Final = _unique(
+NODE_PORTS: Final = unique_rule(
     "spec.ports",
     "nodePort",
     f"a.nodePort == b.nodePort && {_SAME_PROTOCOL}",
@@ -186,7 +165,7 @@ NODE_PORTS: Final = _unique(
     _with_protocol("nodePort"),
 )
 
-PORT_NAMES: Final = _unique(
+PORT_NAMES: Final = unique_rule(
     "spec.ports",
     "name",
     "a.name == b.name",

@@ -1,13 +1,15 @@
 """Rules that hold for every kind, each in Python and in CEL side by side."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from . import image
 from .quantity import parse
 from .rules import Breach, Rule, value_rule
 from .values import child
+
+Entry = Mapping[str, Any]
 
 SMALLEST_SIZE: Final = 1
 LARGEST_SIZE: Final = 2**31 - 1  # a Deployment's replicas are an int32
@@ -62,7 +64,8 @@ def size_rule(remedy: str) -> Rule:
 
 def image_rule(message: str) -> Rule:
     """What a container runtime can make sense of."""
-    cel = f"self.matches(r'{image.PATTERN}') && !self.matches('{image.IDENTIFIER}')"
+    fits = f"self.matches(r'{image.FITTING}') && !self.matches(r'{image.TOO_LONG}')"
+    cel = f"self.matches(r'{image.PATTERN}') && !self.matches('{image.IDENTIFIER}') && {fits}"
     return value_rule("spec.image", image.is_reference, cel, message)
 
 
@@ -71,6 +74,27 @@ def port_rule(at: str, message: str, lowest: int = LOWEST_PORT, highest: int = H
     return value_rule(
         at, lambda port: lowest <= port <= highest, f"self >= {lowest} && self <= {highest}", f"must be {message}"
     )
+
+
+def _repeated(entries: Sequence[Entry], key: Callable[[Entry], Hashable]) -> Iterator[int]:
+    """The places of entries whose key an earlier one has already; a key of None is none."""
+    seen: set[Hashable] = set()
+    for index, entry in enumerate(entries):
+        if key(entry) in seen:
+            yield index
+        elif key(entry) is not None:
+            seen.add(key(entry))
+
+
+def unique_rule(at: str, field: str, same: str, message: str, key: Callable[[Entry], Hashable]) -> Rule:
+    """No two entries of a list alike: `same` is CEL that compares `a` and `b`, which both have the field."""
+
+    def breaches(entries: Sequence[Entry]) -> Iterator[Breach]:
+        return (Breach(f"[{index}].{field}", entries[index].get(field), message) for index in _repeated(entries, key))
+
+    alone = f"!has(a.{field}) || self.exists_one(b, has(b.{field}) && {same})"
+    named = quoted("%s " + message) + f".format([self.filter(a, !({alone})).map(a, a.{field})])"
+    return Rule(at, breaches, f"self.all(a, {alone})", message, message_cel=named)
 
 
 def _resource_rules(part: str) -> tuple[Rule, Rule]:

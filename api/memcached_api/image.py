@@ -15,6 +15,13 @@ PATTERN: Final = rf"^(?:{_HOST}/)?{_PATH}(?::{_TAG})?(?:@{_DIGEST})?$"
 LONGEST: Final = 1024  # characters; host, path, tag and digest at their longest stay below
 LONGEST_PATH: Final = 255  # characters: distribution's RepositoryNameTotalLengthMax
 
+# The bound of the path, for CEL: a reference that matches PATTERN, with what is certainly a host before the path, and
+# without a longer name that gets `library/` put before it.
+_SURE_HOST: Final = r"(?:localhost|[a-zA-Z0-9:\[\]-]*[.:A-Z][a-zA-Z0-9.:\[\]-]*)"
+_AFTER: Final = "(?::[^/@]*)?(?:@.*)?$"
+FITTING: Final = rf"^(?:{_SURE_HOST}/)?[^:@]{{1,{LONGEST_PATH}}}{_AFTER}"
+TOO_LONG: Final = rf"^(?:(?:index\.)?docker\.io/)?[^/:@]{{{LONGEST_PATH - len('library/') + 1},}}{_AFTER}"
+
 _PARTS: Final = re.compile(
     rf"(?P<host>{_HOST}/)?(?P<path>{_PATH})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII
 )

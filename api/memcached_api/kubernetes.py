@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from .quantity import canonical
+from .values import LEAST, MOST
 
 LIST_BY_NAME: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 LIST_BY_TYPE: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
@@ -20,7 +21,7 @@ QUANTITY: Final = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE]
 
 # An int-or-string in the CRD. The end of a text is `$` there, but `\Z` to Python.
 Quantity = Annotated[
-    int | Annotated[str, Meta(pattern=rf"^{QUANTITY}\Z", max_length=64)],
+    Annotated[int, Meta(ge=LEAST, le=MOST)] | Annotated[str, Meta(pattern=rf"^{QUANTITY}\Z", max_length=64)],
     Meta(extra_json_schema={"pattern": f"^{QUANTITY}$", "maxLength": 64}),
 ]
 

@@ -15,6 +15,7 @@ from .common_rules import (
     matches,
     port_rule,
     size_rule,
+    unique_rule,
 )
 from .quantity import parse
 from .rules import Breach, Rule, value_rule
@@ -46,6 +47,14 @@ IMAGE_PULL_SECRET: Final = value_rule(
     f"self.matches(r'{SUBDOMAIN}')",
     "must be the name of a Secret of this namespace: lower-case letters, digits, '-' and '.', at most "
     f"{LONGEST_SUBDOMAIN} characters",
+)
+
+IMAGE_PULL_SECRETS: Final = unique_rule(
+    "spec.imagePullSecrets",
+    "name",
+    "a.name == b.name",
+    "must be unique in imagePullSecrets; remove one of the two",
+    lambda secret: secret.get("name"),
 )
 
 CACHE_MEMORY: Final = value_rule(
@@ -104,6 +113,7 @@ RULES: Final = (
     CONTAINER_PORT,
     IMAGE,
     IMAGE_PULL_SECRET,
+    IMAGE_PULL_SECRETS,
     CACHE_MEMORY,
     *RESOURCES,
     MEMORY_LIMIT,

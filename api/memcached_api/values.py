@@ -1,6 +1,9 @@
 """JSON values of unknown shape: what they are, and what the API server makes of them."""
 
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
+
+LEAST: Final = -(2**63)
+MOST: Final = 2**63 - 1
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -12,8 +15,10 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def is_integer(value: object) -> TypeGuard[int | float]:
-    """Whether the API server takes it for an integer: 3.0 yes, true no."""
-    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
+    """Whether the API server takes it for an integer: 3.0 yes, true no, nor what 64 bits (a float: 53) cannot hold."""
+    if isinstance(value, float):
+        return value.is_integer() and abs(value) < 2**53
+    return isinstance(value, int) and not isinstance(value, bool) and LEAST <= value <= MOST
 
 
 def child(value: object, *fields: str) -> Any:

@@ -59,10 +59,10 @@ def test_the_longest_name_is_accepted(empty: str, version: str) -> None:
     kube.apply(memcached(empty, "a" * 52, version), "--dry-run=server")
 
 
-def test_what_only_the_webhook_can_say_is_refused_by_it(empty: str, version: str) -> None:
+def test_an_image_whose_path_is_too_long_for_a_registry_is_refused(empty: str, version: str) -> None:
     path = "/".join(["a" * 63] * 5)
     said = kube.refused(memcached(empty, version=version, image=f"example.com/{path}:1"))
-    for part in ("spec.image", path[:63], "leave the field out"):
+    for part in ("spec.image", "leave the field out"):
         assert part in said
     assert kube.get("memcacheds", empty, "cache") is None
 

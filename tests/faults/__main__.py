@@ -13,7 +13,20 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from faults import report
-from faults.campaigns import admission, certificates, drift, fields, fuzz, mutants, semantics, stale, watches, writes
+from faults.campaigns import (
+    admission,
+    bursts,
+    certificates,
+    drift,
+    fields,
+    fuzz,
+    mutants,
+    port,
+    semantics,
+    stale,
+    watches,
+    writes,
+)
 from faults.case import Case
 from faults.proxy import certificate
 from faults.runner import Result, Runner
@@ -21,7 +34,7 @@ from faults.stage import Plane, Settings
 from integration.control_plane import ControlPlane, client_of, control_plane
 
 BUSY = "FAULTS_PATIENCE=3 lets everything that is waited for take three times as long, for a machine that is busy."
-CAMPAIGNS = (writes, watches, stale, drift, fields, semantics, admission, certificates, fuzz)
+CAMPAIGNS = (writes, watches, stale, drift, fields, semantics, admission, bursts, certificates, fuzz, port)
 
 
 def main() -> int:

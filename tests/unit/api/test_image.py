@@ -1,5 +1,7 @@
 """Image references; the table was checked against github.com/distribution/reference v0.6.0, ParseNormalizedNamed."""
 
+import re
+
 import pytest
 
 from memcached_api import image
@@ -59,6 +61,20 @@ def test_references(text: str):
 )
 def test_what_is_no_reference(text: str):
     assert not image.is_reference(text)
+
+
+HOSTS = ("", "docker.io/", "index.docker.io/", "localhost/", "x/", "X/", "a.b/", "h:5000/", "[::1]:5/", "a_b.c/")
+ENDS = ("", ":T.1", f"@sha256:{HEX}", f":1@sha256:{HEX}")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("length", [1, 245, 246, 247, 248, 253, 254, 255, 256, 400])
+def test_the_bound_of_the_path_is_the_same_in_the_crd(host: str, length: int):
+    for path in ("a" * length, f"a/{'a' * max(length - 2, 1)}"):
+        for end in ENDS:
+            text = f"{host}{path}{end}"
+            fits = bool(re.search(image.FITTING, text)) and not re.search(image.TOO_LONG, text)
+            assert fits == image.is_reference(text), text
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,10 @@ REFUSED: list[tuple[Any, list[str]]] = [
         {"imagePullSecrets": [{"name": f"a{i}"} for i in range(17)]},
         ["spec.imagePullSecrets: Too many: 17: must"],
     ),
+    (
+        {"imagePullSecrets": [{"name": "a"}, {"name": "b"}, {"name": "a"}]},
+        ['spec.imagePullSecrets[2].name: Invalid value: "a": must be unique in imagePullSecrets; remove one'],
+    ),
     ({"cache": "x"}, ['spec.cache: Invalid value: "x": must be an object']),
     ({"cache": {"memory": "1Mi"}}, ['spec.cache.memory: Invalid value: "1Mi": must be a quantity from 2Mi']),
     ({"cache": {"memory": "2Pi"}}, ['spec.cache.memory: Invalid value: "2Pi": must be a quantity from 2Mi']),
@@ -85,6 +89,11 @@ REFUSED: list[tuple[Any, list[str]]] = [
     (limits(cpu="x"), ['spec.resources.limits[cpu]: Invalid value: "x": is not a quantity']),
     (limits(cpu=-1), ["spec.resources.limits[cpu]: Invalid value: -1: must be at least 0"]),
     (limits(cpu=[]), ['spec.resources.limits[cpu]: Invalid value: "array": must be an integer or a string']),
+    (limits(cpu=2**63), ["spec.resources.limits[cpu]: Invalid value: 9223372036854775808: must be an integer"]),
+    (
+        limits(cpu=1e20),
+        ["spec.resources.limits[cpu]: Invalid value: 100000000000000000000: must be an integer or a string such as"],
+    ),
     (limits(mem="1Gi"), ['spec.resources.limits[mem]: Invalid value: "mem": must name one of cpu, memory']),
     (
         {"resources": {"limits": {f"example.com/{i}": 1 for i in range(8)}}},

@@ -6,9 +6,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from .faults import MISTYPED, Fault, InvalidSpec
+from .faults import MISTYPED, TOO_MANY, Fault, InvalidSpec
 from .rules import Rule, rule_faults
-from .structure import structural_faults
+from .structure import MOST_FAULTS, structural_faults
 from .values import normalized
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
@@ -62,6 +62,8 @@ class Kind(Generic[Spec]):
         if wrong := self._not_an_object(obj):
             return wrong
         spec, structural = self._examined(_spec(obj))
+        if len(structural) >= MOST_FAULTS or any(fault.kind == TOO_MANY for fault in structural):
+            return structural  # the rules would have no end of things to look at
         unreadable = [fault for fault in structural if fault.kind == MISTYPED]
         ruled = list(rule_faults(self.rules, {"metadata": obj.get("metadata"), "spec": spec}, unreadable))
         blamed = {fault.field for fault in ruled}  # where a rule speaks, the bare bound need not: it names no remedy

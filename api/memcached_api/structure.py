@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -11,10 +12,13 @@ from . import quantity
 from .faults import MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, Fault
 from .values import is_array, is_integer, is_object
 
+MOST_FAULTS: Final = 100
+"""As many as anybody reads; three megabytes have room for a hundred thousand."""
+
 
 def structural_faults(value: Any, cls: type[msgspec.Struct], path: str) -> list[Fault]:
-    """All of them, in the order of the type's fields. Unknown fields are none; a null counts as an absent field."""
-    return list(_check(value, _described(cls), path))
+    """The first MOST_FAULTS, in the order of the type's fields. Unknown fields are none; a null is an absent field."""
+    return list(islice(_check(value, _described(cls), path), MOST_FAULTS))
 
 
 @cache

@@ -1,16 +1,21 @@
 """HTTP servers that run beside a process' work: `/healthz` and `/readyz`, and `/metrics`."""
 
-import ssl
+import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import cast
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from memcached_process.addresses import Address
 
 GRACE_SECONDS = 5.0
 """For requests under way at the very end."""
+
+KEEP_ALIVE_SECONDS = 100.0
+"""After which a connection without a whole request is closed: longer than Go's clients keep one (90)."""
 
 
 def probes(ready: Callable[[], bool]) -> web.Application:
@@ -38,13 +43,36 @@ def exposition(registry: CollectorRegistry) -> web.Application:
     return app
 
 
-async def listen(
-    stack: AsyncExitStack, app: web.Application, address: Address | None, tls: ssl.SSLContext | None = None
-) -> None:
+async def listen(stack: AsyncExitStack, app: web.Application, address: Address | None) -> None:
     """Serve an application until the stack unwinds; nothing for an address of None. Raises OSError if it is taken."""
     if address is None:
         return
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
+    runner = await _runner(stack, app)
+    await web.TCPSite(runner, address.host, address.port, reuse_address=True).start()
+
+
+async def serving(stack: AsyncExitStack, app: web.Application) -> web.Server:
+    """What makes of each connection, wherever it comes from, one that an application serves."""
+    return cast("web.Server", (await _runner(stack, app)).server)  # setup made it
+
+
+async def _runner(stack: AsyncExitStack, app: web.Application) -> web.AppRunner:
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=GRACE_SECONDS,
+        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        auto_decompress=False,  # nobody sends us anything compressed, but for what would grow a thousand times
+    )
     await runner.setup()
     stack.push_async_callback(runner.cleanup)
-    await web.TCPSite(runner, address.host, address.port, ssl_context=tls, reuse_address=True).start()
+    return runner
+
+
+def _is_no_garbage(record: logging.LogRecord) -> bool:
+    """What is no HTTP is answered with 400; whoever sends it could fill our log with tracebacks."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+logging.getLogger("aiohttp.server").addFilter(_is_no_garbage)

@@ -17,7 +17,7 @@ from prometheus_client import Gauge, Histogram
 
 from memcached_process.addresses import Address
 from memcached_process.servers import exposition, listen, probes
-from memcached_webhooks import appservice, memcached
+from memcached_webhooks import appservice, connections, memcached
 from memcached_webhooks.certificates import Certificates
 from memcached_webhooks.metrics import Metrics
 from memcached_webhooks.review import BadReview, Judge, Verdict, answer
@@ -25,6 +25,9 @@ from memcached_webhooks.review import BadReview, Judge, Verdict, answer
 log = logging.getLogger(__name__)
 
 LARGEST_BODY: Final = 4 * 2**20  # bytes; an object is at most 1.5 MiB in etcd, and a review holds two of them
+SMALL_BODY: Final = 2**16  # bytes; most reviews have less than a tenth
+LARGE_BODIES: Final = 4  # read at the same time; more wait for their turn, small ones do not
+READ_SECONDS: Final = 10.0  # for a whole body, waiting included; the API server gives up after 5
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -47,6 +50,8 @@ class State:
     """What requests and probes ask about."""
 
     metrics: Metrics = field(default_factory=Metrics)
+    large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
+    busy: set[object] = field(default_factory=set[object])
     serving: bool = False
     draining: bool = False
 
@@ -67,8 +72,12 @@ def _handler(path: str, judge: Judge, state: State) -> Handler:
     in_flight, latency = state.metrics.in_flight.labels(path), state.metrics.latency.labels(path)
 
     async def handle(request: web.Request) -> web.Response:
-        with _measured(in_flight, latency):
-            response = await _respond(request, path, judge, state.metrics)
+        state.busy.add(request.protocol)
+        try:
+            with _measured(in_flight, latency):
+                response = await _respond(request, path, judge, state)
+        finally:
+            state.busy.discard(request.protocol)
         state.metrics.requests.labels(path, str(response.status)).inc()
         if state.draining:
             response.force_close()  # the API server then opens its next connection to another pod
@@ -85,21 +94,30 @@ def _measured(in_flight: Gauge, latency: Histogram) -> Generator[None]:
     latency.observe(time.perf_counter() - start)
 
 
-async def _respond(request: web.Request, path: str, judge: Judge, metrics: Metrics) -> web.Response:
+async def _respond(request: web.Request, path: str, judge: Judge, state: State) -> web.Response:
     if request.content_type != "application/json":
         return web.Response(status=415, text=f"want application/json, got {request.content_type}")
     try:
-        body, verdict = answer(await request.read(), judge)
+        body, verdict = answer(await _body(request, state), judge)
     except BadReview as error:
         return web.Response(status=400, text=str(error))
+    except TimeoutError:
+        return web.Response(status=408, text=f"want the whole body within {READ_SECONDS:g} s")
     except web.HTTPRequestEntityTooLarge:
         return web.Response(status=413, text=f"want a body of at most {LARGEST_BODY} bytes")
     except Exception:
-        metrics.panics.inc()
+        state.metrics.panics.inc()
         log.exception("a review on %s met an error of ours", path)
         return web.Response(status=500, text="the webhook met an error of its own; its log has the details")
-    _note(path, verdict, metrics)
+    _note(path, verdict, state.metrics)
     return web.Response(body=body, content_type="application/json")
+
+
+async def _body(request: web.Request, state: State) -> bytes:
+    """The body, within a time; of large ones a few at once, so that memory is bounded."""
+    small = request.content_length is not None and request.content_length <= SMALL_BODY
+    async with asyncio.timeout(READ_SECONDS), contextlib.nullcontext() if small else state.large:
+        return await request.read()
 
 
 def _note(path: str, verdict: Verdict, metrics: Metrics) -> None:
@@ -129,7 +147,7 @@ async def run(options: Options) -> None:
 async def _serve(stack: AsyncExitStack, options: Options, state: State, certificates: Certificates) -> None:
     await certificates.wait()
     judges = memcached.judges(options.default_image) | appservice.judges()
-    await listen(stack, application(judges, state), options.webhook, certificates.context)
+    await connections.listen(stack, application(judges, state), options.webhook, certificates.context, state.busy)
     state.serving = True
     gc.freeze()  # what was made up to now stays: no need to look through it again and again
     log.info("serving admission reviews on port %d, default image %s", options.webhook.port, options.default_image)

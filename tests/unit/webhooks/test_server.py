@@ -274,5 +274,5 @@ def test_a_port_that_is_taken_ends_the_process(directory: Path):
             metrics=None,
             shutdown_delay=0,
         )
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(OSError, match="Address already in use"):
             asyncio.run(asyncio.wait_for(run(options), 10))

@@ -31,7 +31,7 @@ class Connections:
     something does); else the oldest of all. Clients that find a connection closed before they use it open another.
     """
 
-    def __init__(self, server: web.Server, tls: ssl.SSLContext, busy: AbstractSet[object], most: int = MOST) -> None:
+    def __init__(self, server: web.Server, tls: ssl.SSLContext, busy: AbstractSet[object], most: int) -> None:
         self._server = server
         self._tls = tls
         self._busy = busy
@@ -87,7 +87,7 @@ async def listen(
     server = await serving(stack, app)
     listener = stack.enter_context(_listener(address))
     listener.setblocking(False)
-    here = Connections(server, tls, busy)
+    here = Connections(server, tls, busy, MOST)
     stack.callback(here.close)
     accepting = asyncio.create_task(here.accept(listener))
     stack.push_async_callback(_ended, accepting)

@@ -101,6 +101,8 @@ async def _respond(request: web.Request, path: str, judge: Judge, state: State) 
         body, verdict = answer(await _body(request, state), judge)
     except BadReview as error:
         return web.Response(status=400, text=str(error))
+    except (ConnectionError, web.RequestPayloadError):
+        return web.Response(status=400, text="the body ended too early")
     except TimeoutError:
         return web.Response(status=408, text=f"want the whole body within {READ_SECONDS:g} s")
     except web.HTTPRequestEntityTooLarge:

@@ -1,12 +1,14 @@
 """The whole process over TLS on loopback: paths, bodies, probes, metrics, certificates and the end."""
 
 import asyncio
+import gzip
 import logging
 import os
 import signal
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,78 @@ def test_what_is_no_review_on_a_known_path_is_never_allowed(
         assert b"allowed" not in text
 
     play(directory, story)
+
+
+def test_a_compressed_body_is_no_review(directory: Path):
+    async def story(client: Client) -> None:
+        body = gzip.compress(msgspec.json.encode(review(obj({"size": 1}))))
+        assert (await client.post(VALIDATE, body, headers={"Content-Encoding": "gzip"}))[0] == 400
+
+    play(directory, story)
+
+
+@asynccontextmanager
+async def unfinished(client: Client, length: int) -> AsyncGenerator[asyncio.StreamReader]:
+    """A review of so many bytes of which all but one are sent."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection("127.0.0.1", client.port, ssl=context)
+    head = f"POST {VALIDATE} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    writer.write(head.encode() + b" " * (length - 1))
+    try:
+        yield reader
+    finally:
+        writer.transport.abort()
+
+
+def test_a_body_that_does_not_end_is_given_up(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "READ_SECONDS", 0.2)
+
+    async def story(client: Client) -> None:
+        async with unfinished(client, 100) as reader:
+            assert b" 408 " in await reader.readline()
+
+    play(directory, story)
+
+
+def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "LARGE_BODIES", 1)
+
+    async def story(client: Client) -> None:
+        large = msgspec.json.encode(review(obj({"size": 1}))).ljust(100_000)
+        async with unfinished(client, 100_000):
+            await asyncio.sleep(0.1)
+            monkeypatch.setattr(server, "READ_SECONDS", 0.2)
+            assert (await client.post(VALIDATE, large))[0] == 408
+            assert (await client.post(VALIDATE, review(obj({"size": 1}))))[0] == 200
+        await asyncio.sleep(0.1)
+        assert (await client.post(VALIDATE, large))[0] == 200
+
+    play(directory, story)
+
+
+def test_who_hangs_up_is_no_error_of_ours(directory: Path, caplog: pytest.LogCaptureFixture):
+    async def story(client: Client) -> None:
+        async with unfinished(client, 100):
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)
+        assert "controller_runtime_webhook_panics_total 0.0" in (await client.get(client.metrics))[1]
+
+    play(directory, story)
+    assert "Traceback" not in caplog.text
+
+
+def test_what_is_no_http_leaves_no_traceback(directory: Path, caplog: pytest.LogCaptureFixture):
+    async def story(client: Client) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.port, ssl=context)
+        writer.write(b"BREW / COFFEE\r\n\r\n")
+        assert b" 400 " in await reader.readline()
+        writer.transport.abort()
+
+    play(directory, story)
+    assert "Traceback" not in caplog.text
 
 
 def test_a_body_of_4_mebibytes_is_read(directory: Path):

@@ -71,7 +71,8 @@ async def run(options: Options) -> None:
         # The probe server starts first, and a standby is ready too: else a roll-out would wait for ever.
         await listen(stack, probes(lambda: True), options.health_probe_bind_address)
         await listen(stack, exposition(metrics.REGISTRY), options.metrics_bind_address)
-        client = Client(connection, await stack.enter_async_context(connection.session()))
+        session = await stack.enter_async_context(connection.session())
+        client = Client(connection, session)
         beside: list[Coroutine[Any, Any, None]] = []
         if options.leader_elect:
             lease = Lease(client, namespace, LEASE, identity())
@@ -80,6 +81,7 @@ async def run(options: Options) -> None:
             if not await _unless(stop, lease.acquire()):
                 return
             beside.append(lease.hold())
+            client = Client(connection, session, lease.is_held)
         if options.manage_certificates:
             beside.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.relist_period, options.max_retry_delay

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -58,12 +58,22 @@ class ApiError(Exception):
         return "NamespaceTerminating" in self.causes
 
 
-class Client:
-    """Requests over one pooled session. All methods raise ApiError."""
+def _always() -> bool:
+    return True
 
-    def __init__(self, connection: Connection, session: aiohttp.ClientSession) -> None:
+
+class Client:
+    """Requests over one pooled session. All methods raise ApiError.
+
+    `may_write` is asked right before each write is sent.
+    """
+
+    def __init__(
+        self, connection: Connection, session: aiohttp.ClientSession, may_write: Callable[[], bool] = _always
+    ) -> None:
         self._server = connection.server
         self._session = session
+        self._may_write = may_write
 
     async def request(
         self,
@@ -80,6 +90,8 @@ class Client:
     async def _send(
         self, method: str, path: str, body: Any, content_type: str, params: Mapping[str, str] | None
     ) -> bytes:
+        if method != "GET" and not self._may_write():
+            raise ApiError(0, "NotLeading", "this process is not the leader any more: it may not write")
         data = None if body is None else msgspec.json.encode(body)
         try:
             async with self._session.request(

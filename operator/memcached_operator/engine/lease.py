@@ -21,7 +21,8 @@ RETRY_PERIOD = 2.0
 """Seconds between tries to acquire or to renew (client-go's RetryPeriod)."""
 
 ATTEMPT_TIMEOUT = 5.0
-"""Seconds for one try to acquire: a lease whose answer comes later than that is renewed before it is used."""
+"""Seconds for one try: a lost answer must leave time for another try before the deadline (controller-runtime's half
+of RenewDeadline); and a lease whose answer comes later than that is renewed before it is used."""
 
 
 class LeaseLostError(Exception):
@@ -30,10 +31,14 @@ class LeaseLostError(Exception):
 
 @dataclass
 class _Seen:
-    """The lease as last seen, and when by our own clock: other machines' clocks are not trusted."""
+    """The lease as last seen, and when by our own clock: other machines' clocks are not trusted.
+
+    `duration`: seconds that it is valid.
+    """
 
     version: str = ""
     at: float = float("-inf")
+    duration: float = DURATION
 
 
 class Lease:
@@ -49,23 +54,34 @@ class Lease:
         self._gauge = metrics.LEADER.labels(name)
         self._gauge.set(0)
 
+    def is_held(self) -> bool:
+        """Whether this process may write: it holds the lease, as far as it knows, and has renewed it in time.
+
+        One that stood still, in a frozen container for example, learns from this that it must not go on, before it
+        has heard of its successor.
+        """
+        return time.monotonic() - self._renewed < RENEW_DEADLINE and not self._seen_other()
+
     async def acquire(self) -> None:
         """Wait until this process is the leader."""
         log.info("waiting for the lease %s", self._key)
-        while not await self._attempt(ATTEMPT_TIMEOUT):  # noqa: ASYNC110 - what is waited for happens elsewhere
+        while not await self.attempt(ATTEMPT_TIMEOUT):  # noqa: ASYNC110 - what is waited for happens elsewhere
             await asyncio.sleep(RETRY_PERIOD)
         self._gauge.set(1)
         log.info("this process is the leader now (%s)", self._identity)
 
     async def hold(self) -> None:
         """Renew for ever. Raises LeaseLostError when another process holds it, or the deadline passed."""
+        pause = RETRY_PERIOD
         while True:
-            await asyncio.sleep(RETRY_PERIOD)
-            left = self._renewed + RENEW_DEADLINE - time.monotonic()
-            held = await self._attempt(max(left, 0))
+            await asyncio.sleep(pause)
+            started = time.monotonic()
+            left = self._renewed + RENEW_DEADLINE - started
+            held = await self.attempt(min(max(left, 0), ATTEMPT_TIMEOUT))
             if not held and (time.monotonic() - self._renewed >= RENEW_DEADLINE or self._seen_other()):
                 self._gauge.set(0)
                 raise LeaseLostError(f"the lease {self._key} is lost")
+            pause = max(0.0, started + RETRY_PERIOD - time.monotonic())
 
     async def release(self) -> None:
         """Let a standby take over at once."""
@@ -75,7 +91,7 @@ class Lease:
             await self._write({**live, "spec": spec})
         self._gauge.set(0)
 
-    async def _attempt(self, seconds: float) -> bool:
+    async def attempt(self, seconds: float) -> bool:
         """Take or renew it within so many seconds. It counts from the beginning, whenever the answer came."""
         started = time.monotonic()
         try:
@@ -84,13 +100,16 @@ class Lease:
         except TimeoutError:
             return False
         if held:
-            self._renewed = started
+            self._renewed, self._holder = started, self._identity
         return held
 
     async def _try(self) -> bool:
         try:
             live = await self._client.get(self._key)
             if live is None:
+                # Deleted by somebody, while its holder works: that one makes it again.
+                if not self._has_run_out():
+                    return False
                 await self._client.create(self._key, self._fresh())
                 return True
             if not self._may_take(live):
@@ -105,10 +124,11 @@ class Lease:
         self._holder = holder_of(live)
         version = live["metadata"]["resourceVersion"]
         if version != self._seen.version:
-            self._seen = _Seen(version, time.monotonic())
-        if self._holder in ("", self._identity):
-            return True
-        return time.monotonic() - self._seen.at > (live["spec"].get("leaseDurationSeconds") or DURATION)
+            self._seen = _Seen(version, time.monotonic(), live["spec"].get("leaseDurationSeconds") or DURATION)
+        return self._has_run_out()
+
+    def _has_run_out(self) -> bool:
+        return not self._seen_other() or time.monotonic() - self._seen.at > self._seen.duration
 
     def _seen_other(self) -> bool:
         return self._holder not in ("", self._identity)

@@ -65,6 +65,22 @@ def test_bytes_that_are_no_text_are_shown_as_far_as_they_can_be() -> None:
     assert api_error(500, {}, b"\xff no").message == "\N{REPLACEMENT CHARACTER} no"
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_one_that_may_not_write_reads_on_and_sends_no_write(method: str) -> None:
+    script = Script([answer()])
+
+    async def run() -> None:
+        async with serving(script) as there, there.session() as session:
+            client = Client(there, session, may_write=lambda: False)
+            await client.request("GET", "/x")
+            await client.request(method, "/x", {})
+
+    with pytest.raises(ApiError, match="this process is not the leader any more: it may not write") as caught:
+        asyncio.run(run())
+    assert (caught.value.code, caught.value.refused) == (0, False)
+    assert [request.method for request in script.requests] == ["GET"]
+
+
 def test_a_server_that_cannot_be_reached() -> None:
     async def run() -> None:
         async with serving(Script([answer()])) as there:

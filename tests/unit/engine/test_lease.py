@@ -57,6 +57,7 @@ class Api:
     delay: float = 0.0
     lease: Object | None = None
     cut: bool = False
+    failures: int = 0
     unanswered: int = 0
     asked: int = 0
     version: int = field(default=0)
@@ -65,6 +66,11 @@ class Api:
         """The lease."""
         self._reached()
         return self.lease
+
+    def put(self, holder: str) -> None:
+        """Somebody else writes the lease."""
+        self.version += 1
+        self.lease = {"metadata": {"resourceVersion": str(self.version)}, "spec": held(holder)}
 
     async def create(self, key: Key, obj: Object) -> None:
         """Create the lease."""
@@ -76,7 +82,8 @@ class Api:
 
     def _reached(self) -> None:
         self.asked += 1
-        if self.cut:
+        if self.cut or self.failures > 0:
+            self.failures -= 1
             self.now += 1
             raise ApiError(0, "Unreachable", "the API server cannot be reached")
 
@@ -166,5 +173,81 @@ def test_a_renewal_that_is_not_answered_ends_with_the_deadline(api: Api, monkeyp
             with pytest.raises(LeaseLostError):
                 await holding
         assert asyncio.get_running_loop().time() - started >= 0.2
+
+    asyncio.run(run())
+
+
+def test_one_renewal_that_is_not_answered_is_made_again_before_the_deadline(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ATTEMPT_TIMEOUT", 0.05)
+
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.unanswered = 1
+        holding = asyncio.create_task(lease.hold())
+        async with asyncio.timeout(2):
+            while api.version < 3:  # noqa: ASYNC110 - what is waited for happens in a table
+                await asyncio.sleep(0.01)
+        assert not holding.done()
+        holding.cancel()
+
+    asyncio.run(run())
+
+
+def test_one_that_stood_still_for_too_long_may_not_write_even_before_it_has_looked(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        assert not lease.is_held()
+        await lease.acquire()
+        api.now += module.RENEW_DEADLINE - 0.1
+        assert lease.is_held()
+        api.now += 0.1
+        assert not lease.is_held()
+
+    asyncio.run(run())
+
+
+def test_one_that_has_seen_another_holder_may_not_write(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.put("thief")
+        with pytest.raises(LeaseLostError):
+            await lease.hold()
+        assert not lease.is_held()
+
+    asyncio.run(run())
+
+
+def test_a_deleted_lease_is_made_again_by_its_holder_and_by_nobody_else_before_it_would_have_run_out(api: Api) -> None:
+    async def run() -> None:
+        holder, standby = lease_of(api, "me"), lease_of(api, "other")
+        await holder.acquire()
+        assert not await standby.attempt(5)
+        api.lease, api.now = None, api.now + module.DURATION
+        assert not await standby.attempt(5)
+        assert await holder.attempt(5)
+        assert not await standby.attempt(5)
+        api.lease, api.now = None, api.now + module.DURATION + 0.1
+        assert await standby.attempt(5)
+
+    asyncio.run(run())
+
+
+def test_one_that_took_over_survives_that_its_first_renewal_fails(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        api.put("dead")
+        assert not await lease.attempt(5)
+        api.now += module.DURATION + 0.1
+        await lease.acquire()
+        api.failures = 2
+        holding = asyncio.create_task(lease.hold())
+        while api.version < 3 and not holding.done():  # noqa: ASYNC110 - what is waited for happens in a table
+            await asyncio.sleep(0)
+        assert not holding.done()
+        holding.cancel()
 
     asyncio.run(run())

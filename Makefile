@@ -174,6 +174,10 @@ test-faults: venv ## The fault campaigns, on a control plane of their own: all, 
 test-faults-gate: venv ## Of each fault campaign a few cases, within 5 minutes.
 	@$(FAULTS) --gate
 
+.PHONY: test-soak
+test-soak: venv ## 200 objects, changes and faults for 40 minutes: nothing may pile up.
+	@$(FAULTS) T13/soak
+
 .PHONY: coverage
 coverage: venv ## Check that the unit tests reach 95 % of the branches of the pure code.
 	@$(PYTHON) -m pytest -q -n $(WORKERS) $(ARGS) tests/unit --cov=memcached_api --cov=memcached_operator --cov=memcached_process --cov=memcached_webhooks --cov-branch --cov-report=

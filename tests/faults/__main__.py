@@ -20,11 +20,15 @@ from faults.campaigns import (
     drift,
     fields,
     fuzz,
+    leaders,
     mutants,
+    permissions,
     port,
     semantics,
+    soak,
     stale,
     watches,
+    world,
     writes,
 )
 from faults.case import Case
@@ -34,7 +38,23 @@ from faults.stage import Plane, Settings
 from integration.control_plane import ControlPlane, client_of, control_plane
 
 BUSY = "FAULTS_PATIENCE=3 lets everything that is waited for take three times as long, for a machine that is busy."
-CAMPAIGNS = (writes, watches, stale, drift, fields, semantics, admission, bursts, certificates, fuzz, port)
+CAMPAIGNS = (
+    writes,
+    watches,
+    stale,
+    drift,
+    fields,
+    semantics,
+    admission,
+    bursts,
+    certificates,
+    fuzz,
+    port,
+    leaders,
+    permissions,
+    world,
+    soak,
+)
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ import base64
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -13,14 +14,18 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("api", "operator", "process", "webhooks")
+INSIDE = ROOT / "tests/faults/inside"
+"""A sitecustomize that does what the environment asks for."""
 RESTART_PAUSE = 0.2
 """Seconds; a kubelet starts a container again at once, the first time."""
 END = 5.0
 """Seconds an operator has to end after SIGTERM."""
+GRACE = 15.0
+"""The same, as its pod has it."""
 
 
 class Operator:
-    """One operator, or another program of ours. Where it ends, it is started again; how it ended is remembered."""
+    """One operator, or another program of ours. It is started again where it ends; when and how is remembered."""
 
     def __init__(
         self,
@@ -31,13 +36,13 @@ class Operator:
         program: str = "memcached_operator",
     ) -> None:
         self.exits: list[int] = []
-        self.starts = 0
+        self.began: list[float] = []
         self.log = log
         self._command = (sys.executable, "-m", program, *arguments)
         self._environment = {
             **{name: text for name, text in os.environ.items() if name in ("PATH", "HOME", "LANG")},
             **environment,
-            "PYTHONPATH": os.pathsep.join(str(sources / room) for room in ROOMS),
+            "PYTHONPATH": os.pathsep.join(map(str, (*(sources / room for room in ROOMS), INSIDE))),
         }
         self._process: asyncio.subprocess.Process | None = None
         self._wanted = asyncio.Event()
@@ -53,6 +58,16 @@ class Operator:
             self._killed = True
             with suppress(ProcessLookupError):
                 self._process.kill()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process that runs a signal."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
+    async def leave(self) -> None:
+        """Ask it to end by SIGTERM, and wait until it has; it stays away until it is started again."""
+        self._wanted.clear()
+        await self.end(GRACE)
 
     async def away(self) -> None:
         """End it by SIGKILL until it is started again."""
@@ -78,21 +93,21 @@ class Operator:
                 self._process = await asyncio.create_subprocess_exec(
                     *self._command, env=self._environment, stdout=log, stderr=log, stdin=asyncio.subprocess.DEVNULL
                 )
-            self.starts += 1
+            self.began.append(time.monotonic())
             code = await self._process.wait()
             if not self._killed:
                 self.exits.append(code)
             self._killed = False
             await asyncio.sleep(RESTART_PAUSE)
 
-    async def end(self) -> None:
+    async def end(self, seconds: float = END) -> None:
         """SIGTERM, and SIGKILL for one that does not heed it."""
         process = self._process
         if process is None or process.returncode is not None:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(process.wait(), END)
+            await asyncio.wait_for(process.wait(), seconds)
         except TimeoutError:
             with suppress(ProcessLookupError):
                 process.kill()

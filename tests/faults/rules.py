@@ -1,6 +1,7 @@
 """Which requests a fault strikes, and for how long."""
 
 import asyncio
+import random
 import time
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from faults.faulty import Fault
 @dataclass(frozen=True)
 class Rule:
     """Strike calls that match `what` and `name`, leaving the first `skip` alone: `times` times, or for `seconds`
-    from the first one on; with neither, until the rule is lifted."""
+    from the first one on; with neither, until the rule is lifted. `share` is the chance that one is struck."""
 
     what: str
     fault: Fault
@@ -19,6 +20,7 @@ class Rule:
     seconds: float | None = None
     skip: int = 0
     name: str = "*"
+    share: float = 1.0
 
 
 class Armed:
@@ -37,7 +39,7 @@ class Armed:
         if self.over.is_set() or not call.matches(rule.what, rule.name):
             return False
         self._seen += 1
-        if self._seen <= rule.skip:
+        if self._seen <= rule.skip or random.random() >= rule.share:  # noqa: S311 - chance, not a secret
             return False
         self.hits += 1
         if self.hits == 1:

@@ -53,6 +53,7 @@ class Settings:
     retry: float = 2.0
     arguments: tuple[str, ...] = ()
     sources: Path = ROOT
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass
@@ -178,7 +179,7 @@ class Plane:
             *settings.arguments,
         ]
         log = self.directory / f"{namespace}.{name}.log"
-        environment = {"KUBECONFIG": str(config), "POD_NAMESPACE": namespace}
+        environment = {"KUBECONFIG": str(config), "POD_NAMESPACE": namespace, **settings.environment}
         return Operator(arguments, environment, settings.sources, log)
 
     async def _clear(self, namespace: str) -> None:

@@ -132,7 +132,7 @@ async def rotated(scene: Scene) -> None:
     done = await _burst(scene, renew)
     scene.stage.holds(all(done), f"{done.count(None)} of {MANY} writes were refused")
     scene.looked_at([each for each in done if each])
-    scene.stage.holds(scene.webhook.process.starts == 1, "the process was started again")
+    scene.stage.holds(len(scene.webhook.process.began) == 1, "the process was started again")
 
 
 async def killed(scene: Scene) -> None:

@@ -223,7 +223,7 @@ async def played(stage: Stage, _: References, play: Play, new: Callable[[], Pair
             await asyncio.gather(*tasks, return_exceptions=True)
         failed = [fault for each in calls for fault in each.failed]
         stage.holds(not failed, f"{len(failed)} calls failed: {failed[:3]}")
-        stage.holds(here.process.starts == 1, "the process was started again")
+        stage.holds(len(here.process.began) == 1, "the process was started again")
         stage.holds(not here.failures(), f"admission itself: {here.failures()}")
 
 

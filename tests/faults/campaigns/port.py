@@ -410,7 +410,7 @@ async def played(stage: Stage, _: References, play: Callable[[Scene], Awaitable[
             code = (await here.metrics())["controller_runtime_webhook_panics_total"]
             stage.holds(code == 0, f"{code:g} reviews met an error of ours")
             stage.holds(not here.failures(), f"admission itself: {here.failures()}")
-            stage.holds(here.process.starts == 1, "the process was started again")
+            stage.holds(len(here.process.began) == 1, "the process was started again")
     print(f"{stage.namespace}: at most {scene.most:.0f} MiB")
 
 

@@ -376,7 +376,7 @@ PLOTS: dict[str, Plot] = {
     ),
 }
 STOPS = ("create deployments", "create services", "apply deployments", "patch memcacheds/status", "update leases")
-GATE = {"killed-for-long", "stopped", "lease/deleted"}
+GATE = {"stopped", "lease/deleted"}
 
 
 def plots() -> dict[str, Plot]:

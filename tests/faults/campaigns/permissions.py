@@ -198,7 +198,7 @@ async def _present(stage: Stage, resource: Resource, name: str) -> None:
     stage.holds(await stage.get(resource, name), f"there is no {resource.kind} {name}")
 
 
-GATE = {"deployments-patch", "services-create"}
+GATE = {"deployments-patch"}
 
 
 def cases() -> list[Case]:

@@ -388,7 +388,7 @@ KINDS: dict[str, tuple[Resource, ...]] = {
     "appservices": (APPSERVICES,),
     "both": (MEMCACHEDS, APPSERVICES),
 }
-GATE = {"quota/deployments", "pod-security/restricted", "policy/deployments-update"}
+GATE = {"quota/deployments", "policy/deployments-update"}
 
 
 def cases() -> list[Case]:

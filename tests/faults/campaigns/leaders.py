@@ -24,7 +24,7 @@ from faults.stage import NORMAL, Settings, Stage, until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, cache
 from memcached_operator.engine.client import ApiError
 from memcached_operator.engine.conditions import PROGRESS_PERIOD
-from memcached_operator.engine.lease import RENEW_DEADLINE, RETRY_PERIOD
+from memcached_operator.engine.lease import ATTEMPT_TIMEOUT, RENEW_DEADLINE, RETRY_PERIOD
 from memcached_operator.engine.resource import DEPLOYMENTS
 from memcached_operator.memcached.controller import MEMCACHEDS
 
@@ -38,6 +38,8 @@ STEADY = 20.0
 """Seconds in which a lease would have run out that nobody renews."""
 BRIEF = 5.0
 """Seconds that a leader may stand still and go on."""
+LAPSE = ATTEMPT_TIMEOUT - RETRY_PERIOD
+"""Seconds that renewals may fail in whatever way: it is over before the second try."""
 SKEW = 300
 """Seconds by which a clock is wrong."""
 Happening = Callable[[Election, Candidate], Awaitable[None]]
@@ -235,7 +237,7 @@ async def refused(held: Election, leader: Candidate, what: str, fault: Fault) ->
 async def refused_briefly(held: Election, leader: Candidate, what: str, fault: Fault) -> None:
     """Some of the leader's renewals fail: it leads on."""
     async with keeping(held):
-        (armed,) = leader.proxy.arm(Rule(what, fault, seconds=RENEW_DEADLINE / 2))
+        (armed,) = leader.proxy.arm(Rule(what, fault, seconds=LAPSE))
         await asyncio.wait_for(armed.over.wait(), NORMAL)
         await asyncio.sleep(RENEW_DEADLINE)
 

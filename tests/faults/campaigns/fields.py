@@ -228,10 +228,12 @@ def cases() -> list[Case]:
         crd = yaml.safe_load((ROOT / f"config/crd/bases/{file}.yaml").read_text())
         version = next(version for version in crd["spec"]["versions"] if version["storage"])
         for leaf in leaves(resource, version["schema"]["openAPIV3Schema"]["properties"]["spec"]):
+            # A node port is the whole cluster's.
+            alone = leaf.path[-1] == "nodePort"
             for action, specs in steps(leaf).items():
                 gate = action == "delete" and leaf.path[0] in ("cache", "envs") and leaf.path[-1] in ("memory", "value")
                 one, two = values(leaf)
                 play = partial(played, leaf=leaf, specs=specs, visible=action in VISIBLE and one != two)
-                found.append(Case(f"T8/{leaf.name}/{action}", play, gate=gate))
-            found.append(Case(f"T8/{leaf.name}/invalid", partial(invalid, leaf=leaf)))
+                found.append(Case(f"T8/{leaf.name}/{action}", play, gate=gate, alone=alone))
+            found.append(Case(f"T8/{leaf.name}/invalid", partial(invalid, leaf=leaf), alone=alone))
     return found

@@ -1,6 +1,7 @@
 """T5 and T6: the operator sees old states, or was away while much happened."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import pairwise
@@ -13,7 +14,7 @@ from faults.case import Case, References, act, prepare
 from faults.esr import VICTIM, Reference, calm, quiet, reached, stable
 from faults.faulty import Serve
 from faults.rules import Rule
-from faults.stage import Stage
+from faults.stage import Stage, until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
@@ -113,8 +114,13 @@ async def foreign_child(stage: Stage, references: References, resource: Resource
     await stage.delete(SERVICES, VICTIM)
     await stage.gone(SERVICES, VICTIM)
     theirs = await stage.client.request("POST", SERVICES.path(stage.namespace), HEADLESS)
+    since = time.monotonic()
     await stage.change(resource, VICTIM, other, last)
-    await asyncio.sleep(AWHILE)
+
+    async def tried() -> bool:
+        return any(each.call.matches("* services", VICTIM) for each in stage.proxy.journal.writes(since))
+
+    await until(tried, RECOVERY, "the change reaches the Service")
     stage.proxy.release()
     await told(stage, resource, c.CONFLICT)
     await rolled_out(stage, resource)

@@ -38,7 +38,7 @@ use_cluster = if $(CLUSTER) status >/dev/null 2>&1; then last=$$($(CLUSTER) up 2
 use_kubectl = command -v kubectl >/dev/null || { PATH="$$PATH:$$($(CLUSTER) bin)"; export PATH; }
 
 # The fault campaigns (docs/reliability.md); a cluster that is given is not used for them.
-FAULTS := env -u KUBECONFIG CLUSTER_NAME=$(if $(CLUSTER_NAME),$(CLUSTER_NAME)-)faults PYTHONPATH=tests:tools $(PYTHON) -m faults
+FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
 # Of `make test-faults`: names of cases, or patterns.
 NAMES ?=
 

@@ -89,7 +89,7 @@ def _plane() -> AbstractContextManager[ControlPlane]:
     given = os.environ.get("KUBECONFIG")
     if given:
         return nullcontext(ControlPlane(Path(given), Path(os.devnull)))
-    return control_plane(os.environ.get("CLUSTER_NAME", "faults"))
+    return control_plane(f"faults-{os.getpid()}")
 
 
 def _parser() -> argparse.ArgumentParser:

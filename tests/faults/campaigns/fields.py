@@ -12,7 +12,7 @@ from faults.case import Case, References
 from faults.esr import calm, quiet
 from faults.process import ROOT
 from faults.stage import Stage, until
-from faults.state import difference, state_of
+from faults.state import GIVEN, difference, state_of
 from faults.workloads import IMAGE, OTHER_IMAGE
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.engine.client import JSON_PATCH, ApiError
@@ -37,6 +37,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "resource": ("limits.cpu", "limits.memory"),
     "divisor": ("1", "1m"),
     "targetPort": (8080, 8081),
+    "nodePort": (30990, 30991),
 }
 """Two good values of fields whose schema alone does not give any; by the last name."""
 MAP_KEYS = ("cpu", "memory")
@@ -233,7 +234,12 @@ def cases() -> list[Case]:
             for action, specs in steps(leaf).items():
                 gate = action == "delete" and leaf.path[0] in ("cache", "envs") and leaf.path[-1] in ("memory", "value")
                 one, two = values(leaf)
-                play = partial(played, leaf=leaf, specs=specs, visible=action in VISIBLE and one != two)
+                play = partial(
+                    played,
+                    leaf=leaf,
+                    specs=specs,
+                    visible=action in VISIBLE and one != two and leaf.path[-1] not in GIVEN,
+                )
                 found.append(Case(f"T8/{leaf.name}/{action}", play, gate=gate, alone=alone))
             found.append(Case(f"T8/{leaf.name}/invalid", partial(invalid, leaf=leaf), alone=alone))
     return found

@@ -14,8 +14,14 @@ UNASKED = {
     ("update", "cache.example.com", "memcacheds/finalizers"),
 }
 """Granted but not called: the API server asks for it before a child may name us as an owner that blocks deletion."""
-FOR_FAULTS = {("get", "apps", "deployments"), ("get", "", "services")}
-"""Called where a child cannot be created because something of its name is there already, and never else."""
+FOR_FAULTS = {
+    ("get", "apps", "deployments"),
+    ("get", "", "services"),
+    ("get", "cache.example.com", "memcacheds"),
+    ("get", "app.example.com", "appservices"),
+}
+"""Called where a child cannot be created because something of its name is there already, or where one is missing that
+was there, and never else."""
 
 
 class Grant(NamedTuple):

@@ -32,10 +32,13 @@ def check_catalog(catalog: Object) -> None:
 
 
 def plan_for(plans: list[Object], release: str) -> str:
-    """The name of the plan that installs a release and waits for approval; empty where there is none."""
+    """The name of the plan that installs a release and waits for approval; empty where there is none.
+
+    One that OLM has made but not yet written the status of does not count: approved now, it would stay without one.
+    """
     for plan in plans:
-        spec = plan["spec"]
-        if release in spec.get("clusterServiceVersionNames", []) and not spec.get("approved"):
+        waits = plan.get("status", {}).get("phase") == "RequiresApproval"
+        if waits and release in plan["spec"].get("clusterServiceVersionNames", []):
             return plan["metadata"]["name"]
     return ""
 

@@ -23,8 +23,10 @@ def stage(answers: Mapping[str, Any]) -> Stage:
     return Stage(FakeKubectl(answers), screen(), Path("sample.yaml"), "cache", 3)
 
 
-def plan(name: str, release: str, **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"clusterServiceVersionNames": [release], **spec}}
+def plan(name: str, release: str, phase: str = "RequiresApproval") -> dict[str, Any]:
+    """A plan of OLM's; for a moment after its creation it has no phase."""
+    spec = {"clusterServiceVersionNames": [release], "approved": phase not in ("", "RequiresApproval")}
+    return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase} if phase else {}}
 
 
 def csv(phase: str, message: str = "") -> dict[str, Any]:
@@ -57,9 +59,10 @@ def test_what_is_as_told_passes() -> None:
 
 
 def test_a_plan_is_found_by_its_release_while_it_waits() -> None:
-    plans = [plan("old", FIRST, approved=True), plan("new", SECOND, approved=False)]
+    plans = [plan("old", FIRST, "Complete"), plan("new", SECOND)]
     assert objects.plan_for(plans, SECOND) == "new"
     assert objects.plan_for(plans, FIRST) == ""
+    assert objects.plan_for([plan("new", SECOND, phase="")], SECOND) == "", "OLM has not written it yet"
 
 
 @pytest.mark.parametrize(

@@ -82,12 +82,17 @@ def key(stage: Stage, child: Child) -> Key:
     return Key(child.resource, stage.namespace, VICTIM)
 
 
-async def deleted(stage: Stage, references: References, child: Child) -> None:
-    """The child is deleted."""
-    expected, found = await made(stage, references, child)
+async def _lost(stage: Stage, child: Child, expected: Reference, found: Object) -> None:
+    """The child is deleted, another one takes its place, and all is as it was."""
     await stage.delete(child.resource, VICTIM)
     await _another(stage, child, found)
     await mended(stage, child, expected, 2)
+
+
+async def deleted(stage: Stage, references: References, child: Child) -> None:
+    """The child is deleted."""
+    expected, found = await made(stage, references, child)
+    await _lost(stage, child, expected, found)
 
 
 async def deleted_while_reads_fail(stage: Stage, references: References, child: Child) -> None:
@@ -95,9 +100,7 @@ async def deleted_while_reads_fail(stage: Stage, references: References, child: 
     expected, found = await made(stage, references, child)
     refusal = Refuse(500, "InternalError")
     stage.proxy.arm(Rule(f"get {child.owner.plural}", refusal, times=2), Rule("get *", refusal, times=2))
-    await stage.delete(child.resource, VICTIM)
-    await _another(stage, child, found)
-    await mended(stage, child, expected, 2)
+    await _lost(stage, child, expected, found)
 
 
 async def deleted_while_writes_fail(stage: Stage, references: References, child: Child) -> None:
@@ -105,9 +108,7 @@ async def deleted_while_writes_fail(stage: Stage, references: References, child:
     expected, found = await made(stage, references, child)
     refusal = Refuse(503, "ServiceUnavailable")
     stage.proxy.arm(Rule(f"create {child.resource.plural}", refusal, times=4))
-    await stage.delete(child.resource, VICTIM)
-    await _another(stage, child, found)
-    await mended(stage, child, expected, 2)
+    await _lost(stage, child, expected, found)
 
 
 async def orphaned(stage: Stage, references: References, child: Child) -> None:

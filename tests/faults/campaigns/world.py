@@ -272,11 +272,7 @@ async def namespace_ends(stage: Stage, references: References, held: bool) -> No
         await until(partial(_no_namespace, stage, beside), 2 * NORMAL, "the namespace goes")
         refused_in_rate(stage, since)
         await quiet(stage)
-        await _make(stage, beside)
-        await populate(stage, beside)
-        await quiet(stage)
-        calm(stage)
-        await stage.client.request("DELETE", NAMESPACES.path(None, beside))
+        await _lives(stage, beside)
 
 
 async def namespace_comes(stage: Stage, references: References) -> None:
@@ -285,11 +281,16 @@ async def namespace_comes(stage: Stage, references: References) -> None:
         stage.operator.start()
         await stage.watching()
         await asyncio.sleep(LASTS)
-        await _make(stage, beside)
-        await populate(stage, beside)
-        await quiet(stage)
-        calm(stage)
-        await stage.client.request("DELETE", NAMESPACES.path(None, beside))
+        await _lives(stage, beside)
+
+
+async def _lives(stage: Stage, beside: str) -> None:
+    """The namespace is made, and the operator works in it as in any other; then it goes."""
+    await _make(stage, beside)
+    await populate(stage, beside)
+    await quiet(stage)
+    calm(stage)
+    await stage.client.request("DELETE", NAMESPACES.path(None, beside))
 
 
 async def _make(stage: Stage, namespace: str) -> None:

@@ -50,10 +50,11 @@ PERSISTENT = 3
 class Outcome:
     """What came of applying the children: troubles for the status, and when to look again.
 
-    `patient`: errors that pass by themselves are told as progress for now.
+    `patient`: errors that pass by themselves are told as progress for now. `created`: a child is new.
     """
 
     patient: bool = True
+    created: bool = False
     troubles: list[Trouble] = field(default_factory=list[Trouble])
     errors: list[ApiError] = field(default_factory=list[ApiError])
     again_in: float | None = None
@@ -139,6 +140,7 @@ class Applier:
             match step.action:
                 case Action.CREATE:
                     done = await self._create(key, child)
+                    outcome.created |= done
                 case Action.APPLY:
                     done = self._is_in_vain(key, child) or await self._change(key, child)
                 case Action.WAIT:

@@ -13,7 +13,7 @@ from memcached_operator.engine.queue import MAX_DELAY, Queue
 from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.resource import PODS, Key, Object, Resource, controller_of, key_of, mapping
 from memcached_operator.engine.source import Feed
-from memcached_operator.engine.store import Store, version_of
+from memcached_operator.engine.store import Store, groups_of, version_of
 from memcached_operator.engine.tasks import background
 
 log = logging.getLogger(__name__)
@@ -82,22 +82,23 @@ class Manager:
     def notice(self, resource: Resource, what: Literal["seen", "gone"], obj: Object) -> None:
         """Note one event and enqueue the objects it may matter to."""
         key = key_of(resource, obj)
-        previous = self._store.get(key)
+        before = self._store.copy(key)
         news = self._store.put(resource, obj) if what == "seen" else self._store.remove(key, version_of(obj))
-        if news:
-            for state in (previous, obj):
-                self._enqueue(self._concerned(key, state))
+        if not news:
+            return
+        self._enqueue(self._concerned(key, obj))
+        if before is not None and before.groups != groups_of(key, obj):
+            # It was somebody else's before.
+            self._enqueue(self._concerned(key, before.object()))
 
     def _enqueue(self, keys: Iterable[Key]) -> None:
         for key in keys:
             self._queue.add(key)
 
-    def _concerned(self, key: Key, obj: Object | None) -> Iterator[Key]:
+    def _concerned(self, key: Key, obj: Object) -> Iterator[Key]:
         """The object itself if it is of a kind of ours, else the ones its owner reference and its labels name."""
         if key.resource.kind in self._kinds:
             yield key
-            return
-        if obj is None:
             return
         controller = controller_of(obj)
         kind = self._kinds.get(controller["kind"]) if controller is not None else None

@@ -81,6 +81,10 @@ class Reconciler:
         except GoneError:
             self._queue.add(key)
             return "requeue"
+        if outcome.created and not outcome.troubles:
+            # Children of objects that wait come before this one's status. Where none waits, its turn is now.
+            self._queue.add(key)
+            return "requeue"
         observed = self._observe(kind, cr, tuple(outcome.troubles))
         # What stands in the way, and what is to be told, does not wait for the back-off of what failed.
         self._look_again(key, outcome.again_in)

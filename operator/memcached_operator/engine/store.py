@@ -19,24 +19,34 @@ _WHO = ("manager", "operation", "subresource")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-class _Copy(NamedTuple):
+class Copy(NamedTuple):
+    """A state of an object, and what it has in common with others."""
+
     version: int
     groups: tuple[Group, ...]
     json: bytes
+
+    def object(self) -> Object:
+        """The object, decoded anew."""
+        return msgspec.json.decode(self.json)
 
 
 class Store:
     """Objects by key. Holds nothing that a fresh LIST would not give back."""
 
     def __init__(self) -> None:
-        self._copies: dict[Resource, dict[Key, _Copy]] = {}
+        self._copies: dict[Resource, dict[Key, Copy]] = {}
         self._members: dict[Group, set[Key]] = {}
         self._gone: dict[Key, int] = {}
 
     def get(self, key: Key) -> Object | None:
         """The newest known state of an object, or None."""
-        copy = self._copy(key)
-        return _decoded(copy) if copy is not None else None
+        copy = self.copy(key)
+        return copy.object() if copy is not None else None
+
+    def copy(self, key: Key) -> Copy | None:
+        """The same, not yet decoded."""
+        return self._copies.get(key.resource, {}).get(key)
 
     def keys(self, resource: Resource) -> list[Key]:
         """The key of every known object of a resource."""
@@ -44,7 +54,7 @@ class Store:
 
     def all(self, resource: Resource) -> Iterator[Object]:
         """Every known object of a resource."""
-        return map(_decoded, self._copies.get(resource, {}).values())
+        return map(Copy.object, self._copies.get(resource, {}).values())
 
     def owned_by(self, resource: Resource, uid: str) -> Iterator[Object]:
         """Every known object of a resource whose controller has this uid."""
@@ -57,14 +67,14 @@ class Store:
     def put(self, resource: Resource, obj: Object) -> bool:
         """Note a state; False where it says nothing new (older, equal, or of an object that is gone since)."""
         key, version = key_of(resource, obj), version_of(obj)
-        known = self._copy(key)
+        known = self.copy(key)
         # A deletion has a version of its own. An object read at the very version of its "deletion" only lost the label
         # that it is watched by.
         if (known is not None and known.version >= version) or self._gone.get(key, -1) > version:
             return False
         self._gone.pop(key, None)
         self._forget(key)
-        copy = _Copy(version, tuple(_groups_of(key, obj)), msgspec.json.encode(trim(obj)))
+        copy = Copy(version, groups_of(key, obj), msgspec.json.encode(trim(obj)))
         self._copies.setdefault(resource, {})[key] = copy
         for group in copy.groups:
             self._members.setdefault(group, set()).add(key)
@@ -72,7 +82,7 @@ class Store:
 
     def remove(self, key: Key, version: int) -> bool:
         """Note that an object was gone at this version; False where a newer state is known."""
-        known = self._copy(key)
+        known = self.copy(key)
         if known is not None and known.version > version:
             return False
         # Remembered, because a reply to our own write may arrive after the event of its deletion.
@@ -97,9 +107,6 @@ class Store:
     def _group(self, group: Group) -> Iterator[Object]:
         return (obj for key in self._members.get(group, ()) if (obj := self.get(key)) is not None)
 
-    def _copy(self, key: Key) -> _Copy | None:
-        return self._copies.get(key.resource, {}).get(key)
-
     def _forget(self, key: Key) -> bool:
         known = self._copies.get(key.resource, {}).pop(key, None)
         if known is None:
@@ -112,17 +119,18 @@ class Store:
         return True
 
 
-def _groups_of(key: Key, obj: Object) -> Iterator[Group]:
+def groups_of(key: Key, obj: Object) -> tuple[Group, ...]:
+    """By what an object is looked up: its controller, and the instance that its labels name."""
+    return tuple(_groups(key, obj))
+
+
+def _groups(key: Key, obj: Object) -> Iterator[Group]:
     controller = controller_of(obj)
     if controller is not None:
         yield ("owner", key.resource, controller["uid"])
     own = mapping(obj, "metadata", "labels")
     if labels.INSTANCE in own:
         yield ("instance", key.resource, key.namespace, own.get(labels.NAME), own[labels.INSTANCE])
-
-
-def _decoded(copy: _Copy) -> Object:
-    return msgspec.json.decode(copy.json)
 
 
 def version_of(obj: Object) -> int:

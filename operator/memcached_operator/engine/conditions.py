@@ -39,11 +39,28 @@ PROGRESS_PERIOD = 10.0
 by then, and the end is written at once."""
 
 
+ROLLOUT_PERIOD = 30.0
+"""Seconds that pods which come and go wait while a roll-out goes on and none of them is ready: a thousand roll-outs at
+once take longer than PROGRESS_PERIOD, and would each cost a patch more that tells nobody anything."""
+
+
 def patience(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     """Seconds that a status may wait to be written: none where it answers a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
-    return SETTLE_PERIOD if transitions(old, new) else PROGRESS_PERIOD
+    if transitions(old, new):
+        return SETTLE_PERIOD
+    return ROLLOUT_PERIOD if _rolls_out(new) and _awaited(old) == _awaited(new) else PROGRESS_PERIOD
+
+
+def _rolls_out(status: Mapping[str, Any]) -> bool:
+    return any((each["type"], each["status"]) == ("Progressing", "True") for each in entries(status, "conditions"))
+
+
+def _awaited(status: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What somebody waits for during a roll-out, or has to act on."""
+    messages = [each.get("message") for each in entries(status, "conditions") if each["type"] != "Progressing"]
+    return status.get("readyReplicas"), *messages
 
 
 def patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,6 +76,10 @@ class Queue(Generic[K]):
         self._adds = metrics.QUEUE_ADDS.labels(name)
         self._retries = metrics.QUEUE_RETRIES.labels(name)
 
+    def __len__(self) -> int:
+        """How many keys wait for a worker."""
+        return len(self._ready)
+
     def add(self, key: K) -> None:
         """Have a key worked on as soon as may be; again, where it is being worked on right now."""
         if key in self._waiting:

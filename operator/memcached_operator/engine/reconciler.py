@@ -81,8 +81,8 @@ class Reconciler:
         except GoneError:
             self._queue.add(key)
             return "requeue"
-        if outcome.created and not outcome.troubles:
-            # Children of objects that wait come before this one's status. Where none waits, its turn is now.
+        if outcome.created and not outcome.troubles and not cr.get("status") and len(self._queue):
+            # Somebody waits, maybe for his children: they come before the first status of this object.
             self._queue.add(key)
             return "requeue"
         observed = self._observe(kind, cr, tuple(outcome.troubles))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from memcached_operator.engine.conditions import (
     PROGRESS_PERIOD,
+    ROLLOUT_PERIOD,
     SETTLE_PERIOD,
     carry_over,
     differs,
@@ -96,6 +97,14 @@ PATIENCE: dict[str, tuple[Any, Any, Any]] = {
     "another reason": (status_of(UP), status_of(UP | {"reason": "Other"}), SETTLE_PERIOD),
     "another message": (status_of(UP), status_of(UP | {"message": "2 of 3"}), PROGRESS_PERIOD),
     "another count": (status_of(UP), status_of(UP) | {"replicas": 2}, PROGRESS_PERIOD),
+    "another pod of a roll-out": (status_of(UP, MOVING), status_of(UP, MOVING) | {"replicas": 2}, ROLLOUT_PERIOD),
+    "one more is updated": (status_of(UP, MOVING), status_of(UP, MOVING | {"message": "1 of 3"}), ROLLOUT_PERIOD),
+    "one more is ready": (status_of(UP, MOVING), status_of(UP, MOVING) | {"readyReplicas": 2}, PROGRESS_PERIOD),
+    "a hint at what is missing": (
+        status_of(DOWN, MOVING),
+        status_of(DOWN | {"message": "no node fits"}, MOVING),
+        PROGRESS_PERIOD,
+    ),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.manager import Manager
 from memcached_operator.engine.queue import Queue
-from memcached_operator.engine.resource import DEPLOYMENTS, PODS, Key, Resource
+from memcached_operator.engine.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from unit import builders
 from unit.engine.fakes import Api, raising
@@ -130,3 +130,21 @@ def test_what_cannot_be_read_does_not_hold_up_the_reading_of_all_else(monkeypatc
 
     monkeypatch.setattr(Api, "list", without_pods)
     working(monkeypatch, scenario)
+
+
+def owned(owner: str, version: int) -> Object:
+    """A Service that is controlled by a Memcached of this name."""
+    return builders.owned(builders.memcached(owner, uid=owner), SERVICES, version=version, labels={})
+
+
+def test_a_child_that_changes_hands_wakes_both_of_its_owners() -> None:
+    async def run() -> list[str]:
+        manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1")])
+        queue: Queue[Key] = vars(manager)["_queue"]
+        manager.notice(SERVICES, "seen", owned("first", 1))
+        queue.done(await queue.get())
+        manager.notice(SERVICES, "seen", owned("second", 2))
+        manager.notice(SERVICES, "seen", owned("late", 1))
+        return [(await queue.get()).name for _ in range(len(queue))]
+
+    assert sorted(asyncio.run(run())) == ["first", "second"]

@@ -23,6 +23,7 @@ class Api:
     def __init__(self, error: ApiError | None = None) -> None:
         self.error = error
         self.statuses: list[Object] = []
+        self.writes: list[str] = []
         self.creates: asyncio.Queue[Key] = asyncio.Queue()
         self.written = asyncio.Event()
 
@@ -30,6 +31,7 @@ class Api:
         """Create, or refuse."""
         if key.resource == SERVICES:
             self.creates.put_nowait(key)
+            self.writes.append("child")
             if self.error is not None:
                 raise self.error
         return {**obj, "metadata": {**obj["metadata"], "uid": "new", "resourceVersion": "100"}}
@@ -41,6 +43,7 @@ class Api:
     async def patch(self, key: Key, patch: Object, **_: Any) -> Object:
         """Take a status."""
         self.statuses.append(patch["status"])
+        self.writes.append("status")
         self.written.set()
         cr = memcached(version=100 + len(self.statuses))
         return {**cr, "status": {"observedGeneration": 1, **patch["status"]}}
@@ -50,6 +53,12 @@ def child(cr: Object, _: Observed) -> list[Object]:
     """One Service."""
     meta: Object = {"name": "cache", "namespace": "test", "labels": {}}
     return [{"apiVersion": "v1", "kind": "Service", "metadata": meta}]
+
+
+def child_of_its_own(cr: Object, observed: Observed) -> list[Object]:
+    """One Service, named as its object."""
+    (service,) = child(cr, observed)
+    return [{**service, "metadata": {**service["metadata"], "name": cr["metadata"]["name"]}}]
 
 
 def told(cr: Object, observed: Observed, _: object) -> Verdict:
@@ -74,7 +83,7 @@ def defective(cr: Object, _: Observed) -> list[Object]:
 Scenario = Callable[[Queue[Key]], Awaitable[None]]
 
 
-def worked(api: Api, scenario: Scenario, *objects: Object, desired: Any = child) -> None:
+def worked(api: Api, scenario: Scenario, *objects: Object, desired: Any = child, workers: int = 2) -> None:
     """Run a scenario beside the workers."""
 
     async def run() -> None:
@@ -83,12 +92,12 @@ def worked(api: Api, scenario: Scenario, *objects: Object, desired: Any = child)
             store.put(MEMCACHEDS, obj)
         kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), desired, told)
         reconciler = Reconciler(cast("Client", api), store, queue, {"Memcached": kind})
-        workers = asyncio.create_task(reconciler.run(2))
+        working = asyncio.create_task(reconciler.run(workers))
         for obj in store.all(MEMCACHEDS):
             queue.add(key_of(MEMCACHEDS, obj))
         async with asyncio.timeout(5):
             await scenario(queue)
-        workers.cancel()
+        working.cancel()
 
     asyncio.run(run())
 
@@ -166,6 +175,27 @@ def test_a_defect_met_by_one_object_does_not_stop_the_others() -> None:
 
     worked(api, scenario, memcached(), memcached("other", uid="other"), desired=defective)
     assert len(api.statuses) == 1
+
+
+MANY = [memcached(f"cache-{number}", uid=f"uid-{number}") for number in range(6)]
+ANSWERED = [{**obj, "status": {"observedGeneration": 0}} for obj in MANY]
+ORDER = {
+    "objects without a status wait": (MANY, ["child"] * 6 + ["status"] * 6),
+    "nobody waits": (MANY[:1], ["child", "status"]),
+    "they have a status": (ANSWERED[:3], ["child", "status"] * 3),
+}
+
+
+@pytest.mark.parametrize(("objects", "order"), ORDER.values(), ids=ORDER.keys())
+def test_children_of_all_come_before_the_first_status_of_any(objects: list[Object], order: list[str]) -> None:
+    api = Api()
+
+    async def scenario(_: Queue[Key]) -> None:
+        while len(api.statuses) < len(objects):  # noqa: ASYNC110 - what is waited for happens in tables
+            await asyncio.sleep(0.005)
+
+    worked(api, scenario, *objects, desired=child_of_its_own, workers=1)
+    assert api.writes == order
 
 
 WORST = {

@@ -57,21 +57,24 @@ def rule_faults(rules: Iterable[Rule], obj: Any, broken: Sequence[Fault] = ()) -
                 yield from (Fault(f"{path}{below}", found, message) for below, found, message in rule.breaches(value))
 
 
-def _found(obj: Any, at: str) -> Iterator[tuple[str, Any]]:
+def _found(obj: Any, at: str) -> Sequence[tuple[str, Any]]:
     """The values at a path, each with its own path: `spec.limits[*]` finds `spec.limits[cpu]` and so on."""
-    steps = _steps(at)
-    if "*" not in steps:
-        value = child(obj, *steps)
-        return iter([(at, value)] if value is not None else [])
-    found = [("", obj)]
+    parent, fields, steps = _steps(at)
+    value = child(obj, *fields)
+    if value is None:
+        return ()
+    found = [(parent, value)]
     for step in steps:
-        found = [pair for path, value in found for pair in _children(path, value, step)]
-    return ((path, value) for path, value in found if value is not None)
+        found = [pair for path, value in found for pair in _children(path, value, step) if pair[1] is not None]
+    return found
 
 
 @cache
-def _steps(at: str) -> list[str]:
-    return at.replace("[*]", ".*").split(".")
+def _steps(at: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """A path up to its first `[*]`; the fields of this part, and the steps from there on."""
+    parent = at.partition("[*]")[0]
+    fields, steps = tuple(parent.split(".")), at.replace("[*]", ".*").split(".")
+    return parent, fields, tuple(steps[len(fields) :])
 
 
 def _children(path: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:

@@ -24,7 +24,9 @@ def is_integer(value: object) -> TypeGuard[int | float]:
 def child(value: object, *fields: str) -> Any:
     """The value at a path of fields; None where the path leads nowhere."""
     for field in fields:
-        value = value.get(field) if is_object(value) else None
+        if not is_object(value):
+            return None
+        value = value.get(field)
     return value
 
 

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -47,16 +46,6 @@ async def listen(stack: AsyncExitStack, app: web.Application, address: Address |
     """Serve an application until the stack unwinds; nothing for an address of None. Raises OSError if it is taken."""
     if address is None:
         return
-    runner = await _runner(stack, app)
-    await web.TCPSite(runner, address.host, address.port, reuse_address=True).start()
-
-
-async def serving(stack: AsyncExitStack, app: web.Application) -> web.Server:
-    """What makes of each connection, wherever it comes from, one that an application serves."""
-    return cast("web.Server", (await _runner(stack, app)).server)  # setup made it
-
-
-async def _runner(stack: AsyncExitStack, app: web.Application) -> web.AppRunner:
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -67,7 +56,7 @@ async def _runner(stack: AsyncExitStack, app: web.Application) -> web.AppRunner:
     )
     await runner.setup()
     stack.push_async_callback(runner.cleanup)
-    return runner
+    await web.TCPSite(runner, address.host, address.port, reuse_address=True).start()
 
 
 def _is_no_garbage(record: logging.LogRecord) -> bool:

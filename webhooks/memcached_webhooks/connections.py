@@ -5,14 +5,11 @@ import logging
 import socket
 import ssl
 from asyncio import sslproto
-from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, suppress
 from typing import Final
 
-from aiohttp import web
-
 from memcached_process.addresses import Address
-from memcached_process.servers import serving
+from memcached_webhooks.protocol import Server
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +24,13 @@ PAUSE_SECONDS: Final = 0.1  # after an accept that failed, as it does while ther
 class Connections:
     """Accepts connections, never more than `most`: for one more, one of them is cut.
 
-    That is the oldest whose handshake is not done; else the oldest on which nothing goes on (`busy` are those on which
-    something does); else the oldest of all. Clients that find a connection closed before they use it open another.
+    That is the oldest whose handshake is not done; else the oldest on which nothing goes on; else the oldest of all.
+    Clients that find a connection closed before they use it open another.
     """
 
-    def __init__(self, server: web.Server, tls: ssl.SSLContext, busy: AbstractSet[object], most: int) -> None:
+    def __init__(self, server: Server, tls: ssl.SSLContext, most: int) -> None:
         self._server = server
         self._tls = tls
-        self._busy = busy
         self._most = most
         self._coming: dict[socket.socket, asyncio.Task[None]] = {}
 
@@ -64,9 +60,8 @@ class Connections:
         if self._coming:
             self._coming.pop(next(iter(self._coming))).cancel()
             return
-        oldest = next((each for each in established if each not in self._busy), established[0])
-        if oldest.transport is not None:
-            oldest.transport.abort()
+        oldest = next((each for each in established if not each.busy), next(iter(established)))
+        oldest.abort()
 
     async def _shake_hands(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -79,15 +74,13 @@ class Connections:
             self._coming.pop(connection, None)
 
 
-async def listen(
-    stack: AsyncExitStack, app: web.Application, address: Address, tls: ssl.SSLContext, busy: AbstractSet[object]
-) -> None:
-    """Serve an application over TLS until the stack unwinds. Raises OSError if the address is taken."""
+async def listen(stack: AsyncExitStack, server: Server, address: Address, tls: ssl.SSLContext) -> None:
+    """Serve over TLS until the stack unwinds. Raises OSError if the address is taken."""
     sslproto.SSLProtocol.max_size = BUFFER  # pyright: ignore[reportAttributeAccessIssue]
-    server = await serving(stack, app)
+    stack.push_async_callback(server.close)
     listener = stack.enter_context(_listener(address))
     listener.setblocking(False)
-    here = Connections(server, tls, busy, MOST)
+    here = Connections(server, tls, MOST)
     stack.callback(here.close)
     accepting = asyncio.create_task(here.accept(listener))
     stack.push_async_callback(_ended, accepting)

@@ -8,32 +8,25 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from memcached_process.addresses import Address
 from memcached_webhooks import connections
+from memcached_webhooks.protocol import Server, told
 
 from .pairs import pair, write
 
 HELLO = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+BEGUN = HELLO[:-2]
+"""A request at work: its end is held back."""
+END = b"\r\n"
 
 
 class Place:
-    """A server with room for three; `waiting` holds its answers back."""
+    """A server with room for three."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self.busy = set[object]()
-        self.waiting = asyncio.Event()
         self._writers: list[asyncio.StreamWriter] = []
-
-    async def answer(self, request: web.Request) -> web.Response:
-        """One request."""
-        self.busy.add(request.protocol)
-        if request.path == "/wait":
-            await self.waiting.wait()
-        self.busy.discard(request.protocol)
-        return web.Response(text="hello")
 
     async def come(self, *, tls: bool = True) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A new connection."""
@@ -60,10 +53,9 @@ def play(directory: Path, story: Callable[[Place], Awaitable[None]]) -> None:
 
     async def serve() -> None:
         place = Place(port)
-        app = web.Application()
-        app.add_routes([web.get("/{path:.*}", place.answer)])
+        server = Server(lambda _: told(200, "hello"))
         async with AsyncExitStack() as stack:
-            await connections.listen(stack, app, Address("127.0.0.1", port), tls, place.busy)
+            await connections.listen(stack, server, Address("127.0.0.1", port), tls)
             try:
                 await story(place)
             finally:
@@ -111,14 +103,14 @@ def test_silent_sockets_go_before_those_who_speak(tmp_path: Path):
 def test_the_oldest_idle_connection_goes_and_one_at_work_stays(tmp_path: Path):
     async def story(place: Place) -> None:
         working = await place.come()
-        working[1].write(HELLO.replace(b"/ ", b"/wait ", 1))
+        working[1].write(BEGUN)
         idle, other = await place.come(), await place.come()
         await asyncio.sleep(0.1)
         newcomer = await place.come()
         assert await cut(idle)
         assert await served(newcomer)
         assert await served(other)
-        place.waiting.set()
+        working[1].write(END)
         assert b" 200 " in await working[0].readline()
 
     play(tmp_path, story)
@@ -128,12 +120,12 @@ def test_where_all_are_at_work_the_oldest_goes(tmp_path: Path):
     async def story(place: Place) -> None:
         lines = [await place.come() for _ in range(3)]
         for _, writer in lines:
-            writer.write(HELLO.replace(b"/ ", b"/wait ", 1))
+            writer.write(BEGUN)
         await asyncio.sleep(0.1)
         newcomer = await place.come()
         assert await cut(lines[0])
         assert await served(newcomer)
-        place.waiting.set()
+        lines[1][1].write(END)
         assert b" 200 " in await lines[1][0].readline()
 
     play(tmp_path, story)

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from memcached_process.addresses import Address
-from memcached_webhooks import certificates, memcached, server
+from memcached_webhooks import certificates, memcached, protocol, server
 from memcached_webhooks.review import ALLOWED, Request, Verdict
 from memcached_webhooks.server import Options, run
 
@@ -171,7 +171,7 @@ async def unfinished(client: Client, length: int) -> AsyncGenerator[asyncio.Stre
 
 
 def test_a_body_that_does_not_end_is_given_up(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(server, "READ_SECONDS", 0.2)
+    monkeypatch.setattr(protocol, "READ_SECONDS", 0.2)
 
     async def story(client: Client) -> None:
         async with unfinished(client, 100) as reader:
@@ -181,13 +181,13 @@ def test_a_body_that_does_not_end_is_given_up(directory: Path, monkeypatch: pyte
 
 
 def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(server, "LARGE_BODIES", 1)
+    monkeypatch.setattr(protocol, "LARGE_BODIES", 1)
 
     async def story(client: Client) -> None:
         large = msgspec.json.encode(review(obj({"size": 1}))).ljust(100_000)
         async with unfinished(client, 100_000):
             await asyncio.sleep(0.1)
-            monkeypatch.setattr(server, "READ_SECONDS", 0.2)
+            monkeypatch.setattr(protocol, "READ_SECONDS", 0.2)
             assert (await client.post(VALIDATE, large))[0] == 408
             assert (await client.post(VALIDATE, review(obj({"size": 1}))))[0] == 200
         await asyncio.sleep(0.1)

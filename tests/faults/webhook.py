@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -46,9 +47,13 @@ def pair(*names: str, age: timedelta = timedelta()) -> Pair:
     return issue(list(names) or [HOST], timedelta(days=1), datetime.now(UTC) - age)
 
 
+PORTS = cycle(random.SystemRandom().sample(range(20000, 30000), 10000))
+"""Below those that outgoing connections get. None is given out twice while a case may still come back to it."""
+
+
 def free_port() -> int:
-    """A port of loopback that nobody listens on, below those that outgoing connections get: it stays free for long."""
-    for port in random.SystemRandom().sample(range(20000, 30000), 1000):
+    """A port of loopback that nobody listens on, and that stays free while the process on it is away."""
+    for port in islice(PORTS, 1000):
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", port))

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from base64 import b64decode
@@ -29,7 +30,8 @@ AT_ONCE = 8
 REFUSED = (400, 422)
 """Codes by which the API server says that an object is no good."""
 ALLOWED, BAD = "allowed", "refused"
-KNOWN = ("invalid data, expected int, got float64",)
+KNOWN = ("expected int, got float64", "expected XIntOrString value to be either a string or integer")
+WHOLE = re.compile(r"\d\.0\b")
 """What the API server says where it may refuse what admission allows: a whole number that is written as 3.0, in JSON.
 
 Its schema takes it for an integer, its CEL does not. Clients that read YAML write 3; and admission never sees 3.0, for
@@ -48,7 +50,7 @@ async def agreed(stage: Stage, _: References, kind: Kind[Any], number: int, coun
                 theirs = await _by_api_server(stage, kind, obj)
                 ours = await _by_webhook(session, here.url, kind, obj)
                 filled = await _by_webhook(session, here.url, kind, await _filled(session, here.url, kind, obj))
-            known = any(words in theirs[1] for words in KNOWN)
+            known = any(words in theirs[1] for words in KNOWN) and WHOLE.search(json.dumps(obj))
             if theirs[0] == ours[0] == filled[0] or (known and ours[0] == filled[0]):
                 return theirs[0]
             told = f"the API server {theirs}, the webhook {ours}, after defaulting {filled}: {json.dumps(obj)}"

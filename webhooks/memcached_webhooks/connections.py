@@ -6,7 +6,7 @@ import socket
 import ssl
 from asyncio import sslproto
 from contextlib import AsyncExitStack, suppress
-from typing import Final
+from typing import Any, Final, cast
 
 from memcached_process.addresses import Address
 from memcached_webhooks.protocol import Server
@@ -18,6 +18,7 @@ MOST: Final = (
 )
 HANDSHAKE_SECONDS: Final = 10.0  # the API server itself gives up after 10
 BUFFER: Final = 2**16  # bytes that a connection reads at once, from its first moment on; by default 256 KiB
+PAUSED: Final = 2**14  # bytes of it that are kept while nobody may read on; by default 256 KiB
 PAUSE_SECONDS: Final = 0.1  # after an accept that failed, as it does while there are too many open files
 
 
@@ -67,9 +68,10 @@ class Connections:
         loop = asyncio.get_running_loop()
         try:
             with suppress(OSError):  # it hung up, was too slow, or speaks no TLS
-                await loop.connect_accepted_socket(
+                transport, _ = await loop.connect_accepted_socket(
                     self._server, connection, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
                 )
+                cast("Any", transport).set_read_buffer_limits(PAUSED)  # typeshed has it of no public class
         finally:
             self._coming.pop(connection, None)
 

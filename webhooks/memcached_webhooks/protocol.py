@@ -5,6 +5,7 @@ bounded in size, time and number, whoever sends it.
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -15,7 +16,9 @@ from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import Final, NamedTuple, cast
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+log = logging.getLogger(__name__)
 
 LARGEST_BODY: Final = 4 * 2**20  # bytes; an object is at most 1.5 MiB in etcd, and a review holds two of them
 LARGEST_HEAD: Final = 2**16  # bytes; an API server's has a few hundred
@@ -23,7 +26,13 @@ SMALL_BODY: Final = 2**16  # bytes; most reviews have less than a tenth
 LARGE_BODIES: Final = 4  # read at the same time; more wait for their turn, small ones do not
 READ_SECONDS: Final = 10.0  # for a whole request, waiting included; the API server gives up after 5
 IDLE_SECONDS: Final = 100.0  # without a request: longer than Go's clients keep a connection (90)
+FRAMING: Final = 0.25  # bytes around each byte of a body, at most: of its chunks, and after it
+LONG_NUMBER: Final = 20  # digits of a length that nobody has
 GRACE_SECONDS: Final = 5.0  # for requests under way at the very end
+CLOSE_SECONDS: Final = 5.0  # for the other side to take its last answer and agree; asyncio would wait 30, or for ever
+WRITE_BUFFER: Final = (
+    2**16
+)  # bytes of answers that nobody reads, before nothing more is read; by default 512 KiB in TLS
 
 TEXT: Final = "text/plain; charset=utf-8"
 
@@ -56,13 +65,9 @@ class Request:
     length: int | None = None
     waits_for_continue: bool = False
     since: float = 0.0
-    pieces: list[bytes] = field(default_factory=list[bytes])
+    body: bytearray = field(default_factory=bytearray)
     size: int = 0
     refused: bool = False
-
-    @property
-    def body(self) -> bytes:
-        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
 
 
 @dataclass(eq=False)
@@ -87,13 +92,14 @@ class Server:
 
     def under_way(self, path: str) -> int:
         """How many requests of a path are being read."""
-        return sum(each.request.path == path for each in self.connections)
+        return sum(each.request.path == path and not each.request.refused for each in self.connections)
 
     async def close(self) -> None:
         """Close what is idle; the rest after its answer, or after GRACE_SECONDS."""
         self.draining = True
         for each in list(self.connections):
-            each.close_if_idle()
+            if not each.busy:
+                each.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_SECONDS):
                 while self.connections:
@@ -118,6 +124,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._deadline: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self._cut: asyncio.TimerHandle | None = None
         self._used_at = self._loop.time()
         self._count = 0  # bytes of the request under way, all things included
         self._is_full = False
@@ -127,6 +134,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It begins, its handshake done."""
         self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(WRITE_BUFFER)
         self._server.connections[self] = None
         self._end_if_unused()
 
@@ -135,22 +143,32 @@ class Connection(asyncio.Protocol):
         self._server.connections.pop(self, None)
         if not self._server.connections:
             self._server.unused.set()
-        for timer in (self._deadline, self._idle):
+        for timer in (self._deadline, self._idle, self._cut):
             if timer is not None:
                 timer.cancel()
         self._give_way()
 
     def data_received(self, data: bytes) -> None:
         """Answer every request that is whole with this."""
+        if self._transport.is_closing():
+            return
         self._count += len(data)
         try:
             self._parser.feed_data(data)
+        except HttpParserCallbackError:
+            # The outermost edge: a defect that one request meets must not end the process.
+            log.exception("a request met an error of ours")
+            self.abort()
         except HttpParserError as error:
             self._refuse_and_close(told(HTTPStatus.BAD_REQUEST, f"this is no HTTP/1.1: {error}"))
         except HttpParserUpgrade:
-            self._transport.close()
-        if self.busy:
+            self.close()
+        if self.busy and not self._transport.is_closing():
             self._bound()
+
+    def eof_received(self) -> None:
+        """The other side has said its last word; what it has not finished by now is nothing."""
+        self.close()
 
     def pause_writing(self) -> None:
         """The other side does not read its answers."""
@@ -173,12 +191,15 @@ class Connection(asyncio.Protocol):
         self.request.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A whole header, or trailer."""
+        """A whole header; what comes after the body is none of ours."""
+        if self.request.path:
+            return
         match name.lower():
             case b"content-type":
                 self.request.content_type = value.decode("latin-1").partition(";")[0].strip().lower()
             case b"content-length":
-                self.request.length = int(value)
+                # The parser has seen to it that these are digits, but not to their number.
+                self.request.length = int(value) if len(value) < LONG_NUMBER else LARGEST_BODY + 1
             case b"expect":
                 self.request.waits_for_continue = value.lower() == b"100-continue"
             case _:
@@ -195,22 +216,25 @@ class Connection(asyncio.Protocol):
             return
         if request.length is None or request.length > SMALL_BODY:
             self._take_turn()
-        if request.waits_for_continue:
+        if request.waits_for_continue and self._parser.get_http_version() != "1.0":
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
         """A piece of it."""
         request = self.request
+        request.size += len(body)
         if request.refused:
             return
-        request.pieces.append(body)
-        request.size += len(body)
+        request.body += body
         if request.size > LARGEST_BODY:
             self._refuse_size()
 
     def on_message_complete(self) -> None:
         """A whole request."""
-        keep = self._parser.should_keep_alive() and not self._server.draining and not self.request.refused
+        if self._transport.is_closing():
+            return
+        keep = self._parser.should_keep_alive() and not self._parser.should_upgrade()
+        keep = keep and not self._server.draining and not self.request.refused
         if not self.request.refused:
             self._send(self._server.respond(self.request), keep=keep)
         self._give_way()
@@ -219,13 +243,16 @@ class Connection(asyncio.Protocol):
             self._deadline = None
         self.request, self.busy, self._count, self._used_at = Request(), False, 0, self._loop.time()
         if not keep:
-            self._transport.close()
+            self.close()
 
     # What is done about it.
 
-    def close_if_idle(self) -> None:
-        """Close, unless a request is under way."""
-        if not self.busy:
+    def close(self) -> None:
+        """Close when all is written, or after CLOSE_SECONDS. To close a TLS transport twice is to lose hold of it."""
+        self._give_way()
+        if self._cut is None:
+            self._cut = self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
+        if not self._transport.is_closing():
             self._transport.close()
 
     def abort(self) -> None:
@@ -239,8 +266,9 @@ class Connection(asyncio.Protocol):
         if not self.request.path and self._count > LARGEST_HEAD:
             text = f"want a head of at most {LARGEST_HEAD} bytes"
             self._refuse_and_close(told(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, text))
-        elif self._count > 2 * LARGEST_BODY:
-            self._transport.abort()
+        elif self._count > LARGEST_HEAD + (1 + FRAMING) * self.request.size or self._count > 2 * LARGEST_BODY:
+            # A body in crumbs, a trailer without an end, or much more of what was refused.
+            self.abort()
 
     def _take_turn(self) -> None:
         """Few large bodies are read at once: this one now, or later."""
@@ -275,15 +303,16 @@ class Connection(asyncio.Protocol):
         """Answer before the request is whole. The rest is still read: who goes on sending would not see the answer."""
         if not self.request.refused:
             self.request.refused = True
-            self.request.pieces.clear()
+            self.request.body = bytearray()
             self._send(answer, keep=False)
+            self._give_way()
 
     def _refuse_size(self) -> None:
         self._refuse(told(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"want a body of at most {LARGEST_BODY} bytes"))
 
     def _refuse_and_close(self, answer: Answer) -> None:
         self._refuse(answer)
-        self._transport.close()
+        self.close()
 
     def _is_late(self) -> None:
         self._refuse_and_close(told(HTTPStatus.REQUEST_TIMEOUT, f"want a whole request within {READ_SECONDS:g} s"))
@@ -297,7 +326,7 @@ class Connection(asyncio.Protocol):
         """One timer for many requests: to set one for each would cost as much as a rule."""
         left = IDLE_SECONDS - (self._loop.time() - self._used_at)
         if left <= 0 and not self.busy:
-            self._transport.close()
+            self.close()
         else:
             self._idle = self._loop.call_later(max(left, 1.0), self._end_if_unused)
 

@@ -69,7 +69,7 @@ ALLOWED: Final = Verdict()
 Judge = Callable[[Request], Verdict]
 
 
-def answer(body: bytes, judge: Judge) -> tuple[bytes, Verdict]:
+def answer(body: bytes | bytearray, judge: Judge) -> tuple[bytes, Verdict]:
     """The response to a review, and the verdict in it. Raises BadReview when the body is no v1 AdmissionReview."""
     request = _request(body)
     verdict = judge(request)
@@ -103,7 +103,7 @@ def object_name(obj: Any) -> str:
 _DECODER: Final = msgspec.json.Decoder(Review)
 
 
-def _request(body: bytes) -> Request:
+def _request(body: bytes | bytearray) -> Request:
     try:
         review = _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -40,8 +40,8 @@ by then, and the end is written at once."""
 
 
 ROLLOUT_PERIOD = 30.0
-"""Seconds that pods which come and go wait while a roll-out goes on and none of them is ready: a thousand roll-outs at
-once take longer than PROGRESS_PERIOD, and would each cost a patch more that tells nobody anything."""
+"""Seconds that pods which come and go in a roll-out wait while the number of ready ones stays the same: a thousand
+roll-outs at once take longer than PROGRESS_PERIOD, and would each cost a patch more that tells nobody anything."""
 
 
 def patience(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
@@ -60,7 +60,7 @@ def _rolls_out(status: Mapping[str, Any]) -> bool:
 def _awaited(status: Mapping[str, Any]) -> tuple[Any, ...]:
     """What somebody waits for during a roll-out, or has to act on."""
     messages = [each.get("message") for each in entries(status, "conditions") if each["type"] != "Progressing"]
-    return status.get("readyReplicas"), *messages
+    return status.get("readyReplicas"), status.get("availableReplicas"), *messages
 
 
 def patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

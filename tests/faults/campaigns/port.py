@@ -25,7 +25,7 @@ from memcached_webhooks.admission import path_of
 
 SEED = 12
 LARGEST = 4 * 2**20
-"""Bytes of a body that is read (memcached_webhooks.server.LARGEST_BODY)."""
+"""Bytes of a body that is read (memcached_webhooks.protocol.LARGEST_BODY)."""
 MEMORY = 192.0
 """MiB that the process may have at any time: it may use 256 (config/webhook/webhook.yaml)."""
 SOON = 5.0
@@ -34,8 +34,8 @@ MOST_WORK = 2.0
 """Seconds of CPU for one review, whatever is in it; on an idle machine that is how long all others wait."""
 SLACK = 20.0
 """Seconds that a busy machine may add to a time-out."""
-HANDSHAKE, HEAD, BODY = 10.0, 100.0, 20.0
-"""Seconds after which who sends nothing, or next to nothing, is dropped; for a body, 10, and 10 to hear of it."""
+HANDSHAKE, REQUEST, IDLE = 10.0, 15.0, 105.0
+"""Seconds after which who sends nothing, or next to nothing, is dropped; 5 of them to hear of it."""
 GOOD: Object = {"metadata": {"name": "cache"}, "spec": {"size": 1, "image": "example.com/app:1"}}
 PATH = path_of(VALIDATE, MEMCACHED)
 ERRORS = (400, 404, 405, 408, 411, 413, 414, 415, 417, 431, 501, 503, 505)
@@ -361,14 +361,16 @@ async def idle(scene: Scene, count: int, within: float, *, tls: bool) -> None:
         await until(gone, within + SLACK, "silent connections are closed")
 
 
-async def large_at_once(scene: Scene) -> None:
-    """A hundred bodies of almost four megabytes, at once: none of them is finished."""
-    body = b" " * (LARGEST - 1000)
-    head = f"{HEADER}Content-Length: {LARGEST}\r\n\r\n".encode()
+UNFINISHED = f"{HEADER}Content-Length: {LARGEST}\r\n\r\n".encode() + b" " * (LARGEST - 1000)
+CRUMBS = f"{HEADER}Transfer-Encoding: chunked\r\n\r\n".encode() + b"2\r\n  \r\n" * 9000
+
+
+async def large_at_once(scene: Scene, count: int, data: bytes) -> None:
+    """So many bodies at once, none of them finished."""
     async with AsyncExitStack() as stack:
-        for _ in range(100):
+        for _ in range(count):
             _, writer = await stack.enter_async_context(scene.line())
-            writer.write(head + body)
+            writer.write(data)
         for _ in range(10):
             await scene.well()
             await asyncio.sleep(0.5)
@@ -386,14 +388,16 @@ PLAYS: dict[str, Callable[[Scene], Awaitable[None]]] = {
     "methods-and-paths": methods_and_paths,
     "no-http": no_http,
     "slow-handshakes": partial(slow, begin=b"\x16\x03\x01\x02\x00", count=100, within=HANDSHAKE, tls=False),
-    "slow-heads": partial(slow, begin=BEGIN + b"A: ", count=100, within=HEAD),
-    "slow-bodies": partial(slow, begin=f"{HEADER}Content-Length: 1000\r\n\r\n{{".encode(), count=100, within=BODY),
+    "slow-heads": partial(slow, begin=BEGIN + b"A: ", count=100, within=REQUEST),
+    "slow-bodies": partial(slow, begin=f"{HEADER}Content-Length: 1000\r\n\r\n{{".encode(), count=100, within=REQUEST),
     "slow-second-heads": partial(
-        slow, begin=f"{HEADER}Content-Length: 1\r\n\r\n{{POST / HTTP/1.1\r\nA: ".encode(), count=20, within=HEAD
+        slow, begin=f"{HEADER}Content-Length: 1\r\n\r\n{{POST / HTTP/1.1\r\nA: ".encode(), count=20, within=REQUEST
     ),
-    "idle-connections": partial(idle, count=700, within=HEAD, tls=True),
+    "idle-connections": partial(idle, count=700, within=IDLE, tls=True),
     "idle-sockets": partial(idle, count=2000, within=HANDSHAKE, tls=False),
-    "large-at-once": large_at_once,
+    "large-at-once": partial(large_at_once, count=100, data=UNFINISHED),
+    "many-large-at-once": partial(large_at_once, count=500, data=UNFINISHED[: 2**20]),
+    "crumbs-at-once": partial(large_at_once, count=500, data=CRUMBS),
 }
 GATE = ("random-bytes", "deep-nesting", "content-types")
 

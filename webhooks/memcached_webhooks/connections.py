@@ -17,7 +17,7 @@ MOST: Final = (
     512  # an API server opens one per review under way, 600 at most by its own limits, for all webhooks together
 )
 HANDSHAKE_SECONDS: Final = 10.0  # the API server itself gives up after 10
-BUFFER: Final = 2**16  # bytes that a connection reads at once, from its first moment on; by default 256 KiB
+BUFFER: Final = 2**15  # bytes that a connection reads at once, from its first moment on; by default 256 KiB
 PAUSED: Final = 2**14  # bytes of it that are kept while nobody may read on; by default 256 KiB
 PAUSE_SECONDS: Final = 0.1  # after an accept that failed, as it does while there are too many open files
 

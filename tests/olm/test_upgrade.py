@@ -74,9 +74,11 @@ def test_no_cache_notices_an_upgrade(
             releases.serve(first, second)
             installation.succeeded(later(1))
             eventually(lambda: installation.releases() == [csv_name(later(1))], SECONDS, "the one before is gone")
+            serving.rotated(installation, certificate, admission)
+            # A pod that ends answers on for seconds, with the image of its own release.
+            eventually(lambda: installation.at_work(olm.WEBHOOK) == {csv_name(later(1))}, SECONDS, "so are its pods")
             kube.apply(memcached(other, resources=SMALL))
             assert settled(other)["spec"]["image"] == OTHER_IMAGE, "a new cache has the new release's image"
-            serving.rotated(installation, certificate, admission)
             audit.quiet(CALM)
         record_property(f"times that all of {CACHES} caches were read", len(reads.good))
         assert reads.good

@@ -149,10 +149,16 @@ class Installation:
 
     def pods(self, deployment: str) -> list[Object]:
         """The pods of one of the processes that are not being deleted."""
+        return [pod for pod in self._every_pod(deployment) if not pod["metadata"].get("deletionTimestamp")]
+
+    def at_work(self, deployment: str) -> set[str]:
+        """The releases of one of the processes' pods, those being deleted included: they serve to their end."""
+        return {_release(pod) for pod in self._every_pod(deployment)}
+
+    def _every_pod(self, deployment: str) -> list[Object]:
         component = deployment.removeprefix(f"{PACKAGE}-")
         selector = f"app.kubernetes.io/name={PACKAGE},app.kubernetes.io/component={component}"
-        found = kube.items("pods", self.namespace, selector)
-        return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+        return kube.items("pods", self.namespace, selector)
 
     def account(self, name: str = CONTROLLER) -> str:
         """Whom one of the processes runs as."""
@@ -176,6 +182,13 @@ class Installation:
     def deployed(self, name: str) -> bool:
         """Whether one of the processes is there."""
         return kube.get("deployments", self.namespace, name) is not None
+
+
+def _release(pod: Object) -> str:
+    """The ClusterServiceVersion that a pod is of: OLM writes its name into every container."""
+    variables: list[Object] = pod["spec"]["containers"][0]["env"]
+    (name,) = [each["value"] for each in variables if each["name"] == "OPERATOR_CONDITION_NAME"]
+    return name
 
 
 def _called(configuration: Object) -> Object:

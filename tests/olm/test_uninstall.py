@@ -1,12 +1,11 @@
 """Uninstalled: what users own stays and can be used; installed again, the operator takes it up without touching it."""
 
 from pathlib import Path
-from typing import Any
 
 from support import kube, olm
 from support.audit import Audit
-from support.kube import Object, eventually, identities, kubectl
-from support.memcached import SMALL, memcached, pods_of, settled
+from support.kube import eventually, kubectl
+from support.memcached import SMALL, children, memcached, pods_of, settled
 from support.olm import VERSION, Releases
 
 WAYS = ("background", "foreground", "orphan")
@@ -14,18 +13,6 @@ GONE = 30
 """Seconds until the garbage collector has done its work."""
 QUIET = 5
 """Seconds without a write after which nothing more is expected: the operator has looked at everything by then."""
-
-
-def uids(objects: list[Object]) -> list[str]:
-    """Who they are."""
-    return sorted(obj["metadata"]["uid"] for obj in objects)
-
-
-def children(namespace: str) -> dict[str, Any]:
-    """All that the operator has made in a namespace, and the pods with their restarts."""
-    selector = "app.kubernetes.io/managed-by=memcached-operator"
-    found = {plural: uids(kube.items(plural, namespace, selector)) for plural in ("deployments", "services")}
-    return {**found, "pods": identities(kube.items("pods", namespace, selector))}
 
 
 def deleted(namespace: str, way: str) -> None:

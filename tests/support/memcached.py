@@ -74,6 +74,15 @@ def pods_of(namespace: str, name: str = "cache") -> list[Object]:
     return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
 
 
+def children(namespace: str) -> dict[str, Any]:
+    """All that the operator has made in a namespace by uid: with generations, pods with their restarts."""
+    selector = "app.kubernetes.io/managed-by=memcached-operator"
+    found = {plural: kube.items(plural, namespace, selector) for plural in ("deployments", "services", "pods")}
+    pods = kube.identities(found.pop("pods"))
+    made = {each["metadata"]["uid"]: each["metadata"].get("generation") for items in found.values() for each in items}
+    return {"made": made, "pods": pods}
+
+
 def talk(address: str, port: int, *lines: bytes, timeout: float = 5) -> bytes:
     """Send lines of memcached's text protocol, then `quit`; the whole answer."""
     with socket.create_connection((address, port), timeout=timeout) as connection:

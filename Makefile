@@ -240,9 +240,13 @@ bundle: venv ## Write bundle/ and bundle.Dockerfile from config/manifests.
 	@$(use_kubectl); kubectl kustomize config/manifests | $(BUNDLE) generate $(RELEASE)
 	@$(BUNDLE) check --bundle-only
 
+# Of `make bundle-check`, and so of `make check`: directories with the bundle/ of releases that are upgraded to this one.
+PREVIOUS ?=
+
 .PHONY: bundle-check
-bundle-check: venv ## Check bundle/ and catalog/ for what OLM or a catalogue would refuse.
+bundle-check: venv ## Check bundle/ and catalog/ for what OLM or a catalogue would refuse; PREVIOUS=dir: that objects live on.
 	@$(BUNDLE) check
+	@$(if $(PREVIOUS),$(BUNDLE) compatible $(PREVIOUS))
 
 .PHONY: bundle-build
 bundle-build: ## Build the bundle's image BUNDLE_IMG.

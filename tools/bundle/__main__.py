@@ -11,11 +11,12 @@ from bundle import images
 from bundle.catalog import CATALOG, catalog
 from bundle.checks import BUNDLE_CHECKS, CHECKS, faults
 from bundle.checks.subject import Subject
+from bundle.compatible import incompatible
 from bundle.errors import BundleError
 from bundle.files import read_bundle, read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import INSTALLER, installer
-from bundle.objects import Rendered, parse
+from bundle.objects import Rendered, name_of, parse
 from bundle.release import DOCKERFILE, PREFIX, ROOT, project_version, released
 from bundle.scorecard import TESTS
 from bundle.subscription import subscription
@@ -28,6 +29,9 @@ output_option: Final = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=ROOT,
     help="Directory to write to [this tree].",
+)
+bundle_option: Final = click.option(
+    "--bundle", type=click.Path(exists=True, path_type=Path), default=ROOT, help="Where bundle/ is [this tree]."
 )
 image_option: Final = click.option(
     "--image", metavar="IMG", default="", help="The operator's image [that of the release]."
@@ -124,12 +128,26 @@ def run_checks(directory: Path, bundle_only: bool) -> None:
     click.echo(f"{len(checks)} checks passed")
 
 
+@main.command("compatible")
+@click.argument("earlier", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@bundle_option
+def run_compatible(earlier: tuple[Path, ...], bundle: Path) -> None:
+    """Check that the objects of EARLIER releases live on: compare CustomResourceDefinitions with those of the bundle.
+
+    Each EARLIER is a directory that holds the bundle/ of a release that is upgraded to this one.
+    """
+    later = Subject(read_tree(bundle, "bundle"), {})
+    for place in earlier:
+        before = Subject(read_tree(place, "bundle"), {})
+        if found := list(incompatible(before, later)):
+            sys.exit("\n".join(map(str, found)))
+        click.echo(f"the objects of {name_of(before.csv)} live on with {name_of(later.csv)}")
+
+
 @main.command("subscription")
 @click.option("--source", required=True, help="Name of the CatalogSource.")
 @click.option("--source-namespace", default="olm", show_default=True, help="Where it is.")
-@click.option(
-    "--bundle", type=click.Path(exists=True, path_type=Path), default=ROOT, help="Where bundle/ is [this tree]."
-)
+@bundle_option
 def write_subscription(source: str, source_namespace: str, bundle: Path) -> None:
     """Print what a user applies to have OLM install the operator: Namespace, OperatorGroup and Subscription."""
     channel = read_bundle(bundle).annotations()[f"{PREFIX}.bundle.channel.default.v1"]

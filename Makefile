@@ -109,11 +109,16 @@ fmt: venv ## Format the code and mend what can be mended.
 	@$(VENV)/bin/ruff check --quiet --fix-only .
 	@$(VENV)/bin/ruff format --quiet .
 
+# Where `make run` listens, on loopback.
+METRICS_PORT ?= 8383
+PROBES_PORT ?= 8081
+
 .PHONY: run
 run: venv install ## Run the controller from this shell: no leader election, no webhooks.
 	@$(use_cluster); \
 	export RELATED_IMAGE_MEMCACHED="$$(sed -n 's/^ *value: \(.*:.*\)$$/\1/p' config/base/related_image_patch.yaml)"; \
-	exec $(PYTHON) -m memcached_operator --metrics-bind-address=127.0.0.1:8383 --health-probe-bind-address=127.0.0.1:8081
+	exec $(PYTHON) -m memcached_operator \
+	  --metrics-bind-address=127.0.0.1:$(METRICS_PORT) --health-probe-bind-address=127.0.0.1:$(PROBES_PORT)
 
 ##@ Test
 

@@ -12,6 +12,7 @@ from support import certmanager, installed, kube
 from support.audit import Audit
 from support.kube import eventually, kubectl, must_get
 from support.memcached import IMAGE, SMALL, memcached, settled
+from support.ports import free_port
 
 CERTMANAGER = "OVERLAY=config/overlays/certmanager"
 CRDS = [
@@ -81,7 +82,7 @@ def test_install_and_uninstall_can_each_be_run_twice() -> None:
 def controller_in_a_shell() -> Generator["subprocess.Popen[str]"]:
     """`make run`, ended as Ctrl-C does."""
     with subprocess.Popen(
-        ["make", "run"],
+        ["make", "run", f"METRICS_PORT={free_port()}", f"PROBES_PORT={free_port()}"],
         cwd=installed.ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -3,15 +3,12 @@
 import asyncio
 import json
 import os
-import random
-import socket
 import ssl
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -29,6 +26,7 @@ from memcached_api.values import child
 from memcached_operator.certificates.pki import Pair, issue
 from memcached_operator.engine.resource import Object
 from memcached_webhooks.admission import path_of
+from support.ports import free_port
 
 TICK = os.sysconf("SC_CLK_TCK")
 START = 60.0
@@ -45,20 +43,6 @@ REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 def pair(*names: str, age: timedelta = timedelta()) -> Pair:
     """A pair made so long ago, for a day; by default for the name that everything here is called by."""
     return issue(list(names) or [HOST], timedelta(days=1), datetime.now(UTC) - age)
-
-
-PORTS = cycle(random.SystemRandom().sample(range(20000, 30000), 10000))
-"""Below those that outgoing connections get. None is given out twice while a case may still come back to it."""
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on, and that stays free while the process on it is away."""
-    for port in islice(PORTS, 1000):
-        with socket.socket() as listener, suppress(OSError):
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", port))
-            return port
-    raise OSError("no free port on loopback between 20000 and 30000")
 
 
 class Files:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Generator
@@ -13,6 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 from support.kube import eventually
+from support.ports import free_port
 
 RECONCILES = r'^controller_runtime_reconcile_total\{controller="%s",result="(\w+)"\} (\S+)$'
 
@@ -47,7 +47,7 @@ def started(namespace: str, relist_period: int = 600, kind: str = "memcached") -
 
     `kind`: whose reconciles are counted.
     """
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "memcached_operator", f"--watch-namespaces={namespace}"]
     command += [f"--metrics-bind-address=127.0.0.1:{port}", "--health-probe-bind-address=0"]
     command += [f"--relist-period={relist_period}", "--log-level=warning"]
@@ -57,9 +57,3 @@ def started(namespace: str, relist_period: int = 600, kind: str = "memcached") -
             yield Controller(process, f"http://127.0.0.1:{port}/metrics", kind)
         finally:
             process.terminate()
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]

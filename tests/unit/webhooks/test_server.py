@@ -21,6 +21,7 @@ from memcached_process.addresses import Address
 from memcached_webhooks import certificates, memcached, protocol, server
 from memcached_webhooks.review import ALLOWED, Request, Verdict
 from memcached_webhooks.server import Options, run
+from support.ports import free_port
 
 from .pairs import common_name, pair, write
 from .reviews import DEFAULT, patch_of, review
@@ -73,11 +74,6 @@ class Client:
 
 
 Story = Callable[[Client], Awaitable[None]]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
 
 
 def play(directory: Path, story: Story, delay: float = 0.0, *, ready: bool = True) -> None:

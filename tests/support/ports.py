@@ -1,0 +1,19 @@
+"""Ports for the servers that a test starts."""
+
+import random
+import socket
+from contextlib import suppress
+from itertools import cycle, islice
+
+PORTS = cycle(random.SystemRandom().sample(range(20000, 30000), 10000))
+"""Below those that outgoing connections get. None is given out twice while a test may still come back to it."""
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on, and that stays free while the process on it is away."""
+    for port in islice(PORTS, 1000):
+        with socket.socket() as listener, suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no free port on loopback between 20000 and 30000")

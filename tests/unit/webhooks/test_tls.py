@@ -19,6 +19,8 @@ from .pairs import pair, write
 SMALL = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1"
 LARGE = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
 BODY = b" " * 100_000
+LONG = 60.0
+"""Seconds: longer than a test may take."""
 
 
 def client(port: int) -> ssl.SSLSocket:
@@ -102,7 +104,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "CLOSE_SECONDS", 0.5)
 
 
-def test_who_leaves_while_waiting_for_a_turn_takes_none(tmp_path: Path) -> None:
+def test_who_leaves_while_waiting_for_a_turn_takes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(server: Server, port: int) -> None:
         holder = await asyncio.to_thread(sent, port, LARGE)
         await until(lambda: server.large)
@@ -111,21 +113,25 @@ def test_who_leaves_while_waiting_for_a_turn_takes_none(tmp_path: Path) -> None:
         goner.close()
         await until(lambda: not server.connections)
         assert not server.large
+        monkeypatch.setattr(protocol, "READ_SECONDS", LONG)
         assert b" 200 " in await asyncio.to_thread(answered, port, LARGE + BODY)
         holder.close()
 
     play(tmp_path, story)
 
 
-def test_what_was_refused_gives_its_turn_away_at_once(tmp_path: Path) -> None:
+def test_what_was_refused_gives_its_turn_away_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "CLOSE_SECONDS", LONG)
+
     async def story(server: Server, port: int) -> None:
         silent = await asyncio.to_thread(sent, port, LARGE)
         await until(lambda: server.large)
+        monkeypatch.setattr(protocol, "READ_SECONDS", LONG)
         following = asyncio.create_task(asyncio.to_thread(answered, port, LARGE + BODY))
         await until(lambda: server.waiting)
         assert b" 200 " in await following
-        await until(lambda: not server.connections)
         silent.close()
+        await until(lambda: not server.connections)
 
     play(tmp_path, story)
 
@@ -144,7 +150,7 @@ def test_who_says_goodbye_and_reads_nothing_is_cut(tmp_path: Path, monkeypatch: 
 
 def test_for_one_more_there_is_always_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST", 3)
-    monkeypatch.setattr(protocol, "CLOSE_SECONDS", 60.0)
+    monkeypatch.setattr(protocol, "CLOSE_SECONDS", LONG)
 
     async def story(server: Server, port: int) -> None:
         lines: list[socket.socket] = [await asyncio.to_thread(deaf, port)]

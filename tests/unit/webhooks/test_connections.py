@@ -4,16 +4,14 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from memcached_process.addresses import Address
 from memcached_webhooks import connections
-from memcached_webhooks.protocol import Server, told
+from memcached_webhooks.protocol import told
 
-from .pairs import pair, write
+from .serving import served
 
 HELLO = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 BEGUN = HELLO[:-2]
@@ -45,17 +43,10 @@ class Place:
 
 def play(directory: Path, story: Callable[[Place], Awaitable[None]]) -> None:
     """Serve while a story goes on."""
-    write(directory, *pair("one"))
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(directory / "tls.crt", directory / "tls.key")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
 
     async def serve() -> None:
-        place = Place(port)
-        server = Server(lambda _: told(200, "hello"))
-        async with AsyncExitStack() as stack:
-            await connections.listen(stack, server, Address("127.0.0.1", port), tls)
+        async with served(directory, lambda _: told(200, "hello")) as (_, port):
+            place = Place(port)
             try:
                 await story(place)
             finally:
@@ -64,7 +55,7 @@ def play(directory: Path, story: Callable[[Place], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(serve(), 20))
 
 
-async def served(line: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> bool:
+async def greeted(line: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> bool:
     """Whether a request is answered."""
     reader, writer = line
     writer.write(HELLO)
@@ -88,11 +79,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_silent_sockets_go_before_those_who_speak(tmp_path: Path):
     async def story(place: Place) -> None:
         guest = await place.come()
-        assert await served(guest)
+        assert await greeted(guest)
         silent = [await place.come(tls=False) for _ in range(6)]
         for line in silent[:4]:
             assert await cut(line)
-        assert await served(await place.come())
+        assert await greeted(await place.come())
         assert await cut(silent[4])
         guest[1].write(HELLO)
         assert b"hello" in await guest[0].readuntil(b"hello")
@@ -108,8 +99,8 @@ def test_the_oldest_idle_connection_goes_and_one_at_work_stays(tmp_path: Path):
         await asyncio.sleep(0.1)
         newcomer = await place.come()
         assert await cut(idle)
-        assert await served(newcomer)
-        assert await served(other)
+        assert await greeted(newcomer)
+        assert await greeted(other)
         working[1].write(END)
         assert b" 200 " in await working[0].readline()
 
@@ -124,7 +115,7 @@ def test_where_all_are_at_work_the_oldest_goes(tmp_path: Path):
         await asyncio.sleep(0.1)
         newcomer = await place.come()
         assert await cut(lines[0])
-        assert await served(newcomer)
+        assert await greeted(newcomer)
         lines[1][1].write(END)
         assert b" 200 " in await lines[1][0].readline()
 
@@ -138,7 +129,7 @@ def test_a_slow_handshake_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         line = await place.come(tls=False)
         line[1].write(b"\x16\x03\x01")
         assert await cut(line)
-        assert await served(await place.come())
+        assert await greeted(await place.come())
 
     play(tmp_path, story)
 
@@ -156,8 +147,8 @@ def test_an_accept_that_fails_is_told_and_tried_again(
             return await accept(listener)
 
         monkeypatch.setattr(loop, "sock_accept", failing)
-        assert await served(await place.come())
-        assert await served(await place.come())
+        assert await greeted(await place.come())
+        assert await greeted(await place.come())
 
     play(tmp_path, story)
     assert "could not be accepted: too many open files" in caplog.text

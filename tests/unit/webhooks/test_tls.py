@@ -5,16 +5,15 @@ import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from memcached_process.addresses import Address
 from memcached_webhooks import connections, protocol
 from memcached_webhooks.protocol import Answer, Request, Server, told
 
-from .pairs import pair, write
+from .serving import served
 
 SMALL = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1"
 LARGE = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
@@ -74,16 +73,9 @@ Story = Callable[[Server, int], Awaitable[None]]
 
 def play(directory: Path, story: Story, respond: Callable[[Request], Answer] = lambda _: told(200, "ok")) -> None:
     """Serve while a story goes on."""
-    write(directory, *pair("one"))
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(directory / "tls.crt", directory / "tls.key")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
 
     async def serve() -> None:
-        server = Server(respond)
-        async with AsyncExitStack() as stack:
-            await connections.listen(stack, server, Address("127.0.0.1", port), tls)
+        async with served(directory, respond) as (server, port):
             await story(server, port)
         assert not server.connections
 

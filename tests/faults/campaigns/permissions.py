@@ -195,7 +195,8 @@ def refused_in_rate(stage: Stage, since: float) -> None:
 
 
 async def _present(stage: Stage, resource: Resource, name: str) -> None:
-    stage.holds(await stage.get(resource, name), f"there is no {resource.kind} {name}")
+    # Its object cannot tell: while the operator may not read it, its status is that of before.
+    await until(lambda: stage.get(resource, name), RECOVERY, f"there is a {resource.kind} {name}")
 
 
 GATE = {"deployments-patch"}

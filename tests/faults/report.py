@@ -83,10 +83,10 @@ def _mutants() -> str:
     """What is wrong with each mutant, and the case that notices it."""
     results = known()
     rows = ["| Mutant | What is wrong with it | Caught by | Caught |", "|---|---|---|---|"]
-    for mutant in mutants():
-        result = results.get(f"T14/{mutant.name}")
+    for name, mutant in mutants().items():
+        result = results.get(f"T14/{name}")
         caught = "not run" if result is None else "no" if result.fault else "yes"
-        rows.append(f"| {mutant.name} | {mutant.about} | `{mutant.case}` | {caught} |")
+        rows.append(f"| {name} | {mutant.about} | `{mutant.case}` | {caught} |")
     return "\n".join([*rows, ""])
 
 

@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -107,16 +107,16 @@ async def absent(client: Client, key: Key) -> bool:
     return await client.get(key) is None
 
 
-async def deaf(*arguments: Any, **_: Any) -> None:
-    """Watches that tell of nothing."""
-    stop: asyncio.Event = arguments[-1]
-    await stop.wait()
+async def silent(*_: object) -> AsyncGenerator[tuple[str, Object]]:
+    """A watch that reports nothing."""
+    await asyncio.Event().wait()
+    yield "", {}
 
 
 @pytest.fixture
 def no_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator sees only what it reads by itself."""
-    monkeypatch.setattr("memcached_operator.engine.source.watch", deaf)
+    monkeypatch.setattr(Client, "watch", silent)
 
 
 def test_an_object_gets_its_children_and_its_status(plane: ControlPlane, namespace: str) -> None:

@@ -24,9 +24,6 @@ WORKERS = 16
 RELIST_PERIOD = 600.0
 """Seconds between two readings of everything: it finds what watches missed, and looks at healthy objects again."""
 
-FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
-"""Seconds between tries to read something: doubling from the first to the last."""
-
 
 class Manager:
     """All kinds of one process. No namespaces means all of them."""
@@ -44,7 +41,7 @@ class Manager:
         self._by_app = {kind.app_name: kind for kind in kinds}
         self._namespaces = tuple(namespaces)
         self._relist_period = relist_period
-        self._last_pause = min(LAST_PAUSE, max_retry_delay)
+        self._last_pause = min(source.LAST_PAUSE, max_retry_delay)
         self._store = Store()
         # Namespace by namespace, in turn: a user who creates a thousand objects does not hold up the others.
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
@@ -62,7 +59,6 @@ class Manager:
 
     @property
     def _resources(self) -> tuple[Resource, ...]:
-        # Children first: an object must not be looked at before its children are known.
         return (*self.children, *(kind.resource for kind in self._kinds.values()))
 
     def objects(self, resource: Resource) -> Iterator[Object]:
@@ -70,13 +66,14 @@ class Manager:
         return self._store.all(resource)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Reconcile until `stop` is set or a signal arrives. Raises what made it impossible to go on."""
-        await self._read_everything()
-        log.info("all objects are read; watching %s", ", ".join(self._namespaces) or "all namespaces")
+        """Reconcile until `stop` is set or a signal arrives. Raises what made it impossible to go on.
+
+        Each kind starts when it and its children are listed; what cannot be listed is retried and holds up no other.
+        """
         workers = self._reconciler.run(WORKERS)
         async with background(stop, workers, self._read_again()):
             await source.watch(
-                self._client, self._feeds, self._read_one, self.notice, stop, last_pause=self._last_pause
+                self._client, self._feeds, self._read_first, self.notice, stop, last_pause=self._last_pause
             )
 
     def notice(self, resource: Resource, what: Literal["seen", "gone"], obj: Object) -> None:
@@ -109,44 +106,48 @@ class Manager:
         if kind is not None and labels.INSTANCE in own:
             yield Key(kind.resource, key.namespace, own[labels.INSTANCE])
 
-    async def _read_everything(self) -> None:
-        for feed in self._feeds:
-            pause = FIRST_PAUSE
-            while (error := await self._try_to_read(feed)) is not None:
-                await asyncio.sleep(max(pause, error.retry_after or 0))
-                pause = min(self._last_pause, pause * 2)
-        self._enqueue_all()
-
-    async def _try_to_read(self, feed: Feed) -> ApiError | None:
-        try:
-            await self._read(feed)
-        except ApiError as error:
-            why = "it is not served; install the CustomResourceDefinitions" if error.code == 404 else str(error)
-            log.warning("cannot read %s: %s", feed, why)
-            return error
-        return None
-
-    async def _read_one(self, feed: Feed) -> None:
+    async def _read_first(self, feed: Feed) -> None:
+        """List a feed that is not known yet, or not any more. Raises ApiError."""
+        kind = self._kinds.get(feed.resource.kind)
+        if kind is not None and not feed.synced.is_set():
+            # An object must not be reconciled before its children are known: they would be created again.
+            for child in self._feeds:
+                if child.namespace == feed.namespace and child.resource in (*kind.owns, PODS):
+                    await child.synced.wait()
         await self._read(feed)
-        self._enqueue_all()
+        self._enqueue_affected(feed)
 
     async def _read(self, feed: Feed) -> None:
         items, feed.version = await self._client.list(feed.resource, feed.namespace, feed.selector)
         gone = self._store.replace(feed.resource, feed.namespace, items, int(feed.version))
         if feed.resource.kind in self._kinds:
             self._enqueue(gone)
+        if not feed.synced.is_set():
+            feed.synced.set()
+            log.info("listed %s", feed)
 
-    def _enqueue_all(self) -> None:
+    def _enqueue_affected(self, feed: Feed) -> None:
+        """The objects that what was listed may matter to."""
         for kind in self._kinds.values():
-            self._enqueue(self._store.keys(kind.resource))
+            if feed.resource in (kind.resource, *kind.owns, PODS):
+                keys = self._store.keys(kind.resource)
+                self._enqueue(key for key in keys if feed.namespace in (None, key.namespace))
 
     async def _read_again(self) -> None:
         while True:
             await asyncio.sleep(self._relist_period * (0.9 + random.random() / 5))  # noqa: S311 - jitter
             for feed in self._feeds:
-                # One that cannot be read now does not hold up the others: its turn comes with the next reading.
-                await self._try_to_read(feed)
-            self._enqueue_all()
+                if feed.synced.is_set():
+                    await self._try_to_read(feed)
+            for kind in self._kinds.values():
+                self._enqueue(self._store.keys(kind.resource))
+
+    async def _try_to_read(self, feed: Feed) -> None:
+        """One that cannot be listed now does not hold up the others: its turn comes with the next reading."""
+        try:
+            await self._read(feed)
+        except ApiError as error:
+            log.warning("cannot list %s: %s", feed, source.explain(error))
 
 
 def _group(owner: Mapping[str, Any]) -> str:

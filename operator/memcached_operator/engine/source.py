@@ -9,7 +9,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from memcached_operator.engine import metrics
@@ -28,14 +28,18 @@ SHORT = 5.0
 """Seconds. A watch that ends sooner than this is followed by a pause, as one that failed."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Feed:
-    """One resource, in one namespace or in all, and up to which version it is known ("": not at all)."""
+    """One resource, in one namespace or in all, and up to which version it is known ("": not at all).
+
+    `synced` is set by the first list that succeeds.
+    """
 
     resource: Resource
     namespace: str | None
     selector: str
     version: str = ""
+    synced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __str__(self) -> str:
         return f"{self.resource.plural} of {self.namespace or 'all namespaces'}"
@@ -73,7 +77,7 @@ async def _follow(client: Client, feed: Feed, read: Read, notice: Notice, last_p
                 await read(feed)
             await _watch(client, feed, notice)
         except ApiError as error:
-            log.warning("watch of %s: %s", feed, error)
+            log.warning("cannot list or watch %s: %s", feed, explain(error))
             reason, at_least = str(error.code or error.reason), error.retry_after or 0.0
             if error.code == 410:
                 # The place is too old. A list also shows what was deleted meanwhile.
@@ -84,6 +88,11 @@ async def _follow(client: Client, feed: Feed, read: Read, notice: Notice, last_p
         metrics.WATCH_RETRIES.labels(feed.resource.plural, reason).inc()
         await asyncio.sleep(max(pause, at_least) * (0.9 + random.random() / 5))  # noqa: S311 - jitter, not a secret
         pause = min(last_pause, pause * 2)
+
+
+def explain(error: ApiError) -> str:
+    """Why something cannot be listed or watched, with the remedy where there is one."""
+    return "it is not served; install the CustomResourceDefinitions" if error.code == 404 else str(error)
 
 
 async def _watch(client: Client, feed: Feed, notice: Notice) -> None:

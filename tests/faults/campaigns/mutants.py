@@ -1,40 +1,40 @@
-"""T14: mutants of the operator. Each must be caught by the case that its patch names."""
+"""T14: mutants of the operator. Each must be caught by the case that it names."""
 
 import asyncio
-import re
 import shutil
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from faults.case import Case, References
 from faults.process import ROOMS, ROOT
 from faults.stage import PATIENCE, FailedError, Stage
 
-PATCHES = ROOT / "tests/faults/mutants"
-"""Each begins with what is wrong with the mutant and the name of the case that catches it; applied to a copy only."""
+MUTANTS = ROOT / "tests/faults/mutants.yaml"
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """A patch."""
+class Edit(msgspec.Struct, forbid_unknown_fields=True):
+    """A text that occurs exactly once in a file, and what replaces it. Applied to a copy of the sources only."""
 
-    name: str
+    file: str
+    old: str
+    new: str
+
+
+class Mutant(msgspec.Struct, forbid_unknown_fields=True):
+    """What is wrong with it, the name of the case that must catch it, and the edits that make it."""
+
     about: str
     case: str
-    path: Path
+    edits: list[Edit]
 
 
-def mutants() -> list[Mutant]:
-    """All of them."""
-    found: list[Mutant] = []
-    for path in sorted(PATCHES.glob("*.patch")):
-        head = re.match(r"(?P<about>.+)\nCase: (?P<case>.+)\n", path.read_text())
-        assert head is not None, f"{path} does not say what it is"
-        found.append(Mutant(path.stem, head["about"], head["case"], path))
-    return found
+def mutants() -> dict[str, Mutant]:
+    """All of them, by name."""
+    return msgspec.yaml.decode(MUTANTS.read_text(), type=dict[str, Mutant])
 
 
 def copied(target: Path) -> Path:
@@ -45,12 +45,19 @@ def copied(target: Path) -> Path:
 
 
 def mutated(mutant: Mutant, target: Path) -> Path:
-    """A copy of the sources with the patch applied. Raises FailedError where it does not apply."""
+    """A copy of the sources with the edits applied. Raises FailedError where one does not apply."""
     copied(target)
-    done = subprocess.run(["git", "apply", mutant.path], cwd=target, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise FailedError(f"{mutant.path.name} does not apply: {done.stderr.strip()}")
+    for edit in mutant.edits:
+        path = target / edit.file
+        path.write_text(edited(path.read_text(), edit))
     return target
+
+
+def edited(text: str, edit: Edit) -> str:
+    """The text of a file with an edit applied. Raises FailedError where the old text does not occur exactly once."""
+    if (count := text.count(edit.old)) != 1:
+        raise FailedError(f"{edit.file}: want one occurrence, found {count}, of\n{edit.old}")
+    return text.replace(edit.old, edit.new)
 
 
 async def caught(stage: Stage, references: References, mutant: Mutant, case: Case) -> None:
@@ -70,6 +77,6 @@ def cases(others: Sequence[Case]) -> list[Case]:
     """One per mutant."""
     named = {case.name: case for case in others}
     return [
-        Case(f"T14/{mutant.name}", partial(caught, mutant=mutant, case=named[mutant.case]), limit=600)
-        for mutant in mutants()
+        Case(f"T14/{name}", partial(caught, mutant=mutant, case=named[mutant.case]), limit=600)
+        for name, mutant in mutants().items()
     ]

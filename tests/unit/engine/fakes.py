@@ -1,7 +1,8 @@
 """A small API server in memory: for what happens to an object between two requests of the operator."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -71,6 +72,11 @@ class Api:
     async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[list[Object], str]:
         """Every object of a resource."""
         return [obj for key, obj in self.objects.items() if key.resource == resource], str(self.version)
+
+    async def watch(self, *_: object) -> AsyncGenerator[tuple[str, Object]]:
+        """A watch that reports nothing."""
+        await asyncio.Event().wait()
+        yield "", {}
 
     async def get(self, key: Key) -> Object | None:
         """One object, or None."""

@@ -1,4 +1,4 @@
-"""What the reading of everything finds, where the watches tell of nothing."""
+"""What the lists find, where the watches report nothing."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from memcached_operator.appservice.controller import APPSERVICES, appservice
+from memcached_operator.engine import metrics
 from memcached_operator.engine.client import ApiError, Client
+from memcached_operator.engine.kind import Kind
 from memcached_operator.engine.manager import Manager
 from memcached_operator.engine.queue import Queue
 from memcached_operator.engine.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
@@ -20,25 +23,17 @@ BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
 SPEC: dict[str, Any] = {"size": 1, "image": "example.com/memcached:1"}
 
 
-async def deaf(*arguments: Any, **_: Any) -> None:
-    """Watches that tell of nothing."""
-    stop: asyncio.Event = arguments[-1]
-    await stop.wait()
-
-
 Scenario = Callable[[Api, Manager], Awaitable[None]]
 
 
-def working(monkeypatch: pytest.MonkeyPatch, scenario: Scenario) -> Api:
+def working(scenario: Scenario, *kinds: Kind) -> Api:
     """Run a scenario beside a manager that sees only what it reads."""
-    monkeypatch.setattr("memcached_operator.engine.source.watch", deaf)
     api, stop = Api(), asyncio.Event()
 
     async def run() -> None:
-        kinds = [memcached("example.com/memcached:1")]
         client = cast("Client", api)
         api.add(MEMCACHEDS, builders.memcached(**SPEC))
-        manager = Manager(client, kinds, relist_period=RELIST)
+        manager = Manager(client, [memcached("example.com/memcached:1"), *kinds], relist_period=RELIST)
         work = asyncio.create_task(manager.run(stop))
         async with asyncio.timeout(10):
             await scenario(api, manager)
@@ -85,7 +80,7 @@ def test_what_the_next_reading_finds_deleted_is_forgotten(monkeypatch: pytest.Mo
         await asyncio.sleep(4 * RELIST)
         assert (len(api.calls), remembered(manager)) == (asked, [])
 
-    working(monkeypatch, scenario)
+    working(scenario)
 
 
 def test_a_later_object_of_the_name_does_not_inherit_what_was_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,17 +96,17 @@ def test_a_later_object_of_the_name_does_not_inherit_what_was_remembered(monkeyp
         api.add(MEMCACHEDS, builders.memcached(uid="later", **SPEC))
         await until(lambda: len(api.statuses) == 2)
 
-    working(monkeypatch, scenario)
+    working(scenario)
 
 
-def test_a_child_whose_deletion_was_missed_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_whose_deletion_was_missed_is_made_anew() -> None:
     async def scenario(api: Api, manager: Manager) -> None:
         await until(lambda: api.statuses)
         del api.objects[Key(DEPLOYMENTS, "test", "cache")]
         api.version += 1
         await until(lambda: Key(DEPLOYMENTS, "test", "cache") in api.objects)
 
-    working(monkeypatch, scenario)
+    working(scenario)
 
 
 def test_what_cannot_be_read_does_not_hold_up_the_reading_of_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +124,64 @@ def test_what_cannot_be_read_does_not_hold_up_the_reading_of_all_else(monkeypatc
         await until(lambda: not list(manager.objects(MEMCACHEDS)))
 
     monkeypatch.setattr(Api, "list", without_pods)
-    working(monkeypatch, scenario)
+    working(scenario)
+
+
+NOT_SERVED = ApiError(404, "", "the server could not find the requested resource")
+
+
+def unlisted(monkeypatch: pytest.MonkeyPatch, error: ApiError, *resources: Resource) -> set[Resource]:
+    """Resources whose lists fail, until they are taken out of the set."""
+    monkeypatch.setattr("memcached_operator.engine.source.FIRST_PAUSE", 0.01)
+    read, failing = Api.list, set(resources)
+
+    async def listed(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
+        if resource in failing:
+            raise error
+        return await read(self, resource, namespace, selector)
+
+    monkeypatch.setattr(Api, "list", listed)
+    return failing
+
+
+def test_a_kind_that_is_not_served_does_not_hold_up_the_other_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing = unlisted(monkeypatch, NOT_SERVED, APPSERVICES)
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        app = builders.appservice()
+        api.add(APPSERVICES, {**app, "metadata": {**app["metadata"], "uid": "app"}})
+        await until(lambda: api.statuses)
+        assert Key(DEPLOYMENTS, "test", "cache") in api.objects
+        await until(lambda: "it is not served; install the CustomResourceDefinitions" in caplog.text)
+        assert Key(DEPLOYMENTS, "test", "app") not in api.objects
+        failing.clear()
+        await until(lambda: Key(DEPLOYMENTS, "test", "app") in api.objects)
+
+    working(scenario, appservice())
+
+
+def retries(resource: Resource) -> float:
+    """How often its list or watch was retried after an error 500."""
+    labels = {"resource": resource.plural, "reason": "500"}
+    return metrics.REGISTRY.get_sample_value("memcached_operator_watch_retries_total", labels) or 0
+
+
+@pytest.mark.parametrize("resource", [DEPLOYMENTS, SERVICES, PODS], ids=lambda resource: resource.plural)
+def test_no_object_is_reconciled_before_its_children_are_listed(
+    monkeypatch: pytest.MonkeyPatch, resource: Resource
+) -> None:
+    failing = unlisted(monkeypatch, BROKEN, resource)
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        before = retries(resource)
+        await until(lambda: retries(resource) >= before + 3)
+        assert not api.calls
+        failing.clear()
+        await until(lambda: api.statuses)
+
+    working(scenario)
 
 
 def owned(owner: str, version: int) -> Object:

@@ -1,0 +1,31 @@
+"""Every mutant of T14 still applies to the sources, and is a program."""
+
+import ast
+
+import pytest
+
+from faults.__main__ import every
+from faults.campaigns.mutants import Edit, Mutant, edited, mutants
+from faults.process import ROOT
+from faults.stage import FailedError
+
+MUTANTS = mutants()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS.keys())
+def test_every_edit_applies_and_leaves_a_program(mutant: Mutant) -> None:
+    for edit in mutant.edits:
+        text = (ROOT / edit.file).read_text()
+        changed = edited(text, edit)
+        assert changed != text
+        ast.parse(changed)
+
+
+def test_every_mutant_names_a_case() -> None:
+    assert {mutant.case for mutant in MUTANTS.values()} <= {case.name for case in every()}
+
+
+@pytest.mark.parametrize("text", ["", "a\na\n"], ids=["not there", "twice"])
+def test_an_edit_that_does_not_apply_fails(text: str) -> None:
+    with pytest.raises(FailedError, match="want one occurrence"):
+        edited(text, Edit("file.py", "a\n", "b\n"))

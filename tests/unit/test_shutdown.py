@@ -1,0 +1,114 @@
+"""SIGTERM ends the controller within seconds and releases the lease, whatever the API server answers at that moment."""
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+from unit.servers import serving
+
+SHUTDOWN = 5.0
+"""Seconds that the process may take after SIGTERM."""
+START = 60.0
+"""Seconds until the process sends its first request, on a busy machine."""
+EMPTY: dict[str, Any] = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
+
+
+@dataclass
+class ApiServer:
+    """Leases work unless `leases` is False; every other request is answered as `behaviour` says."""
+
+    behaviour: str
+    leases: bool = True
+    lease: dict[str, Any] | None = None
+    busy: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        is_lease = "/leases" in request.path
+        if is_lease and self.leases:
+            return await self._lease(request)
+        self.busy.set()
+        if is_lease or self.behaviour == "hangs":
+            await asyncio.Event().wait()
+        if self.behaviour == "is empty":
+            return await self._empty(request)
+        return web.json_response({"kind": "Status"}, status=int(self.behaviour.rpartition(" ")[2]))
+
+    async def _lease(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method == "GET":
+            return web.json_response(self.lease or {}, status=200 if self.lease else 404)
+        self.lease = await request.json()
+        assert self.lease is not None
+        self.lease["metadata"]["resourceVersion"] = "1"
+        return web.json_response(self.lease)
+
+    async def _empty(self, request: web.BaseRequest) -> web.StreamResponse:
+        if "watch" not in request.query:
+            return web.json_response(EMPTY)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await asyncio.Event().wait()
+        return response
+
+
+def kubeconfig(path: Path, server: str) -> Path:
+    """A kubeconfig for a server that asks for no credentials."""
+    content: dict[str, Any] = {
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": server}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "users": [{"name": "test", "user": {}}],
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+async def ended(api: ApiServer, directory: Path) -> tuple[int, str]:
+    """Run the controller against the server, end it by SIGTERM; its exit code and its log."""
+    quiet = ("--leader-elect", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+    async with serving(api) as there:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "KUBECONFIG": str(kubeconfig(directory / "kubeconfig", there.server)),
+        }
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "memcached_operator", *quiet), env=environment, stderr=asyncio.subprocess.PIPE
+        )
+        try:
+            await asyncio.wait_for(api.busy.wait(), START)
+            process.send_signal(signal.SIGTERM)
+            _, log = await asyncio.wait_for(process.communicate(), SHUTDOWN)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        assert process.returncode is not None
+        return process.returncode, log.decode()
+
+
+@pytest.mark.parametrize("behaviour", ["hangs", "is empty", "answers 404", "answers 403", "answers 500"])
+def test_sigterm_ends_the_process_and_releases_the_lease(behaviour: str, tmp_path: Path) -> None:
+    async def run() -> None:
+        api = ApiServer(behaviour)
+        code, log = await ended(api, tmp_path)
+        assert (code, "Traceback" in log) == (0, False), log
+        assert api.lease is not None
+        assert api.lease["spec"]["holderIdentity"] == ""
+
+    asyncio.run(run())
+
+
+def test_sigterm_ends_a_process_that_waits_for_the_lease(tmp_path: Path) -> None:
+    async def run() -> None:
+        code, log = await ended(ApiServer("hangs", leases=False), tmp_path)
+        assert (code, "Traceback" in log) == (0, False), log
+
+    asyncio.run(run())

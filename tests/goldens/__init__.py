@@ -1,10 +1,15 @@
 """Goldens: for every shape of an object the children it gets, as text that a change of the operator shows up in.
 
-Each file holds an object of ours, then its children. The pod template is a promise: what is in these files for one
-release must come from the next one too, byte for byte, or every pod restarts on the day of the upgrade. For a new shape
-write a file with the object alone; then, and after a change that is meant:
+Each file holds an object of ours, then its children. For a new shape write a file with the object alone; then, and
+after an intended change:
 
     PYTHONPATH=tests .venv/bin/python -m goldens
+
+`releases/<version>` is never written again. It holds the same shapes as the API server stored them under that release,
+defaults included, each with the children that the release applied. Every later release must build the same children,
+byte for byte, or all pods are replaced on the day of the upgrade. To freeze a release, with it deployed on a cluster:
+
+    PYTHONPATH=tests .venv/bin/python -m goldens freeze
 """
 
 from pathlib import Path
@@ -38,18 +43,25 @@ def objects(path: Path) -> list[Object]:
     return list(yaml.safe_load_all(path.read_text()))
 
 
+def released() -> dict[str, Path]:
+    """Every golden of an earlier release, by release, kind and shape."""
+    found = sorted((FOLDER / "releases").glob("*/*/*.yaml"))
+    return {str(path.relative_to(FOLDER / "releases").with_suffix("")): path for path in found}
+
+
 def render(cr: Object) -> str:
     """The text of the golden of an object."""
-    return HEADER + "---\n".join(_text(obj) for obj in (cr, *children(cr)))
+    return HEADER + text(cr, *children(cr))
+
+
+def text(*found: Object) -> str:
+    """Objects as YAML, each in a document of its own."""
+    return "---\n".join(yaml.dump(obj, Dumper=_Dumper, default_flow_style=False, width=120) for obj in found)
 
 
 def children(cr: Object) -> list[Object]:
     """The children of an object of which nothing is there yet."""
     return KINDS[cr["kind"].lower()].desired(cr, Observed())
-
-
-def _text(obj: Object) -> str:
-    return yaml.dump(obj, Dumper=_Dumper, default_flow_style=False, width=120)
 
 
 class _Dumper(yaml.SafeDumper):

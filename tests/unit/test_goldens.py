@@ -7,6 +7,12 @@ import pytest
 import goldens
 from memcached_api.appservice import AppServiceSpec
 from memcached_api.memcached import MemcachedSpec
+from memcached_operator.engine.apply import complete
+from memcached_operator.engine.compare import INTENT
+from memcached_operator.engine.kind import Observed
+from memcached_operator.engine.ownership import is_current
+from memcached_operator.engine.resource import Object, key_of
+from memcached_operator.memcached.controller import memcached
 
 PATHS = [path for kind in goldens.KINDS for path in goldens.paths(kind).values()]
 SPECS = {"memcached": MemcachedSpec, "appservice": AppServiceSpec}
@@ -15,6 +21,32 @@ SPECS = {"memcached": MemcachedSpec, "appservice": AppServiceSpec}
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_children_are_byte_for_byte_as_they_were(path: Path) -> None:
     assert goldens.render(goldens.objects(path)[0]) == path.read_text()
+
+
+@pytest.mark.parametrize("path", goldens.released().values(), ids=goldens.released().keys())
+def test_an_upgrade_changes_no_child_of_an_earlier_release(path: Path) -> None:
+    cr, *before = goldens.objects(path)
+    kind = {**goldens.KINDS, "memcached": memcached("example.com/memcached:next")}[cr["kind"].lower()]
+    resources = {resource.kind: resource for resource in kind.owns}
+    live = {key_of(resources[child["kind"]], child): child for child in before}
+    after = [complete(cr, child) for child in kind.desired(cr, Observed(live))]
+    assert goldens.text(*map(unsigned, after)) == goldens.text(*map(unsigned, before))
+    assert [is_current(*pair) for pair in zip(after, before, strict=True)] == [True] * len(before)
+
+
+def unsigned(child: Object) -> Object:
+    """A child without the digest of the intent, of which only its meaning is promised."""
+    annotations = {name: text for name, text in child["metadata"]["annotations"].items() if name != INTENT}
+    return {**child, "metadata": {**child["metadata"], "annotations": annotations}}
+
+
+def test_both_kinds_have_goldens_of_the_first_release() -> None:
+    shapes = goldens.released()
+    assert {
+        "0.1.0/memcached/minimal-v1-unadmitted",
+        "0.1.0/memcached/every-field",
+        "0.1.0/appservice/every-field",
+    } <= set(shapes)
 
 
 @pytest.mark.parametrize("kind", goldens.KINDS)

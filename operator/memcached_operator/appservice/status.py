@@ -12,10 +12,13 @@ from memcached_operator.engine.workload import workload_of
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """What stands inline, as the Deployment has it."""
 
+PULL_SECRETS = "imagePullSecrets of the ServiceAccount default"
+"""The field that names Secrets for pulling the image: the ServiceAccount of the pods, an AppService has none itself."""
+
 
 def status(cr: Object, observed: Observed, now: datetime) -> Verdict:
     """What `AppServiceStatus` of the API describes; `now` decides only how long a crash is remembered."""
-    workload = workload_of(cr, observed, now)
+    workload = workload_of(cr, observed, now, PULL_SECRETS)
     counted = mapping(observed.child(DEPLOYMENTS) or {}, "status")
     return Verdict(
         {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from memcached_api import conditions as c
 from memcached_operator.engine.client import JSON_PATCH, ApiError, Client
-from memcached_operator.engine.compare import INTENT, fingerprint, signed
+from memcached_operator.engine.compare import INTENT, fingerprint, owned, signed
 from memcached_operator.engine.kind import Trouble
 from memcached_operator.engine.look import look
 from memcached_operator.engine.ownership import (
@@ -94,7 +94,7 @@ class Applier:
     def __init__(self, client: Client, store: Store) -> None:
         self._client = client
         self._store = store
-        self._vain: dict[Key, str] = {}
+        self._ineffective: dict[Key, str] = {}
         self._failed: dict[Key, _Failed] = {}
 
     async def apply_all(
@@ -142,7 +142,7 @@ class Applier:
                     done = await self._create(key, child)
                     outcome.created |= done
                 case Action.APPLY:
-                    done = self._is_in_vain(key, child) or await self._change(key, child)
+                    done = self._is_ineffective(key, child) or await self._change(key, child)
                 case Action.WAIT:
                     # The deletion may have happened while nobody was watching: ask, it costs one read.
                     done = await self._refresh(key) is not None
@@ -196,19 +196,21 @@ class Applier:
                 return False
             raise
         self._store.put(key.resource, reply)
-        self._note_vain(key, child, reply)
+        self._note_effect(key, child, reply)
         return True
 
-    def _is_in_vain(self, key: Key, child: Object) -> bool:
-        """True where this intent was applied to this very spec before, and did not take."""
+    def _is_ineffective(self, key: Key, child: Object) -> bool:
+        """True where this intent was applied to this child before, and its owned values are what came of that."""
         live = self._store.get(key)
-        return live is not None and key in self._vain and self._vain[key] == _fingerprint(child, live)
+        return live is not None and self._ineffective.get(key) == _effect(child, live)
 
-    def _note_vain(self, key: Key, child: Object, reply: Object) -> None:
-        self._vain.pop(key, None)
-        if not is_current(child, reply):
-            self._vain[key] = _fingerprint(child, reply)
-            log.warning("%s: a policy of the cluster changes what is applied; it is left so until either changes", key)
+    def _note_effect(self, key: Key, child: Object, reply: Object) -> None:
+        self._ineffective.pop(key, None)
+        if is_current(child, reply):
+            return
+        known = {other: effect for other, effect in self._ineffective.items() if self._store.copy(other) is not None}
+        self._ineffective = known | {key: _effect(child, reply)}
+        log.warning("%s: a policy of the cluster changes what is applied; it is left so until either changes", key)
 
     async def _is_news(self, key: Key, seen: Object | None) -> bool:
         """Look anew; True where what is there is not what was seen."""
@@ -237,8 +239,9 @@ def _state(obj: Object | None) -> tuple[str, str] | None:
     return None if obj is None else (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"])
 
 
-def _fingerprint(child: Object, live: Object) -> str:
-    return fingerprint({"intent": child, "spec": live.get("spec")})
+def _effect(child: Object, live: Object) -> str:
+    """A digest of an intent and of what this very child has in its place."""
+    return fingerprint({"intent": child, "uid": live["metadata"]["uid"], "found": owned(live, child)})
 
 
 def complete(cr: Object, child: Object) -> Object:

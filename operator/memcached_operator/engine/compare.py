@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
@@ -51,35 +51,44 @@ def signed(obj: Object) -> Object:
 
 
 def covers(live: Any, desired: Any) -> bool:
-    """True where every desired value stands in `live`; what others added beside it does not matter.
+    """True where every desired value stands in `live`; what others added beside it does not matter."""
+    return bool(owned(live, desired) == desired)
 
-    Lists are matched by MERGE_KEYS, as the API server merges them; any other list must be equal item by item.
+
+def owned(live: Any, desired: Any) -> Any:
+    """The values of `live` at the paths of `desired`, in the order of `desired`; a path that `live` lacks is left out.
+
+    Lists are matched by MERGE_KEYS, as the API server merges them; any other list is matched item by item if it has the
+    same length, else it is returned whole.
     """
-    if isinstance(desired, Mapping):
-        if not isinstance(live, Mapping):
-            return False
-        mine, theirs = cast("Mapping[str, Any]", desired), cast("Mapping[str, Any]", live)
-        return all(
-            name in theirs and (theirs[name] == value if name in ATOMIC else covers(theirs[name], value))
-            for name, value in mine.items()
-            # A 0 there asks for any value.
-            if value or name not in ALLOCATED
-        )
-    if isinstance(desired, Sequence) and not isinstance(desired, str):
-        return _covers_list(live, cast("Sequence[Any]", desired))
-    return bool(live == desired)
+    if isinstance(desired, Mapping) and isinstance(live, Mapping):
+        return _owned_fields(cast("Mapping[str, Any]", live), cast("Mapping[str, Any]", desired))
+    if _is_list(desired) and _is_list(live):
+        return _owned_items(live, desired)
+    return live
 
 
-def _covers_list(live: Any, desired: Sequence[Any]) -> bool:
-    if not isinstance(live, Sequence) or isinstance(live, str):
-        return False
-    theirs = cast("Sequence[Any]", live)
+def _owned_fields(live: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in desired.items():
+        if name in ALLOCATED and not value:
+            found[name] = value  # a 0 there asks for any value
+        elif name in live:
+            found[name] = live[name] if name in ATOMIC else owned(live[name], value)
+    return found
+
+
+def _owned_items(live: Sequence[Any], desired: Sequence[Any]) -> Sequence[Any]:
     for merge_key in MERGE_KEYS:
         mine = _by(merge_key, desired)
         if mine and len(mine) == len(desired):
-            found = _by(merge_key, theirs)
-            return all(key in found and covers(found[key], item) for key, item in mine.items())
-    return len(theirs) == len(desired) and all(map(covers, theirs, desired))
+            found = _by(merge_key, live)
+            return [owned(found[key], item) for key, item in mine.items() if key in found]
+    return [*map(owned, live, desired)] if len(live) == len(desired) else live
+
+
+def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _by(merge_key: tuple[str, ...], items: Sequence[Any]) -> dict[tuple[Any, ...], Any]:

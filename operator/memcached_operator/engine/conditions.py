@@ -14,15 +14,28 @@ def timestamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+MESSAGE_LIMIT = 4096
+"""Characters of a condition's message. The CRD allows 32,768; beyond that no status at all would be written."""
+
+
+def cut(text: str, limit: int = MESSAGE_LIMIT) -> str:
+    """A text of at most `limit` characters; one that was longer ends with an ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
 def carry_over(old: Iterable[Mapping[str, Any]], new: Iterable[Condition], now: datetime) -> list[Condition]:
-    """The new conditions with their lastTransitionTime: the old one where the condition's status did not change."""
+    """The new conditions, complete: their messages bounded, and their lastTransitionTime.
+
+    That is the old one where the condition's status did not change.
+    """
     before = {condition["type"]: condition for condition in old}
     result: list[Condition] = []
     for condition in new:
         known = before.get(condition["type"])
         same = known is not None and known.get("status") == condition["status"]
         since = known.get("lastTransitionTime") if known is not None and same else None
-        result.append({**condition, "lastTransitionTime": since or timestamp(now)})
+        message = cut(condition.get("message", ""))
+        result.append({**condition, "message": message, "lastTransitionTime": since or timestamp(now)})
     return result
 
 

@@ -66,12 +66,15 @@ def is_of(pod: Object, deployments: Iterable[str]) -> bool:
     return any(controller["name"] == f"{name}-{template}" for name in deployments)
 
 
-def failures(pods: Iterable[Object], now: datetime) -> list[Failure]:
-    """One failure per container that fails, in the order of the pods' names."""
+def failures(pods: Iterable[Object], now: datetime, pull_secrets: str) -> list[Failure]:
+    """One failure per container that fails, in the order of the pods' names.
+
+    `pull_secrets`: the field that names Secrets for pulling the image.
+    """
     found: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         if is_live(pod):
-            found += _of_pod(pod, now)
+            found += _of_pod(pod, now, pull_secrets)
     return found
 
 
@@ -84,19 +87,19 @@ def unschedulable(pods: Iterable[Object]) -> str:
     return ""
 
 
-def _of_pod(pod: Object, now: datetime) -> Iterator[Failure]:
+def _of_pod(pod: Object, now: datetime, pull_secrets: str) -> Iterator[Failure]:
     for container in entries(pod, "status", "containerStatuses"):
-        failure = _of_container(pod, container, now)
+        failure = _of_container(pod, container, now, pull_secrets)
         if failure is not None:
             yield failure
 
 
-def _of_container(pod: Object, container: Mapping[str, Any], now: datetime) -> Failure | None:
+def _of_container(pod: Object, container: Mapping[str, Any], now: datetime, pull_secrets: str) -> Failure | None:
     waiting = mapping(container, "state", "waiting")
     reason = waiting.get("reason", "")
     where = f"pod {pod['metadata']['name']}"
     if reason in IMAGE_REASONS:
-        return Failure(c.IMAGE_UNAVAILABLE, f"{where}: {_image_message(container, waiting)}")
+        return Failure(c.IMAGE_UNAVAILABLE, f"{where}: {_image_message(container, waiting, pull_secrets)}")
     if reason in START_REASONS:
         return _unstartable(where, waiting)
     ended = _last_end(container)
@@ -131,11 +134,11 @@ def _ready_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float
     return max(0.0, READY_PERIOD - (now - since).total_seconds())
 
 
-def _image_message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
+def _image_message(container: Mapping[str, Any], waiting: Mapping[str, Any], pull_secrets: str) -> str:
     text: str = waiting.get("message") or waiting["reason"]
     # The kubelet's text alternates between the error and "Back-off …: <the error>": keep to the error.
     cause = BACK_OFF.sub("", text, count=1)
-    remedy = "correct spec.image, or name a Secret that may pull it in imagePullSecrets of the ServiceAccount default"
+    remedy = f"correct spec.image, or name a Secret with the registry's credentials in {pull_secrets}"
     return f"the image {container.get('image')} cannot be pulled: {cause}; {remedy}"
 
 

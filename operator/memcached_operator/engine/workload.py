@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from memcached_api import conditions as c
+from memcached_operator.engine.conditions import cut
 from memcached_operator.engine.kind import Observed, Trouble
 from memcached_operator.engine.pods import failures, live_names, unschedulable
 from memcached_operator.engine.resource import DEPLOYMENTS, Object
 from memcached_operator.engine.rollout import Rollout, rollout_of
 
-SHOWN = 3
-"""So many failing pods are named in a message: a hundred would say no more."""
+SHOWN, SHOWN_CHARACTERS = 3, 1300
+"""A message names so many problems, each cut at so many characters: together they fit conditions.MESSAGE_LIMIT."""
 
 SEVERITY = (
     c.INVALID_SPEC,
@@ -39,10 +40,13 @@ class Workload:
     again_in: float | None
 
 
-def workload_of(cr: Object, observed: Observed, now: datetime) -> Workload:
-    """Read an object's Deployment and pods, and what hindered applying them."""
+def workload_of(cr: Object, observed: Observed, now: datetime, pull_secrets: str) -> Workload:
+    """Read an object's Deployment and pods, and what hindered applying them.
+
+    `pull_secrets`: the field that names Secrets for pulling the image, for the remedy of one that cannot be pulled.
+    """
     rollout = rollout_of(observed.child(DEPLOYMENTS))
-    failed = failures(observed.pods, now)
+    failed = failures(observed.pods, now, pull_secrets)
     troubles = [trouble for trouble in observed.troubles if trouble.reason not in PASSING]
     waiting = [trouble for trouble in observed.troubles if trouble.reason in PASSING]
     reasons = [*troubles, *(Trouble(failure.reason, failure.message) for failure in failed), *_of_rollout(rollout)]
@@ -104,7 +108,9 @@ def _degraded(reasons: list[Trouble]) -> dict[str, Any]:
 
 def _joined(troubles: list[Trouble]) -> str:
     more = [f"and {len(troubles) - SHOWN} more"] if len(troubles) > SHOWN else []
-    return "; ".join([*(trouble.message for trouble in troubles[:SHOWN]), *more])
+    if len(troubles) == 1:
+        return troubles[0].message
+    return "; ".join([*(cut(trouble.message, SHOWN_CHARACTERS) for trouble in troubles[:SHOWN]), *more])
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> dict[str, Any]:

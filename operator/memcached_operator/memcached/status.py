@@ -8,10 +8,13 @@ from memcached_operator.engine.resource import Object
 from memcached_operator.engine.workload import workload_of
 from memcached_operator.memcached.desired.deployment import APP_NAME
 
+PULL_SECRETS = "spec.imagePullSecrets"
+"""The field that names Secrets for pulling the image."""
+
 
 def status(cr: Object, observed: Observed, now: datetime) -> Verdict:
     """What `MemcachedStatus` of the API describes; `now` decides only how long a crash is remembered."""
-    workload = workload_of(cr, observed, now)
+    workload = workload_of(cr, observed, now, PULL_SECRETS)
     return Verdict(
         {
             "observedGeneration": cr["metadata"].get("generation", 0),

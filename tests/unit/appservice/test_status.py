@@ -5,7 +5,7 @@ from memcached_operator.appservice.status import status
 from memcached_operator.engine.conditions import carry_over
 from memcached_operator.engine.kind import Observed
 from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, key_of
-from unit.builders import NOW, appservice, owned, pod, rolled_out
+from unit.builders import NOW, appservice, owned, pod, rolled_out, waiting
 
 LIVE = rolled_out()
 PORTS: list[Object] = [
@@ -57,3 +57,10 @@ def test_the_status_is_what_the_api_describes() -> None:
     found = status(appservice(), OBSERVED, NOW).status
     found["conditions"] = carry_over([], found["conditions"], NOW)
     assert msgspec.to_builtins(msgspec.convert(found, AppServiceStatus)) == found
+
+
+def test_the_remedy_for_an_image_names_the_field_of_this_kind() -> None:
+    stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
+    degraded = status(appservice(), Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
+    assert degraded["reason"] == "ImageUnavailable"
+    assert degraded["message"].endswith("in imagePullSecrets of the ServiceAccount default")

@@ -273,6 +273,41 @@ def test_what_a_policy_changed_is_applied_again_when_the_policy_is_gone_and_some
     assert owner.spec == {"replicas": 9}
 
 
+def test_a_label_that_somebody_strips_is_restored_beside_what_a_policy_changes() -> None:
+    owner = limited_owner()
+    live = owner.api.objects[DEPLOYMENT]
+    owner.api.put(DEPLOYMENT, {**live, "metadata": {**live["metadata"], "labels": {"theirs": "kept"}}})
+    owner.seen()
+    for _ in range(3):
+        owner.apply(child(replicas=9))
+    assert owner.api.asked() == ["apply"]
+    assert owner.api.objects[DEPLOYMENT]["metadata"]["labels"] == {**LABELS, "theirs": "kept"}
+
+
+def test_data_outside_the_spec_is_restored_beside_what_a_policy_changes() -> None:
+    owner = limited_owner()
+    wanted = {**child(replicas=9), "data": {"a": "1"}}
+    owner.apply(wanted)
+    owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "data": {"a": "2"}})
+    owner.seen()
+    owner.apply(wanted)
+    assert owner.api.objects[DEPLOYMENT]["data"] == {"a": "1"}
+
+
+def test_what_a_policy_did_to_a_child_is_forgotten_when_the_child_is_deleted() -> None:
+    owner = limited_owner()
+    live = owner.api.objects.pop(DEPLOYMENT)
+    owner.api.put(DEPLOYMENT, live, uid="another")
+    owner.seen()
+    owner.apply(child(replicas=9))
+    assert owner.api.asked() == ["apply"]
+    owner.store.remove(DEPLOYMENT, owner.api.version + 1)
+    owner.api.policy = lambda obj: {**obj, "spec": {}}
+    owner.apply(child(SERVICE, a=1))
+    owner.apply(child(SERVICE, a=2))
+    assert vars(owner.applier)["_ineffective"].keys() == {SERVICE}
+
+
 def test_a_child_that_cannot_be_deleted_is_told_of_and_the_others_are_applied() -> None:
     owner = Owner()
     owner.api.always["delete"] = raising(BROKEN)

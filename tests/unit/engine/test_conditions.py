@@ -24,7 +24,7 @@ LONG_AGO = "2029-01-01T00:00:00Z"
 
 def condition(kind: str, status: str, reason: str = "Reason", **more: Any) -> dict[str, Any]:
     """A condition."""
-    return {"type": kind, "status": status, "reason": reason, **more}
+    return {"type": kind, "status": status, "reason": reason, "message": "", **more}
 
 
 def status_of(*conditions: dict[str, Any], generation: int = 1) -> dict[str, Any]:
@@ -137,3 +137,10 @@ def test_news_are_turns_for_better_or_worse(old: Any, new: Any, expected: list[A
 
 def test_transitions_are_the_conditions_whose_status_or_reason_changed() -> None:
     assert transitions(status_of(UP, MOVING, WELL), status_of(UP, DONE, ILL)) == [DONE, ILL]
+
+
+@pytest.mark.parametrize("length", [0, 4095, 4096, 4097, 1_000_000])
+def test_a_message_is_never_longer_than_the_limit(length: int) -> None:
+    (found,) = carry_over([], [condition("Degraded", "True", message="x" * length)], NOW)
+    assert len(found["message"]) == min(length, 4096)
+    assert found["message"].endswith("…") == (length > 4096)

@@ -14,6 +14,7 @@ from memcached_operator.engine.pods import (
 from memcached_operator.engine.resource import Object
 from unit.builders import NOW, container, crashed, pod, running_again, waiting
 
+PULL_SECRETS = "spec.imagePullSecrets"
 ERROR = 'rpc error: code = NotFound desc = failed to pull "example.com/memcached:1": not found'
 NOT_SCHEDULED = {
     "type": "PodScheduled",
@@ -30,7 +31,7 @@ def deleted(obj: Object) -> Object:
 
 def only(*pods: Object) -> Failure:
     """The one failure there is."""
-    (failure,) = failures(pods, NOW)
+    (failure,) = failures(pods, NOW, PULL_SECRETS)
     return failure
 
 
@@ -64,8 +65,7 @@ def test_an_image_that_cannot_be_had(reason: str) -> None:
     assert only(with_container(waiting(reason, ERROR))) == Failure(
         "ImageUnavailable",
         f"pod cache-1: the image example.com/memcached:1 cannot be pulled: {ERROR}; "
-        "correct spec.image, or name a Secret that may pull it in imagePullSecrets "
-        "of the ServiceAccount default",
+        f"correct spec.image, or name a Secret with the registry's credentials in {PULL_SECRETS}",
     )
 
 
@@ -157,7 +157,7 @@ def test_a_crash_is_remembered_until_the_pod_was_ready_for_30_s(since: str | Non
 
 @pytest.mark.parametrize("since", ["2030-01-01T11:59:30Z", "2029-12-31T00:00:00Z"], ids=["for 30 s", "for a day"])
 def test_a_crash_is_forgotten_when_the_pod_was_ready_for_30_s(since: str) -> None:
-    assert failures([running_again(since), restarted(running_again(since, exit_code=0))], NOW) == []
+    assert failures([running_again(since), restarted(running_again(since, exit_code=0))], NOW, PULL_SECRETS) == []
 
 
 HEALTHY: dict[str, Object] = {
@@ -172,7 +172,7 @@ HEALTHY: dict[str, Object] = {
 
 @pytest.mark.parametrize("healthy", HEALTHY.values(), ids=HEALTHY.keys())
 def test_no_failure(healthy: Object) -> None:
-    assert failures([healthy], NOW) == []
+    assert failures([healthy], NOW, PULL_SECRETS) == []
 
 
 def controlled(kind: str = "ReplicaSet", name: str = "cache-5d4f", template: str | None = "5d4f") -> Object:
@@ -200,7 +200,7 @@ def test_only_what_a_replica_set_of_the_deployment_made_is_its_pod(made: Object,
 
 
 def test_failures_come_in_the_order_of_the_pods_names() -> None:
-    found = failures([crashed("cache-2"), pod("cache-3"), crashed("cache-1")], NOW)
+    found = failures([crashed("cache-2"), pod("cache-3"), crashed("cache-1")], NOW, PULL_SECRETS)
     assert [failure.message.split(":")[0] for failure in found] == ["pod cache-1", "pod cache-2"]
 
 

@@ -1,7 +1,9 @@
+import re
 from typing import Any
 
 import pytest
 
+from memcached_operator.engine.conditions import MESSAGE_LIMIT
 from memcached_operator.engine.kind import Observed, Trouble
 from memcached_operator.engine.resource import Object, key_of
 from memcached_operator.engine.workload import workload_of
@@ -17,6 +19,7 @@ from unit.builders import (
     waiting,
 )
 
+PULL_SECRETS = "spec.imagePullSecrets"
 UP, DOWN = "MinimumReplicasAvailable", "MinimumReplicasUnavailable"
 WELL = ("False", "AsExpected", "nothing is wrong")
 MENDED = "nothing moves until what Degraded tells of is mended"
@@ -34,7 +37,7 @@ def observed(live: Object | None, *pods: Object, troubles: tuple[Trouble, ...] =
 
 def told(what: Observed) -> dict[str, tuple[str, str, str]]:
     """Status, reason and message of each condition."""
-    conditions = workload_of(memcached(), what, NOW).conditions
+    conditions = workload_of(memcached(), what, NOW, PULL_SECRETS).conditions
     return {each["type"]: (each["status"], each["reason"], each["message"]) for each in conditions}
 
 
@@ -177,7 +180,7 @@ def test_of_many_failing_pods_three_are_named() -> None:
 def test_all_three_conditions_in_order_tell_of_the_objects_generation() -> None:
     cr = memcached()
     cr["metadata"]["generation"] = 7
-    conditions = workload_of(cr, observed(None), NOW).conditions
+    conditions = workload_of(cr, observed(None), NOW, PULL_SECRETS).conditions
     assert [(each["type"], each["observedGeneration"]) for each in conditions] == [
         ("Available", 7),
         ("Progressing", 7),
@@ -194,8 +197,16 @@ AGAIN: dict[str, tuple[list[Any], float | None]] = {
 
 @pytest.mark.parametrize(("pods", "again_in"), AGAIN.values(), ids=AGAIN.keys())
 def test_when_to_look_again(pods: list[Object], again_in: float | None) -> None:
-    assert workload_of(memcached(), observed(rolled_out(), *pods), NOW).again_in == again_in
+    assert workload_of(memcached(), observed(rolled_out(), *pods), NOW, PULL_SECRETS).again_in == again_in
 
 
 def test_nodes_are_the_live_pods() -> None:
-    assert workload_of(memcached(), observed(rolled_out(), pod("b"), pod("a")), NOW).nodes == ["a", "b"]
+    assert workload_of(memcached(), observed(rolled_out(), pod("b"), pod("a")), NOW, PULL_SECRETS).nodes == ["a", "b"]
+
+
+def test_the_longest_problems_fit_a_message() -> None:
+    problems = tuple(Trouble("ApplyFailed", letter * 40_000) for letter in "abcdefg")
+    status, reason, message = told(observed(rolled_out(), troubles=problems))["Degraded"]
+    assert (status, reason) == ("True", "ApplyFailed")
+    assert re.fullmatch(r"a{100,}…; b{100,}…; c{100,}…; and 4 more", message)
+    assert len(message) <= MESSAGE_LIMIT

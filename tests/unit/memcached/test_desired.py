@@ -35,11 +35,11 @@ def served(**spec: Any) -> Object:
 
 
 COMMANDS: dict[str, tuple[dict[str, Any], str]] = {
-    "defaults": ({}, "memcached -m 64 -p 11211 -o modern -v"),
-    "port": ({"containerPort": 12345}, "memcached -m 64 -p 12345 -o modern -v"),
-    "memory": ({"cache": {"memory": "1Gi"}}, "memcached -m 1024 -p 11211 -o modern -v"),
-    "memory is rounded down": ({"cache": {"memory": "3000Ki"}}, "memcached -m 2 -p 11211 -o modern -v"),
-    "memory in bytes": ({"cache": {"memory": 2**21}}, "memcached -m 2 -p 11211 -o modern -v"),
+    "defaults": ({}, "memcached -m 64 -p 11211 -U 0 -o modern -v"),
+    "port": ({"containerPort": 12345}, "memcached -m 64 -p 12345 -U 0 -o modern -v"),
+    "memory": ({"cache": {"memory": "1Gi"}}, "memcached -m 1024 -p 11211 -U 0 -o modern -v"),
+    "memory is rounded down": ({"cache": {"memory": "3000Ki"}}, "memcached -m 2 -p 11211 -U 0 -o modern -v"),
+    "memory in bytes": ({"cache": {"memory": 2**21}}, "memcached -m 2 -p 11211 -U 0 -o modern -v"),
 }
 
 
@@ -62,6 +62,7 @@ def test_the_pods_never_run_as_root_and_never_write() -> None:
     assert pod_of()["securityContext"] == {
         "runAsNonRoot": True,
         "runAsUser": 1001,
+        "runAsGroup": 1001,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
     assert container["securityContext"] == {

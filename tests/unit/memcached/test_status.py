@@ -5,7 +5,7 @@ from memcached_operator.engine.conditions import carry_over
 from memcached_operator.engine.kind import Observed
 from memcached_operator.engine.resource import DEPLOYMENTS, key_of
 from memcached_operator.memcached.status import status
-from unit.builders import NOW, memcached, pod, rolled_out, running_again
+from unit.builders import NOW, memcached, pod, rolled_out, running_again, waiting
 
 LIVE = rolled_out()
 OBSERVED = Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
@@ -47,3 +47,10 @@ def test_a_crash_says_when_to_look_again() -> None:
 
 def test_nothing_to_wait_for_says_so() -> None:
     assert status(memcached(), OBSERVED, NOW).again_in is None
+
+
+def test_the_remedy_for_an_image_names_the_field_of_this_kind() -> None:
+    stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
+    degraded = status(memcached(), Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
+    assert degraded["reason"] == "ImageUnavailable"
+    assert degraded["message"].endswith("in spec.imagePullSecrets")

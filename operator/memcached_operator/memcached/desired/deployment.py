@@ -18,7 +18,7 @@ CONTAINER = "memcached"
 PORT_NAME = "memcached"
 
 USER = 1001
-"""Numeric user of the container: not root, and not one an image needs to know."""
+"""Numeric user and group of the container: not root, and none that an image needs to know."""
 
 DRAIN_SECONDS = 5
 """Seconds between a pod's removal from the endpoints and SIGTERM: memcached resets its clients on SIGTERM (~1 s)."""
@@ -39,6 +39,7 @@ def _pod(spec: MemcachedSpec, image: str) -> Object:
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,
+            "runAsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [_container(spec, image)],
@@ -81,6 +82,8 @@ def command(spec: MemcachedSpec) -> list[str]:
         str(megabytes(spec.cache.memory)),
         "-p",
         str(spec.container_port),
+        "-U",  # an older image would serve UDP, which amplifies forged requests
+        "0",
         "-o",
         "modern",
         "-v",

@@ -144,10 +144,10 @@ def test_a_cache_notices_no_change_of_the_way(
 
     approve(shell, SECOND)
     eventually(lambda: installation.phase(SECOND) == "Installing", SECONDS, "it is installed, and never ready")
+    eventually(lambda: defined("later"), SECONDS, "OLM has written the CustomResourceDefinition of the second release")
     shell.follow("**Going back.**")
-    assert defined("later")
     by_olm(shell)
-    assert not defined("later")
+    eventually(lambda: not defined("later"), SECONDS, "OLM has written that of the first release again")
     assert installation.releases() == [csv_name(FIRST)]
     eventually(lambda: installed.complaint() == "", SECONDS, "admission answers")
 

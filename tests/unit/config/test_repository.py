@@ -90,6 +90,23 @@ def test_make_help_lists_every_target() -> None:
     assert phony == documented
 
 
+RECORDER = """#!/bin/sh
+printf '%s\\n' "$@" >> {log}
+"""
+
+
+@pytest.mark.parametrize("target", ["test-unit", "coverage"])
+def test_arguments_for_pytest_arrive_in_one_piece(target: str, tmp_path: Path) -> None:
+    python, log = tmp_path / "python", tmp_path / "log"
+    python.write_text(RECORDER.format(log=log))
+    python.chmod(0o755)
+    words = ["make", "--silent", target, f"PYTHON={python}", "ARGS=-k 'a or b'"]
+    subprocess.run(words, cwd=ROOT, check=True)
+    given = log.read_text().splitlines()
+    assert given[given.index("-k") + 1] == "a or b"
+    assert given[-1] == "tests/unit"
+
+
 def test_the_images_last_stage_holds_no_tools_and_runs_as_nobody() -> None:
     *builders, final = dockerfile_stages()
     assert all("-m pip" in stage or "-m compileall" in stage for stage in builders)

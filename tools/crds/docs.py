@@ -43,7 +43,8 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
         "",
         f"### {kind.name} rules",
         "",
-        "Checked at admission, and by the CRD itself while the webhook is down.",
+        "The API server checks the schema and these rules (CEL) first, and denies an object that violates one. The "
+        "validating webhook follows: it adds warnings, and checks the same rules again as the second line.",
     )
     yield from ("", *_table(("Field", "Rule"), ((f"`{_place(rule)}`", rule.message) for rule in kind.rules)))
     yield from ("", f"### {kind.name} columns of kubectl get", "")

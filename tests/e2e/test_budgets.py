@@ -19,7 +19,7 @@ QUIET = 3
 
 
 class Spent(NamedTuple):
-    """What the operator wrote, and in how many seconds the object settled."""
+    """What the operator wrote, and in how many seconds since the audit began the object settled."""
 
     writes: "Counter[str]"
     seconds: float
@@ -27,9 +27,8 @@ class Spent(NamedTuple):
 
 def settle(namespace: str, since: Audit) -> Spent:
     """Wait until the object is settled and nothing more is written; what was written meanwhile."""
-    started = time.monotonic()
     settled(namespace)
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - since.started
     since.quiet(QUIET, namespace)
     return Spent(since.writes(namespace), seconds)
 

@@ -94,7 +94,7 @@ def test_pods_are_requested_probed_and_secured_as_promised(namespace: str, versi
     owner = settled(namespace)
     container = container_of(namespace, "cache")
     assert container["resources"]["requests"] == {"cpu": "100m", "memory": "128Mi"}
-    assert container["command"] == ["memcached", "-m", "64", "-p", "11211", "-o", "modern", "-v"]
+    assert container["command"] == ["memcached", "-m", "64", "-p", "11211", "-U", "0", "-o", "modern", "-v"]
     probe = container["livenessProbe"]
     assert (probe["initialDelaySeconds"], probe["periodSeconds"]) == (30, 10)
     assert probe["tcpSocket"]["port"] in (11211, container["ports"][0]["name"])

@@ -15,6 +15,7 @@ class Audit:
 
     def __init__(self, path: Path, *, whole: bool = False) -> None:
         self.path = path
+        self.started = time.monotonic()
         self._offset = 0 if whole else path.stat().st_size
 
     def requests(self, about: bytes = b"") -> Iterator[dict[str, Any]]:

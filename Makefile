@@ -125,7 +125,7 @@ run: venv install ## Run the controller from this shell: no leader election, no 
 ##@ Test
 
 .PHONY: check
-check: format lint types imports generated bundle-check ## All checks that need no cluster.
+check: format lint types imports generated bundle-check workflows ## All checks that need no cluster.
 	@echo "All checks passed."
 
 .PHONY: format
@@ -150,6 +150,13 @@ generated: venv ## Check that the generated files are up to date.
 	@$(use_kubectl); kubectl kustomize config/manifests | $(BUNDLE) generate $(RELEASE) --check
 	@$(BUNDLE) catalog --check
 	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer $(RELEASE_OF) --check
+
+# Without shellcheck and pyflakes, which some machines have and others do not.
+WORKFLOWS ?= .github/workflows/*.yaml
+
+.PHONY: workflows
+workflows: ## Lint the GitHub workflows.
+	@linter="$$($(CLUSTER) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
 .PHONY: test
 test: venv docker-build docker-push deploy coverage test-integration test-e2e $(if $(ARGS),,test-faults-gate) $(if $(KUBECONFIG),,test-olm) ## All tests; sets up what they need.

@@ -10,7 +10,7 @@ from cluster import record, supervision
 from cluster.commands import Commands, perform
 from cluster.down import down
 from cluster.errors import ClusterError
-from cluster.families import wanted
+from cluster.families import LINTERS, wanted
 from cluster.images.build import build_image
 from cluster.images.load import load
 from cluster.paths import State
@@ -50,7 +50,8 @@ def parser() -> argparse.ArgumentParser:
     command("down", run_down, "End the cluster; nothing of it stays. Can be run at any time.")
     command("status", run_status, "A table of the components; exit code 0 when all are ready.")
     command("info", run_info, "Name, addresses and paths of the cluster as JSON.")
-    command("bin", run_bin, "Print the directory of kubectl and kustomize, built if they are missing.")
+    programs = command("bin", run_bin, "Print the directory of kubectl and kustomize, built if they are missing.")
+    programs.add_argument("linter", nargs="?", choices=sorted(LINTERS), help="the directory of this program instead")
     logs = command("logs", run_logs, "Print a component's log.")
     stop = command("stop", run_stop, "Stop a component (SIGTERM, after 3 s SIGKILL); it stays stopped until `start`.")
     start = command("start", run_start, "Start a stopped component and wait until it is ready.")
@@ -122,9 +123,10 @@ def run_info(_: argparse.Namespace) -> None:
     print(json.dumps(info(state, plan, build_programs(wanted(plan.mode))), indent=2))
 
 
-def run_bin(_: argparse.Namespace) -> None:
+def run_bin(options: argparse.Namespace) -> None:
     """`bin`."""
-    print(build_programs(wanted(None)))
+    linter: str | None = options.linter
+    print(build_programs([(LINTERS[linter], (linter,))] if linter else wanted(None)))
 
 
 def component(options: argparse.Namespace, state: State) -> str:

@@ -79,6 +79,10 @@ ETCD_FAMILY = Family("etcd", "etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
 COREDNS_FAMILY = Family("coredns", "coredns", {"coredns": "."})
 PAUSE_FAMILY = Family("pause", "pause", {"pause": "."})
 KWOK_FAMILY = Family("kwok", "kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
+ACTIONLINT_FAMILY = Family("actionlint", "actionlint", {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"})
+
+LINTERS = {"actionlint": ACTIONLINT_FAMILY}
+"""Programs that no cluster needs, by name."""
 
 CONTROL_PLANE = ("kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 

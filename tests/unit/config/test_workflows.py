@@ -1,0 +1,127 @@
+"""The GitHub workflows: linted by `make workflows`, and in agreement with what the project says elsewhere."""
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from unit.config.rendered import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").iterdir())
+COMMAND = r"(?:sudo \S+ )?(?:make(?: [a-z-]+)+|\.ci/run)"
+PINNED = r"uses: [\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+GOOD = """
+on: push
+jobs:
+  one:
+    runs-on: ubuntu-24.04
+    steps:
+      - run: make check
+"""
+
+
+def read(path: Path) -> dict[Any, Any]:
+    """A workflow as YAML reads it (`on` is True)."""
+    return yaml.safe_load(path.read_text())
+
+
+def jobs() -> Iterator[dict[str, Any]]:
+    """All jobs of all workflows."""
+    for path in WORKFLOWS:
+        yield from read(path)["jobs"].values()
+
+
+def steps() -> Iterator[dict[str, Any]]:
+    """All steps of all jobs."""
+    for job in jobs():
+        yield from job["steps"]
+
+
+def lint(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The result of `make workflows` for one workflow."""
+    path = folder / "workflow.yaml"
+    path.write_text(text)
+    words = ["make", "--silent", "workflows", f"WORKFLOWS={path}"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_a_good_workflow_passes(tmp_path: Path) -> None:
+    done = lint(GOOD, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("ubuntu-24.04", "ubuntu-24", 'label "ubuntu-24" is unknown'),
+        ("make check", "make ${{ matrix.target }}", 'property "target" is not defined'),
+        ("make check", "echo ${{ github.event.issue.title }}", '"github.event.issue.title" is potentially untrusted'),
+        ("    steps:", "    step:", 'unexpected key "step"'),
+    ],
+)
+def test_a_broken_workflow_fails(right: str, wrong: str, message: str, tmp_path: Path) -> None:
+    done = lint(GOOD.replace(right, wrong), tmp_path)
+    assert done.returncode != 0
+    assert message in done.stdout
+
+
+def test_make_lints_every_workflow() -> None:
+    found = re.search(r"^WORKFLOWS \?= (.+)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert found
+    assert sorted(ROOT.glob(found[1])) == WORKFLOWS
+
+
+def test_workflows_run_make_or_ci_and_nothing_else() -> None:
+    commands = [step["run"] for step in steps() if "run" in step]
+    assert [command for command in commands if not re.fullmatch(COMMAND, command)] == []
+    used = {word for command in commands if "make" in command.split() for word in command.split()[1:]}
+    targets = set(re.findall(r"^\.PHONY: (\S+)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    assert {"check", "test-unit"} <= used <= targets
+    assert any(command.endswith(".ci/run") for command in commands)
+
+
+def test_ci_runs_on_the_oldest_supported_python_and_on_that_of_the_image() -> None:
+    (job,) = read(ROOT / ".github/workflows/ci.yaml")["jobs"].values()
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    image = re.search(r"^ARG BASE_IMAGE=\S*/python:([\d.]+)", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    assert image
+    assert job["strategy"]["matrix"]["python"] == [oldest.removeprefix(">="), image[1]]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_may_only_read_and_ends(path: Path) -> None:
+    workflow = read(path)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["concurrency"]["group"]
+    for job in workflow["jobs"].values():
+        assert "permissions" not in job
+        assert job["timeout-minutes"] <= 180
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_by_commit(path: Path) -> None:
+    lines = [line.strip(" -") for line in path.read_text().splitlines() if "uses:" in line]
+    assert lines
+    assert [line for line in lines if not re.fullmatch(PINNED, line)] == []
+
+
+def test_checkouts_leave_no_credentials() -> None:
+    checkouts = [step for step in steps() if step.get("uses", "").startswith("actions/checkout@")]
+    assert len(checkouts) == len(WORKFLOWS)
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def test_cache_keys_name_files_that_exist() -> None:
+    keys = [step["with"]["key"] for step in steps() if step.get("uses", "").startswith("actions/cache@")]
+    assert len(keys) == len(WORKFLOWS)
+    for key in keys:
+        patterns = re.findall(r"'([^']+)'", key)
+        assert "tools/go/**" in patterns
+        assert [pattern for pattern in patterns if not list(ROOT.glob(pattern))] == []
+    locks = [step["with"]["cache-dependency-path"] for step in steps() if "cache" in step.get("with", {})]
+    assert locks == ["requirements/dev.txt"]

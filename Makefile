@@ -151,7 +151,7 @@ generated: venv ## Check that the generated files are up to date.
 	@$(BUNDLE) catalog --check
 	@$(use_kubectl); kubectl kustomize config/default | $(BUNDLE) installer $(RELEASE_OF) --check
 
-# Without shellcheck and pyflakes, which some machines have and others do not.
+# What `make workflows` lints, without shellcheck and pyflakes, which not every machine has.
 WORKFLOWS ?= .github/workflows/*.yaml
 
 .PHONY: workflows

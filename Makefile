@@ -157,7 +157,7 @@ test-unit: venv ## The tests that need no cluster.
 	@$(PYTHON) -m pytest $(ARGS) tests/unit
 
 .PHONY: test-integration
-test-integration: venv ## The tests that need an API server.
+test-integration: venv ## The tests that need an API server: with the oldest and the newest that are tested.
 	@$(use_cluster); $(PYTHON) -m pytest -n $(WORKERS) $(ARGS) tests/integration
 
 .PHONY: test-e2e

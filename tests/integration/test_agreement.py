@@ -16,7 +16,7 @@ from memcached_api.kinds import Kind
 
 SEED = 1000
 """None of those of the fuzz campaigns."""
-COUNT = 300
+COUNT = 200
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])

@@ -44,6 +44,15 @@ def test_the_largest_object_is_within_the_budget_of_the_rules(plane: ControlPlan
     assert (len(stored["spec"]["ports"]), len(stored["spec"]["envs"])) == (64, 128)
 
 
+def test_a_target_port_is_a_number_or_a_name(plane: ControlPlane, namespace: str) -> None:
+    ports: list[dict[str, Any]] = [
+        {"name": "lowest", "port": 80, "targetPort": 1},
+        {"name": "highest", "port": 81, "targetPort": 65535},
+        {"name": "by-name", "port": 82, "targetPort": "highest"},
+    ]
+    plane.would_create(APPSERVICES, appservice(namespace, ports=ports))
+
+
 def test_a_stored_object_can_be_changed(plane: ControlPlane, namespace: str) -> None:
     plane.create(APPSERVICES, appservice(namespace, ports=[{"port": 80}]))
     key = Key(APPSERVICES, namespace, "app")

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from integration.control_plane import CRDS, ROOT, ControlPlane, answers, until
+from memcached_api.memcached import MEMCACHED
 from memcached_operator.engine.client import ApiError
 from memcached_operator.engine.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -41,6 +42,26 @@ def test_a_bad_object_is_denied_with_field_value_and_remedy(
 def test_a_name_that_children_cannot_have_is_denied(plane: ControlPlane, namespace: str, name: str) -> None:
     with pytest.raises(ApiError, match=NAME):
         plane.would_create(MEMCACHEDS, memcached(namespace, name))
+
+
+@pytest.mark.parametrize(
+    ("request_", "limit"),
+    [
+        *((1, 1), (1, 2), (2, 1), (1, "1000m"), (2, "1500m"), ("0.5", 1), ("1.5", 1), ("500m", "0.5")),
+        *((1000, "1e3"), (1001, "1k"), ("1k", 1001), ("1Ki", 1023), (1023, "1Ki"), ("1E", 2**60), (2**60, "1E")),
+        *((2**63 - 1, "8Ei"), ("8Ei", 2**63 - 1), (0, "0"), ("1n", 0), ("+1", 1)),
+    ],
+)
+def test_a_request_is_compared_with_its_limit_as_by_admission(
+    plane: ControlPlane, namespace: str, request_: int | str, limit: int | str
+) -> None:
+    resources = {"requests": {"example.com/device": request_}, "limits": {"example.com/device": limit}}
+    obj = memcached(namespace, resources=resources)
+    if MEMCACHED.faults(obj):
+        with pytest.raises(ApiError, match="must be at most the limit of the same resource"):
+            plane.would_create(MEMCACHEDS, obj)
+    else:
+        plane.would_create(MEMCACHEDS, obj)
 
 
 @pytest.fixture

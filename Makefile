@@ -159,7 +159,7 @@ test-unit: venv ## The tests that need no cluster.
 	@$(call pytest,,tests/unit)
 
 .PHONY: test-integration
-test-integration: venv ## The tests that need an API server.
+test-integration: venv ## The tests that need an API server: with the oldest and the newest that are tested.
 	@$(use_cluster); $(call pytest,-n $(WORKERS),tests/integration)
 
 .PHONY: test-e2e

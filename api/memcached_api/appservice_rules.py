@@ -12,6 +12,7 @@ from .common_rules import (
     RESOURCES,
     SUBDOMAIN,
     image_rule,
+    is_cel_type,
     matches,
     port_rule,
     size_rule,
@@ -177,7 +178,7 @@ PORT_NAMES: Final = unique_rule(
 TARGET: Final = value_rule(
     "spec.ports[*].targetPort",
     lambda target: not is_integer(target) or LOWEST_PORT <= target <= HIGHEST_PORT,
-    f"type(self) != int || (self >= {LOWEST_PORT} && self <= {HIGHEST_PORT})",
+    f"!({is_cel_type('self', 'int')}) || (self >= {LOWEST_PORT} && self <= {HIGHEST_PORT})",
     f"must be between {LOWEST_PORT} and {HIGHEST_PORT}: the port the program listens on",
 )
 

@@ -6,14 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 
+from cluster.versions import SUPPORTED
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
 from memcached_operator.engine.resource import Key
 
 
+@pytest.fixture(scope="session", params=SUPPORTED)
+def version(request: pytest.FixtureRequest) -> str:
+    """Each version of Kubernetes that we test with."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
-def plane() -> Iterator[ControlPlane]:
-    """A control plane of this test process's own."""
-    with control_plane(f"integration-{os.getpid()}") as started:
+def plane(version: str) -> Iterator[ControlPlane]:
+    """A control plane of this test process's own, of each version in turn."""
+    with control_plane(f"integration-{os.getpid()}", version) as started:
         yield started
 
 

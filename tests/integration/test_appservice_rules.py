@@ -7,37 +7,29 @@ import pytest
 from integration.control_plane import ControlPlane
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.resource import Key, Object
+from memcached_operator.engine.resource import Key
 from support.appservice import appservice
-from support.faulty import NAME, NAMES, Faulty
+from support.faulty import NAME, NAMES, Faulty, unsaid
 from support.faulty_appservice import RULES, TYPES
-
-ASK = {"dryRun": "All", "fieldValidation": "Strict"}
-
-
-def created(plane: ControlPlane, obj: Object) -> Object:
-    """What would be stored."""
-    path = APPSERVICES.path(obj["metadata"]["namespace"])
-    return plane.call(lambda client: client.request("POST", path, obj, params=ASK))
 
 
 @pytest.mark.parametrize("faulty", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
 def test_a_bad_object_is_refused_with_field_value_and_remedy(
-    plane: ControlPlane, namespace: str, faulty: Faulty
+    plane: ControlPlane, version: str, namespace: str, faulty: Faulty
 ) -> None:
     with pytest.raises(ApiError) as caught:
-        created(plane, appservice(namespace, **faulty.spec))
-    assert [part for part in faulty.said if part not in caught.value.message] == [], caught.value.message
+        plane.would_create(APPSERVICES, appservice(namespace, **faulty.spec))
+    assert unsaid(faulty, caught.value.message, version) == [], caught.value.message
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
 def test_a_name_that_children_cannot_have_is_refused(plane: ControlPlane, namespace: str, name: str) -> None:
     with pytest.raises(ApiError, match=NAME):
-        created(plane, appservice(namespace, name))
+        plane.would_create(APPSERVICES, appservice(namespace, name))
 
 
 def test_the_static_defaults_are_filled_in(plane: ControlPlane, namespace: str) -> None:
-    spec = created(plane, appservice(namespace, ports=[{"port": 80}]))["spec"]
+    spec = plane.would_create(APPSERVICES, appservice(namespace, ports=[{"port": 80}]))["spec"]
     assert (spec["size"], spec["ports"]) == (1, [{"port": 80, "protocol": "TCP"}])
 
 
@@ -48,8 +40,17 @@ def test_the_largest_object_is_within_the_budget_of_the_rules(plane: ControlPlan
     ports[0]["targetPort"] = "http"
     ports[-1]["name"] = "http"
     envs = [{"name": f"{'A' * 250}{number}", "value": "a" * 1000} for number in range(128)]
-    stored = created(plane, appservice(namespace, "a" * 52, ports=ports, envs=envs))
+    stored = plane.would_create(APPSERVICES, appservice(namespace, "a" * 52, ports=ports, envs=envs))
     assert (len(stored["spec"]["ports"]), len(stored["spec"]["envs"])) == (64, 128)
+
+
+def test_a_target_port_is_a_number_or_a_name(plane: ControlPlane, namespace: str) -> None:
+    ports: list[dict[str, Any]] = [
+        {"name": "lowest", "port": 80, "targetPort": 1},
+        {"name": "highest", "port": 81, "targetPort": 65535},
+        {"name": "by-name", "port": 82, "targetPort": "highest"},
+    ]
+    plane.would_create(APPSERVICES, appservice(namespace, ports=ports))
 
 
 def test_a_stored_object_can_be_changed(plane: ControlPlane, namespace: str) -> None:

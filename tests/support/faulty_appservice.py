@@ -49,6 +49,7 @@ RULES = {
         ports({"name": "web", "port": 80}, {"name": "web", "port": 81}), ("spec.ports", "web", TWICE, "rename one")
     ),
     "target port 0": Faulty(ports({"port": 80, "targetPort": 0}), ("spec.ports[0].targetPort", "0", PORT)),
+    "target port 65536": Faulty(ports({"port": 80, "targetPort": 65536}), ("spec.ports[0].targetPort", "65536", PORT)),
     "target port in quotes": Faulty(
         ports({"port": 80, "targetPort": "8080"}), ("spec.ports", "without quotes", TARGET)
     ),

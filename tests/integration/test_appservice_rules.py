@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from integration.control_plane import ControlPlane
+from memcached_api.appservice import decode_spec
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.appservice.desired.deployment import deployment
 from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.resource import Key
+from memcached_operator.engine.resource import DEPLOYMENTS, Key, Object, Resource
 from support.appservice import appservice
 from support.faulty import NAME, NAMES, Faulty, unsaid
 from support.faulty_appservice import RULES, TYPES
@@ -57,3 +59,34 @@ def test_a_stored_object_can_be_changed(plane: ControlPlane, namespace: str) -> 
     plane.create(APPSERVICES, appservice(namespace, ports=[{"port": 80}]))
     key = Key(APPSERVICES, namespace, "app")
     assert plane.change(key, {"spec": {"size": 3}})["spec"]["size"] == 3
+
+
+LONGEST = ".".join(["a" * 62] * 4) + "a"
+KEYS = (
+    *("a", "A", "a.b_c-D", "example.com/team", "Example.com/team", "a" * 63, "a" * 64, f"{LONGEST}/a", f"{LONGEST}b/a"),
+    *("", " ", "a b", "a/", "/a", "a/b/c", "-a", "a-", "a..b/c", "a_b/c", "ä", "a'", "a']['b", "a\nb", "..", "a]"),
+)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("kind", ["labels", "annotations"])
+def test_a_field_path_is_accepted_if_a_deployment_may_have_it(
+    plane: ControlPlane, namespace: str, kind: str, key: str
+) -> None:
+    envs: list[dict[str, Any]] = [
+        {"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.{kind}['{key}']"}}}
+    ]
+    app = appservice(namespace, envs=envs)
+    child = deployment(app, decode_spec(app))
+    assert is_accepted(plane, APPSERVICES, app) == is_accepted(plane, DEPLOYMENTS, child)
+
+
+def is_accepted(plane: ControlPlane, resource: Resource, obj: Object) -> bool:
+    """Whether the API server would create an object."""
+    try:
+        plane.would_create(resource, obj)
+    except ApiError as error:
+        if error.code != 422:
+            raise
+        return False
+    return True

@@ -96,6 +96,14 @@ RULES = {
         envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}}),
         ("spec.envs[0].valueFrom.fieldRef.fieldPath", "spec.x", "must be a field that Kubernetes offers"),
     ),
+    "variable of a malformed annotation": Faulty(
+        envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['a b']"}}}),
+        ("spec.envs[0].valueFrom.fieldRef.fieldPath", "a b", "with a key such as example.com/team"),
+    ),
+    "variable of a label of too long a domain": Faulty(
+        envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{'a' * 254}/b']"}}}),
+        ("spec.envs[0].valueFrom.fieldRef.fieldPath", "with a key such as example.com/team"),
+    ),
     "variable of a resource nobody knows": Faulty(
         envs({"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "foo"}}}),
         ("spec.envs[0].valueFrom.resourceFieldRef.resource", "foo", "must be limits. or requests. followed by cpu"),

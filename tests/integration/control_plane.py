@@ -25,6 +25,7 @@ from memcached_operator.engine.session import Connection, connect
 from support.audit import Audit
 
 T = TypeVar("T")
+C = TypeVar("C", bound=Client)
 
 ROOT = Path(__file__).parents[2]
 CRD_FILES = sorted((ROOT / "config/crd/bases").glob("*.yaml"))
@@ -100,10 +101,10 @@ class ControlPlane:
 
 
 @asynccontextmanager
-async def client_of(connection: Connection) -> AsyncGenerator[Client]:
-    """A client as the operator has it."""
+async def client_of(connection: Connection, make: type[C] = Client) -> AsyncGenerator[C]:
+    """A client as the operator has it, or a special one."""
     async with connection.session() as session:
-        yield Client(connection, session)
+        yield make(connection, session)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from . import image
+from .faults import plain
 from .quantity import parse
 from .rules import Breach, Rule, value_rule
 from .values import child
@@ -135,7 +136,7 @@ def _requests_above_limits(resources: Mapping[str, Any]) -> Iterator[Breach]:
     requests: Mapping[str, Any] = child(resources, "requests") or {}
     for name, request in requests.items():
         if name in limits and parse(request) > parse(limits[name]):
-            message = f"must be at most the {name} limit, {limits[name]}; lower this request or raise the limit"
+            message = f"must be at most the {plain(name)} limit, {limits[name]}; lower this request or raise the limit"
             yield Breach(f".requests[{name}]", request, message)
 
 

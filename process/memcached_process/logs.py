@@ -30,3 +30,19 @@ def configure(level: str, form: str) -> None:
     text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     handler.setFormatter(JsonFormatter() if form == "json" else text)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+class Allowance:
+    """So many log lines in each second, for lines that others can provoke."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._second = -1
+        self._taken = 0
+
+    def take(self, now: float) -> bool:
+        """Whether there is one left at `now`, in seconds of any clock that does not go back."""
+        if int(now) != self._second:
+            self._second, self._taken = int(now), 0
+        self._taken += 1
+        return self._taken <= self._count

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from . import image
@@ -26,7 +27,12 @@ _KNOWN_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 def matches(pattern: str, text: str) -> bool:
     """Whether a text matches a pattern of the form `^…$`, as CEL's `matches` has it: the end is the very end."""
-    return re.fullmatch(pattern[1:-1], text) is not None
+    return _compiled(pattern).fullmatch(text) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern[1:-1])
 
 
 def quoted(text: str) -> str:

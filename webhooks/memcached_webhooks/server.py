@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -58,10 +59,12 @@ class Reviews:
         self._metrics = metrics
         self._bodies = Bodies()
         self._denials, self._errors = Allowance(LOGGED_PER_SECOND), Allowance(LOGGED_PER_SECOND)
+        self._in_flight = dict.fromkeys(judges, 0)
         # Looked up once: labels cost as much as a rule.
         self._latency = {path: metrics.latency.labels(path) for path in judges}
-        self._in_flight = {path: metrics.in_flight.labels(path) for path in judges}
         self._answered = {path: metrics.requests.labels(path, "200") for path in judges}
+        for path in judges:
+            metrics.in_flight.labels(path).set_function(partial(self._in_flight.__getitem__, path))
 
     async def respond(self, request: web.BaseRequest) -> web.Response:
         """The response to a request of which the head is read."""
@@ -70,8 +73,11 @@ class Reviews:
         if judge is None:
             return _text(HTTPStatus.NOT_FOUND, "there is no webhook on this path")
         since = time.perf_counter()
-        with self._in_flight[path].track_inprogress():
+        self._in_flight[path] += 1
+        try:
             response = await self._response(request, path, judge)
+        finally:
+            self._in_flight[path] -= 1
         self._count(path, response.status, time.perf_counter() - since)
         return response
 

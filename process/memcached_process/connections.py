@@ -30,16 +30,19 @@ PAUSE_SECONDS: Final = 0.1  # after an accept that failed, as it does while ther
 BACKLOG: Final = 1024  # connections that wait for being accepted; of one too many, the client tries again after 1 s
 TLS_BUFFER: Final = 2**14  # bytes that TLS reads at once, the largest record; asyncio's default is 256 KiB
 TLS_UNREAD: Final = 2**14  # bytes that TLS keeps while reading is paused; asyncio's default is 256 KiB
-UNSENT: Final = 2**12  # bytes of an answer that wait for the client, before the next request is not read
+UNSENT: Final = 2**12  # bytes of an answer that TLS buffers; with more, the next request waits
 KERNEL_BUFFER: Final = 2**16  # bytes that the kernel keeps in each direction; its default grows to some MiB
 
-LARGEST_HEAD: Final = 2**14  # bytes; an API server's has a few hundred, a bearer token or a service mesh adds some KiB
+READ_AHEAD: Final = 2**13  # bytes of a body that aiohttp reads before the handler does, once or twice
+# Bytes of a head, and of a body until the handler begins. An API server's head has a few hundred, a token some KiB.
+LARGEST_HEAD: Final = 2**14 + 2 * READ_AHEAD
 
 _HTTP: Final[dict[str, Any]] = {
     "max_headers": 64,
-    "read_bufsize": 2**13,  # bytes of a body that wait for the handler
+    "read_bufsize": READ_AHEAD,
     "auto_decompress": False,  # a compressed body could become a thousand times as large
     "access_log": None,
+    "tcp_keepalive": False,  # no connection is idle for that long
 }
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -49,9 +52,8 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class Acceptor:
     """Accepts connections and has a handler answer their requests; `tls` is None for plain HTTP.
 
-    There are never more than `most`: for one more, one of the older half is cut. That is the oldest one in its
-    handshake; else the oldest idle one; else the oldest of all. A new connection so has time for its first request,
-    whatever the others do; clients that find an idle connection closed open another.
+    There are at most `most`. A new one replaces one of the older half: the oldest in its handshake, else the oldest
+    idle one, else the oldest. So a new connection has time for its first request, whatever the others do.
     `draining`: each connection ends with its next answer, so that clients open their next one elsewhere.
     """
 
@@ -59,14 +61,14 @@ class Acceptor:
         self.draining = False
         self.tls = tls
         self.connections: dict[Connection, None] = {}  # the oldest first
-        # A handler ends with its connection: nobody is left to answer, and what it holds is released.
+        # A handler is cancelled when its client leaves, so that the memory it holds is released.
         self.http = web.Server(self._answer, handler_cancellation=True)
         self._handler = handler
         self._most = most
         self._unused = asyncio.Event()
 
     async def accept(self, listener: socket.socket) -> None:
-        """Let connections in until cancelled."""
+        """Accept connections until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -75,17 +77,17 @@ class Acceptor:
                 log.warning("a connection could not be accepted: %s", error)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            self._make_room()
+            self._limit()
             with suppress(OSError):  # the client has left already
                 await loop.connect_accepted_socket(self._protocol, accepted)
 
     async def sweep(self) -> None:
-        """Cut connections that exceed their time, until cancelled."""
+        """Abort connections that exceed a timeout, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             for each in list(self.connections):
-                each.cut_if_late(loop.time())
+                each.abort_if_late(loop.time())
 
     async def close(self) -> None:
         """Close idle connections; the others with their answer, or after GRACE_SECONDS."""
@@ -101,7 +103,7 @@ class Acceptor:
             each.abort()
 
     def forget(self, connection: "Connection") -> None:
-        """A connection is gone."""
+        """A connection is closed."""
         self.connections.pop(connection, None)
         if not self.connections:
             self._unused.set()
@@ -110,7 +112,7 @@ class Acceptor:
         connection = Connection(self)
         return connection if self.tls is None else _Tls(connection, self.tls)
 
-    def _make_room(self) -> None:
+    def _limit(self) -> None:
         count = len(self.connections)
         if count >= self._most:
             older = islice(self.connections, count - count // 2)
@@ -129,9 +131,9 @@ class Acceptor:
 
 
 class Connection(web.RequestHandler):
-    """One connection: aiohttp's protocol, and what is needed to bound it.
+    """One connection: aiohttp's protocol for it, with timeouts and a bound on what is read before a handler runs.
 
-    `due` is the loop's time at which it is cut, unless it makes progress.
+    `due`: the loop's time at which it is aborted, unless it makes progress.
     """
 
     def __init__(self, acceptor: Acceptor) -> None:
@@ -143,7 +145,7 @@ class Connection(web.RequestHandler):
         self._is_open = False
         self._is_busy = False
         self._request: web.BaseRequest | None = None
-        self._head = 0  # bytes of a head that is not whole
+        self._head = 0  # bytes of a head that is not whole, or of requests behind the one under way
         self._unread_since = math.inf
 
     @property
@@ -151,15 +153,15 @@ class Connection(web.RequestHandler):
         """0 during the handshake, 1 while idle, 2 from the first byte of a request to its answer."""
         return self._is_open + self._is_busy
 
-    def begin(self, raw: asyncio.BaseTransport) -> None:
-        """The socket is accepted; over TLS, the handshake comes next."""
+    def accepted(self, raw: asyncio.BaseTransport) -> None:
+        """The socket is accepted; over TLS, the handshake follows."""
         self._raw = cast("asyncio.Transport", raw)
         self._acceptor.connections[self] = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """HTTP may begin."""
+        """Over TLS, the handshake is complete."""
         if self._raw is None:
-            self.begin(transport)
+            self.accepted(transport)
         self._is_open = True
         self.due = self._loop.time() + IDLE_SECONDS
         limited = cast("Any", transport)  # typeshed has the limit for reading in no public class
@@ -169,7 +171,7 @@ class Connection(web.RequestHandler):
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """HTTP is over."""
+        """The connection is closed."""
         self.end()
         super().connection_lost(exc)
 
@@ -178,32 +180,27 @@ class Connection(web.RequestHandler):
         self._acceptor.forget(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request; none where aiohttp goes on with what it has."""
-        if data and not self._is_read(len(data)):
+        """Parse bytes of a request. aiohttp itself calls this with none, to parse what it has."""
+        if data and not self._within_bounds(len(data)):
             self.abort()
         else:
             super().data_received(data)
 
-    def _is_read(self, size: int) -> bool:
-        """Whether so many more bytes are read: of a body, of a head as far as it may go, of nothing else.
-
-        A client that does not wait for its answer could fill the memory with requests.
-        """
-        if not self._is_busy:
-            self._begin_time()
-        if self._request is not None:
-            return not self._request.content.is_eof()
+    def _within_bounds(self, size: int) -> bool:
+        """Whether so many more bytes may be read: a body is bounded by its handler, everything else here."""
+        self._begin()
+        if self._request is not None and not self._request.content.is_eof():
+            return True
         before, self._head = self._head, self._head + size
-        return before <= LARGEST_HEAD and not self.writing_paused
+        return before <= LARGEST_HEAD
 
     def begin_request(self, request: web.BaseRequest) -> None:
-        """Its head is read."""
-        if not self._is_busy:
-            self._begin_time()
+        """The head of a request is complete."""
+        self._begin()
         self._request, self._head = request, 0
 
     def end_request(self) -> None:
-        """Its answer is ready to be written; some of its body may still come."""
+        """The answer is ready to be written; the rest of a body may still arrive."""
         if self._request is not None and self._request.content.is_eof():
             self._request = None
         self._is_busy = False
@@ -216,7 +213,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - aiohttp's own text repeats what the client sent
     ) -> web.StreamResponse:
-        """The answer to bytes that are no HTTP, or to a defect of ours; only the latter is logged."""
+        """The answer to a request that is not valid HTTP, or to an error of ours; only the latter is logged."""
         if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
             status, text = 400, f"the request is not valid HTTP/1.1 ({type(exc).__name__})"
         else:
@@ -227,8 +224,8 @@ class Connection(web.RequestHandler):
         response.force_close()
         return response
 
-    def cut_if_late(self, now: float) -> None:
-        """Cut it where a time is exceeded at `now`, in the loop's time."""
+    def abort_if_late(self, now: float) -> None:
+        """Abort it if a timeout is exceeded at `now`, in the loop's time."""
         unread = self._raw is not None and self._raw.get_write_buffer_size() > 0
         self._unread_since = min(self._unread_since, now) if unread else math.inf
         if now >= min(self.due, self._unread_since + UNREAD_SECONDS):
@@ -242,21 +239,22 @@ class Connection(web.RequestHandler):
             self.transport.close()
 
     def abort(self) -> None:
-        """Cut it, and drop what is not sent yet."""
+        """Close it at once; what is not sent yet is lost."""
         self.end()
         if self._raw is not None:
             self._raw.abort()
 
-    def _begin_time(self) -> None:
-        self._is_busy = True
-        self.due = self._loop.time() + REQUEST_SECONDS
+    def _begin(self) -> None:
+        if not self._is_busy:
+            self._is_busy = True
+            self.due = self._loop.time() + REQUEST_SECONDS
 
 
 class _Tls(SSLProtocol):
     """TLS of one connection, between its socket and HTTP.
 
-    Made here, and not by asyncio, for the small buffer and for the transport below: to cut that one always works, to
-    abort a TLS transport does nothing after its second `close()`.
+    It is created here and not by asyncio for its small buffer and for the transport of the socket: aborting that one
+    always works, aborting a TLS transport does nothing after its second `close()`.
     """
 
     max_size = TLS_BUFFER
@@ -274,12 +272,12 @@ class _Tls(SSLProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The handshake begins."""
-        self._connection.begin(transport)
+        self._connection.accepted(transport)
         cast("asyncio.Transport", transport).set_write_buffer_limits(0)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """It has ended, perhaps before its handshake."""
+        """The socket is closed, perhaps during the handshake."""
         self._connection.end()
         super().connection_lost(exc)
 
@@ -297,7 +295,7 @@ async def serve(
 
 
 def _run(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
-    """Run something until the stack unwinds."""
+    """Run a coroutine until the stack unwinds."""
 
     async def end() -> None:
         task.cancel()

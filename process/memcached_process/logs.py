@@ -32,8 +32,8 @@ def configure(level: str, form: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
-class Allowance:
-    """So many log lines in each second, for lines that others can provoke."""
+class RateLimit:
+    """At most `count` log lines per second, for lines that clients can cause."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -41,7 +41,7 @@ class Allowance:
         self._taken = 0
 
     def take(self, now: float) -> bool:
-        """Whether there is one left at `now`, in seconds of any clock that does not go back."""
+        """Whether one more is allowed at `now`, in seconds of a monotonic clock."""
         if int(now) != self._second:
             self._second, self._taken = int(now), 0
         self._taken += 1

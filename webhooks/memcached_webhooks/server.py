@@ -19,7 +19,7 @@ from aiohttp import web
 from memcached_api.faults import quoted
 from memcached_process.addresses import Address
 from memcached_process.connections import Acceptor, serve
-from memcached_process.logs import Allowance
+from memcached_process.logs import RateLimit
 from memcached_process.servers import exposition, listen, probes
 from memcached_webhooks import appservice, memcached
 from memcached_webhooks.bodies import LARGEST, Bodies, TooLargeError
@@ -58,7 +58,7 @@ class Reviews:
         self._judges = judges
         self._metrics = metrics
         self._bodies = Bodies()
-        self._denials, self._errors = Allowance(LOGGED_PER_SECOND), Allowance(LOGGED_PER_SECOND)
+        self._denials, self._errors = RateLimit(LOGGED_PER_SECOND), RateLimit(LOGGED_PER_SECOND)
         self._in_flight = dict.fromkeys(judges, 0)
         # Looked up once: labels cost as much as a rule.
         self._latency = {path: metrics.latency.labels(path) for path in judges}

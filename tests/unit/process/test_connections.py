@@ -72,6 +72,9 @@ LAST = {
     "the client says so": post("Connection: close", "Content-Length: 0"),
     "an older client": post("Content-Length: 0", version="1.0"),
     "a body that nobody reads": post("Content-Length: 9"),
+    "a proxy": b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
+    "another protocol": post("Connection: Upgrade", "Upgrade: h2c", "Content-Length: 0"),
+    "WebSocket": post("Connection: Upgrade", "Upgrade: websocket", "Content-Length: 0"),
 }
 
 
@@ -158,13 +161,26 @@ def test_a_long_head_within_its_bounds_is_read(tls: Path | None) -> None:
     play(story, hello, tls=tls)
 
 
-def test_an_early_answer_is_seen_by_a_client_that_sends_on(tls: Path | None) -> None:
+def test_an_early_answer_ends_the_connection(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        reader, _ = await port.open(post("Content-Length: 9"))
+        assert b"\r\nConnection: close\r\n" in await reader.readuntil(b"\r\n\r\n")
+
+    play(story, hello, tls=tls)
+
+
+def test_a_client_may_send_the_rest_of_its_body_after_an_early_answer(tls: Path | None) -> None:
+    """The connection is closed in order: a reset could reach the client before the answer."""
+
     async def story(port: Port) -> None:
         reader, writer = await port.open(post("Content-Length: 1000000"))
+        assert (await reader.readuntil(b"hello!")).startswith(b"HTTP/1.1 200 ")
         for _ in range(100):
             writer.write(b" " * 10_000)
             await writer.drain()
-        assert (await rest((reader, writer))).endswith(b"hello!")
+            await asyncio.sleep(0.001)
+        async with asyncio.timeout(30):
+            assert await reader.read() == b""
 
     play(story, hello, tls=tls)
 
@@ -323,6 +339,23 @@ def test_a_client_that_does_not_wait_for_its_answer_is_cut(tls: Path | None) -> 
             await asyncio.sleep(0.005)
 
     play(story, large, tls=tls)
+
+
+def test_a_client_that_does_not_wait_for_the_handler_is_cut(tls: Path | None) -> None:
+    async def waits(_: web.BaseRequest) -> web.Response:
+        await asyncio.sleep(3600)
+        return web.Response()
+
+    async def story(port: Port) -> None:
+        line, sent = await port.open(HELLO), 0
+        await until(lambda: port.acceptor.connections)
+        while port.acceptor.connections:
+            line[1].write(HELLO)
+            sent += len(HELLO)
+            await asyncio.sleep(0.002)
+        assert sent < 2**17
+
+    play(story, waits, tls=tls)
 
 
 # How many there may be.

@@ -52,7 +52,7 @@ def test_a_wrong_review_is_not_repeated_in_full(part: str):
 
 
 TEXTS = ("x", '"', "\n", "\\", "é", "😀", "\x00", "]", ": ", ",")
-COUNTS = st.sampled_from((1, 99, 101, 5000, 10**6))
+COUNTS = st.sampled_from((1, 99, 101, 5000, 10**5))
 LONG: st.SearchStrategy[str] = st.tuples(st.sampled_from(TEXTS), COUNTS).map(lambda pair: pair[0] * pair[1])
 ITEMS: dict[str, Fields] = {
     "imagePullSecrets": lambda text: {"name": text},
@@ -74,7 +74,7 @@ def hostile(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(hostile(), hostile() | st.none(), st.sampled_from(sorted(JUDGES)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_an_answer_is_never_large(obj: Any, old: Any, path: str):
     kind = APPSERVICE if "appservice" in path else MEMCACHED
     body = review(obj, old, name="", kind={"group": kind.group, "version": "v1", "kind": kind.name})

@@ -111,6 +111,21 @@ def test_a_client_may_wait_before_it_sends_the_body() -> None:
     play(story, Reader())
 
 
+def test_a_body_may_follow_a_long_head_piece_by_piece(tmp_path: Path) -> None:
+    """However soon the pieces come, and however late the handler begins."""
+
+    async def story(port: Port) -> None:
+        _, writer = line = await port.open()
+        data = whole(60_000, f"A: {'a' * 8000}", f"B: {'b' * 7000}")
+        for start in range(0, len(data), 3000):
+            writer.write(data[start : start + 3000])
+            await asyncio.sleep(0)
+        assert (await rest(line)).endswith(b"60000!")
+
+    for over_tls in (None, tmp_path):
+        play(story, Reader(), tls=over_tls)
+
+
 HEAD, BODY = post("Content-Length: 1000000", "Connection: close"), b" " * 1_000_000
 
 

@@ -19,7 +19,7 @@ SOON = 1.0
 """Seconds within which a review is answered beside a play that has the machine for itself."""
 UNFINISHED = f"{HEADER}Content-Length: {LARGEST}\r\n\r\n".encode() + b" " * (LARGEST - 1000)
 CRUMBS = f"{HEADER}Transfer-Encoding: chunked\r\n\r\n".encode() + b"2\r\n  \r\n" * 9000
-LONG_HEAD = heads.BEGIN + b"".join(b"A%d: %s\r\n" % (number, b"b" * 4000) for number in range(4))
+LONG_HEAD = heads.BEGIN + b"".join(b"A%d: %s\r\n" % (number, b"b" * 4000) for number in range(7))
 SECOND_HEAD = f"{HEADER}Content-Length: 1\r\n\r\n{{POST / HTTP/1.1\r\nA: ".encode()
 HALF = b"GET /healthz HTTP/1.1\r\nHost: a\r\nA: "
 

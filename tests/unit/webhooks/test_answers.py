@@ -26,7 +26,7 @@ LENGTHS: dict[str, tuple[int, Fields]] = {
     "uid": (128, lambda text: {"uid": text}),
     "operation": (32, lambda text: {"operation": text}),
     "subResource": (63, lambda text: {"subResource": text}),
-    "name": (253, lambda text: {"name": text}),
+    "name": (1024, lambda text: {"name": text}),
     "group": (253, lambda text: {"kind": {"group": text}}),
     "version": (63, lambda text: {"kind": {"version": text}}),
     "kind": (63, lambda text: {"kind": {"kind": text}}),
@@ -85,7 +85,25 @@ def test_an_answer_is_never_large(obj: Any, old: Any, path: str):
         assert verdict.refusal is not None
         assert status["code"] == 422
         assert status["details"]["causes"]
-        assert "\n" not in status["message"]
+        assert status["message"].isprintable()
+        assert len(status["details"]["name"]) <= 101
+        assert all(len(cause["field"]) <= 1300 for cause in status["details"]["causes"])
+
+
+def test_the_name_of_a_resource_is_repeated_in_part():
+    name = "example.com/" + "x\n" * 1000
+    obj = memcached_object({"size": 1, "resources": {"limits": {name: "1"}, "requests": {name: "2"}}})
+    response, _ = answer(msgspec.json.encode(review(obj)), JUDGES[memcached.VALIDATE])
+    message = msgspec.json.decode(response)["response"]["status"]["message"]
+    assert "must be at most the " in message
+    assert message.isprintable()
+    assert "x\\n" * 51 not in message
+
+
+def test_an_object_with_a_long_name_is_denied_with_the_reason():
+    obj = {"metadata": {"name": "a" * 1000}, "spec": {"size": 1}}
+    response, _ = answer(msgspec.json.encode(review(obj, name="a" * 1000)), JUDGES[memcached.VALIDATE])
+    assert "must be a DNS-1035 label" in msgspec.json.decode(response)["response"]["status"]["message"]
 
 
 def test_a_denial_says_how_many_faults_it_leaves_out():

@@ -154,6 +154,14 @@ def test_what_is_no_review_on_a_known_path_is_never_allowed(
     play(directory, story)
 
 
+def test_another_content_type_is_repeated_in_part(directory: Path):
+    async def story(client: Client) -> None:
+        status, text = await client.post(VALIDATE, b"{}", headers={"Content-Type": "x" * 5000})
+        assert (status, text) == (415, f'want application/json, got "{"x" * 100}…"'.encode())
+
+    play(directory, story)
+
+
 def test_a_compressed_body_is_no_review(directory: Path):
     async def story(client: Client) -> None:
         body = gzip.compress(msgspec.json.encode(review(obj({"size": 1}))))

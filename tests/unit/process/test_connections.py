@@ -341,21 +341,31 @@ def test_a_client_that_does_not_wait_for_its_answer_is_cut(tls: Path | None) -> 
     play(story, large, tls=tls)
 
 
-def test_a_client_that_does_not_wait_for_the_handler_is_cut(tls: Path | None) -> None:
+def test_requests_that_do_not_wait_for_an_answer_are_not_read(
+    tls: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received = 0
+    receive = connections.Connection.data_received
+
+    def count(connection: connections.Connection, data: bytes) -> None:
+        nonlocal received
+        received += len(data)
+        receive(connection, data)
+
     async def waits(_: web.BaseRequest) -> web.Response:
         await asyncio.sleep(3600)
         return web.Response()
 
     async def story(port: Port) -> None:
-        line, sent = await port.open(HELLO), 0
+        line = await port.open(HELLO * 2**15)
         await until(lambda: port.acceptor.connections)
-        while port.acceptor.connections:
-            line[1].write(HELLO)
-            sent += len(HELLO)
-            await asyncio.sleep(0.002)
-        assert sent < 2**17
+        await until(lambda: not port.acceptor.connections)
+        line[1].transport.abort()
 
+    monkeypatch.setattr(connections.Connection, "data_received", count)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
     play(story, waits, tls=tls)
+    assert received < 2**17
 
 
 # How many there may be.

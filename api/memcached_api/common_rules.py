@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from . import image
+from .faults import plain
 from .quantity import parse
 from .rules import Breach, Rule, value_rule
 from .values import child
@@ -25,7 +27,12 @@ _KNOWN_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 def matches(pattern: str, text: str) -> bool:
     """Whether a text matches a pattern of the form `^…$`, as CEL's `matches` has it: the end is the very end."""
-    return re.fullmatch(pattern[1:-1], text) is not None
+    return _compiled(pattern).fullmatch(text) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern[1:-1])
 
 
 def quoted(text: str) -> str:
@@ -151,7 +158,7 @@ def _requests_above_limits(resources: Mapping[str, Any]) -> Iterator[Breach]:
     requests: Mapping[str, Any] = child(resources, "requests") or {}
     for name, request in requests.items():
         if name in limits and parse(request) > parse(limits[name]):
-            message = f"must be at most the {name} limit, {limits[name]}; lower this request or raise the limit"
+            message = f"must be at most the {plain(name)} limit, {limits[name]}; lower this request or raise the limit"
             yield Breach(f".requests[{name}]", request, message)
 
 

@@ -9,6 +9,7 @@ import pytest
 from support import installed, kube
 from support.kube import Object, kubectl
 from support.memcached import SMALL, memcached, settled
+from support.rights import denied, token_of
 
 ACCOUNT = f"memcached-operator-{installed.CONTROLLER}"
 FOREIGN = "kube-system"
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("cluster")
 @pytest.fixture(scope="module")
 def token() -> str:
     """A token of the controller's account."""
-    return kubectl("create", "token", ACCOUNT, "-n", installed.NAMESPACE).stdout.strip()
+    return token_of(ACCOUNT, installed.NAMESPACE)
 
 
 @pytest.fixture
@@ -29,13 +30,6 @@ def foreign() -> Iterator[Object]:
     kubectl("create", "deployment", name, "-n", FOREIGN, "--image=localhost/foreign:1", "--replicas=0")
     yield kube.must_get("deployments", FOREIGN, name)
     kubectl("delete", "deployment", name, "-n", FOREIGN)
-
-
-def denied(token: str, *words: str) -> bool:
-    """Whether one of our policies is against a command by the controller's account. RBAC must not be."""
-    done = kubectl(f"--token={token}", *words, check=False)
-    assert "cannot" not in done.stderr, done.stderr
-    return done.returncode != 0 and "ValidatingAdmissionPolicy 'memcached-operator-" in done.stderr
 
 
 def test_a_foreign_deployment_can_be_neither_changed_nor_deleted(token: str, foreign: Object) -> None:
@@ -72,11 +66,7 @@ def test_a_child_can_be_scaled_and_not_be_made_privileged(token: str, namespace:
 
 
 def test_no_secret_beside_the_certificate_can_be_created(token: str) -> None:
-    secret = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token"}
+    secret: Object = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token"}
     meta = {"name": "token", "annotations": {"kubernetes.io/service-account.name": ACCOUNT}}
-    done = kubectl(
-        *(f"--token={token}", "create", "-n", installed.NAMESPACE, "-f", "-"),
-        stdin={**secret, "metadata": meta},
-        check=False,
-    )
-    assert "ValidatingAdmissionPolicy 'memcached-operator-secrets'" in done.stderr
+    secret |= {"metadata": meta}
+    assert denied(token, "create", "-n", installed.NAMESPACE, "-f", "-", stdin=secret)

@@ -1,7 +1,8 @@
 """What is wrong with an object, in the words Kubernetes uses for it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from .values import is_array, is_object
@@ -93,3 +94,10 @@ def sentence(faults: Iterable[Fault], more: int = 0) -> str:
     if more:
         texts.append(f"and {more} more")
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def summary(faults: Sequence[Fault], limit: int) -> str:
+    """The first faults in one line of at most `limit` characters, and how many more there are; always the first."""
+    ends = accumulate(len(str(fault)) + len(", ") for fault in faults)
+    fitting = max(1, sum(end <= limit - len("[and 1000000 more]") for end in ends))
+    return sentence(faults[:fitting], len(faults) - fitting)

@@ -1,6 +1,6 @@
 import pytest
 
-from memcached_api.faults import REQUIRED, Fault, InvalidSpec, plain, quoted, sentence, shown
+from memcached_api.faults import REQUIRED, Fault, InvalidSpec, plain, quoted, sentence, shown, summary
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,21 @@ def test_an_invalid_spec_says_all():
     assert InvalidSpec(faults).faults == faults
     assert sentence(faults[:1]) == "a: Invalid value: 1: x"
     assert sentence(faults[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
+
+
+@pytest.mark.parametrize(
+    ("count", "limit", "text"),
+    [
+        (1, 4096, "f: Invalid value: 0: no"),
+        (2, 4096, "[f: Invalid value: 0: no, f: Invalid value: 1: no]"),
+        (14, 70, "[f: Invalid value: 0: no, f: Invalid value: 1: no, and 12 more]"),
+        (2, 1, "[f: Invalid value: 0: no, and 1 more]"),
+    ],
+)
+def test_a_summary_names_the_first_faults_and_counts_the_others(count: int, limit: int, text: str):
+    assert summary([Fault("f", number, "no") for number in range(count)], limit) == text
+
+
+@pytest.mark.parametrize("limit", range(60, 4097, 97))
+def test_a_summary_fits(limit: int):
+    assert len(summary([Fault("f", number, "no") for number in range(5000)], limit)) <= limit

@@ -45,7 +45,7 @@ FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
 NAMES ?=
 
 # The parts without input or output, whose tests must reach 95 % of the branches.
-PURE := api/*,operator/memcached_operator/*/desired/*,operator/memcached_operator/*/status.py,operator/memcached_operator/engine/compare.py,operator/memcached_operator/engine/conditions.py,operator/memcached_operator/engine/ownership.py,operator/memcached_operator/engine/labels.py,webhooks/memcached_webhooks/review.py,webhooks/memcached_webhooks/admission.py,webhooks/memcached_webhooks/warnings.py,webhooks/memcached_webhooks/memcached.py,webhooks/memcached_webhooks/appservice.py
+PURE := api/*,operator/memcached_operator/*/desired/*,operator/memcached_operator/*/status.py,operator/memcached_operator/engine/compare.py,operator/memcached_operator/engine/conditions.py,operator/memcached_operator/engine/ownership.py,operator/memcached_operator/engine/labels.py,webhooks/memcached_webhooks/review.py,webhooks/memcached_webhooks/admission.py,webhooks/memcached_webhooks/expiry.py,webhooks/memcached_webhooks/warnings.py,webhooks/memcached_webhooks/memcached.py,webhooks/memcached_webhooks/appservice.py
 
 ##@ General
 
@@ -166,7 +166,7 @@ test-unit: venv ## The tests that need no cluster.
 	@$(call pytest,,tests/unit)
 
 .PHONY: test-integration
-test-integration: venv ## The tests that need an API server.
+test-integration: venv ## The tests that need an API server: with the oldest and the newest that are tested.
 	@$(use_cluster); $(call pytest,-n $(WORKERS),tests/integration)
 
 .PHONY: test-e2e

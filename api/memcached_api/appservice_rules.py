@@ -7,11 +7,13 @@ from typing import Any, Final
 from .appservice_ports import DEFAULT_PROTOCOL
 from .common_rules import (
     HIGHEST_PORT,
+    LONGEST_SUBDOMAIN,
     LOWEST_PORT,
     NAME,
     RESOURCES,
     SUBDOMAIN,
     image_rule,
+    is_cel_type,
     matches,
     port_rule,
     size_rule,
@@ -30,10 +32,16 @@ _PORT_NAME: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"  # DNS-1123 label, as of a
 _TARGET_NAME: Final = "^[a-z0-9]+(-[a-z0-9]+)*$"  # IANA service name, as of a container's port, with a letter in it
 _APP_PROTOCOL: Final = rf"^({SUBDOMAIN[1:-1]}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
 _KEY: Final = "^[-._a-zA-Z0-9]+$"
+_LABEL_DOMAIN: Final = SUBDOMAIN[1:-1]
+_ANNOTATION_DOMAIN: Final = _LABEL_DOMAIN.replace("a-z", "a-zA-Z")  # Kubernetes ignores its case
+_KEY_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+# Keys are qualified names (apimachinery's IsQualifiedName): a Deployment with another one is refused.
 _FIELD_PATH: Final = (
-    r"^(metadata\.(name|namespace|uid)|metadata\.(labels|annotations)\['[^']+'\]"
+    rf"^(metadata\.(name|namespace|uid)|metadata\.labels\['({_LABEL_DOMAIN}/)?{_KEY_NAME}'\]"
+    rf"|metadata\.annotations\['({_ANNOTATION_DOMAIN}/)?{_KEY_NAME}'\]"
     r"|spec\.(nodeName|serviceAccountName)|status\.(hostIP|podIP)s?)$"
 )
+_LONG_DOMAIN: Final = rf"^.*\['[^/]{{{LONGEST_SUBDOMAIN + 1}}}.*$"
 _RESOURCE: Final = r"^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[a-zA-Z0-9]+)$"
 _SOURCES: Final = ("configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef")
 
@@ -99,12 +107,13 @@ SOURCES: Final = (
     _pattern_rule("spec.envs[*].valueFrom.configMapKeyRef.key", _KEY, _DATA_KEY),
     _pattern_rule("spec.envs[*].valueFrom.secretKeyRef.name", SUBDOMAIN, _OBJECT_NAME),
     _pattern_rule("spec.envs[*].valueFrom.secretKeyRef.key", _KEY, _DATA_KEY),
-    _pattern_rule(
+    value_rule(
         "spec.envs[*].valueFrom.fieldRef.fieldPath",
-        _FIELD_PATH,
+        lambda path: matches(_FIELD_PATH, path) and not matches(_LONG_DOMAIN, path),
+        f'self.matches(r"{_FIELD_PATH}") && !self.matches(r"{_LONG_DOMAIN}")',
         "must be a field that Kubernetes offers: metadata.name, metadata.namespace, metadata.uid, "
-        "metadata.labels['key'], metadata.annotations['key'], spec.nodeName, spec.serviceAccountName, status.hostIP(s) "
-        "or status.podIP(s)",
+        "metadata.labels['key'], metadata.annotations['key'] with a key such as example.com/team, spec.nodeName, "
+        "spec.serviceAccountName, status.hostIP(s) or status.podIP(s)",
     ),
     _pattern_rule(
         "spec.envs[*].valueFrom.resourceFieldRef.resource",
@@ -177,7 +186,7 @@ PORT_NAMES: Final = unique_rule(
 TARGET: Final = value_rule(
     "spec.ports[*].targetPort",
     lambda target: not is_integer(target) or LOWEST_PORT <= target <= HIGHEST_PORT,
-    f"type(self) != int || (self >= {LOWEST_PORT} && self <= {HIGHEST_PORT})",
+    f"!({is_cel_type('self', 'int')}) || (self >= {LOWEST_PORT} && self <= {HIGHEST_PORT})",
     f"must be between {LOWEST_PORT} and {HIGHEST_PORT}: the port the program listens on",
 )
 

@@ -1,7 +1,8 @@
 """What is wrong with an object, in the words Kubernetes uses for it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from .values import is_array, is_object
@@ -23,7 +24,8 @@ _WORDS: Final = {
     TOO_MANY: "Too many",
 }
 
-_SHOWN = 200  # characters of a value that a message repeats
+LONGEST_SHOWN: Final = 100
+"""Characters of a value that a message repeats."""
 
 
 class Fault(NamedTuple):
@@ -39,7 +41,12 @@ class Fault(NamedTuple):
 
     def __str__(self) -> str:
         """Read as Kubernetes' own field errors do: `spec.size: Invalid value: 0: must be at least 1`."""
-        return f"{self.field}: {self.detail}"
+        return f"{self.shown_field}: {self.detail}"
+
+    @property
+    def shown_field(self) -> str:
+        """The field as a message names it: a key of a map is chosen by the user, and may be long."""
+        return plain(self.field)
 
     @property
     def detail(self) -> str:
@@ -57,16 +64,40 @@ class InvalidSpec(ValueError):  # noqa: N818 (named as the condition's reason)
 
 
 def shown(value: Any) -> str:
-    """A scalar as JSON, cut at 200 characters; of an object or a list only its type, as the API server shows it."""
+    """A scalar as JSON, cut at 100 characters; of an object or a list only its type, as the API server shows it."""
     if is_object(value):
         return '"object"'
     if is_array(value):
         return '"array"'
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return quoted(value) if isinstance(value, str) else cut(json.dumps(value, default=str))
 
 
-def sentence(faults: Iterable[Fault]) -> str:
-    """All faults in one line; several stand in brackets, as Kubernetes aggregates them."""
+def quoted(text: str) -> str:
+    """A text as JSON, cut at 100 characters: on one line, and whatever is in it ends with the closing quote."""
+    short = cut(text)
+    return json.dumps(short, ensure_ascii=not short.isprintable())
+
+
+def plain(text: str) -> str:
+    """A text that is usually a plain name: as it is where it is short and printable, else quoted."""
+    return text if len(text) <= LONGEST_SHOWN and text.isprintable() else quoted(text)
+
+
+def cut(text: str) -> str:
+    """A text of at most 100 characters, or its beginning."""
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def sentence(faults: Iterable[Fault], more: int = 0) -> str:
+    """All faults in one line, and how many `more` there are; several stand in brackets, as Kubernetes has it."""
     texts = [str(fault) for fault in faults]
+    if more:
+        texts.append(f"and {more} more")
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def summary(faults: Sequence[Fault], limit: int) -> str:
+    """The first faults in one line of at most `limit` characters, and how many more there are; always the first."""
+    ends = accumulate(len(str(fault)) + len(", ") for fault in faults)
+    fitting = max(1, sum(end <= limit - len("[and 1000000 more]") for end in ends))
+    return sentence(faults[:fitting], len(faults) - fitting)

@@ -52,18 +52,18 @@ def value_rule(at: str, holds: Callable[[Any], bool], cel: str, message: str) ->
 def rule_faults(rules: Iterable[Rule], obj: Any, broken: Sequence[Fault] = ()) -> Iterator[Fault]:
     """Every breach of every rule. A rule whose input is already `broken` (has the wrong type) stays silent."""
     for rule in rules:
-        for path, value in _found(obj, rule.at):
+        parent, fields, steps = _steps(rule.at)
+        root = child(obj, *fields)
+        if root is None:
+            continue
+        for path, value in _found(parent, root, steps):
             if not _is_broken(path, rule.reads, broken):
                 yield from (Fault(f"{path}{below}", found, message) for below, found, message in rule.breaches(value))
 
 
-def _found(obj: Any, at: str) -> Sequence[tuple[str, Any]]:
-    """The values at a path, each with its own path: `spec.limits[*]` finds `spec.limits[cpu]` and so on."""
-    parent, fields, steps = _steps(at)
-    value = child(obj, *fields)
-    if value is None:
-        return ()
-    found = [(parent, value)]
+def _found(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str, Any]]:
+    """The values that steps lead to, each with its path: those of `spec.limits[*]` are `spec.limits[cpu]` and so on."""
+    found = [(path, value)]
     for step in steps:
         found = [pair for path, value in found for pair in _children(path, value, step) if pair[1] is not None]
     return found

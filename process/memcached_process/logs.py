@@ -30,3 +30,19 @@ def configure(level: str, form: str) -> None:
     text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     handler.setFormatter(JsonFormatter() if form == "json" else text)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+class RateLimit:
+    """At most `count` log lines per second, for lines that clients can cause."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._second = -1
+        self._taken = 0
+
+    def take(self, now: float) -> bool:
+        """Whether one more is allowed at `now`, in seconds of a monotonic clock."""
+        if int(now) != self._second:
+            self._second, self._taken = int(now), 0
+        self._taken += 1
+        return self._taken <= self._count

@@ -1,67 +1,55 @@
-"""HTTP servers that run beside a process' work: `/healthz` and `/readyz`, and `/metrics`."""
+"""The plain HTTP servers that run beside a process' work: `/healthz` and `/readyz`, and `/metrics`."""
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from typing import Final
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from memcached_process.addresses import Address
+from memcached_process.connections import Handler, serve
 
-GRACE_SECONDS = 5.0
-"""For requests under way at the very end."""
+MOST: Final = 64
+"""Connections to each of these servers: kubelets and Prometheus have one or two."""
 
-KEEP_ALIVE_SECONDS = 100.0
-"""After which a connection without a whole request is closed: longer than Go's clients keep one (90)."""
+Page = Callable[[], web.Response]
 
 
-def probes(ready: Callable[[], bool]) -> web.Application:
+def probes(ready: Callable[[], bool]) -> Handler:
     """`/healthz` answers 200 as long as the event loop turns, `/readyz` while `ready()`, else 503."""
 
-    async def healthz(_: web.Request) -> web.Response:
+    def healthz() -> web.Response:
         return web.Response(text="ok")
 
-    async def readyz(_: web.Request) -> web.Response:
+    def readyz() -> web.Response:
         return web.Response(text="ok") if ready() else web.Response(status=503, text="not ready")
 
-    app = web.Application()
-    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz)])
-    return app
+    return _pages({"/healthz": healthz, "/readyz": readyz})
 
 
-def exposition(registry: CollectorRegistry) -> web.Application:
+def exposition(registry: CollectorRegistry) -> Handler:
     """`/metrics` in Prometheus' text format."""
 
-    async def show(_: web.Request) -> web.Response:
+    def metrics() -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    app = web.Application()
-    app.add_routes([web.get("/metrics", show)])
-    return app
+    return _pages({"/metrics": metrics})
 
 
-async def listen(stack: AsyncExitStack, app: web.Application, address: Address | None) -> None:
-    """Serve an application until the stack unwinds; nothing for an address of None. Raises OSError if it is taken."""
-    if address is None:
-        return
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        handle_signals=False,
-        shutdown_timeout=GRACE_SECONDS,
-        keepalive_timeout=KEEP_ALIVE_SECONDS,
-        auto_decompress=False,  # nobody sends us anything compressed, but for what would grow a thousand times
-    )
-    await runner.setup()
-    stack.push_async_callback(runner.cleanup)
-    await web.TCPSite(runner, address.host, address.port, reuse_address=True).start()
+def _pages(pages: Mapping[str, Page]) -> Handler:
+    async def respond(request: web.BaseRequest) -> web.Response:
+        page = pages.get(request.raw_path.partition("?")[0])
+        if page is None:
+            return web.Response(status=404, text=f"there is nothing on this path; known paths: {', '.join(pages)}")
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, text="want a GET", headers={"Allow": "GET, HEAD"})
+        return page()
+
+    return respond
 
 
-def _is_no_garbage(record: logging.LogRecord) -> bool:
-    """What is no HTTP is answered with 400; whoever sends it could fill our log with tracebacks."""
-    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
-
-
-logging.getLogger("aiohttp.server").addFilter(_is_no_garbage)
+async def listen(stack: AsyncExitStack, handler: Handler, address: Address | None) -> None:
+    """Serve until the stack unwinds; nothing for an address of None. Raises OSError if it is taken."""
+    if address is not None:
+        await serve(stack, handler, address, MOST)

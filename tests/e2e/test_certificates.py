@@ -2,9 +2,13 @@
 
 import base64
 import json
+import shlex
 import ssl
+import subprocess
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,7 +16,7 @@ from cryptography import x509
 
 from memcached_operator.certificates import pki
 from support import installed, kube
-from support.kube import Object, kubectl
+from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
 
 NAMES = [f"memcached-operator-webhook-service.{installed.NAMESPACE}.svc{end}" for end in ("", ".cluster.local")]
@@ -130,3 +134,63 @@ def test_the_admission_pods_account_may_do_nothing_that_others_may_not() -> None
     }
     assert rights("memcached-operator-webhook") == rights("of-nobody")
     assert rights("memcached-operator-controller-manager") != rights("of-nobody")
+
+
+def commands(heading: str) -> list[str]:
+    """The commands that docs/operating.md has first below a heading, each in one line."""
+    (_, text) = (installed.ROOT / "docs/operating.md").read_text().split(f"### {heading}\n")
+    block = text.split("```sh\n")[1].split("```")[0].replace("\\\n", "")
+    return [line for line in block.splitlines() if not line.startswith("#")]
+
+
+def run(command: str) -> None:
+    """Type a command."""
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=RENEWED, check=False)
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
+def test_a_certificate_is_revoked_and_nothing_is_refused(namespace: str) -> None:
+    before = secret()
+    steps = commands("Revoking a certificate")
+    assert [step.split()[3] for step in steps] == ["delete", "rollout", "rollout", "annotate"]
+    applying = Applying(namespace)
+    with applying:
+        run(steps[0])
+        eventually(secret, RENEWED, "there is a new pair")
+        for step in steps[1:]:
+            run(step)
+        fresh = secret()
+        alone = [pki.load_bundle(fresh["ca.crt"])] * WEBHOOKS
+        eventually(lambda: trusted() == alone, RENEWED, "the old authority is trusted no more")
+        applying.some_more()
+    assert fresh["ca.crt"] != before["ca.crt"]
+    assert served() == {serial(fresh["tls.crt"])}
+    assert not kube.must_get("secrets", installed.NAMESPACE, installed.CERTIFICATE)["metadata"].get("annotations")
+
+
+class Applying:
+    """Somebody who applies objects without a pause, until the block ends; each time must succeed."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._times = 0
+        self._over = threading.Event()
+        self._thread = ThreadPoolExecutor(1)
+
+    def __enter__(self) -> None:
+        self._work = self._thread.submit(self._go_on)
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.shutdown()
+        self._work.result()
+
+    def some_more(self) -> None:
+        """Wait until it has been done a few more times."""
+        wanted = self._times + 3
+        eventually(lambda: self._times >= wanted or self._work.done(), 30, "objects are applied")
+
+    def _go_on(self) -> None:
+        while not self._over.is_set():
+            apply_some(self._namespace, 0, f"number {self._times}")
+            self._times += 1

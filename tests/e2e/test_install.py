@@ -10,6 +10,7 @@ import pytest
 
 from support import certmanager, installed, kube
 from support.audit import Audit
+from support.install import left, make
 from support.kube import eventually, kubectl, must_get
 from support.memcached import IMAGE, SMALL, memcached, settled
 from support.ports import free_port
@@ -37,24 +38,6 @@ def clean() -> None:
     """A cluster in which there is nothing of ours."""
     if left():
         make("undeploy")
-
-
-def make(*words: str) -> "subprocess.CompletedProcess[str]":
-    """Run a target; what it prints is in the message of a failure."""
-    done = subprocess.run(
-        ["make", *words], cwd=installed.ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, f"make {' '.join(words)}: {done.stdout}{done.stderr}"
-    return done
-
-
-def left() -> list[str]:
-    """What there is of ours in the cluster: everything that any variant renders, by kind and name."""
-    kinds = {obj["kind"] for obj in installed.rendered()}
-    cluster_wide = {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
-    listed = ",".join(kinds & (cluster_wide | installed.CONFIGURATIONS.keys()))
-    names = kubectl("get", listed, "-o", "name").stdout.split()
-    return [name for name in names if "memcached" in name or "appservice" in name]
 
 
 def test_undeploy_leaves_nothing_and_can_be_run_twice(namespace: str) -> None:

@@ -32,6 +32,7 @@ from faults.campaigns import (
     writes,
 )
 from faults.case import Case
+from faults.confinement import policies_in_place
 from faults.proxy import certificate
 from faults.runner import Result, Runner
 from faults.stage import Plane, Settings
@@ -121,7 +122,8 @@ async def _run(
         async with client_of(connection) as client:
             # A copy, so that a run is about one state of the tree, whatever happens to that meanwhile.
             own = replace(settings, sources=mutants.copied(Path(directory, "sources")))
-            return await Runner(Plane(connection, client, certificate(), logs), own, lanes, tell).run(cases)
+            async with policies_in_place(client):
+                return await Runner(Plane(connection, client, certificate(), logs), own, lanes, tell).run(cases)
 
 
 def tell(result: Result) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from faults.calls import Entry
 from faults.process import Operator, kept
 from faults.proxy import Proxy, proxy
-from faults.stage import Plane, Settings, Stage, until
+from faults.stage import Plane, Settings, Stage, until, user_of
 from memcached_operator.app import LEASE
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.lease import DURATION, RETRY_PERIOD, holder_of
@@ -145,7 +145,7 @@ class Election:
 @asynccontextmanager
 async def election(stage: Stage, plane: Plane, own: "Mapping[str, Own]") -> AsyncGenerator[Election]:
     """Candidates by these names, each with settings of its own, on a stage whose operator is not used."""
-    user = f"system:serviceaccount:{stage.namespace}:operator"
+    user = user_of(stage.namespace)
     async with AsyncExitStack() as stack:
         candidates: dict[str, Candidate] = {}
         for name, settings in own.items():

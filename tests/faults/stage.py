@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from faults.confinement import ACCOUNT, bound
 from faults.process import ROOT, Operator, kept, kubeconfig
 from faults.proxy import Pair, Proxy, proxy
 from faults.state import settled
@@ -157,8 +158,9 @@ class Plane:
     async def stage(self, name: str, settings: Settings) -> AsyncGenerator[Stage]:
         """A stage; the operator on it is not started yet. Its namespace goes with the control plane."""
         namespace = await self._namespace(name)
-        user = f"system:serviceaccount:{namespace}:operator"
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(bound(self.client, namespace))
+            user = user_of(namespace)
             here, address = await stack.enter_async_context(proxy(self.connection, self.pair, user))
             operator = self.operator(namespace, address, settings)
             here.kill = operator.kill
@@ -194,6 +196,11 @@ class Plane:
         return name
 
 
+def user_of(namespace: str) -> str:
+    """Who the operator of a stage is to the API server."""
+    return f"system:serviceaccount:{namespace}:{ACCOUNT}"
+
+
 async def grant(client: Client, namespace: str, role: str, rules: list[Object]) -> None:
     """Let the operator of a namespace do there what these rules say."""
     base = f"/apis/{RBAC}/v1/namespaces/{namespace}"
@@ -201,6 +208,6 @@ async def grant(client: Client, namespace: str, role: str, rules: list[Object]) 
     binding = {
         "metadata": {"name": role},
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
     }
     await client.request("POST", f"{base}/rolebindings", binding)

@@ -78,14 +78,14 @@ def files_of(held: Pair) -> dict[str, bytes]:
 
 @dataclass
 class Webhook:
-    """An admission process. `pair` is the one it began with."""
+    """An admission process, and its ports. `pair` is the one it began with."""
 
     process: Operator
     files: Files
     port: int
+    metrics_port: int
+    probes_port: int
     pair: Pair
-    _metrics: str = field(default="", repr=False)
-    _ready: str = field(default="", repr=False)
 
     @property
     def url(self) -> str:
@@ -105,14 +105,18 @@ class Webhook:
 
     async def metrics(self) -> dict[str, float]:
         """Each series with its value; none while the process is away."""
-        text = await asyncio.to_thread(_got, self._metrics)
+        text = await asyncio.to_thread(_got, f"http://127.0.0.1:{self.metrics_port}/metrics")
         lines = [line for line in text.splitlines() if line[:1] != "#"]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+    async def ready(self) -> bool:
+        """What a kubelet hears of it."""
+        return await asyncio.to_thread(_got, f"http://127.0.0.1:{self.probes_port}/readyz") == "ok"
 
     async def up(self) -> None:
         """Start it and wait until it serves."""
         self.process.start()
-        await until(lambda: asyncio.to_thread(_got, self._ready), START, "admission serves")
+        await until(self.ready, START, "admission serves")
 
     def failures(self) -> list[str]:
         """What must not be in its log, or among its exits, whatever is done to it."""
@@ -132,23 +136,22 @@ def _got(url: str) -> str:
 @asynccontextmanager
 async def webhook(stage: Stage, held: Pair | None = None) -> AsyncGenerator[Webhook]:
     """An admission process that serves with a pair, by default a good one."""
-    ports = [free_port() for _ in range(3)]
+    port, metrics, probes = (free_port() for _ in range(3))
     held = held or pair()
     with tempfile.TemporaryDirectory() as directory:
         files = Files(Path(directory))
         files.hold(held)
         arguments = [
-            f"--webhook-port={ports[0]}",
+            f"--webhook-port={port}",
             f"--webhook-cert-path={directory}",
-            f"--metrics-bind-address=127.0.0.1:{ports[1]}",
-            f"--health-probe-bind-address=127.0.0.1:{ports[2]}",
+            f"--metrics-bind-address=127.0.0.1:{metrics}",
+            f"--health-probe-bind-address=127.0.0.1:{probes}",
             "--shutdown-delay=0",
         ]
         log = stage.operator.log.with_suffix(".webhook.log")
         process = Operator(arguments, {}, stage.settings.sources, log, "memcached_webhooks")
         async with kept(process):
-            beside = (f"http://127.0.0.1:{ports[1]}/metrics", f"http://127.0.0.1:{ports[2]}/readyz")
-            here = Webhook(process, files, ports[0], held, *beside)
+            here = Webhook(process, files, port, metrics, probes, held)
             await here.up()
             yield here
 

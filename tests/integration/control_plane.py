@@ -25,8 +25,10 @@ from memcached_operator.engine.session import Connection, connect
 from support.audit import Audit
 
 T = TypeVar("T")
+C = TypeVar("C", bound=Client)
 
 ROOT = Path(__file__).parents[2]
+CRD_FILES = sorted((ROOT / "config/crd/bases").glob("*.yaml"))
 READY = 60.0
 """Seconds for the API server to serve something new, on a busy machine."""
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
@@ -79,6 +81,12 @@ class ControlPlane:
         path = resource.path(obj["metadata"].get("namespace"))
         return self.call(lambda client: client.request("POST", path, obj))
 
+    def would_create(self, resource: Resource, obj: Object) -> Object:
+        """What would be stored of an object; a field that the schema does not know is an error."""
+        path = resource.path(obj["metadata"].get("namespace"))
+        ask = {"dryRun": "All", "fieldValidation": "Strict"}
+        return self.call(lambda client: client.request("POST", path, obj, params=ask))
+
     def change(self, key: Key, patch: Object) -> Object:
         """Merge a patch into an object."""
         path = key.resource.path(key.namespace, key.name)
@@ -93,18 +101,19 @@ class ControlPlane:
 
 
 @asynccontextmanager
-async def client_of(connection: Connection) -> AsyncGenerator[Client]:
-    """A client as the operator has it."""
+async def client_of(connection: Connection, make: type[C] = Client) -> AsyncGenerator[C]:
+    """A client as the operator has it, or a special one."""
     async with connection.session() as session:
-        yield Client(connection, session)
+        yield make(connection, session)
 
 
 @contextmanager
-def control_plane(name: str) -> Generator[ControlPlane]:
-    """Start one, with our CRDs; end it in any case."""
+def control_plane(name: str, version: str | None = None) -> Generator[ControlPlane]:
+    """Start one with our CRDs; end it in any case. By default, KUBE_VERSION in the environment names its version."""
     tool = [sys.executable, "-m", "cluster"]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "tools"), "CLUSTER": "control-plane", "CLUSTER_NAME": name}
     env.pop("KUBECONFIG", None)
+    env |= {"KUBE_VERSION": version} if version else {}
     guard = subprocess.Popen(
         [sys.executable, "-c", GUARD, *tool, "down"],
         stdin=subprocess.PIPE,
@@ -123,7 +132,7 @@ def control_plane(name: str) -> Generator[ControlPlane]:
 
 def install(plane: ControlPlane) -> None:
     """Create our CRDs and wait until they are served."""
-    for path in sorted((ROOT / "config/crd/bases").glob("*.yaml")):
+    for path in CRD_FILES:
         crd = yaml.safe_load(path.read_text())
         plane.create(CRDS, crd)
         served = f"/apis/{crd['spec']['group']}/{crd['spec']['versions'][0]['name']}/{crd['spec']['names']['plural']}"

@@ -5,39 +5,33 @@ from typing import Any
 import pytest
 
 from integration.control_plane import ControlPlane
+from memcached_api.appservice import decode_spec
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.appservice.desired.deployment import deployment
 from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.resource import Key, Object
+from memcached_operator.engine.resource import DEPLOYMENTS, Key, Object, Resource
 from support.appservice import appservice
-from support.faulty import NAME, NAMES, Faulty
+from support.faulty import NAME, NAMES, Faulty, unsaid
 from support.faulty_appservice import RULES, TYPES
-
-ASK = {"dryRun": "All", "fieldValidation": "Strict"}
-
-
-def created(plane: ControlPlane, obj: Object) -> Object:
-    """What would be stored."""
-    path = APPSERVICES.path(obj["metadata"]["namespace"])
-    return plane.call(lambda client: client.request("POST", path, obj, params=ASK))
 
 
 @pytest.mark.parametrize("faulty", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
 def test_a_bad_object_is_refused_with_field_value_and_remedy(
-    plane: ControlPlane, namespace: str, faulty: Faulty
+    plane: ControlPlane, version: str, namespace: str, faulty: Faulty
 ) -> None:
     with pytest.raises(ApiError) as caught:
-        created(plane, appservice(namespace, **faulty.spec))
-    assert [part for part in faulty.said if part not in caught.value.message] == [], caught.value.message
+        plane.would_create(APPSERVICES, appservice(namespace, **faulty.spec))
+    assert unsaid(faulty, caught.value.message, version) == [], caught.value.message
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
 def test_a_name_that_children_cannot_have_is_refused(plane: ControlPlane, namespace: str, name: str) -> None:
     with pytest.raises(ApiError, match=NAME):
-        created(plane, appservice(namespace, name))
+        plane.would_create(APPSERVICES, appservice(namespace, name))
 
 
 def test_the_static_defaults_are_filled_in(plane: ControlPlane, namespace: str) -> None:
-    spec = created(plane, appservice(namespace, ports=[{"port": 80}]))["spec"]
+    spec = plane.would_create(APPSERVICES, appservice(namespace, ports=[{"port": 80}]))["spec"]
     assert (spec["size"], spec["ports"]) == (1, [{"port": 80, "protocol": "TCP"}])
 
 
@@ -48,11 +42,51 @@ def test_the_largest_object_is_within_the_budget_of_the_rules(plane: ControlPlan
     ports[0]["targetPort"] = "http"
     ports[-1]["name"] = "http"
     envs = [{"name": f"{'A' * 250}{number}", "value": "a" * 1000} for number in range(128)]
-    stored = created(plane, appservice(namespace, "a" * 52, ports=ports, envs=envs))
+    stored = plane.would_create(APPSERVICES, appservice(namespace, "a" * 52, ports=ports, envs=envs))
     assert (len(stored["spec"]["ports"]), len(stored["spec"]["envs"])) == (64, 128)
+
+
+def test_a_target_port_is_a_number_or_a_name(plane: ControlPlane, namespace: str) -> None:
+    ports: list[dict[str, Any]] = [
+        {"name": "lowest", "port": 80, "targetPort": 1},
+        {"name": "highest", "port": 81, "targetPort": 65535},
+        {"name": "by-name", "port": 82, "targetPort": "highest"},
+    ]
+    plane.would_create(APPSERVICES, appservice(namespace, ports=ports))
 
 
 def test_a_stored_object_can_be_changed(plane: ControlPlane, namespace: str) -> None:
     plane.create(APPSERVICES, appservice(namespace, ports=[{"port": 80}]))
     key = Key(APPSERVICES, namespace, "app")
     assert plane.change(key, {"spec": {"size": 3}})["spec"]["size"] == 3
+
+
+LONGEST = ".".join(["a" * 62] * 4) + "a"
+KEYS = (
+    *("a", "A", "a.b_c-D", "example.com/team", "Example.com/team", "a" * 63, "a" * 64, f"{LONGEST}/a", f"{LONGEST}b/a"),
+    *("", " ", "a b", "a/", "/a", "a/b/c", "-a", "a-", "a..b/c", "a_b/c", "ä", "a'", "a']['b", "a\nb", "..", "a]"),
+)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("kind", ["labels", "annotations"])
+def test_a_field_path_is_accepted_if_a_deployment_may_have_it(
+    plane: ControlPlane, namespace: str, kind: str, key: str
+) -> None:
+    envs: list[dict[str, Any]] = [
+        {"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.{kind}['{key}']"}}}
+    ]
+    app = appservice(namespace, envs=envs)
+    child = deployment(app, decode_spec(app))
+    assert is_accepted(plane, APPSERVICES, app) == is_accepted(plane, DEPLOYMENTS, child)
+
+
+def is_accepted(plane: ControlPlane, resource: Resource, obj: Object) -> bool:
+    """Whether the API server would create an object."""
+    try:
+        plane.would_create(resource, obj)
+    except ApiError as error:
+        if error.code != 422:
+            raise
+        return False
+    return True

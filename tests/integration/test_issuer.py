@@ -1,103 +1,21 @@
 import asyncio
 import base64
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from integration.control_plane import ControlPlane, client_of
+from integration.issuing import CONFIGURATIONS, Installation, configuration
 from memcached_operator.certificates import issuer as module
-from memcached_operator.certificates.issuer import MUTATING, VALIDATING, Issuer, Names, pair_of
-from memcached_operator.certificates.pki import LIFETIME, Pair, is_due, load_bundle
+from memcached_operator.certificates.issuer import REVOKE
+from memcached_operator.certificates.pki import LIFETIME, is_due, load_bundle
 from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.resource import SECRETS, Key, Object
-
-CONFIGURATIONS = (MUTATING, VALIDATING)
-
-
-@dataclass(frozen=True)
-class Installation:
-    """The objects of one installation, and an issuer for them."""
-
-    plane: ControlPlane
-    names: Names
-
-    @property
-    def secret(self) -> Key:
-        """Where the pair goes."""
-        return Key(SECRETS, self.names.namespace, self.names.secret)
-
-    @property
-    def configurations(self) -> list[Key]:
-        """Who has to trust it."""
-        return [Key(MUTATING, "", self.names.mutating), Key(VALIDATING, "", self.names.validating)]
-
-    def pair(self) -> Pair:
-        """The pair in the Secret."""
-        found = pair_of(self.plane.get(self.secret))
-        assert found is not None
-        return found
-
-    def bundles(self) -> list[bytes]:
-        """The bundles of all webhooks."""
-        hooks = [hook for key in self.configurations for hook in self.plane.must_get(key)["webhooks"]]
-        return [base64.b64decode(hook["clientConfig"].get("caBundle", "")) for hook in hooks]
-
-    def check(self, after: timedelta = timedelta(0), **overrides: Any) -> dict[str, int]:
-        """Have the issuer look, some time from now; what it wrote."""
-        audit = self.plane.audit()
-
-        async def run() -> None:
-            async with client_of(self.plane.connection) as client:
-                issuer = Issuer(client, self.names, LIFETIME)
-                for name, value in {"_now": lambda: datetime.now(UTC) + after, **overrides}.items():
-                    setattr(issuer, name, value)
-                await issuer.check()
-
-        asyncio.run(run())
-        return dict(audit.writes())
-
-
-def configuration(key: Key, hooks: int = 2) -> Object:
-    """A webhook configuration that concerns nothing there is."""
-    rule = {
-        "apiGroups": ["nobody.example.com"],
-        "apiVersions": ["v1"],
-        "resources": ["things"],
-        "operations": ["CREATE"],
-    }
-    common = {
-        "rules": [rule],
-        "clientConfig": {"service": {"namespace": "default", "name": "webhook"}},
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Ignore",
-    }
-    return {
-        "apiVersion": key.resource.api_version,
-        "kind": key.resource.kind,
-        "metadata": {"name": key.name},
-        "webhooks": [{"name": f"hook{number}.example.com", **common} for number in range(hooks)],
-    }
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No wait for other API servers: there are none."""
     monkeypatch.setattr(module, "TRUST_PERIOD", 0)
-
-
-@pytest.fixture
-def installation(plane: ControlPlane, namespace: str) -> Iterator[Installation]:
-    """An installation without a certificate yet."""
-    made = Installation(plane, Names(namespace, "cert", "webhook", f"{namespace}-mutating", f"{namespace}-validating"))
-    for key in made.configurations:
-        plane.create(key.resource, configuration(key))
-    yield made
-    for key in made.configurations:
-        plane.delete(key)
 
 
 def test_the_first_start_makes_a_pair_that_all_webhooks_trust(installation: Installation) -> None:
@@ -199,10 +117,52 @@ def test_a_pair_that_somebody_else_stores_meanwhile_is_not_overwritten(installat
     installation.check()
     marked = {"metadata": {"labels": {"changed": "meanwhile"}}}
 
-    async def change(_: bytes) -> None:
+    async def change(_: bytes, **__: object) -> None:
         await asyncio.to_thread(installation.plane.change, installation.secret, marked)
 
     before = installation.pair()
     with pytest.raises(ApiError, match="the object has been modified"):
         installation.check(after=LIFETIME * 0.7, _trust=change)
     assert installation.pair() == before
+
+
+def test_an_authority_that_is_revoked_is_trusted_no_more(installation: Installation) -> None:
+    installation.check()
+    old = installation.pair()
+    installation.plane.delete(installation.secret)
+    installation.check()
+    new = installation.pair()
+    assert installation.bundles() == [new.ca + old.ca] * 4
+    installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE: "true"}}})
+    assert installation.check() == {
+        "patch secrets": 1,
+        "patch mutatingwebhookconfigurations": 1,
+        "patch validatingwebhookconfigurations": 1,
+    }
+    assert installation.bundles() == [new.ca] * 4
+    assert installation.pair() == new
+    assert installation.check() == {}
+
+
+def test_after_a_revocation_the_next_renewal_is_seamless_again(installation: Installation) -> None:
+    installation.check()
+    installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE: "true"}}})
+    installation.check()
+    old = installation.pair()
+    installation.check(after=LIFETIME * 0.7)
+    assert installation.bundles() == [installation.pair().ca + old.ca] * 4
+
+
+def test_a_revocation_that_fails_half_way_is_finished_later(installation: Installation) -> None:
+    installation.check()
+    installation.plane.delete(installation.secret)
+    installation.check()
+    installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE: "true"}}})
+
+    async def fail(*_: object, **__: object) -> None:
+        raise ApiError(500, "", "broken")
+
+    with pytest.raises(ApiError, match="broken"):
+        installation.check(_trust=fail)
+    assert installation.check()["patch secrets"] == 1
+    assert installation.bundles() == [installation.pair().ca] * 4

@@ -16,6 +16,7 @@ from support.audit import Audit
 from support.kube import eventually, identities, kubectl
 from support.memcached import IMAGE, SMALL, memcached, pods_of, settled, talk
 from support.olm import INSTALL_SECONDS, VERSION, WEBHOOK, Installation, Releases
+from support.rights import denied, token_of
 from support.serving import RELOAD, SECRET, STEADY, WINDOW
 from support.watching import Answers, Record
 
@@ -99,6 +100,29 @@ def test_every_example_of_the_bundle_is_admitted(everywhere: Installation, names
     assert {each["kind"] for each in examples} == {each["kind"] for each in owned}
     for each in examples:
         kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=each)
+
+
+@pytest.fixture
+def policies(everywhere: Installation) -> Iterator[None]:
+    """The admission policies, which are not in the bundle, applied as docs/install.md says."""
+    text = kubectl("kustomize", str(olm.ROOT / "config/overlays/olm-policies")).stdout
+    text = text.replace("namespace: memcached-operator-system", f"namespace: {everywhere.namespace}")
+    kubectl("apply", "--server-side", "-f", "-", stdin=text)
+    yield
+    kubectl("delete", "-f", "-", stdin=text)
+
+
+@pytest.mark.usefixtures("policies")
+def test_the_policies_confine_the_account_that_olm_made(everywhere: Installation, namespace: str) -> None:
+    token = token_of(olm.CONTROLLER, everywhere.namespace)
+    kubectl("create", "deployment", "foreign", "-n", namespace, "--image=localhost/foreign:1", "--replicas=0")
+    delete = ("delete", "deployment", "foreign", "-n", namespace, "--dry-run=server")
+    eventually(lambda: denied(token, *delete), 30, "the policies are in effect")
+    kube.apply(memcached(namespace, resources=SMALL))
+    settled(namespace)
+    kube.apply(memcached(namespace, size=2, resources=SMALL))
+    settled(namespace)
+    assert denied(token, *delete)
 
 
 def missing(installation: Installation, _: Answers) -> bytes:

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from cluster.versions import OLDEST_KUBERNETES
+
 Spec = dict[str, Any]
 
 
@@ -10,6 +12,17 @@ class Faulty(NamedTuple):
 
     spec: Spec
     said: tuple[str, ...]
+
+
+TYPES_FOR_VALUES = ('Invalid value: "string":', 'Invalid value: "":')
+"""What the API server says of a text or a quantity that breaks a CEL rule, before Kubernetes 1.34."""
+
+
+def unsaid(faulty: Faulty, message: str, version: str) -> list[str]:
+    """The parts that the API server's message lacks; the oldest version may give the type instead of the value."""
+    missing = [part for part in faulty.said if part not in message]
+    typed = version == OLDEST_KUBERNETES and any(words in message for words in TYPES_FOR_VALUES)
+    return [part for part in missing if not (typed and part in faulty.said[1:-1])]
 
 
 SIZE = "must be at least 1; to stop the cache delete the Memcached object instead"

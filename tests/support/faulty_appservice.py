@@ -49,6 +49,7 @@ RULES = {
         ports({"name": "web", "port": 80}, {"name": "web", "port": 81}), ("spec.ports", "web", TWICE, "rename one")
     ),
     "target port 0": Faulty(ports({"port": 80, "targetPort": 0}), ("spec.ports[0].targetPort", "0", PORT)),
+    "target port 65536": Faulty(ports({"port": 80, "targetPort": 65536}), ("spec.ports[0].targetPort", "65536", PORT)),
     "target port in quotes": Faulty(
         ports({"port": 80, "targetPort": "8080"}), ("spec.ports", "without quotes", TARGET)
     ),
@@ -94,6 +95,14 @@ RULES = {
     "variable of a field nobody offers": Faulty(
         envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}}),
         ("spec.envs[0].valueFrom.fieldRef.fieldPath", "spec.x", "must be a field that Kubernetes offers"),
+    ),
+    "variable of a malformed annotation": Faulty(
+        envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['a b']"}}}),
+        ("spec.envs[0].valueFrom.fieldRef.fieldPath", "a b", "with a key such as example.com/team"),
+    ),
+    "variable of a label of too long a domain": Faulty(
+        envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{'a' * 254}/b']"}}}),
+        ("spec.envs[0].valueFrom.fieldRef.fieldPath", "with a key such as example.com/team"),
     ),
     "variable of a resource nobody knows": Faulty(
         envs({"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "foo"}}}),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from support import kube
 from support.audit import Audit
-from support.kube import Object, eventually
+from support.kube import Object, eventually, kubectl
 from support.memcached import SMALL, memcached, settled
 
 API = "/apis/rbac.authorization.k8s.io/v1"
@@ -125,6 +125,18 @@ def use_seldom_used() -> None:
             former: Object = {**child, "metadata": {**meta, "name": "former", "namespace": namespace}, "spec": spec}
             former.pop("status", None)
             assert meta["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
-            kube.kubectl("create", "-f", "-", stdin=former)
+            kubectl("create", "-f", "-", stdin=former)
         for plural in ("deployments", "services"):
             eventually(lambda p=plural: kube.get(p, namespace, "former") is None, 30, f"the former {plural} is gone")
+
+
+def token_of(account: str, namespace: str) -> str:
+    """A token of a ServiceAccount, as a thief has it."""
+    return kubectl("create", "token", account, "-n", namespace).stdout.strip()
+
+
+def denied(token: str, *words: str, stdin: Object | None = None) -> bool:
+    """Whether one of our policies is against a kubectl command with this token. RBAC must not be."""
+    done = kubectl(f"--token={token}", *words, stdin=stdin, check=False)
+    assert "cannot" not in done.stderr, done.stderr
+    return done.returncode != 0 and "ValidatingAdmissionPolicy 'memcached-operator-" in done.stderr

@@ -19,11 +19,13 @@ from cluster.programs import build_programs
 from cluster.progress import Progress
 from cluster.report import info, table
 from cluster.up import foreign_kubeconfig, steps, up
+from cluster.versions import KUBERNETES, OLDEST_KUBERNETES
 
-EPILOG = """\
+EPILOG = f"""\
 environment:
   CLUSTER        "node" (default for root on Linux) or "control-plane" (default elsewhere): API server, scheduler and
                  controllers on loopback, with a node that kwok pretends to be
+  KUBE_VERSION   version of Kubernetes: {KUBERNETES[1:]}, or {OLDEST_KUBERNETES[1:]} in control-plane mode
   CLUSTER_NAME   one cluster per name, side by side (default: memcached-operator)
   KUBECONFIG     a cluster of yours: then `up` starts none and `down` ends none
   XDG_CACHE_HOME, XDG_STATE_HOME   where built programs and images, and the clusters' own files, are kept
@@ -89,9 +91,10 @@ def run_up(_: argparse.Namespace) -> None:
         print(f"export KUBECONFIG={given}")
         return
     mode = record.choose_mode()
-    progress = Progress(steps(mode))
-    up(name, mode, progress)
-    progress.say(f"cluster {name!r} ({mode}) is ready after {progress.elapsed():.1f} s")
+    version = record.choose_version(mode)
+    progress = Progress(steps(mode, version))
+    up(name, mode, version, progress)
+    progress.say(f"cluster {name!r} ({mode}, {version}) is ready after {progress.elapsed():.1f} s")
     print(f"export KUBECONFIG={state.kubeconfig}")
 
 
@@ -120,7 +123,7 @@ def run_status(_: argparse.Namespace) -> int:
 def run_info(_: argparse.Namespace) -> None:
     """`info`."""
     state, plan = running()
-    print(json.dumps(info(state, plan, build_programs(wanted(plan.mode))), indent=2))
+    print(json.dumps(info(state, plan, build_programs(wanted(plan.mode, plan.version))), indent=2))
 
 
 def run_bin(options: argparse.Namespace) -> None:

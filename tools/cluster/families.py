@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster.paths import GO_MODULES
 from cluster.plan import Mode
-from cluster.versions import KUBERNETES, KUSTOMIZE
+from cluster.versions import KUBERNETES, KUSTOMIZE, OLDEST_KUBERNETES
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,14 @@ KUBERNETES_FAMILY = Family(
     },
     kubernetes_stamps(KUBERNETES),
 )
+CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+OLDEST_FAMILY = Family(
+    "kubernetes-1.30",
+    f"kubernetes {OLDEST_KUBERNETES}",
+    {**{name: f"k8s.io/kubernetes/cmd/{name}" for name in CONTROL_PLANE}, "crd-costs": "./crd-costs"},
+    kubernetes_stamps(OLDEST_KUBERNETES),
+)
+"""Its control plane, and a program of ours that prints what its API server estimates for the rules of a CRD."""
 KUSTOMIZE_FAMILY = Family(
     "kustomize",
     f"kustomize {KUSTOMIZE}",
@@ -84,15 +92,25 @@ ACTIONLINT_FAMILY = Family("actionlint", "actionlint", {"actionlint": "github.co
 LINTERS = {"actionlint": ACTIONLINT_FAMILY}
 """Programs that no cluster needs, by name."""
 
-CONTROL_PLANE = ("kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+Wanted = list[tuple[Family, tuple[str, ...]]]
 
 
-def wanted(mode: Mode | None) -> list[tuple[Family, tuple[str, ...]]]:
-    """The programs a mode needs, family by family, quick ones first; None stands for the clients alone."""
+def wanted(mode: Mode | None, version: str = KUBERNETES) -> Wanted:
+    """The programs a mode needs, family by family, quick ones first; None stands for the clients alone.
+
+    `version` is that of the control plane; node mode knows only the default.
+    """
     if mode is None:
         return [(KUSTOMIZE_FAMILY, ("kustomize",)), (KUBERNETES_FAMILY, ("kubectl",))]
     base = [(KUSTOMIZE_FAMILY, ("kustomize",)), (ETCD_FAMILY, ("etcd",))]
     if mode == "control-plane":
-        return [*base, (KUBERNETES_FAMILY, CONTROL_PLANE), (KWOK_FAMILY, ("kwok",))]
+        return [*base, *control_plane(version), (KWOK_FAMILY, ("kwok",))]
     kubernetes = (KUBERNETES_FAMILY, tuple(KUBERNETES_FAMILY.programs))
     return [*base, kubernetes, (COREDNS_FAMILY, ("coredns",)), (PAUSE_FAMILY, ("pause",))]
+
+
+def control_plane(version: str) -> Wanted:
+    """The programs of a control plane of this version; kubectl is the newest."""
+    if version == OLDEST_KUBERNETES:
+        return [(KUBERNETES_FAMILY, ("kubectl",)), (OLDEST_FAMILY, CONTROL_PLANE)]
+    return [(KUBERNETES_FAMILY, ("kubectl", *CONTROL_PLANE))]

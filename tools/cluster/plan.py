@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from cluster.errors import ClusterError
+from cluster.versions import KUBERNETES
 
 Mode = Literal["node", "control-plane"]
 Network = ipaddress.IPv4Network
@@ -33,6 +34,8 @@ class Plan:
     mode: Mode
     slot: int
     ports: dict[str, int]
+    version: str = KUBERNETES
+    """Version of Kubernetes."""
 
     @property
     def block(self) -> str:

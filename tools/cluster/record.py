@@ -11,6 +11,7 @@ from cluster.errors import ClusterError
 from cluster.network import used_networks
 from cluster.paths import PRODUCT, State, state_root
 from cluster.plan import NODE_PORTS, PORT_NAMES, Mode, Network, Plan, check_name, free_slot
+from cluster.versions import KUBERNETES, SUPPORTED
 
 LONGEST_STATE_DIR = 80
 """Socket files below it have to stay under the kernel's 107 characters."""
@@ -40,6 +41,18 @@ def choose_mode(environ: Mapping[str, str] = os.environ) -> Mode:
     return "node" if able and asked != "control-plane" else "control-plane"
 
 
+def choose_version(mode: Mode, environ: Mapping[str, str] = os.environ) -> str:
+    """The version of Kubernetes: KUBE_VERSION, with or without its `v`. Raises ClusterError."""
+    version = "v" + environ.get("KUBE_VERSION", "").removeprefix("v")
+    if version == "v":
+        return KUBERNETES
+    if version not in SUPPORTED:
+        raise ClusterError(f"KUBE_VERSION={version[1:]!r} must be {' or '.join(each[1:] for each in SUPPORTED)}")
+    if mode == "node" and version != KUBERNETES:
+        raise ClusterError(f"KUBE_VERSION={version[1:]} has no nodes: set CLUSTER=control-plane, or leave it unset")
+    return version
+
+
 def read(state: State) -> Plan | None:
     """The plan of a cluster that has been started, if it has."""
     try:
@@ -56,13 +69,13 @@ def write(state: State, plan: Plan) -> None:
     partial.replace(state.cluster_file)
 
 
-def make_plan(name: str, mode: Mode) -> Plan:
+def make_plan(name: str, mode: Mode, version: str = KUBERNETES) -> Plan:
     """Addresses and ports that nobody else has."""
     others = [read(State(path)) for path in state_root().glob("*") if path.name != name]
     taken = [plan.slot for plan in others if plan]
     used: list[Network] = used_networks() if mode == "node" else []
     ports = dict(NODE_PORTS) if mode == "node" else free_ports()
-    return Plan(name, mode, free_slot(taken, used), ports)
+    return Plan(name, mode, free_slot(taken, used), ports, version)
 
 
 def free_ports() -> dict[str, int]:

@@ -48,6 +48,7 @@ def info(state: State, plan: Plan, bin_dir: Path) -> dict[str, Any]:
     return {
         "name": plan.name,
         "mode": plan.mode,
+        "version": plan.version,
         "kubeconfig": str(state.kubeconfig),
         "server": plan.server,
         "audit_log": str(state.audit_log),

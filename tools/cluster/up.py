@@ -23,20 +23,20 @@ from cluster.supervision import READY_SECONDS
 IMAGES_MARK = "images-loaded"
 
 
-def steps(mode: Mode) -> int:
+def steps(mode: Mode, version: str) -> int:
     """How many steps `up` has: packages, builds, images, supervisor, components, ready."""
-    return len(wanted(mode)) + (14 if mode == "node" else 7)
+    return len(wanted(mode, version)) + (14 if mode == "node" else 7)
 
 
-def up(name: str, mode: Mode, progress: Progress) -> State:
+def up(name: str, mode: Mode, version: str, progress: Progress) -> State:
     """Bring the cluster up; returns its files. Raises ClusterError with what to do."""
     state = record.state_of(name)
     with waiting_for(f"cluster-{name}"):
         known = record.read(state)
-        if known and known.mode != mode:
-            raise ClusterError(f"{name!r} runs in {known.mode} mode: end it with `down` first")
-        programs = prepare(mode, progress)
-        plan = ensure_supervisor(name, mode, state, progress)
+        if known and (known.mode, known.version) != (mode, version):
+            raise ClusterError(f"{name!r} runs in {known.mode} mode with {known.version}: end it with `down` first")
+        programs = prepare(mode, version, progress)
+        plan = ensure_supervisor(name, mode, version, state, progress)
         own = components(plan, state, files.node_programs(programs))
         files.write_components(own, state)
         start_components(plan, state, [each.name for each in own], progress)
@@ -44,10 +44,10 @@ def up(name: str, mode: Mode, progress: Progress) -> State:
     return state
 
 
-def prepare(mode: Mode, progress: Progress) -> Path:
+def prepare(mode: Mode, version: str, progress: Progress) -> Path:
     """Packages, programs and images; the images are made while the compiler runs. Returns the programs' directory."""
     if mode == "control-plane":
-        return build_programs(wanted(mode), progress)
+        return build_programs(wanted(mode, version), progress)
     with progress.step("system packages") as notes:
         names = packages.missing_node_packages()
         packages.install(names)
@@ -69,7 +69,7 @@ def pack_images() -> bool:
     return True
 
 
-def ensure_supervisor(name: str, mode: Mode, state: State, progress: Progress) -> Plan:
+def ensure_supervisor(name: str, mode: Mode, version: str, state: State, progress: Progress) -> Plan:
     """Return the running cluster's plan, or start a new supervisor with a new plan."""
     with progress.step("supervisor and network") as notes:
         plan = record.read(state)
@@ -80,7 +80,7 @@ def ensure_supervisor(name: str, mode: Mode, state: State, progress: Progress) -
             remove(name)
             notes.append("the remains of the last one were removed")
         with waiting_for("slots"):
-            plan = record.make_plan(name, mode)
+            plan = record.make_plan(name, mode, version)
             record.write(state, plan)
         begin(plan, state)
         return plan

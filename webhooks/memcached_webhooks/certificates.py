@@ -7,8 +7,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
-from cryptography import x509
-
+from memcached_webhooks.expiry import expiry
 from memcached_webhooks.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ class Certificates:
         self._seen = seen
         self._metrics.certificate_reads.inc()
         try:
-            self._current, expiry = _load(*self._files)
+            self._current, until = _load(*self._files)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             if not isinstance(error, ssl.SSLError):
                 self._seen = _MISSING  # the files may be read the next time, and be the same
@@ -59,7 +58,7 @@ class Certificates:
             kept = "the one in use is kept" if self.ready else "waiting for another"
             log.error("certificate %s and its key cannot be used: %s; %s", self._files[0], error, kept)
             return
-        self._metrics.certificate_expiry.set(expiry)
+        self._metrics.certificate_expiry.set(until)
         log.info("certificate %s read", self._files[0])
 
     async def watch(self) -> None:
@@ -89,8 +88,7 @@ def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, float]:
     context = _context()
     # An empty passphrase: for a locked key, OpenSSL would ask whoever sits at the terminal, and wait.
     context.load_cert_chain(certificate, key, password="")
-    leaf = x509.load_pem_x509_certificate(certificate.read_bytes())
-    return context, leaf.not_valid_after_utc.timestamp()
+    return context, expiry(certificate.read_bytes())
 
 
 def _context() -> ssl.SSLContext:

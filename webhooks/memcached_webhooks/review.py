@@ -2,11 +2,12 @@
 
 from base64 import b64encode
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
-from memcached_api.faults import Fault, sentence
+from memcached_api.faults import Fault, cut, plain, quoted, sentence
 from memcached_api.values import child
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -18,25 +19,43 @@ CONNECT: Final = "CONNECT"
 
 Patch = list[dict[str, Any]]
 
+LARGEST_ANSWER: Final = 2**16
+"""Bytes of an answer, whatever the review was. What a review may bring into it is bounded by the constants below."""
+LARGEST_REPORT: Final = 28_000
+"""Bytes of the field errors that a denial reports; they stand in it twice, in the message and as causes."""
+CAUSE: Final = 80
+"""Bytes of a cause besides its field and its message."""
+LARGEST_PATCH: Final = 45_000
+"""Bytes of a patch, which becomes a third longer in base64."""
+
+# Bounds of what a review says of itself, in characters. The API server keeps them: a UID is a UUID of 36, a group is a
+# DNS subdomain, versions, kinds and subresources are DNS labels, and CONNECT is the longest operation. A name is a DNS
+# subdomain too, but the API server checks that after admission: a longer one is denied with the rule that it breaks.
+Uid = Annotated[str, Meta(max_length=128)]
+Name = Annotated[str, Meta(max_length=1024)]
+Subdomain = Annotated[str, Meta(max_length=253)]
+Label = Annotated[str, Meta(max_length=63)]
+Operation = Annotated[str, Meta(max_length=32)]
+
 
 class BadReview(ValueError):  # noqa: N818 (it is the review that is bad)
     """The body is no AdmissionReview request this process could answer; the text says why."""
 
 
 class GroupVersionKind(msgspec.Struct):
-    group: str = ""
-    version: str = ""
-    kind: str = ""
+    group: Subdomain = ""
+    version: Label = ""
+    kind: Label = ""
 
 
 class Request(msgspec.Struct, rename="camel"):
     """What we need of an AdmissionRequest; the rest (who asks, options) is not even decoded."""
 
-    uid: str
-    operation: str
+    uid: Uid
+    operation: Operation
     kind: GroupVersionKind
-    sub_resource: str = ""
-    name: str = ""
+    sub_resource: Label = ""
+    name: Name = ""
     object: Any = None
     old_object: Any = None
 
@@ -78,20 +97,33 @@ def answer(body: bytes | bytearray, judge: Judge) -> tuple[bytes, Verdict]:
 
 def misdirected(request: Request, group: str, kind: str) -> Refusal:
     """The answer about an object of a kind this path does not judge: never allowed by mistake."""
-    part = f"/{request.sub_resource}" if request.sub_resource else ""
-    given = f"{request.operation} of {request.kind.kind or 'nothing'}{part} of group {request.kind.group!r}"
-    wanted = f"{CREATE} and {UPDATE} of {kind} of group {group!r}"
+    part = f"/{plain(request.sub_resource)}" if request.sub_resource else ""
+    given = f"{plain(request.operation)} of {plain(request.kind.kind) or 'nothing'}{part}"
+    given += f" of group {quoted(request.kind.group)}"
+    wanted = f"{CREATE} and {UPDATE} of {kind} of group {quoted(group)}"
     message = f"this webhook judges {wanted}, not {given}: correct the rules of its configuration"
     return Refusal(400, "BadRequest", message, {})
 
 
 def invalid(request: Request, faults: list[Fault]) -> Refusal:
-    """All faults in one Status, in the form in which the API server itself refuses an object."""
-    name = request.name or object_name(request.object)
+    """The faults in one Status, in the form in which the API server itself refuses an object: all that fit."""
+    name = cut(request.name or object_name(request.object))
     kind, group = request.kind.kind, request.kind.group
-    causes = [{"reason": fault.kind, "message": fault.detail, "field": fault.field} for fault in faults]
+    reported = _fitting(faults)
+    causes = [{"reason": fault.kind, "message": fault.detail, "field": fault.shown_field} for fault in reported]
     details = {"name": name, "group": group, "kind": kind, "causes": causes}
-    return Refusal(422, "Invalid", f'{kind}.{group} "{name}" is invalid: {sentence(faults)}', details)
+    text = sentence(reported, len(faults) - len(reported))
+    return Refusal(422, "Invalid", f"{kind}.{group} {quoted(name)} is invalid: {text}", details)
+
+
+def _fitting(faults: list[Fault]) -> list[Fault]:
+    """The first of them, as many as fit into LARGEST_REPORT."""
+    size = 0
+    for count, fault in enumerate(faults):
+        size += len(msgspec.json.encode(str(fault))) + CAUSE
+        if size > LARGEST_REPORT:
+            return faults[:count]
+    return faults
 
 
 def object_name(obj: Any) -> str:
@@ -109,7 +141,8 @@ def _request(body: bytes | bytearray) -> Request:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadReview(f"the body is no AdmissionReview: {error}") from error
     if review.api_version != API_VERSION or review.kind != "AdmissionReview":
-        raise BadReview(f"want an AdmissionReview of {API_VERSION}, got {review.kind!r} of {review.api_version!r}")
+        given = f"{quoted(review.kind)} of {quoted(review.api_version)}"
+        raise BadReview(f"want an AdmissionReview of {API_VERSION}, got {given}")
     if review.request is None:
         raise BadReview("the AdmissionReview has no request")
     return review.request
@@ -119,9 +152,11 @@ def _response(uid: str, verdict: Verdict) -> dict[str, Any]:
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.refusal is None}
     if verdict.refusal is not None:
         response["status"] = {"status": "Failure", **verdict.refusal._asdict()}
-    if verdict.patch:
+    patch = msgspec.json.encode(verdict.patch) if verdict.patch else b""
+    # A larger one is for an object beyond its bounds: schema and rules deny it, with the reason, also without defaults.
+    if 0 < len(patch) <= LARGEST_PATCH:
         response["patchType"] = "JSONPatch"
-        response["patch"] = b64encode(msgspec.json.encode(verdict.patch)).decode()
+        response["patch"] = b64encode(patch).decode()
     if verdict.warnings:
         response["warnings"] = verdict.warnings
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}

@@ -14,17 +14,28 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+from aiohttp import web
+
+from memcached_api.faults import quoted
 from memcached_process.addresses import Address
+from memcached_process.connections import Acceptor, serve
+from memcached_process.logs import RateLimit
 from memcached_process.servers import exposition, listen, probes
-from memcached_webhooks import appservice, connections, memcached
+from memcached_webhooks import appservice, memcached
+from memcached_webhooks.bodies import LARGEST, Bodies, TooLargeError
 from memcached_webhooks.certificates import Certificates
 from memcached_webhooks.metrics import Metrics
-from memcached_webhooks.protocol import Answer, Request, Server, told
-from memcached_webhooks.review import BadReview, Judge, Verdict, answer
+from memcached_webhooks.review import BadReview, Judge, Refusal, answer
 
 log = logging.getLogger(__name__)
 
+MOST: Final = 512
+"""Connections to the webhooks. An API server opens one per review under way, 600 at most by its own limits, for all
+webhooks together."""
+LOGGED_PER_SECOND: Final = 10
+"""Denials, and errors of ours, that are logged; the metrics count all of them."""
 JSON: Final = "application/json"
+_JSON_HEADERS: Final = {"Content-Type": JSON}
 
 
 @dataclass(frozen=True)
@@ -46,87 +57,121 @@ class Reviews:
     def __init__(self, judges: Mapping[str, Judge], metrics: Metrics) -> None:
         self._judges = judges
         self._metrics = metrics
+        self._bodies = Bodies()
+        self._denials, self._errors = RateLimit(LOGGED_PER_SECOND), RateLimit(LOGGED_PER_SECOND)
+        self._in_flight = dict.fromkeys(judges, 0)
         # Looked up once: labels cost as much as a rule.
         self._latency = {path: metrics.latency.labels(path) for path in judges}
         self._answered = {path: metrics.requests.labels(path, "200") for path in judges}
+        for path in judges:
+            metrics.in_flight.labels(path).set_function(partial(self._in_flight.__getitem__, path))
 
-    def respond(self, request: Request) -> Answer:
-        """The answer to a whole request. Never raises."""
-        judge = self._judges.get(request.path)
+    async def respond(self, request: web.BaseRequest) -> web.Response:
+        """The response to a request of which the head is read."""
+        path = request.raw_path.partition("?")[0]
+        judge = self._judges.get(path)
         if judge is None:
-            return told(HTTPStatus.NOT_FOUND, "there is no webhook on this path")
-        if request.method != "POST":
-            return told(HTTPStatus.METHOD_NOT_ALLOWED, "want a POST")._replace(allow="POST")
-        if request.content_type != JSON:
-            return told(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"want {JSON}, got {request.content_type or 'no type'}")
+            return _text(HTTPStatus.NOT_FOUND, "there is no webhook on this path")
+        since = time.perf_counter()
+        self._in_flight[path] += 1
         try:
-            body, verdict = answer(request.body, judge)
+            response = await self._response(request, path, judge)
+        finally:
+            self._in_flight[path] -= 1
+        self._count(path, response.status, time.perf_counter() - since)
+        return response
+
+    async def _response(self, request: web.BaseRequest, path: str, judge: Judge) -> web.Response:
+        if request.method != "POST":
+            return _text(HTTPStatus.METHOD_NOT_ALLOWED, "want a POST", {"Allow": "POST"})
+        content_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if content_type != JSON:
+            return _text(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"want {JSON}, got {quoted(content_type)}")
+        try:
+            body = await self._bodies.read(request)
+        except TooLargeError:
+            return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"want a body of at most {LARGEST} bytes")
+        return self._reviewed(body, path, judge)
+
+    def _reviewed(self, body: bytes | bytearray, path: str, judge: Judge) -> web.Response:
+        try:
+            review, verdict = answer(body, judge)
         except BadReview as error:
-            return told(HTTPStatus.BAD_REQUEST, str(error))
+            return _text(HTTPStatus.BAD_REQUEST, str(error))
         except Exception:
             # The outermost edge: a defect that one review meets must not end the process.
             self._metrics.panics.inc()
-            log.exception("a review on %s met an error of ours", request.path)
+            if self._errors.take(time.monotonic()):
+                log.exception("a review on %s met an error of ours", path)
             text = "the webhook met an error of its own; its log has the details"
-            return told(HTTPStatus.INTERNAL_SERVER_ERROR, text)
-        _note(request.path, verdict, self._metrics)
-        return Answer(HTTPStatus.OK, body, JSON)
+            return _text(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+        if verdict.refusal is not None:
+            self._note(path, verdict.refusal)
+        return web.Response(body=review, headers=_JSON_HEADERS)
 
-    def noted(self, request: Request, answer: Answer) -> None:
-        """Count an answer, and how long its request took from the end of its head."""
-        latency = self._latency.get(request.path)
-        if latency is None:
-            return
-        latency.observe(time.perf_counter() - request.since)
-        if answer.status == HTTPStatus.OK:
-            self._answered[request.path].inc()
+    def _note(self, path: str, refusal: Refusal) -> None:
+        self._metrics.denials.labels(path, refusal.reason).inc()
+        if self._denials.take(time.monotonic()):
+            name = refusal.details.get("name")
+            log.info("%s denied %s", path, quoted(name) if name else "an object of another kind")
+
+    def _count(self, path: str, status: int, seconds: float) -> None:
+        self._latency[path].observe(seconds)
+        if status == HTTPStatus.OK:
+            self._answered[path].inc()
         else:
-            self._metrics.requests.labels(request.path, str(int(answer.status))).inc()
+            self._metrics.requests.labels(path, str(status)).inc()
 
 
-def _note(path: str, verdict: Verdict, metrics: Metrics) -> None:
-    if verdict.refusal is not None:
-        metrics.denials.labels(path, verdict.refusal.reason).inc()
-        log.info("%s refused %s", path, verdict.refusal.details.get("name") or "an object of another kind")
+def _text(status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A response for people."""
+    return web.Response(status=status, text=text, headers=headers)
 
 
 async def run(options: Options) -> None:
     """Serve until SIGTERM or SIGINT, then for `shutdown_delay` more, while endpoints forget us; then stop."""
-    stop, serves = _stop_signal(), asyncio.Event()
-    metrics = Metrics()
-    certificates = Certificates(options.certificate, options.key, metrics)
-    server = _server(options, metrics)
+    stop, process = _stop_signal(), _Process(options)
     async with AsyncExitStack() as stack:
-        await listen(stack, probes(lambda: serves.is_set() and not server.draining), options.probes)
-        await listen(stack, exposition(metrics.registry), options.metrics)
-        serving = asyncio.create_task(_serve(stack, options, server, certificates, serves))
+        await listen(stack, probes(process.is_ready), options.probes)
+        await listen(stack, exposition(process.metrics.registry), options.metrics)
+        serving = asyncio.create_task(process.serve(stack))
         stack.push_async_callback(_cancelled, serving)
         await asyncio.wait([serving, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
             serving.result()  # it never ends by itself: this raises what ended it
-        server.draining = True
         log.info("stopping: serving for %g more seconds", options.shutdown_delay)
-        await asyncio.sleep(options.shutdown_delay if serves.is_set() else 0)
+        await asyncio.sleep(options.shutdown_delay if process.drain() else 0)
 
 
-def _server(options: Options, metrics: Metrics) -> Server:
-    judges = memcached.judges(options.default_image) | appservice.judges()
-    reviews = Reviews(judges, metrics)
-    server = Server(reviews.respond, reviews.noted)
-    for path in judges:
-        metrics.in_flight.labels(path).set_function(partial(server.under_way, path))
-    return server
+class _Process:
+    """The webhooks' port, from the first certificate on."""
 
+    def __init__(self, options: Options) -> None:
+        self.metrics = Metrics()
+        self._options = options
+        self._certificates = Certificates(options.certificate, options.key, self.metrics)
+        self._acceptor: Acceptor | None = None
 
-async def _serve(
-    stack: AsyncExitStack, options: Options, server: Server, certificates: Certificates, serves: asyncio.Event
-) -> None:
-    await certificates.wait()
-    await connections.listen(stack, server, options.webhook, certificates.context)
-    serves.set()
-    gc.freeze()  # what was made up to now stays: no need to look through it again and again
-    log.info("serving admission reviews on port %d, default image %s", options.webhook.port, options.default_image)
-    await certificates.watch()
+    def is_ready(self) -> bool:
+        """Whether reviews are answered, and will be for a while."""
+        return self._acceptor is not None and not self._acceptor.draining
+
+    def drain(self) -> bool:
+        """Have connections end with their next answer; whether there is a port to do this on."""
+        if self._acceptor is None:
+            return False
+        self._acceptor.draining = True
+        return True
+
+    async def serve(self, stack: AsyncExitStack) -> None:
+        """Answer reviews; cancelled in the end. Raises OSError if the port is taken."""
+        options, certificates = self._options, self._certificates
+        await certificates.wait()
+        reviews = Reviews(memcached.judges(options.default_image) | appservice.judges(), self.metrics)
+        self._acceptor = await serve(stack, reviews.respond, options.webhook, MOST, certificates.context)
+        gc.freeze()  # what was made up to now stays: no need to look through it again and again
+        log.info("serving admission reviews on port %d, default image %s", options.webhook.port, options.default_image)
+        await certificates.watch()
 
 
 def _stop_signal() -> asyncio.Event:

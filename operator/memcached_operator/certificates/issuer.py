@@ -2,6 +2,8 @@
 
 Order matters when a pair is replaced: first every API server trusts the new CA beside the old one, then the new leaf
 goes into the Secret. So at no time does a webhook pod serve a leaf that is not trusted, old or new.
+
+An old CA stays trusted until it expires. The annotation REVOKE ends that at once.
 """
 
 import asyncio
@@ -14,7 +16,7 @@ from typing import Any
 
 from memcached_operator.certificates import pki
 from memcached_operator.engine.client import JSON_PATCH, ApiError, Client
-from memcached_operator.engine.resource import SECRETS, Key, Object, Resource
+from memcached_operator.engine.resource import SECRETS, Key, Object, Resource, mapping
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,10 @@ CHECK_PERIOD = 10.0
 
 TRUST_PERIOD = 2.0
 """Seconds between trusting a new CA and handing out its leaf: API servers take up a configuration by watch."""
+
+REVOKE = "memcached-operator.example.com/revoke-other-authorities"
+"""Annotation of the Secret. With the value `true`, the webhooks trust the CA of this Secret and no other one, from the
+next check on. The issuer then removes the annotation."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,8 @@ class Issuer:
         """Bring Secret and bundles up to date; nothing is written where nothing is due."""
         secret = await self._client.get(self._secret)
         pair = pair_of(secret)
-        if pair is not None and not pki.is_due(pair, self._names.dns, self._now()):
-            await self._trust(pair.ca)
+        if secret is not None and pair is not None and not pki.is_due(pair, self._names.dns, self._now()):
+            await self._keep(secret, pair)
             return
         # Kept until it is stored: each CA that is trusted and then thrown away would stay in the bundles for its life.
         if self._fresh is None or pki.is_due(self._fresh, self._names.dns, self._now()):
@@ -86,8 +92,21 @@ class Issuer:
         self._fresh = None
         log.info("made a new webhook certificate, valid until %s", self._now() + self._lifetime)
 
-    async def _trust(self, ca: bytes) -> bool:
-        """Have every webhook trust a CA; True where one of them trusted another before, so pods may serve by now."""
+    async def _keep(self, secret: Object, pair: pki.Pair) -> None:
+        """Have every webhook trust the CA of the stored pair; and no other one, where the annotation asks for that."""
+        alone = revokes(secret)
+        await self._trust(pair.ca, alone=alone)
+        if alone:
+            version = secret["metadata"]["resourceVersion"]
+            done = {"metadata": {"annotations": {REVOKE: None}, "resourceVersion": version}}
+            await self._client.patch(self._secret, done)
+            log.info("revoked: the webhooks trust the certificate authority in %s and no other one", self._secret)
+
+    async def _trust(self, ca: bytes, *, alone: bool = False) -> bool:
+        """Have every webhook trust a CA, `alone` or beside those it trusts.
+
+        True where one of them trusted another before, so pods may serve by now.
+        """
         serving = False
         for key in self._configurations:
             live = await self._client.get(key)
@@ -95,7 +114,7 @@ class Issuer:
                 log.info("%s does not exist: nothing to trust there", key)
                 continue
             serving = serving or any(webhook["clientConfig"].get("caBundle") for webhook in live.get("webhooks") or ())
-            patch = bundle_patch(live, ca, self._now())
+            patch = bundle_patch(live, ca, self._now(), alone=alone)
             if patch:
                 await self._client.patch(key, patch, JSON_PATCH)
         return serving
@@ -110,17 +129,25 @@ class Issuer:
         await self._client.patch(self._secret, {"metadata": secret["metadata"], "data": secret["data"]})
 
 
-def bundle_patch(live: Object, ca: bytes, now: datetime) -> list[dict[str, Any]]:
-    """The JSON patch that makes every webhook of a configuration trust `ca` beside what it trusts; empty if it does."""
+def bundle_patch(live: Object, ca: bytes, now: datetime, *, alone: bool = False) -> list[dict[str, Any]]:
+    """The JSON patch that makes every webhook of a configuration trust `ca`, `alone` or beside what it trusts.
+
+    Empty if it does.
+    """
     patch: list[dict[str, Any]] = []
     for index, webhook in enumerate(live.get("webhooks") or ()):
         known = base64.b64decode(webhook["clientConfig"].get("caBundle") or "")
-        wanted = pki.trusted(ca, known, now)
+        wanted = pki.trusted(ca, b"" if alone else known, now)
         if wanted != known:
             path = f"/webhooks/{index}/clientConfig/caBundle"
             patch.append({"op": "add", "path": path, "value": base64.b64encode(wanted).decode()})
     version = live["metadata"]["resourceVersion"]
     return [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *patch] if patch else []
+
+
+def revokes(secret: Object) -> bool:
+    """True where the Secret's annotation asks that no other CA be trusted."""
+    return mapping(secret, "metadata", "annotations").get(REVOKE) == "true"
 
 
 def pair_of(secret: Object | None) -> pki.Pair | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
-from memcached_api.faults import sentence
+from memcached_api.faults import summary
 from memcached_api.memcached import GROUP, KIND, PLURAL, VERSION, decode_spec, faults
+from memcached_operator.engine.conditions import MESSAGE_LIMIT
 from memcached_operator.engine.kind import InvalidSpecError, Kind, Observed
 from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, Resource, mapping
 from memcached_operator.memcached.desired.deployment import APP_NAME, deployment
@@ -28,7 +29,7 @@ def desired_with(default_image: str) -> Callable[[Object, Observed], list[Object
     def desired(cr: Object, observed: Observed) -> list[Object]:
         found = faults(cr)
         if found:
-            raise InvalidSpecError(sentence(found))
+            raise InvalidSpecError(summary(found, MESSAGE_LIMIT))
         spec = decode_spec(cr)
         if spec.image:
             return [deployment(cr, spec, spec.image), service(cr, spec)]

@@ -3,17 +3,20 @@
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from faults.campaigns.drift import FOREIGN
 from faults.case import Case, References
 from faults.esr import VICTIM, calm, quiet, reached, within_rate
 from faults.faulty import event, status
-from faults.stage import RBAC, ROLES, Stage, until
+from faults.stage import RBAC, ROLES, Stage, until, user_of
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, cache
+from integration.control_plane import client_of
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.engine.client import MERGE_PATCH, ApiError, Client
 from memcached_operator.engine.conditions import PROGRESS_PERIOD
 from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, Resource, entries
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -176,8 +179,7 @@ async def allowed(stage: Stage, grant: Grant, wanted: bool) -> None:
         "resource": resource,
         "subresource": subresource,
     }
-    user = f"system:serviceaccount:{stage.namespace}:operator"
-    review = {"spec": {"user": user, "resourceAttributes": attributes}}
+    review = {"spec": {"user": user_of(stage.namespace), "resourceAttributes": attributes}}
 
     async def look() -> bool:
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -199,11 +201,37 @@ async def _present(stage: Stage, resource: Resource, name: str) -> None:
     await until(lambda: stage.get(resource, name), RECOVERY, f"there is a {resource.kind} {name}")
 
 
+async def confined(stage: Stage, references: References) -> None:
+    """The account of an operator that works cannot touch somebody else's Deployment, which RBAC lets it do."""
+    theirs = await stage.client.request("POST", DEPLOYMENTS.path(stage.namespace), FOREIGN[DEPLOYMENTS.kind])
+    stage.operator.start()
+    await stage.watching()
+    await stage.create(MEMCACHEDS, "made", cache())
+    await stage.settled(MEMCACHEDS, "made")
+    connection = references.plane.connection
+    account = replace(connection, headers={**connection.headers, "Impersonate-User": user_of(stage.namespace)})
+    async with client_of(account) as thief:
+        path = DEPLOYMENTS.path(stage.namespace, VICTIM)
+        for method, body in (("PATCH", {"spec": {"replicas": 1}}), ("DELETE", None)):
+            await until(partial(_denied, thief, method, path, body), TELLING, f"{method} is denied")
+    live = await stage.get(DEPLOYMENTS, VICTIM)
+    stage.holds(live and live["spec"] == theirs["spec"], "somebody else's Deployment was changed")
+
+
+async def _denied(thief: Client, method: str, path: str, body: Object | None) -> bool:
+    try:
+        await thief.request(method, path, body, MERGE_PATCH, {"dryRun": "All"})
+    except ApiError as error:
+        return "ValidatingAdmissionPolicy" in error.message
+    return False
+
+
 GATE = {"deployments-patch"}
 
 
 def cases() -> list[Case]:
-    """One per permission."""
-    return [
+    """One per permission; and one about what no permission lets the operator do."""
+    found = [
         Case(f"T12/rbac/{grant.name}", partial(revoked, grant=grant), gate=grant.name in GATE) for grant in grants()
     ]
+    return [*found, Case("T12/policies/foreign-deployment", confined, gate=True)]

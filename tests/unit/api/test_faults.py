@@ -1,6 +1,6 @@
 import pytest
 
-from memcached_api.faults import REQUIRED, Fault, InvalidSpec, sentence, shown
+from memcached_api.faults import REQUIRED, Fault, InvalidSpec, plain, quoted, sentence, shown, summary
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,39 @@ def test_reads_like_kubernetes_own(fault: Fault, text: str):
         ({"a": 1}, '"object"'),
         ([1], '"array"'),
         ("é", '"é"'),
-        ("x" * 300, '"' + "x" * 199 + "…"),
+        ("x" * 100, '"' + "x" * 100 + '"'),
+        ("x" * 300, '"' + "x" * 100 + '…"'),
+        (10**300, "1" + "0" * 99 + "…"),
+        ("a\nb\x1b[31m", r'"a\nb\u001b[31m"'),
+        ("a\x9b\u2028\u202e\x7f", r'"a\u009b\u2028\u202e\u007f"'),
     ],
 )
 def test_values_are_shown_short(value: object, text: str):
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("spec.resources.limits[cpu]", "spec.resources.limits[cpu]"),
+        ("x" * 100, "x" * 100),
+        ("x" * 4_000_000, '"' + "x" * 100 + '…"'),
+        ("a\nb", r'"a\nb"'),
+        ("", ""),
+    ],
+)
+def test_names_are_quoted_only_where_they_are_no_names(text: str, found: str):
+    assert plain(text) == found
+
+
+def test_quotes_cannot_be_left():
+    assert quoted('a": b') == r'"a\": b"'
+
+
+def test_a_field_that_a_user_named_is_shown_short_and_compared_whole():
+    one, other = (Fault(f"spec.resources.limits[{'x' * 4_000_000}{end}]", -1, "no") for end in "ab")
+    assert one != other
+    assert str(one) == f'"spec.resources.limits[{"x" * 78}…": Invalid value: -1: no'
 
 
 def test_an_invalid_spec_says_all():
@@ -35,3 +63,22 @@ def test_an_invalid_spec_says_all():
     assert str(InvalidSpec(faults)) == "[a: Invalid value: 1: x, b: Invalid value: 2: y]"
     assert InvalidSpec(faults).faults == faults
     assert sentence(faults[:1]) == "a: Invalid value: 1: x"
+    assert sentence(faults[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
+
+
+@pytest.mark.parametrize(
+    ("count", "limit", "text"),
+    [
+        (1, 4096, "f: Invalid value: 0: no"),
+        (2, 4096, "[f: Invalid value: 0: no, f: Invalid value: 1: no]"),
+        (14, 70, "[f: Invalid value: 0: no, f: Invalid value: 1: no, and 12 more]"),
+        (2, 1, "[f: Invalid value: 0: no, and 1 more]"),
+    ],
+)
+def test_a_summary_names_the_first_faults_and_counts_the_others(count: int, limit: int, text: str):
+    assert summary([Fault("f", number, "no") for number in range(count)], limit) == text
+
+
+@pytest.mark.parametrize("limit", range(60, 4097, 97))
+def test_a_summary_fits(limit: int):
+    assert len(summary([Fault("f", number, "no") for number in range(5000)], limit)) <= limit

@@ -1,5 +1,6 @@
 """The children of an AppService."""
 
+import re
 from typing import Any
 
 import pytest
@@ -136,3 +137,10 @@ def test_a_service_is_written_only_when_it_differs(ports: list[dict[str, Any]], 
 def test_an_object_that_breaks_rules_is_refused_with_all_of_them() -> None:
     with pytest.raises(InvalidSpecError, match=r"spec\.size.*spec\.ports\[0\]\.port"):
         children(cr_of(size=0, ports=[{"port": 0}]))
+
+
+def test_more_errors_than_a_condition_holds_are_counted() -> None:
+    with pytest.raises(InvalidSpecError) as error:
+        children(cr_of(envs=[{"name": f"A={number}", "value": "x"} for number in range(128)]))
+    assert len(str(error.value)) <= 4096
+    assert re.search(r", and \d+ more\]$", str(error.value))

@@ -6,7 +6,17 @@ from typing import Any, cast
 import pytest
 
 from memcached_operator.certificates import issuer as module
-from memcached_operator.certificates.issuer import MUTATING, VALIDATING, Issuer, Names, bundle_patch, pair_of, secret_of
+from memcached_operator.certificates.issuer import (
+    MUTATING,
+    REVOKE,
+    VALIDATING,
+    Issuer,
+    Names,
+    bundle_patch,
+    pair_of,
+    revokes,
+    secret_of,
+)
 from memcached_operator.certificates.pki import LIFETIME, Pair, issue, load_bundle
 from memcached_operator.engine.client import ApiError, Client
 from memcached_operator.engine.resource import SECRETS, Key, Object
@@ -52,6 +62,27 @@ PATCHES: dict[str, tuple[Object, list[dict[str, str]]]] = {
 @pytest.mark.parametrize(("live", "patch"), PATCHES.values(), ids=PATCHES.keys())
 def test_bundle_patch(live: Object, patch: list[dict[str, str]]) -> None:
     assert bundle_patch(live, PAIR.ca, NOW) == patch
+
+
+ALONE: dict[str, tuple[Object, list[dict[str, str]]]] = {
+    "trusted": (configuration(PAIR.ca), []),
+    "trusted beside another": (configuration(PAIR.ca + OTHER.ca), [GUARD, trusting(0, PAIR)]),
+    "another bundle": (configuration(OTHER.ca), [GUARD, trusting(0, PAIR)]),
+    "one of two": (configuration(PAIR.ca, OTHER.ca + PAIR.ca), [GUARD, trusting(1, PAIR)]),
+}
+
+
+@pytest.mark.parametrize(("live", "patch"), ALONE.values(), ids=ALONE.keys())
+def test_bundle_patch_that_revokes_all_others(live: Object, patch: list[dict[str, str]]) -> None:
+    assert bundle_patch(live, PAIR.ca, NOW, alone=True) == patch
+
+
+@pytest.mark.parametrize(
+    ("annotations", "asked"),
+    [(None, False), ({}, False), ({REVOKE: ""}, False), ({REVOKE: "false"}, False), ({REVOKE: "true"}, True)],
+)
+def test_only_true_revokes(annotations: dict[str, str] | None, asked: bool) -> None:
+    assert revokes({"metadata": {"annotations": annotations}}) is asked
 
 
 def test_a_pair_comes_back_out_of_its_secret() -> None:

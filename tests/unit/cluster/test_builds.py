@@ -9,13 +9,22 @@ from pathlib import Path
 import pytest
 
 from cluster import builds
-from cluster.families import COREDNS_FAMILY, KUBERNETES_FAMILY, KWOK_FAMILY, Family, wanted
+from cluster.families import (
+    CONTROL_PLANE,
+    COREDNS_FAMILY,
+    KUBERNETES_FAMILY,
+    KWOK_FAMILY,
+    OLDEST_FAMILY,
+    Family,
+    wanted,
+)
 from cluster.images import BASE, BUILD, PAUSE
 from cluster.images.archive import layer, pack_files, write_archive
 from cluster.images.build import Tool, build_command, pip_settings
 from cluster.images.recipes import MEMCACHED, PAUSE_IMAGE, Image, images_key
 from cluster.plan import Mode
 from cluster.toolchain import new_enough, version_of
+from cluster.versions import SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -34,9 +43,10 @@ def test_go_version(text: str, version: tuple[int, int, int], enough: bool) -> N
     assert new_enough(text) is enough
 
 
+@pytest.mark.parametrize("version", SUPPORTED)
 @pytest.mark.parametrize("mode", [None, "node", "control-plane"])
-def test_wanted_programs_exist(mode: Mode | None) -> None:
-    for family, programs in wanted(mode):
+def test_wanted_programs_exist(mode: Mode | None, version: str) -> None:
+    for family, programs in wanted(mode, version):
         assert set(programs) <= set(family.programs)
         assert (family.module / "go.mod").exists()
 
@@ -46,9 +56,19 @@ def test_kwok_only_without_a_node() -> None:
     assert KWOK_FAMILY not in [family for family, _ in wanted("node")]
 
 
-def test_true_version_is_stamped() -> None:
-    assert "gitVersion=v1.35.4 " in KUBERNETES_FAMILY.flags[-1] + " "
-    assert "gitMinor=35" in KUBERNETES_FAMILY.flags[-1]
+def test_the_control_plane_is_of_the_version_asked_for() -> None:
+    found = {name: family for family, programs in wanted("control-plane", "v1.30.0") for name in programs}
+    assert {name for name, family in found.items() if family == OLDEST_FAMILY} == set(CONTROL_PLANE)
+    assert found.keys() == {name for _, programs in wanted("control-plane") for name in programs}
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "minor"), [(KUBERNETES_FAMILY, "v1.35.4", 35), (OLDEST_FAMILY, "v1.30.0", 30)]
+)
+def test_true_version_is_stamped(family: Family, version: str, minor: int) -> None:
+    assert f"gitVersion={version} " in family.flags[-1] + " "
+    assert f"gitMinor={minor} " in family.flags[-1] + " "
+    assert f"k8s.io/kubernetes {version} " in (family.module / "go.mod").read_text()
 
 
 def test_key_follows_what_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from cluster.kube import dns_query
 from cluster.locks import at_once
 from cluster.packages import install
 from cluster.paths import State, cache_dir, state_root
-from cluster.plan import PORT_NAMES
+from cluster.plan import PORT_NAMES, Mode
 from cluster.probes import ready
 from cluster.progress import Progress, line
 from cluster.report import aligned, uptime
@@ -211,6 +212,32 @@ def test_impossible_mode(monkeypatch: pytest.MonkeyPatch, asked: str, uid: int) 
         record.choose_mode({"CLUSTER": asked})
 
 
+@pytest.mark.parametrize(
+    ("asked", "mode", "version"),
+    [
+        ("", "node", "v1.35.4"),
+        ("1.35.4", "node", "v1.35.4"),
+        ("", "control-plane", "v1.35.4"),
+        ("1.30.0", "control-plane", "v1.30.0"),
+        ("v1.30.0", "control-plane", "v1.30.0"),
+    ],
+)
+def test_version(asked: str, mode: Mode, version: str) -> None:
+    assert record.choose_version(mode, {"KUBE_VERSION": asked} if asked else {}) == version
+
+
+@pytest.mark.parametrize(
+    ("asked", "mode", "remedy"),
+    [
+        ("1.29.0", "control-plane", "KUBE_VERSION='1.29.0' must be 1.35.4 or 1.30.0"),
+        ("1.30.0", "node", "KUBE_VERSION=1.30.0 has no nodes: set CLUSTER=control-plane"),
+    ],
+)
+def test_impossible_version(asked: str, mode: Mode, remedy: str) -> None:
+    with pytest.raises(ClusterError, match=re.escape(remedy)):
+        record.choose_version(mode, {"KUBE_VERSION": asked})
+
+
 def test_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     # Not tmp_path: below it, with pytest-xdist, the path is too long for a socket.
     with tempfile.TemporaryDirectory() as folder:
@@ -223,7 +250,8 @@ def _plans_are_remembered() -> None:
     assert record.read(record.state_of("one")) is None
     record.write(record.state_of("one"), first)
     assert record.read(record.state_of("one")) == first
-    second = record.make_plan("two", "control-plane")
+    second = record.make_plan("two", "control-plane", "v1.30.0")
+    assert (first.version, second.version) == ("v1.35.4", "v1.30.0")
     assert (first.slot, second.slot) == (0, 1)
     assert set(second.ports) == set(PORT_NAMES)
     assert len(set(second.ports.values())) == len(PORT_NAMES)

@@ -22,9 +22,9 @@ class Rendered:
     def __init__(self, objects: list[Object]) -> None:
         self.objects = objects
 
-    def of(self, kind: str) -> list[Object]:
-        """All objects of a kind."""
-        return [each for each in self.objects if each["kind"] == kind]
+    def of(self, *kinds: str) -> list[Object]:
+        """All objects of some kinds."""
+        return [each for each in self.objects if each["kind"] in kinds]
 
     def one(self, kind: str, name: str) -> Object:
         """One object, by its full name."""

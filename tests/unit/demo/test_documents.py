@@ -9,6 +9,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from cluster.versions import OLDEST_KUBERNETES, SUPPORTED
 from demo.kubectl import ROOT
 from memcached_api import conditions
 from memcached_api.appservice import APPSERVICE
@@ -49,6 +50,14 @@ def test_the_first_objects_are_valid() -> None:
     objects = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)]
     assert [obj["kind"] for obj in objects] == [kind.name for kind in KINDS]
     assert [kind.faults(obj) for kind, obj in zip(KINDS, objects, strict=True)] == [[], []]
+
+
+def test_the_tested_versions_are_told_and_the_oldest_is_the_least() -> None:
+    tested = [version.removeprefix("v") for version in SUPPORTED]
+    for page in ("README.md", "docs/install.md"):
+        assert [version for version in tested if version not in (ROOT / page).read_text()] == []
+    base = yaml.safe_load((ROOT / "config/manifests/bases/memcached-operator.clusterserviceversion.yaml").read_text())
+    assert base["spec"]["minKubeVersion"] == OLDEST_KUBERNETES.removeprefix("v")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -4,22 +4,26 @@ from contextlib import AsyncExitStack
 
 import aiohttp
 import pytest
-from aiohttp import web
 from prometheus_client import CollectorRegistry, Gauge
 
+from memcached_process import servers
 from memcached_process.addresses import Address
+from memcached_process.connections import Handler
 from memcached_process.servers import exposition, listen, probes
+from support.ports import free_port
+
+from .serving import HELLO, rest, status
 
 
-def asked(app: web.Application, path: str) -> tuple[int, str]:
+def asked(handler: Handler, path: str, method: str = "GET") -> tuple[int, str]:
     """Status and text of an answer."""
 
     async def ask() -> tuple[int, str]:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         async with AsyncExitStack() as stack, aiohttp.ClientSession() as session:
-            await listen(stack, app, Address("127.0.0.1", port))
-            async with session.get(f"http://127.0.0.1:{port}{path}") as response:
+            await listen(stack, handler, Address("127.0.0.1", port))
+            async with session.request(method, f"http://127.0.0.1:{port}{path}") as response:
                 return response.status, await response.text()
 
     return asyncio.run(ask())
@@ -38,8 +42,36 @@ def test_probe(ready: bool, path: str, answer: tuple[int, str]) -> None:
     assert asked(probes(lambda: ready), path) == answer
 
 
-def test_nothing_else_is_served() -> None:
-    assert asked(probes(lambda: True), "/")[0] == 404
+@pytest.mark.parametrize("path", ["/", "/healthz/", "/metrics", "//healthz"])
+def test_nothing_else_is_served(path: str) -> None:
+    assert asked(probes(lambda: True), path)[0] == 404
+
+
+def test_a_query_is_no_other_path() -> None:
+    assert asked(probes(lambda: True), "/healthz?verbose") == (200, "ok")
+
+
+METHODS = {"HEAD": (200, ""), "POST": (405, "want a GET"), "DELETE": (405, "want a GET")}
+
+
+@pytest.mark.parametrize(("method", "answer"), METHODS.items())
+def test_only_what_reads_is_answered(method: str, answer: tuple[int, str]) -> None:
+    assert asked(probes(lambda: True), "/healthz", method) == answer
+
+
+def test_there_are_at_most_64_connections() -> None:
+    async def flood() -> None:
+        where = Address("127.0.0.1", free_port())
+        async with AsyncExitStack() as stack:
+            await listen(stack, probes(lambda: True), where)
+            lines = [await asyncio.open_connection(where.host, where.port) for _ in range(65)]
+            for line in lines:
+                stack.callback(line[1].transport.abort)
+            assert await rest(lines[0]) == b""
+            assert await status(lines[1], HELLO.replace(b"/hello", b"/healthz")) == b"200 OK"
+            assert await status(lines[64], HELLO.replace(b"/hello", b"/healthz")) == b"200 OK"
+
+    asyncio.run(flood())
 
 
 def test_metrics_are_served() -> None:
@@ -58,5 +90,5 @@ def test_no_address_means_not_to_listen(monkeypatch: pytest.MonkeyPatch) -> None
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a server was made")
 
-    monkeypatch.setattr(web, "AppRunner", refuse)
+    monkeypatch.setattr(servers, "serve", refuse)
     asyncio.run(start())

@@ -80,8 +80,8 @@ def test_a_refusal_is_the_status_kubernetes_itself_would_give():
 def test_a_misdirected_review_is_a_bad_request():
     refusal = misdirected(request({}), "app.example.com", "AppService")
     assert (refusal.code, refusal.reason) == (400, "BadRequest")
-    wanted = "CREATE and UPDATE of AppService of group 'app.example.com'"
-    assert f"judges {wanted}, not CREATE of Memcached of group 'cache.example.com'" in refusal.message
+    wanted = 'CREATE and UPDATE of AppService of group "app.example.com"'
+    assert f'judges {wanted}, not CREATE of Memcached of group "cache.example.com"' in refusal.message
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_object_name(obj: Any, name: str):
         (b"[]", "no AdmissionReview"),
         (b'"\xff"', "no AdmissionReview"),
         (b"[" * 100_000, "no AdmissionReview"),
-        (b"{}", "want an AdmissionReview of admission.k8s.io/v1, got '' of ''"),
-        (b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview"}', "got 'AdmissionReview' of 'admission"),
-        (b'{"apiVersion":"admission.k8s.io/v1","kind":"Review"}', "got 'Review'"),
+        (b"{}", 'want an AdmissionReview of admission.k8s.io/v1, got "" of ""'),
+        (b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview"}', 'got "AdmissionReview" of "admission'),
+        (b'{"apiVersion":"admission.k8s.io/v1","kind":"Review"}', 'got "Review"'),
         (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "has no request"),
         (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":1}}', "Expected `str`"),
     ],

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import ssl
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -17,11 +18,13 @@ import aiohttp
 import msgspec
 import pytest
 
+from memcached_process import connections
 from memcached_process.addresses import Address
-from memcached_webhooks import certificates, memcached, protocol, server
+from memcached_webhooks import bodies, certificates, memcached, server
 from memcached_webhooks.review import ALLOWED, Request, Verdict
 from memcached_webhooks.server import Options, run
 from support.ports import free_port
+from unit.process.serving import Line, rest
 
 from .pairs import common_name, pair, write
 from .reviews import DEFAULT, patch_of, review
@@ -61,6 +64,12 @@ class Client:
             return await self.get(f"{self.probe}/readyz") == (200, "ok")
         except aiohttp.ClientConnectionError:
             return False
+
+    async def until_in_flight(self, count: int) -> None:
+        """Wait until so many requests to the validating webhook are under way."""
+        line = f'controller_runtime_webhook_requests_in_flight{{webhook="{VALIDATE}"}} {count}.0'
+        while line not in (await self.get(self.metrics))[1]:  # noqa: ASYNC110 (asked as Prometheus would)
+            await asyncio.sleep(0.01)
 
     async def shown(self) -> str:
         """The common name that a new connection is shown."""
@@ -131,6 +140,7 @@ def test_reviews_are_answered(directory: Path):
         (VALIDATE, b"{}", {"headers": {"Content-Type": "text/plain"}}, 415),
         (VALIDATE, b"{}", {"headers": {"Content-Type": "application/json; charset=utf-8"}}, 400),
         (VALIDATE, b" " * (4 * 2**20 + 1), {}, 413),
+        (VALIDATE, msgspec.json.encode(review({}, kind={"group": "x" * 2**20})), {}, 400),
     ],
 )
 def test_what_is_no_review_on_a_known_path_is_never_allowed(
@@ -144,6 +154,14 @@ def test_what_is_no_review_on_a_known_path_is_never_allowed(
     play(directory, story)
 
 
+def test_another_content_type_is_repeated_in_part(directory: Path):
+    async def story(client: Client) -> None:
+        status, text = await client.post(VALIDATE, b"{}", headers={"Content-Type": "x" * 5000})
+        assert (status, text) == (415, f'want application/json, got "{"x" * 100}…"'.encode())
+
+    play(directory, story)
+
+
 def test_a_compressed_body_is_no_review(directory: Path):
     async def story(client: Client) -> None:
         body = gzip.compress(msgspec.json.encode(review(obj({"size": 1}))))
@@ -153,7 +171,7 @@ def test_a_compressed_body_is_no_review(directory: Path):
 
 
 @asynccontextmanager
-async def unfinished(client: Client, length: int) -> AsyncGenerator[asyncio.StreamReader]:
+async def unfinished(client: Client, length: int) -> AsyncGenerator[Line]:
     """A review of so many bytes of which all but one are sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -161,33 +179,33 @@ async def unfinished(client: Client, length: int) -> AsyncGenerator[asyncio.Stre
     head = f"POST {VALIDATE} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     writer.write(head.encode() + b" " * (length - 1))
     try:
-        yield reader
+        yield reader, writer
     finally:
         writer.transport.abort()
 
 
 def test_a_body_that_does_not_end_is_given_up(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(protocol, "READ_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
 
     async def story(client: Client) -> None:
-        async with unfinished(client, 100) as reader:
-            assert b" 408 " in await reader.readline()
+        async with unfinished(client, 100) as line:
+            assert await rest(line) == b""
 
     play(directory, story)
 
 
 def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(protocol, "LARGE_BODIES", 1)
+    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
 
     async def story(client: Client) -> None:
         large = msgspec.json.encode(review(obj({"size": 1}))).ljust(100_000)
         async with unfinished(client, 100_000):
-            await asyncio.sleep(0.1)
-            monkeypatch.setattr(protocol, "READ_SECONDS", 0.2)
-            assert (await client.post(VALIDATE, large))[0] == 408
+            await client.until_in_flight(1)
+            waiting = asyncio.create_task(client.post(VALIDATE, large))
+            await client.until_in_flight(2)
             assert (await client.post(VALIDATE, review(obj({"size": 1}))))[0] == 200
-        await asyncio.sleep(0.1)
-        assert (await client.post(VALIDATE, large))[0] == 200
+            assert not waiting.done()
+        assert (await waiting)[0] == 200
 
     play(directory, story)
 
@@ -195,8 +213,8 @@ def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(directory:
 def test_who_hangs_up_is_no_error_of_ours(directory: Path, caplog: pytest.LogCaptureFixture):
     async def story(client: Client) -> None:
         async with unfinished(client, 100):
-            await asyncio.sleep(0.1)
-        await asyncio.sleep(0.1)
+            await client.until_in_flight(1)
+        await client.until_in_flight(0)
         assert "controller_runtime_webhook_panics_total 0.0" in (await client.get(client.metrics))[1]
 
     play(directory, story)
@@ -213,7 +231,7 @@ def test_what_is_no_http_leaves_no_traceback(directory: Path, caplog: pytest.Log
         writer.transport.abort()
 
     play(directory, story)
-    assert "Traceback" not in caplog.text
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
 
 
 def test_a_body_of_4_mebibytes_is_read(directory: Path):
@@ -255,9 +273,53 @@ def test_only_names_are_logged(directory: Path, caplog: pytest.LogCaptureFixture
 
     with caplog.at_level(logging.DEBUG):
         play(directory, story)
-    assert f"{VALIDATE} refused cache" in caplog.text
-    assert f"{VALIDATE} refused an object of another kind" in caplog.text
+    assert f'{VALIDATE} denied "cache"' in caplog.text
+    assert f"{VALIDATE} denied an object of another kind" in caplog.text
     assert "secret" not in caplog.text
+
+
+HOSTILE = {
+    "a forged line": "a\n2026-01-01 00:00:00 INFO memcached_webhooks: all is well",
+    "lines of other kinds": "a\r\x0b\x0c\x1c\x85\u2028\u2029b",
+    "a terminal's commands": "\x1b[2J\x9b31m\x07",
+    "quotes": "a\"b'c\\",
+    "the other way round": "a\u202eb",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize("place", ["request", "object"])
+def test_a_name_stays_on_its_line(name: str, place: str, directory: Path, caplog: pytest.LogCaptureFixture):
+    bad = review({**obj({"size": 0}), "metadata": {"name": "" if place == "request" else name}})
+    bad["request"]["name"] = name if place == "request" else ""
+
+    async def story(client: Client) -> None:
+        status, body = await client.post(VALIDATE, bad)
+        assert (status, msgspec.json.decode(body)["response"]["allowed"]) == (200, False)
+
+    with caplog.at_level(logging.INFO):
+        play(directory, story)
+    (line,) = [record.getMessage() for record in caplog.records if "denied" in record.getMessage()]
+    assert line.isprintable()
+    assert msgspec.json.decode(line.partition(" denied ")[2]) == name
+
+
+def test_few_denials_are_logged_in_a_second_and_all_are_counted(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(server, "LOGGED_PER_SECOND", 2)
+    began = time.monotonic()
+
+    async def story(client: Client) -> None:
+        for _ in range(50):
+            await client.post(VALIDATE, review(obj({"size": 0})))
+        text = (await client.get(client.metrics))[1]
+        assert f'memcached_webhooks_denials_total{{reason="Invalid",webhook="{VALIDATE}"}} 50.0' in text
+
+    with caplog.at_level(logging.INFO):
+        play(directory, story)
+    seconds = int(time.monotonic()) - int(began) + 1
+    assert 2 <= sum("denied" in record.getMessage() for record in caplog.records) <= 2 * seconds
 
 
 def test_an_error_of_ours_is_counted_and_ends_nothing(

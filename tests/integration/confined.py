@@ -1,0 +1,139 @@
+"""The controller's account as a thief has it: its own token, every right that RBAC can give, and the policies."""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from integration.control_plane import NAMESPACES, ControlPlane, until
+from memcached_operator.certificates.issuer import VALIDATING
+from memcached_operator.engine.client import JSON, ApiError, Client
+from memcached_operator.engine.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
+from support import policies
+
+Work = Callable[[Client], Awaitable[object]]
+
+HOME = "home"
+"""The namespace of the accounts."""
+ACCOUNT = "operator"
+"""The one that the policies are bound to."""
+DRY_RUN = {"dryRun": "All"}
+
+
+@dataclass(frozen=True)
+class Account(ControlPlane):
+    """The control plane as a ServiceAccount reaches it, by its own token."""
+
+    def denial(self, work: Work) -> str:
+        """Try something: what a policy says against it, empty where it is done."""
+        error = self._error(work)
+        assert error is None or (error.code == 403 and "ValidatingAdmissionPolicy" in error.message), error
+        return "" if error is None else error.message
+
+    def _error(self, work: Work) -> ApiError | None:
+        try:
+            self.call(work)
+        except ApiError as error:
+            return error
+        return None
+
+
+def account(plane: ControlPlane, name: str, directory: Path) -> Account:
+    """Make a ServiceAccount that RBAC lets do everything, so that what is denied is denied by a policy."""
+    base = f"/api/v1/namespaces/{HOME}/serviceaccounts"
+    binding = {
+        "metadata": {"name": f"{HOME}-{name}"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": HOME}],
+    }
+
+    async def make(client: Client) -> Object:
+        await client.request("POST", base, {"metadata": {"name": name}})
+        await client.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+        return await client.request("POST", f"{base}/{name}/token", {"spec": {}})
+
+    kubeconfig = yaml.safe_load(plane.kubeconfig.read_text())
+    kubeconfig["users"][0]["user"] = {"token": plane.call(make)["status"]["token"]}
+    file = directory / f"{name}.kubeconfig"
+    file.write_text(yaml.safe_dump(kubeconfig))
+    return Account(file, plane.audit_log)
+
+
+@contextmanager
+def home(plane: ControlPlane) -> Generator[None]:
+    """The namespace of the accounts, and the policies, bound to the one of them."""
+    plane.create(NAMESPACES, {"metadata": {"name": HOME}})
+    objects = [(policies.POLICIES, each) for each in policies.policies()]
+    objects += [(policies.BINDINGS, each) for each in policies.bindings(HOME, ACCOUNT)]
+    for path, obj in objects:
+        plane.call(lambda client, path=path, obj=obj: client.request("POST", path, obj))
+    try:
+        yield
+    finally:
+        for path, obj in objects:
+            own = f"{path}/{obj['metadata']['name']}"
+            plane.call(lambda client, own=own: client.request("DELETE", own))
+        plane.delete(Key(NAMESPACES, "", HOME))
+
+
+def in_effect(thief: Account) -> None:
+    """Wait until the API server has taken up every policy."""
+    for policy, work in forbidden().items():
+        until(lambda policy=policy, work=work: f"'{policy}'" in thief.denial(work))
+
+
+def forbidden() -> dict[str, Work]:
+    """Something that each policy denies."""
+    webhooks = {"apiVersion": VALIDATING.api_version, "kind": VALIDATING.kind, "metadata": {"name": "any"}}
+    return {
+        "children": asked("POST", DEPLOYMENTS, {**deployment("any"), "metadata": {"name": "any", "namespace": HOME}}),
+        "webhook-configurations": asked("POST", VALIDATING, webhooks),
+        "secrets": asked("POST", SECRETS, {"metadata": {"name": "any", "namespace": HOME}}),
+    }
+
+
+def asked(method: str, resource: Resource, obj: Object, content_type: str = JSON, subresource: str = "") -> Work:
+    """A request about one object, nothing of which is stored. A child may be in another state by then."""
+    meta = obj["metadata"]
+    if resource in (DEPLOYMENTS, SERVICES):
+        meta = {name: each for name, each in meta.items() if name != "resourceVersion"}
+    path = resource.path(meta.get("namespace"), None if method == "POST" else meta["name"], subresource)
+    params, body = DRY_RUN | {"fieldManager": "thief"}, obj | {"metadata": meta}
+    return lambda client: client.request(method, path, body, content_type, params)
+
+
+LABELS = {
+    "app.kubernetes.io/name": "memcached",
+    "app.kubernetes.io/instance": "child",
+    "app.kubernetes.io/managed-by": "memcached-operator",
+}
+
+
+def owner(kind: str = "Memcached", api_version: str = "cache.example.com/v1", uid: str = "of-no-object") -> Object:
+    """A controller reference."""
+    return {"apiVersion": api_version, "kind": kind, "name": "child", "uid": uid, "controller": True}
+
+
+def metadata(name: str, *owners: Object) -> Object:
+    """The metadata of a child of somebody, by default of an object that does not exist."""
+    return {"name": name, "namespace": HOME, "labels": LABELS, "ownerReferences": list(owners or (owner(),))}
+
+
+def deployment(name: str, *owners: Object) -> Object:
+    """The least Deployment that the policies let the controller create."""
+    pod = {
+        "automountServiceAccountToken": False,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": "main", "image": "example.com/app:1"}],
+    }
+    template = {"metadata": {"labels": LABELS}, "spec": pod}
+    spec = {"replicas": 0, "selector": {"matchLabels": LABELS}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(name, *owners), "spec": spec}
+
+
+def service(name: str, *owners: Object) -> Object:
+    """The least Service that the policies let the controller create."""
+    spec: Object = {"selector": LABELS, "ports": [{"port": 80}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(name, *owners), "spec": spec}

@@ -1,0 +1,80 @@
+"""The objects that an issuer works on, at a real API server."""
+
+import asyncio
+import base64
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from integration.control_plane import ControlPlane, client_of
+from memcached_operator.certificates.issuer import MUTATING, VALIDATING, Issuer, Names, pair_of
+from memcached_operator.certificates.pki import LIFETIME, Pair
+from memcached_operator.engine.resource import SECRETS, Key, Object
+
+CONFIGURATIONS = (MUTATING, VALIDATING)
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The objects of one installation, and an issuer for them."""
+
+    plane: ControlPlane
+    names: Names
+
+    @property
+    def secret(self) -> Key:
+        """Where the pair goes."""
+        return Key(SECRETS, self.names.namespace, self.names.secret)
+
+    @property
+    def configurations(self) -> list[Key]:
+        """Who has to trust it."""
+        return [Key(MUTATING, "", self.names.mutating), Key(VALIDATING, "", self.names.validating)]
+
+    def pair(self) -> Pair:
+        """The pair in the Secret."""
+        found = pair_of(self.plane.get(self.secret))
+        assert found is not None
+        return found
+
+    def bundles(self) -> list[bytes]:
+        """The bundles of all webhooks."""
+        hooks = [hook for key in self.configurations for hook in self.plane.must_get(key)["webhooks"]]
+        return [base64.b64decode(hook["clientConfig"].get("caBundle", "")) for hook in hooks]
+
+    def check(self, after: timedelta = timedelta(0), **overrides: Any) -> dict[str, int]:
+        """Have the issuer look, some time from now; what it wrote."""
+        audit = self.plane.audit()
+
+        async def run() -> None:
+            async with client_of(self.plane.connection) as client:
+                issuer = Issuer(client, self.names, LIFETIME)
+                for name, value in {"_now": lambda: datetime.now(UTC) + after, **overrides}.items():
+                    setattr(issuer, name, value)
+                await issuer.check()
+
+        asyncio.run(run())
+        return dict(audit.writes())
+
+
+def configuration(key: Key, hooks: int = 2) -> Object:
+    """A webhook configuration that concerns nothing there is."""
+    rule = {
+        "apiGroups": ["nobody.example.com"],
+        "apiVersions": ["v1"],
+        "resources": ["things"],
+        "operations": ["CREATE"],
+    }
+    common = {
+        "rules": [rule],
+        "clientConfig": {"service": {"namespace": "default", "name": "webhook"}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
+    }
+    return {
+        "apiVersion": key.resource.api_version,
+        "kind": key.resource.kind,
+        "metadata": {"name": key.name},
+        "webhooks": [{"name": f"hook{number}.example.com", **common} for number in range(hooks)],
+    }

@@ -1,0 +1,119 @@
+"""The rules of Memcached hold by the CRD alone, also for objects that were stored before there were rules."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from integration.control_plane import CRDS, ROOT, ControlPlane, answers, until
+from memcached_api.memcached import MEMCACHED
+from memcached_operator.engine.client import ApiError
+from memcached_operator.engine.resource import Key, Object
+from memcached_operator.memcached.controller import MEMCACHEDS
+from support.faulty import LIMIT, NAME, NAMES, RULES, TYPES, Faulty, unsaid
+from support.memcached import memcached
+
+ANOTHER = replace(MEMCACHEDS, group="stored.example.com")
+"""The same kind in a group of its own, whose rules come after its objects."""
+CRD = ROOT / "config/crd/bases/cache.example.com_memcacheds.yaml"
+OLD: dict[str, dict[str, Any]] = {
+    "1cache": {},
+    "image": {"image": "no such image"},
+    "limit": {"resources": {"limits": {"memory": "32Mi"}}},
+    "request": {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
+    "negative": {"resources": {"requests": {"cpu": "-1"}}},
+}
+"""Specs that break a rule, by the name of their object, which may break one too."""
+
+
+@pytest.mark.parametrize("faulty", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
+def test_a_bad_object_is_denied_with_field_value_and_remedy(
+    plane: ControlPlane, version: str, namespace: str, faulty: Faulty
+) -> None:
+    with pytest.raises(ApiError) as caught:
+        plane.would_create(MEMCACHEDS, memcached(namespace, **faulty.spec))
+    assert unsaid(faulty, caught.value.message, version) == [], caught.value.message
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_a_name_that_children_cannot_have_is_denied(plane: ControlPlane, namespace: str, name: str) -> None:
+    with pytest.raises(ApiError, match=NAME):
+        plane.would_create(MEMCACHEDS, memcached(namespace, name))
+
+
+@pytest.mark.parametrize(
+    ("request_", "limit"),
+    [
+        *((1, 1), (1, 2), (2, 1), (1, "1000m"), (2, "1500m"), ("0.5", 1), ("1.5", 1), ("500m", "0.5")),
+        *((1000, "1e3"), (1001, "1k"), ("1k", 1001), ("1Ki", 1023), (1023, "1Ki"), ("1E", 2**60), (2**60, "1E")),
+        *((2**63 - 1, "8Ei"), ("8Ei", 2**63 - 1), (0, "0"), ("1n", 0), ("+1", 1)),
+    ],
+)
+def test_a_request_is_compared_with_its_limit_as_by_admission(
+    plane: ControlPlane, namespace: str, request_: int | str, limit: int | str
+) -> None:
+    resources = {"requests": {"example.com/device": request_}, "limits": {"example.com/device": limit}}
+    obj = memcached(namespace, resources=resources)
+    if MEMCACHED.faults(obj):
+        with pytest.raises(ApiError, match="must be at most the limit of the same resource"):
+            plane.would_create(MEMCACHEDS, obj)
+    else:
+        plane.would_create(MEMCACHEDS, obj)
+
+
+@pytest.fixture
+def stored(plane: ControlPlane, namespace: str) -> Iterator[str]:
+    """A namespace with objects that break a rule, and all rules in effect since then."""
+    crd = yaml.safe_load(CRD.read_text().replace(MEMCACHEDS.group, ANOTHER.group))
+    key = Key(CRDS, "", crd["metadata"]["name"])
+    plane.create(CRDS, without_rules(crd))
+    try:
+        until(lambda: plane.call(lambda client: answers(client, ANOTHER.path())))
+        for name, spec in OLD.items():
+            plane.create(ANOTHER, another(namespace, name, **spec))
+        plane.change(key, {"spec": crd["spec"]})
+        until(lambda: all(denied(plane, another(namespace, name, **spec)) for name, spec in OLD.items()))
+        yield namespace
+    finally:
+        plane.delete(key)
+
+
+def without_rules(crd: Object) -> Object:
+    """A definition without its CEL rules."""
+
+    def plain(part: Object) -> Object:
+        return {key: value for key, value in part.items() if key != "x-kubernetes-validations"}
+
+    return json.loads(json.dumps(crd), object_hook=plain)
+
+
+def another(namespace: str, name: str, **spec: Any) -> Object:
+    """An object of the other group."""
+    return {**memcached(namespace, name, **spec), "apiVersion": ANOTHER.api_version}
+
+
+def denied(plane: ControlPlane, obj: Object) -> bool:
+    """Whether an object would not be stored under this name or, where it is taken, under another."""
+    meta = {"namespace": obj["metadata"]["namespace"], "generateName": obj["metadata"]["name"]}
+    try:
+        plane.would_create(ANOTHER, {**obj, "metadata": meta})
+    except ApiError:
+        return True
+    return False
+
+
+def test_an_object_stored_before_a_rule_can_be_changed_elsewhere(plane: ControlPlane, stored: str) -> None:
+    for name in OLD:
+        changed = plane.change(Key(ANOTHER, stored, name), {"spec": {"size": 3, "containerPort": 12000}})
+        assert (changed["spec"]["size"], changed["spec"]["containerPort"]) == (3, 12000)
+    with pytest.raises(ApiError, match="must be an image reference"):
+        plane.change(Key(ANOTHER, stored, "image"), {"spec": {"image": "no better image"}})
+    with pytest.raises(ApiError, match=LIMIT):
+        plane.change(Key(ANOTHER, stored, "limit"), {"spec": {"resources": {"limits": {"memory": "33Mi"}}}})
+    with pytest.raises(ApiError, match="must be at most the limit"):
+        plane.change(Key(ANOTHER, stored, "request"), {"spec": {"resources": {"requests": {"cpu": "751m"}}}})
+    with pytest.raises(ApiError, match="must be at least 0"):
+        plane.change(Key(ANOTHER, stored, "negative"), {"spec": {"resources": {"requests": {"cpu": "-2"}}}})

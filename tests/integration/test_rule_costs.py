@@ -1,0 +1,64 @@
+"""The rules of our CRDs stay within half of what the oldest supported API server allows them to cost."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from cluster import builds
+from cluster.families import OLDEST_FAMILY
+from cluster.programs import ensure_built
+from cluster.versions import OLDEST_KUBERNETES
+from integration.control_plane import CRD_FILES
+
+PROGRAM = "crd-costs"
+SPARE = 2
+"""Later releases add rules, so every rule and every CRD must fit into the budget so many times."""
+CLOSE = 10
+"""A rule that fits fewer times is listed among the figures of a test run."""
+Report = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    """What an API server of the oldest supported version estimates, and its limits."""
+    ensure_built(OLDEST_FAMILY, [PROGRAM])
+    command = [builds.directory(OLDEST_FAMILY) / PROGRAM, *CRD_FILES]
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
+def expressions(report: Report) -> Iterator[tuple[str, int]]:
+    """Every rule and messageExpression with its cost."""
+    for schema in report["schemas"]:
+        for each in schema["expressions"]:
+            yield f"{schema['definition']} {schema['version']} {each['path'] or '(root)'} {each['text']}", each["cost"]
+
+
+def test_the_limits_are_those_of_the_oldest_version(report: Report) -> None:
+    assert OLDEST_KUBERNETES == "v1.30.0"
+    assert (report["expressionLimit"], report["totalLimit"]) == (10_000_000, 100_000_000)
+
+
+def test_every_rule_fits_its_budget_twice(report: Report, record_property: Callable[[str, object], None]) -> None:
+    margins = {text: report["expressionLimit"] / max(cost, 1) for text, cost in expressions(report)}
+    for text, margin in sorted(margins.items(), key=lambda item: item[1]):
+        if margin < CLOSE:
+            record_property(text[:100], f"{margin:.1f}x")
+    assert {text: margin for text, margin in margins.items() if margin < SPARE} == {}
+
+
+def test_every_definition_fits_its_budget_twice(report: Report, record_property: Callable[[str, object], None]) -> None:
+    schemas = report["schemas"]
+    margins = {f"{each['definition']} {each['version']}": report["totalLimit"] / each["total"] for each in schemas}
+    for name, margin in margins.items():
+        record_property(name, f"{margin:.1f}x")
+    assert len(margins) == 3
+    assert min(margins.values()) >= SPARE
+
+
+def test_every_rule_is_estimated(report: Report) -> None:
+    written = sum(path.read_text().count("- rule: ") for path in CRD_FILES)
+    messages = sum(path.read_text().count("messageExpression: ") for path in CRD_FILES)
+    assert len(list(expressions(report))) == written + messages > 0

@@ -1,0 +1,38 @@
+"""The admission policies of config/admission-policies, bound to an account of a test's own."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Object = dict[str, Any]
+
+DIRECTORY = Path(__file__).parents[2] / "config/admission-policies"
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"
+"""Paths at the API server."""
+
+
+@cache
+def _documents() -> tuple[Object, ...]:
+    names: list[str] = yaml.safe_load((DIRECTORY / "kustomization.yaml").read_text())["resources"]
+    return tuple(each for name in names for each in yaml.safe_load_all((DIRECTORY / name).read_text()))
+
+
+def policies() -> list[Object]:
+    """Every policy, by its short name."""
+    return [each for each in _documents() if each["kind"] == "ValidatingAdmissionPolicy"]
+
+
+def bindings(namespace: str, account: str) -> list[Object]:
+    """Bind every policy to a ServiceAccount; the names end with its namespace."""
+    found = [each for each in _documents() if each["kind"] == "ValidatingAdmissionPolicyBinding"]
+    return [_bound(each, namespace, account) for each in found]
+
+
+def _bound(binding: Object, namespace: str, account: str) -> Object:
+    spec = binding["spec"]
+    param = {**spec["paramRef"], "namespace": namespace, "name": account}
+    metadata = {"name": f"{binding['metadata']['name']}-{namespace}"}
+    return {**binding, "metadata": metadata, "spec": {**spec, "paramRef": param}}

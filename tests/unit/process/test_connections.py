@@ -1,0 +1,490 @@
+"""Connections of a port: how many there are, what is answered on them, and how they end."""
+
+import asyncio
+import logging
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from memcached_process import connections
+
+from .serving import HELLO, Line, Port, hello, play, post, rest, sized, status, stop_reading, until
+
+STATUS = re.compile(rb"HTTP/1\.[01] (\d+ [A-Za-z ]+)\r")
+BEGUN = HELLO[:-2]
+"""A request under way: its end is held back."""
+END = b"\r\n"
+OK = b"200 OK"
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    """Both kinds of ports."""
+    return tmp_path if request.param == "TLS" else None
+
+
+@pytest.fixture(autouse=True)
+def sweeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times are checked often."""
+    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
+
+
+async def ended(line: Line) -> bool:
+    """Whether a connection ends without an answer."""
+    return await rest(line) == b""
+
+
+def busy(port: Port) -> int:
+    """How many connections have a request under way."""
+    return sum(each.importance == 2 for each in port.acceptor.connections)
+
+
+# What is answered.
+
+
+def test_requests_follow_each_other_on_a_connection(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        line = await port.open()
+        for _ in range(3):
+            assert await status(line) == OK
+        line[1].write(HELLO * 3)
+        for _ in range(3):
+            assert await status(line, b"") == OK
+
+    play(story, hello, tls=tls)
+
+
+def test_a_request_may_come_byte_by_byte(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        line = await port.open()
+        for byte in HELLO[:-1]:
+            line[1].write(bytes([byte]))
+            await asyncio.sleep(0.001)
+        assert await status(line, HELLO[-1:]) == OK
+
+    play(story, hello, tls=tls)
+
+
+LAST = {
+    "the client says so": post("Connection: close", "Content-Length: 0"),
+    "an older client": post("Content-Length: 0", version="1.0"),
+    "a body that nobody reads": post("Content-Length: 9"),
+    "a proxy": b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
+    "another protocol": post("Connection: Upgrade", "Upgrade: h2c", "Content-Length: 0"),
+    "WebSocket": post("Connection: Upgrade", "Upgrade: websocket", "Content-Length: 0"),
+}
+
+
+@pytest.mark.parametrize("data", LAST.values(), ids=LAST.keys())
+def test_a_last_request_is_answered_and_ends_the_connection(
+    data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 1.0)
+
+    async def story(port: Port) -> None:
+        assert STATUS.findall(await port.answers(data)) == [OK]
+
+    play(story, hello, tls=tls)
+
+
+SECRET = "x1y2z3"
+NO_HTTP = {
+    "no HTTP": f"{SECRET}\r\n\r\n".encode(),
+    "an unknown method": f"{SECRET} / HTTP/1.1\r\n\r\n".encode(),
+    "no host": f"GET /{SECRET} HTTP/1.1\r\n\r\n".encode(),
+    "two lengths": post("Content-Length: 1", "Content-Length: 2", SECRET),
+    "a length and chunks": post("Content-Length: 1", "Transfer-Encoding: chunked", SECRET),
+    "a negative length": post("Content-Length: -1", SECRET),
+    "no length at all": post(f"Content-Length: {10**30}", SECRET),
+    "no number": post(f"Content-Length: {SECRET}"),
+    "a bad name": post(f"A{SECRET}\x00: b"),
+    "a bad value": post(f"A: \x01{SECRET * 1000}"),
+    "a long line": post(path=f"/{SECRET * 2000}"),
+    "a long header": post(f"A: {SECRET * 2000}"),
+    "a long name": post(f"{SECRET * 2000}: a"),
+    "many headers": post(*[f"A: {SECRET}"] * 65),
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + SECRET.encode(),
+}
+
+
+@pytest.mark.parametrize("data", NO_HTTP.values(), ids=NO_HTTP.keys())
+def test_bytes_that_are_no_http_are_neither_repeated_nor_logged(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async def story(port: Port) -> None:
+        found = await port.answers(data)
+        assert STATUS.findall(found) == [b"400 Bad Request"]
+        assert len(found) < 400
+        assert SECRET.encode() not in found
+
+    with caplog.at_level(logging.INFO):
+        play(story, hello)
+    assert not caplog.records
+
+
+ENDLESS = {
+    "short headers": (post()[:-2], b"A: b\r\n"),
+    "long headers": (post()[:-2], b"A: %s\r\n" % (b"b" * 4000)),
+    "one value": (post()[:-2] + b"A: ", b"b"),
+    "one name": (post()[:-2], b"b"),
+    "a path": (b"GET /", b"a"),
+    "empty lines": (b"", b"\r\n"),
+}
+
+
+@pytest.mark.parametrize(("begin", "more"), ENDLESS.values(), ids=ENDLESS.keys())
+def test_a_head_without_an_end_is_cut(begin: bytes, more: bytes, tls: Path | None) -> None:
+    """Long before its time, and after some ten kilobytes, as they come."""
+
+    async def story(port: Port) -> None:
+        line = await port.open(begin)
+        found, sent = asyncio.create_task(rest(line)), 0
+        piece = more * (1000 // len(more) + 1)
+        while not found.done():
+            line[1].write(piece)
+            sent += len(piece)
+            await asyncio.sleep(0.002)
+        assert b" 200 " not in await found
+        assert sent < 2**18
+
+    play(story, hello, tls=tls)
+
+
+def test_a_long_head_within_its_bounds_is_read(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        line = await port.open()
+        for _ in range(3):
+            assert await status(line, HELLO[:-2] + b"A: %s\r\n" % (b"b" * 8000) + b"C: d\r\n" * 60 + b"\r\n") == OK
+
+    play(story, hello, tls=tls)
+
+
+def test_an_early_answer_ends_the_connection(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        reader, _ = await port.open(post("Content-Length: 9"))
+        assert b"\r\nConnection: close\r\n" in await reader.readuntil(b"\r\n\r\n")
+
+    play(story, hello, tls=tls)
+
+
+def test_a_client_may_send_the_rest_of_its_body_after_an_early_answer(tls: Path | None) -> None:
+    """The connection is closed in order: a reset could reach the client before the answer."""
+
+    async def story(port: Port) -> None:
+        reader, writer = await port.open(post("Content-Length: 1000000"))
+        assert (await reader.readuntil(b"hello!")).startswith(b"HTTP/1.1 200 ")
+        for _ in range(100):
+            writer.write(b" " * 10_000)
+            await writer.drain()
+            await asyncio.sleep(0.001)
+        async with asyncio.timeout(30):
+            assert await reader.read() == b""
+
+    play(story, hello, tls=tls)
+
+
+def test_a_defect_ends_one_connection_and_is_logged(tls: Path | None, caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(request: web.BaseRequest) -> web.Response:
+        if request.path == "/boom":
+            raise ZeroDivisionError
+        return await hello(request)
+
+    async def story(port: Port) -> None:
+        assert b" 500 " in await port.answers(sized(b"", path="/boom"))
+        assert await status(await port.open()) == OK
+
+    play(story, broken, tls=tls)
+    assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
+
+
+FAULTS_OF_CLIENTS: dict[str, tuple[type[Exception], list[bytes]]] = {
+    "an invalid body": (web.RequestPayloadError, [b"400"]),
+    "a client that left": (ConnectionError, []),
+}
+
+
+@pytest.mark.parametrize(("error", "codes"), FAULTS_OF_CLIENTS.values(), ids=FAULTS_OF_CLIENTS.keys())
+def test_what_a_client_does_wrong_while_it_is_read_is_not_logged(
+    error: type[Exception], codes: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def reads(_: web.BaseRequest) -> web.Response:
+        raise error(SECRET)
+
+    async def story(port: Port) -> None:
+        found = await port.answers(HELLO)
+        assert [code[:3] for code in STATUS.findall(found) if code[:1] != b"5"] == codes
+        assert SECRET.encode() not in found
+
+    play(story, reads)
+    assert not caplog.records
+
+
+def test_a_handler_ends_with_its_connection(tls: Path | None, caplog: pytest.LogCaptureFixture) -> None:
+    waiting: list[str] = []
+
+    async def waits(_: web.BaseRequest) -> web.Response:
+        waiting.append("here")
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            waiting.clear()
+        return web.Response()
+
+    async def story(port: Port) -> None:
+        _, writer = await port.open(HELLO)
+        await until(lambda: waiting)
+        writer.transport.abort()
+        await until(lambda: not waiting)
+
+    play(story, waits, tls=tls)
+    assert not caplog.records
+
+
+# How long it may take.
+
+LATE = {
+    "a head": HELLO[:-9],
+    "a second head": HELLO + HELLO[:-9],
+    "a body": post("Content-Length: 9999", body=b"1"),
+    "a body in chunks": post("Transfer-Encoding: chunked", body=b"9999\r\na"),
+}
+
+
+@pytest.mark.parametrize("data", LATE.values(), ids=LATE.keys())
+def test_a_request_has_a_time(data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
+
+    async def reads(request: web.BaseRequest) -> web.Response:
+        await request.content.read()
+        return web.Response(text="hello!")
+
+    async def story(port: Port) -> None:
+        line = await port.open(data)
+        found = asyncio.create_task(rest(line))
+        for _ in range(1000):
+            if found.done():
+                break
+            await asyncio.sleep(0.02)
+            line[1].write(b"a")
+        assert len(STATUS.findall(await found)) == data.count(HELLO)
+
+    play(story, reads, tls=tls)
+
+
+def test_an_idle_connection_ends(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.3)
+
+    async def story(port: Port) -> None:
+        silent, line = await port.open(), await port.open()
+        assert await status(line) == OK
+        assert await ended(line)
+        assert await ended(silent)
+
+    play(story, hello, tls=tls)
+
+
+def test_a_connection_in_use_stays(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 2.0)
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 2.0)
+
+    async def story(port: Port) -> None:
+        line = await port.open()
+        for _ in range(30):
+            await asyncio.sleep(0.1)
+            assert await status(line) == OK
+
+    play(story, hello, tls=tls)
+
+
+LARGE = b" " * 2**22
+
+
+async def large(_: web.BaseRequest) -> web.Response:
+    """An answer that no buffer of a socket holds."""
+    return web.Response(body=LARGE)
+
+
+def test_an_answer_that_is_not_read_ends_the_connection(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+
+    async def story(port: Port) -> None:
+        line = await port.open(HELLO, limit=2**12)
+        stop_reading(line)
+        await until(lambda: port.acceptor.connections)
+        await until(lambda: not port.acceptor.connections)
+        monkeypatch.setattr(connections, "UNREAD_SECONDS", 60.0)
+        assert await status(await port.open()) == OK
+
+    play(story, large, tls=tls)
+
+
+def test_an_answer_that_is_read_arrives_whole(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        line = await port.open(limit=2**12)
+        assert await status(line) == OK
+        assert await status(line) == OK
+
+    play(story, large, tls=tls)
+
+
+def test_a_client_that_does_not_wait_for_its_answer_is_cut(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        line = await port.open(limit=2**12)
+        stop_reading(line)
+        await until(lambda: port.acceptor.connections)
+        while port.acceptor.connections:
+            line[1].write(HELLO)
+            await asyncio.sleep(0.005)
+
+    play(story, large, tls=tls)
+
+
+def test_requests_that_do_not_wait_for_an_answer_are_not_read(
+    tls: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received = 0
+    receive = connections.Connection.data_received
+
+    def count(connection: connections.Connection, data: bytes) -> None:
+        nonlocal received
+        received += len(data)
+        receive(connection, data)
+
+    async def waits(_: web.BaseRequest) -> web.Response:
+        await asyncio.sleep(3600)
+        return web.Response()
+
+    async def story(port: Port) -> None:
+        line = await port.open(HELLO * 2**15)
+        await until(lambda: port.acceptor.connections)
+        await until(lambda: not port.acceptor.connections)
+        line[1].transport.abort()
+
+    monkeypatch.setattr(connections.Connection, "data_received", count)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    play(story, waits, tls=tls)
+    assert received < 2**17
+
+
+# How many there may be.
+
+
+def test_the_oldest_idle_connection_goes_and_one_at_work_stays(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        working = await port.open(BEGUN)
+        await until(lambda: busy(port) == 1)
+        idle, other = await port.open(), await port.open()
+        await until(lambda: len(port.acceptor.connections) == 3)
+        newcomer = await port.open()
+        assert await ended(idle)
+        assert await status(newcomer) == OK
+        assert await status(other) == OK
+        assert await status(working, END) == OK
+
+    play(story, hello, 3, tls)
+
+
+def test_where_all_are_at_work_the_oldest_goes(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        lines = [await port.open(BEGUN) for _ in range(3)]
+        await until(lambda: busy(port) == 3)
+        newcomer = await port.open()
+        assert await ended(lines[0])
+        assert await status(newcomer) == OK
+        assert await status(lines[1], END) == OK
+
+    play(story, hello, 3, tls)
+
+
+def test_silent_sockets_go_before_those_who_speak_tls(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        guest = await port.open()
+        assert await status(guest) == OK
+        silent = [await port.open(tls=False) for _ in range(6)]
+        for line in silent[:4]:
+            assert await ended(line)
+        assert await status(await port.open()) == OK
+        assert await ended(silent[4])
+        assert await status(guest) == OK
+
+    play(story, hello, 3, tmp_path)
+
+
+def test_there_is_always_room_for_one_more(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        for _ in range(50):
+            await port.open(BEGUN if len(port.acceptor.connections) % 2 else b"")
+            assert len(port.acceptor.connections) <= 3
+        assert await status(await port.open()) == OK
+
+    play(story, hello, 3, tls)
+
+
+def test_a_new_connection_is_not_the_first_to_go(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        for _ in range(8):
+            await port.open(BEGUN)
+        await until(lambda: busy(port) == 8)
+        newcomer = await port.open()
+        for _ in range(3):
+            await port.open(BEGUN)
+        assert await status(newcomer) == OK
+
+    play(story, hello, 8, tls)
+
+
+def test_a_failed_accept_is_logged_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(port: Port) -> None:
+        loop = asyncio.get_running_loop()
+        accept, failures = loop.sock_accept, [OSError("too many open files")]
+
+        async def failing(listener: socket.socket) -> tuple[socket.socket, object]:
+            if failures:
+                raise failures.pop()
+            return await accept(listener)
+
+        monkeypatch.setattr(loop, "sock_accept", failing)
+        assert await status(await port.open()) == OK
+        assert await status(await port.open()) == OK
+
+    play(story, hello)
+    assert "could not be accepted: too many open files" in caplog.text
+
+
+# How all of it ends.
+
+
+def test_while_draining_a_connection_ends_with_its_answer(tls: Path | None) -> None:
+    async def story(port: Port) -> None:
+        line = await port.open(BEGUN)
+        await until(lambda: busy(port) == 1)
+        port.acceptor.draining = True
+        line[1].write(END)
+        found = await rest(line)
+        assert b"\r\nConnection: close\r\n" in found
+        assert found.endswith(b"hello!")
+
+    play(story, hello, tls=tls)
+
+
+def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(
+    tls: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "GRACE_SECONDS", 1.0)
+
+    async def story(port: Port) -> None:
+        idle, working, slow = await port.open(), await port.open(BEGUN), await port.open(BEGUN)
+        await until(lambda: busy(port) == 2)
+        ending = asyncio.create_task(port.acceptor.close())
+        assert await ended(idle)
+        working[1].write(END)
+        assert (await rest(working)).endswith(b"hello!")
+        assert not ending.done()
+        assert await ended(slow)
+        await ending
+
+    play(story, hello, tls=tls)

@@ -1,0 +1,135 @@
+"""Whatever a review has in it: what is repeated of it is short, and the answer is small."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memcached_api.appservice import APPSERVICE
+from memcached_api.faults import Fault
+from memcached_api.memcached import MEMCACHED
+from memcached_webhooks import appservice, memcached
+from memcached_webhooks.admission import path_of
+from memcached_webhooks.review import ALLOWED, LARGEST_ANSWER, BadReview, Verdict, answer, invalid
+
+from .reviews import DEFAULT, patch_of, request, review
+from .reviews import memcached as memcached_object
+
+JUDGES = {**memcached.judges(DEFAULT), **appservice.judges()}
+
+Fields = Callable[[str], dict[str, Any]]
+
+LENGTHS: dict[str, tuple[int, Fields]] = {
+    "uid": (128, lambda text: {"uid": text}),
+    "operation": (32, lambda text: {"operation": text}),
+    "subResource": (63, lambda text: {"subResource": text}),
+    "name": (1024, lambda text: {"name": text}),
+    "group": (253, lambda text: {"kind": {"group": text}}),
+    "version": (63, lambda text: {"kind": {"version": text}}),
+    "kind": (63, lambda text: {"kind": {"kind": text}}),
+}
+
+
+@pytest.mark.parametrize(("longest", "fields"), LENGTHS.values(), ids=LENGTHS.keys())
+def test_what_a_review_says_of_itself_is_bounded(longest: int, fields: Fields):
+    body, _ = answer(msgspec.json.encode(review({}, **fields("x" * longest))), JUDGES[memcached.VALIDATE])
+    assert len(body) < 3000
+    for length in (longest + 1, 4_000_000):
+        with pytest.raises(BadReview, match=f"length <= {longest}") as raised:
+            answer(msgspec.json.encode(review({}, **fields("x" * length))), lambda _: ALLOWED)
+        assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize("part", ["apiVersion", "kind"])
+def test_a_wrong_review_is_not_repeated_in_full(part: str):
+    with pytest.raises(BadReview) as raised:
+        answer(msgspec.json.encode({**review({}), part: "x\n" * 2_000_000}), lambda _: ALLOWED)
+    assert len(str(raised.value)) < 400
+    assert "\n" not in str(raised.value)
+
+
+TEXTS = ("x", '"', "\n", "\\", "é", "😀", "\x00", "]", ": ", ",")
+COUNTS = st.sampled_from((1, 99, 101, 5000, 10**5))
+LONG: st.SearchStrategy[str] = st.tuples(st.sampled_from(TEXTS), COUNTS).map(lambda pair: pair[0] * pair[1])
+ITEMS: dict[str, Fields] = {
+    "imagePullSecrets": lambda text: {"name": text},
+    "envs": lambda text: {"name": text, "value": 1, "valueFrom": {"fieldRef": {"fieldPath": text}, "secretKeyRef": {}}},
+    "ports": lambda text: {"port": text, "name": text, "targetPort": text, "protocol": text, "nodePort": -1},
+}
+
+
+@st.composite
+def hostile(draw: st.DrawFn) -> dict[str, Any]:
+    """An object that would have an answer of some megabytes."""
+    spec: dict[str, Any] = {field: draw(LONG) for field in ("size", "image", "containerPort", "imagePullPolicy")}
+    count = draw(st.sampled_from([1, 60, 128, 5000]))
+    for field, item in ITEMS.items():
+        spec[field] = [item(draw(LONG)[: 2**20 // count])] * count
+    amounts = {draw(LONG) + str(number): draw(LONG)[:1000] for number in range(draw(st.integers(0, 7)))}
+    spec["resources"] = {"limits": amounts, "requests": dict.fromkeys(amounts, "9")}
+    return {"metadata": {"name": draw(LONG), "generateName": draw(LONG)}, "spec": spec}
+
+
+@given(hostile(), hostile() | st.none(), st.sampled_from(sorted(JUDGES)))
+@settings(max_examples=40, deadline=None)
+def test_an_answer_is_never_large(obj: Any, old: Any, path: str):
+    kind = APPSERVICE if "appservice" in path else MEMCACHED
+    body = review(obj, old, name="", kind={"group": kind.group, "version": "v1", "kind": kind.name})
+    response, verdict = answer(msgspec.json.encode(body), JUDGES[path])
+    assert len(response) <= LARGEST_ANSWER
+    if "/validate" in path and old is None:
+        status = msgspec.json.decode(response)["response"]["status"]
+        assert verdict.refusal is not None
+        assert status["code"] == 422
+        assert status["details"]["causes"]
+        assert status["message"].isprintable()
+        assert len(status["details"]["name"]) <= 101
+        assert all(len(cause["field"]) <= 1300 for cause in status["details"]["causes"])
+
+
+def test_the_name_of_a_resource_is_repeated_in_part():
+    name = "example.com/" + "x\n" * 1000
+    obj = memcached_object({"size": 1, "resources": {"limits": {name: "1"}, "requests": {name: "2"}}})
+    response, _ = answer(msgspec.json.encode(review(obj)), JUDGES[memcached.VALIDATE])
+    message = msgspec.json.decode(response)["response"]["status"]["message"]
+    assert "must be at most the " in message
+    assert message.isprintable()
+    assert "x\\n" * 51 not in message
+
+
+def test_an_object_with_a_long_name_is_denied_with_the_reason():
+    obj = {"metadata": {"name": "a" * 1000}, "spec": {"size": 1}}
+    response, _ = answer(msgspec.json.encode(review(obj, name="a" * 1000)), JUDGES[memcached.VALIDATE])
+    assert "must be a DNS-1035 label" in msgspec.json.decode(response)["response"]["status"]["message"]
+
+
+def test_a_denial_says_how_many_faults_it_leaves_out():
+    faults = [Fault(f"spec.a[{number}]", "x" * 200, "must be something else " * 10) for number in range(1000)]
+    response, _ = answer(msgspec.json.encode(review({})), lambda _: Verdict(invalid(request({}), faults)))
+    found = msgspec.json.decode(response)["response"]["status"]
+    shown = len(found["details"]["causes"])
+    assert 10 < shown < 1000
+    assert found["message"].endswith(f", and {1000 - shown} more]")
+
+
+def test_the_defaults_of_an_object_within_its_bounds_fit_into_an_answer():
+    protocol = f"{'a.' * 126}a/{'b' * 63}"
+    numbers = range(1000, 1064)
+    ports = [{"port": number, "name": f"{'c' * 59}{number}", "appProtocol": protocol} for number in numbers]
+    obj = {"metadata": {"name": "app"}, "spec": {"size": 1, "image": "a", "ports": ports}}
+    assert APPSERVICE.faults(obj) == []
+    body = review(obj, kind={"group": APPSERVICE.group, "kind": APPSERVICE.name})
+    response, _ = answer(msgspec.json.encode(body), JUDGES[path_of("mutate", APPSERVICE)])
+    assert len(response) <= LARGEST_ANSWER
+    (step,) = patch_of(msgspec.json.decode(response))
+    assert step["path"] == "/spec/ports"
+    assert [port["targetPort"] for port in step["value"]] == list(numbers)
+
+
+def test_defaults_that_do_not_fit_are_left_to_the_rules():
+    old = memcached_object({"image": "x" * 100_000})
+    response, _ = answer(msgspec.json.encode(review(memcached_object({}), old)), JUDGES[memcached.MUTATE])
+    assert msgspec.json.decode(response)["response"] == {"uid": "u", "allowed": True}

@@ -1,0 +1,192 @@
+"""Bodies of requests, byte by byte: what is read, what is too large, and how many large ones at a time."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from memcached_process import connections
+from memcached_webhooks import bodies
+from memcached_webhooks.bodies import Bodies, TooLargeError
+from unit.process.serving import Line, Port, play, post, rest, sized, until
+
+STATUS = re.compile(rb"HTTP/1\.1 (\d+) ")
+
+
+class Reader:
+    """A handler that reads bodies, answers with their length, and remembers it."""
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+        self.reading = 0
+        self._bodies = Bodies()
+
+    async def __call__(self, request: web.BaseRequest) -> web.Response:
+        """Read one."""
+        self.reading += 1
+        try:
+            body = await self._bodies.read(request)
+        except TooLargeError:
+            return web.Response(status=413)
+        finally:
+            self.reading -= 1
+        self.lengths.append(len(body))
+        return web.Response(text=f"{len(body)}!")
+
+
+@pytest.fixture(autouse=True)
+def sweeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times are checked often."""
+    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
+
+
+def chunks(*pieces: bytes) -> bytes:
+    """A request with its body in chunks."""
+    body = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
+    return post("Connection: close", "Transfer-Encoding: chunked", body=body)
+
+
+def whole(size: int, *headers: str) -> bytes:
+    """A request with a body of so many bytes."""
+    return sized(b" " * size, "Connection: close", *headers)
+
+
+READ = {
+    "nothing": (whole(0), 0),
+    "a small one": (whole(9), 9),
+    "one that just is small": (whole(2**16), 2**16),
+    "a large one": (whole(2**16 + 1), 2**16 + 1),
+    "the largest": (whole(4 * 2**20), 4 * 2**20),
+    "chunks": (chunks(b"abc", b"de"), 5),
+    "many chunks": (chunks(*[b"ab"] * 20_000), 40_000),
+    "the largest in chunks": (chunks(*[b" " * 2**18] * 16), 4 * 2**20),
+    "no length and no chunks": (post("Connection: close"), 0),
+}
+
+
+@pytest.mark.parametrize(("data", "length"), READ.values(), ids=READ.keys())
+@pytest.mark.parametrize("over_tls", [False, True], ids=["plain", "TLS"])
+def test_a_body_is_read(data: bytes, length: int, over_tls: bool, tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        assert (await port.answers(data)).endswith(f"{length}!".encode())
+
+    play(story, Reader(), tls=tmp_path if over_tls else None)
+
+
+REFUSED: dict[str, tuple[bytes, list[bytes]]] = {
+    "too large": (whole(4 * 2**20 + 1), [b"413"]),
+    "too large in chunks": (chunks(*[b" " * 2**18] * 17), [b"413"]),
+    "much too large, and not sent": (post(f"Content-Length: {10**15}"), [b"413"]),
+    "no chunk": (post("Transfer-Encoding: chunked", body=b"ZZ\r\n"), []),
+    "no chunk after a good one": (post("Transfer-Encoding: chunked", body=b"1\r\na\r\nZZ\r\n"), []),
+}
+
+
+@pytest.mark.parametrize(("data", "codes"), REFUSED.values(), ids=REFUSED.keys())
+def test_another_body_is_not_read_and_ends_the_connection(
+    data: bytes, codes: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 1.0)
+    reader = Reader()
+
+    async def story(port: Port) -> None:
+        assert STATUS.findall(await port.answers(data)) == codes
+
+    play(story, reader)
+    assert not reader.lengths
+
+
+def test_a_client_may_wait_before_it_sends_the_body() -> None:
+    async def story(port: Port) -> None:
+        line = await port.open(post("Content-Length: 1", "Expect: 100-continue", "Connection: close"))
+        assert await line[0].readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        line[1].write(b"1")
+        found = await rest(line)
+        assert STATUS.findall(found) == [b"200"]
+        assert found.endswith(b"1!")
+
+    play(story, Reader())
+
+
+def test_a_body_may_follow_a_long_head_piece_by_piece(tmp_path: Path) -> None:
+    """However soon the pieces come, and however late the handler begins."""
+
+    async def story(port: Port) -> None:
+        _, writer = line = await port.open()
+        data = whole(60_000, f"A: {'a' * 8000}", f"B: {'b' * 7000}")
+        for start in range(0, len(data), 3000):
+            writer.write(data[start : start + 3000])
+            await asyncio.sleep(0)
+        assert (await rest(line)).endswith(b"60000!")
+
+    for over_tls in (None, tmp_path):
+        play(story, Reader(), tls=over_tls)
+
+
+HEAD, BODY = post("Content-Length: 1000000", "Connection: close"), b" " * 1_000_000
+
+
+async def begun(port: Port, reader: Reader, count: int) -> list[Line]:
+    """So many large bodies are on their way, in this order."""
+    lines: list[Line] = []
+    for number in range(1, count + 1):
+        lines.append(await port.open(HEAD))
+        await until(lambda number=number: reader.reading == number)
+    return lines
+
+
+def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
+    reader = Reader()
+
+    async def story(port: Port) -> None:
+        first, gone, last = await begun(port, reader, 3)
+        for _, writer in (first, gone, last):
+            writer.write(BODY[:-1])
+        assert (await port.answers(whole(9))).endswith(b"9!")
+        assert reader.reading == 3
+        gone[1].transport.abort()
+        for _, writer in (last, first):
+            writer.write(b" ")
+        assert (await rest(first)).endswith(b"1000000!")
+        assert (await rest(last)).endswith(b"1000000!")
+
+    play(story, reader)
+    assert reader.lengths == [9, 1_000_000, 1_000_000]
+
+
+def test_of_a_body_that_waits_little_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
+    reader = Reader()
+    requests: list[web.BaseRequest] = []
+
+    async def noting(request: web.BaseRequest) -> web.Response:
+        requests.append(request)
+        return await reader(request)
+
+    async def story(port: Port) -> None:
+        _, (_, writer) = await begun(port, reader, 2)
+        writer.write(BODY)
+        await until(lambda: requests[1].content.total_bytes)
+        await asyncio.sleep(0.3)
+        assert requests[1].content.total_bytes < 2**17
+
+    play(story, noting, tls=tmp_path)
+
+
+def test_a_body_that_waits_too_long_is_cut_and_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    reader = Reader()
+
+    async def story(port: Port) -> None:
+        holder, waiting = await begun(port, reader, 2)
+        assert await rest(waiting) == b""
+        assert await rest(holder) == b""
+        monkeypatch.setattr(connections, "REQUEST_SECONDS", 60.0)
+        assert (await port.answers(whole(2**17))).endswith(b"131072!")
+
+    play(story, reader)

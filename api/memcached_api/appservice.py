@@ -23,6 +23,7 @@ PLURAL: Final = "appservices"
 SHORT_NAMES: Final = ("appsvc",)  # Kubernetes has an API group `apps` and short names `svc` and `sa`
 
 DEFAULT_SIZE: Final = 1
+MAX_PORTS: Final = 64
 
 _COUNT: Final = Meta(extra_json_schema={"format": "int32"})
 
@@ -44,7 +45,7 @@ class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     envs: Annotated[list[EnvVar], Meta(max_length=128, extra_json_schema=LIST_BY_NAME)] = []
     """Environment variables of the container. A change replaces the pods."""
 
-    ports: Annotated[list[ServicePort], Meta(max_length=64)] = []
+    ports: Annotated[list[ServicePort], Meta(max_length=MAX_PORTS)] = []
     """Ports of the Service, each open on every node. The container's ports follow from the target ports; a change of
     these replaces the pods. Without ports there is no Service. The list is replaced as a whole."""
 
@@ -127,12 +128,14 @@ APPSERVICE: Final = Kind(
 def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with every default it lacks; a null counts as lacking, and what cannot be read stays as it is.
 
-    A port gets its protocol, its targetPort and, beside others, a name: Kubernetes demands one there.
+    So does a list of more than MAX_PORTS ports. A port gets its protocol, its targetPort and, beside others, a name: Kubernetes demands one there.
     """
     size = DEFAULT_SIZE if spec.get("size") is None else spec["size"]
     ports = spec.get("ports")
     found = {**spec, "size": size}
-    return {**found, "ports": _with_names([_port(port) for port in ports])} if is_array(ports) else found
+    if not is_array(ports) or len(ports) > MAX_PORTS:
+        return found  # names for more ports than may be would cost the square of their number
+    return {**found, "ports": _with_names([_port(port) for port in ports])}
 
 
 def _port(port: Any) -> Any:

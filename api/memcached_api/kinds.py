@@ -6,6 +6,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from . import reading
 from .faults import MISTYPED, TOO_MANY, Fault, InvalidSpec
 from .rules import Rule, rule_faults
 from .structure import MOST_FAULTS, structural_faults
@@ -56,6 +57,10 @@ class Kind(Generic[Spec]):
             if faults := structural_faults(spec, self.spec, "spec"):
                 raise InvalidSpec(faults) from error
             return msgspec.convert(spec, self.spec)
+
+    def read(self, raw: bytes) -> Any:
+        """The object in `raw`, as `faults` and `decode` need it. Raises what `reading.read` does."""
+        return reading.read(raw, self.spec)
 
     def faults(self, obj: Any) -> list[Fault]:
         """Every fault of an object, none if it is valid; never raises, whatever JSON it is given."""

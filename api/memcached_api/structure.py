@@ -46,7 +46,9 @@ def _map(value: Any, type_: inspect.DictType, path: str) -> Iterator[Fault]:
     if not is_object(value):
         yield _mistyped(path, value, "an object")
         return
-    yield from _too_many(value, type_.max_length, path)
+    if (most := type_.max_length) is not None and len(value) > most:
+        yield _too_many(value, most, path)
+        return
     for key, item in value.items():
         yield from _check(item, type_.value_type, f"{path}[{key}]")
 
@@ -55,14 +57,15 @@ def _list(value: Any, type_: inspect.ListType, path: str) -> Iterator[Fault]:
     if not is_array(value):
         yield _mistyped(path, value, "a list")
         return
-    yield from _too_many(value, type_.max_length, path)
+    if (most := type_.max_length) is not None and len(value) > most:
+        yield _too_many(value, most, path)
+        return
     for index, item in enumerate(value):
         yield from _check(item, type_.item_type, f"{path}[{index}]")
 
 
-def _too_many(value: Any, most: int | None, path: str) -> Iterator[Fault]:
-    if most is not None and len(value) > most:
-        yield Fault(path, len(value), f"must have at most {most} items", TOO_MANY)
+def _too_many(value: Any, most: int, path: str) -> Fault:
+    return Fault(path, len(value), f"must have at most {most} items", TOO_MANY)
 
 
 def _integer(value: Any, type_: inspect.IntType, path: str) -> Iterator[Fault]:

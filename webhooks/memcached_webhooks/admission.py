@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memcached_api.faults import InvalidSpec
 from memcached_api.kinds import Kind
 from memcached_api.values import child, is_object
 from memcached_webhooks.review import (
@@ -22,6 +23,9 @@ from memcached_webhooks.review import (
 
 Spec = Mapping[str, Any]
 
+_Judge = Callable[[Request, Any, Any], Verdict]
+"""A verdict on a request, its object and its old object; the latter is None on CREATE."""
+
 
 @dataclass(frozen=True, slots=True)
 class Admission:
@@ -38,11 +42,11 @@ class Admission:
     def judges(self) -> dict[str, Judge]:
         """The function for each path."""
         return {
-            path_of("mutate", self.kind): self._guarded(lambda request: Verdict(patch=self._patch(request))),
+            path_of("mutate", self.kind): self._guarded(self._patched),
             path_of("validate", self.kind): self._guarded(self._verdict),
         }
 
-    def _guarded(self, judge: Judge) -> Judge:
+    def _guarded(self, judge: _Judge) -> Judge:
         """Common to both: other kinds are refused; deletions, objects being deleted and status writes pass."""
         wanted = (self.kind.group, self.kind.name)
 
@@ -53,32 +57,39 @@ class Admission:
                 return ALLOWED
             if request.operation not in (CREATE, UPDATE) or request.sub_resource:
                 return Verdict(misdirected(request, *wanted))
-            if child(request.object, "metadata", "deletionTimestamp") is not None:
+            try:
+                obj, old = self.kind.read(request.object), self.kind.read(request.old_object)
+            except InvalidSpec as error:
+                return Verdict(invalid(request, None, error.faults))
+            if child(obj, "metadata", "deletionTimestamp") is not None:
                 return ALLOWED  # only finalizers are left to change, and a refusal would keep the object for ever
-            return judge(request)
+            return judge(request, obj, old)
 
         return guarded
 
-    def _patch(self, request: Request) -> Patch:
-        """JSON patch that writes every default the object lacks."""
-        spec = child(request.object, "spec")
-        if not is_object(request.object) or (spec is not None and not is_object(spec)):
+    def _patched(self, request: Request, obj: Any, old: Any) -> Verdict:
+        """Allowed, with a JSON patch that writes every default the object lacks."""
+        return Verdict(patch=self._patch(obj, None if request.operation == CREATE else child(old, "spec") or {}))
+
+    def _patch(self, obj: Any, before: Any) -> Patch:
+        spec = child(obj, "spec")
+        if not is_object(obj) or (spec is not None and not is_object(spec)):
             return []  # validation tells what is wrong
-        old = child(request.old_object, "spec")
-        before = None if request.operation == CREATE else old if is_object(old) else {}
+        if before is not None and not is_object(before):
+            before = {}
         missing = self.defaults(spec or {}, before)
         if spec is None:
             return [{"op": "add", "path": "/spec", "value": missing}]
         return [{"op": "add", "path": f"/spec/{field}", "value": value} for field, value in missing.items()]
 
-    def _verdict(self, request: Request) -> Verdict:
+    def _verdict(self, request: Request, obj: Any, old: Any) -> Verdict:
         """Refused with all its faults at once, but for those the old object had; else allowed, with warnings."""
-        found = self.kind.faults(request.object)
+        found = self.kind.faults(obj)
         if not found:
-            return Verdict(warnings=self.warnings(request.object, request.old_object))
-        before = self.kind.faults(request.old_object) if request.operation == UPDATE else []
+            return Verdict(warnings=self.warnings(obj, old))
+        before = self.kind.faults(old) if request.operation == UPDATE else []
         new = [fault for fault in found if fault not in before]
-        return Verdict(invalid(request, new)) if new else ALLOWED
+        return Verdict(invalid(request, obj, new)) if new else ALLOWED
 
 
 def path_of(verb: str, kind: Kind[Any]) -> str:

@@ -48,6 +48,9 @@ class GroupVersionKind(msgspec.Struct):
     kind: Label = ""
 
 
+NULL: Final = msgspec.Raw(b"null")
+
+
 class Request(msgspec.Struct, rename="camel"):
     """What we need of an AdmissionRequest; the rest (who asks, options) is not even decoded."""
 
@@ -56,8 +59,8 @@ class Request(msgspec.Struct, rename="camel"):
     kind: GroupVersionKind
     sub_resource: Label = ""
     name: Name = ""
-    object: Any = None
-    old_object: Any = None
+    object: msgspec.Raw = NULL
+    old_object: msgspec.Raw = NULL
 
 
 class Review(msgspec.Struct, rename="camel"):
@@ -105,9 +108,9 @@ def misdirected(request: Request, group: str, kind: str) -> Refusal:
     return Refusal(400, "BadRequest", message, {})
 
 
-def invalid(request: Request, faults: list[Fault]) -> Refusal:
+def invalid(request: Request, obj: Any, faults: list[Fault]) -> Refusal:
     """The faults in one Status, in the form in which the API server itself refuses an object: all that fit."""
-    name = cut(request.name or object_name(request.object))
+    name = cut(request.name or object_name(obj))
     kind, group = request.kind.kind, request.kind.group
     reported = _fitting(faults)
     causes = [{"reason": fault.kind, "message": fault.detail, "field": fault.shown_field} for fault in reported]

@@ -25,6 +25,10 @@ def fields(**spec: Any) -> list[str]:
     return [fault.field for fault in faults(obj(**spec))]
 
 
+def test_at_most_a_hundred_errors_are_reported():
+    assert len(faults(obj(envs=[{"name": 1}] * 128))) == 100
+
+
 def test_an_image_is_enough():
     assert decode_spec(obj()) == AppServiceSpec(size=1, image=IMAGE)
     assert faults(obj()) == []

@@ -24,12 +24,19 @@ def request(obj: Any, old: Any = None, **changes: Any) -> Request:
         "object": obj,
         "old_object": old,
     }
-    return Request(**{**fields, **changes})
+    fields |= changes
+    fields |= {name: raw(fields[name]) for name in ("object", "old_object")}
+    return Request(**fields)
+
+
+def raw(obj: Any) -> msgspec.Raw:
+    """A value as JSON."""
+    return msgspec.Raw(msgspec.json.encode(obj))
 
 
 def review(obj: Any, old: Any = None, **changes: Any) -> dict[str, Any]:
     """The same as JSON."""
-    body = msgspec.to_builtins(request(obj, old)) | changes
+    body = msgspec.json.decode(msgspec.json.encode(request(obj, old))) | changes
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
 
 

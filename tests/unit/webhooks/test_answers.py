@@ -108,7 +108,7 @@ def test_an_object_with_a_long_name_is_denied_with_the_reason():
 
 def test_a_denial_says_how_many_faults_it_leaves_out():
     faults = [Fault(f"spec.a[{number}]", "x" * 200, "must be something else " * 10) for number in range(1000)]
-    response, _ = answer(msgspec.json.encode(review({})), lambda _: Verdict(invalid(request({}), faults)))
+    response, _ = answer(msgspec.json.encode(review({})), lambda _: Verdict(invalid(request({}), {}, faults)))
     found = msgspec.json.decode(response)["response"]["status"]
     shown = len(found["details"]["causes"])
     assert 10 < shown < 1000

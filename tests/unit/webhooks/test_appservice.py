@@ -7,6 +7,8 @@ import pytest
 from memcached_webhooks import appservice
 from memcached_webhooks.review import GroupVersionKind, Patch, Request, Verdict
 
+from .reviews import raw
+
 KIND = GroupVersionKind("app.example.com", "v1", "AppService")
 JUDGES = appservice.judges()
 MUTATE, VALIDATE = "/mutate-app-example-com-v1-appservice", "/validate-app-example-com-v1-appservice"
@@ -19,9 +21,9 @@ def obj(spec: Any) -> dict[str, Any]:
 
 
 def judged(path: str, new: Any, old: Any = None) -> Verdict:
-    before = None if old is None else obj(old)
+    before = raw(None if old is None else obj(old))
     operation = "CREATE" if old is None else "UPDATE"
-    return JUDGES[path](Request(uid="u", operation=operation, kind=KIND, object=obj(new), old_object=before))
+    return JUDGES[path](Request(uid="u", operation=operation, kind=KIND, object=raw(obj(new)), old_object=before))
 
 
 def test_paths():

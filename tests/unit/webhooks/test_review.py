@@ -50,7 +50,7 @@ def test_warnings():
 
 def test_a_refusal_is_the_status_kubernetes_itself_would_give():
     faults = [Fault("spec.size", 0, "must be at least 1"), Fault("spec.image", "A b", "no")]
-    refusal = invalid(request({}), faults)
+    refusal = invalid(request({}), {}, faults)
     assert answered(review({}), Verdict(refusal))["response"] == {
         "uid": "u",
         "allowed": False,

@@ -152,12 +152,16 @@ def unknown_fields(value: Any, schema: dict[str, Any], path: str) -> Iterator[tu
                 yield from unknown_fields(item, schema["properties"][field], f"{path}.{field}")
 
 
+def _raw(obj: Object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(obj))
+
+
 def _refused(judged: dict[str, Judge], kind: Kind[Any], place: str, each: Object) -> Iterator[Fault]:
     """Asked as the API server asks when the example is created: validation sees what mutation has made of it."""
-    request = Request("", CREATE, GroupVersionKind(*_gvk(each)), object=each)
+    request = Request("", CREATE, GroupVersionKind(*_gvk(each)), object=_raw(each))
     mutation = judged[path_of("mutate", kind)](request)
     validation = judged[path_of("validate", kind)](
-        msgspec.structs.replace(request, object=patched(each, mutation.patch))
+        msgspec.structs.replace(request, object=_raw(patched(each, mutation.patch)))
     )
     for refusal in filter(None, (mutation.refusal, validation.refusal)):
         for cause in refusal.details.get("causes") or [{"field": "", "message": refusal.message}]:

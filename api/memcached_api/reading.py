@@ -1,0 +1,90 @@
+"""Objects from JSON, without what no rule reads: an unknown field costs no memory, however much is in it."""
+
+from functools import cache
+from typing import Annotated, Any, Final, TypedDict, Union, cast
+
+import msgspec
+from msgspec import Meta, inspect
+
+from .faults import Fault, InvalidSpec
+
+MAX_OBJECT: Final = 2 * 2**20
+"""Bytes of an object. etcd stores none of more than 1.5 MiB (its default `--max-request-bytes`)."""
+
+MAX_EXAMINED: Final = 256 * 2**10
+"""Bytes of a spec whose values have wrong types, and that is examined for all its errors: up to 25 times the memory."""
+
+Scalar = str | int | float | bool | None
+
+
+def read(raw: bytes, spec: type[msgspec.Struct]) -> Any:
+    """The object in `raw`: of its metadata what admission reads, of its spec the fields that its type has.
+
+    If a value has another type than the spec's, the whole spec is returned, so that every error can be reported.
+    Raises InvalidSpec if there is too much of it for that, and msgspec.DecodeError if `raw` is not JSON.
+    """
+    if len(raw) > MAX_OBJECT:
+        raise InvalidSpec([Fault("", len(raw), f"must be at most {MAX_OBJECT} bytes; the API server stores no more")])
+    try:
+        return _decoder(spec).decode(raw)
+    except msgspec.ValidationError as error:
+        return _whole(raw, error)
+
+
+def _whole(raw: bytes, error: msgspec.ValidationError) -> Any:
+    try:
+        obj = _PARTS.decode(raw)
+    except msgspec.ValidationError:
+        obj = {"spec": msgspec.Raw(raw)}
+        if len(raw) <= MAX_EXAMINED:
+            return msgspec.json.decode(raw)
+    unread = obj.get("spec") or msgspec.Raw(b"null")
+    if len(bytes(unread)) > MAX_EXAMINED:
+        message = f"{error}; of more than {MAX_EXAMINED} bytes only the first error is reported"
+        raise InvalidSpec([Fault("spec", len(bytes(unread)), message)])
+    return {**obj, "spec": msgspec.json.decode(unread)}
+
+
+class _Metadata(TypedDict, total=False):
+    name: Scalar
+    generateName: Scalar
+    deletionTimestamp: Scalar
+
+
+class _Parts(TypedDict, total=False):
+    metadata: _Metadata | None
+    spec: msgspec.Raw
+
+
+_PARTS: Final = msgspec.json.Decoder(_Parts)
+
+
+@cache
+def _decoder(spec: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+    fields = {"metadata": _Metadata | None, "spec": _known(inspect.type_info(spec)) | None}
+    return msgspec.json.Decoder(_typed_dict("Object", fields))
+
+
+def _known(type_: inspect.Type) -> Any:
+    """The type that reads JSON for a type of ours: as dicts, lists and scalars, with the known fields only."""
+    match type_:
+        case inspect.StructType():
+            fields = {field.encode_name: Union[_known(field.type), None] for field in type_.fields}  # noqa: UP007
+            return _typed_dict(type_.cls.__name__, fields)
+        case inspect.ListType():
+            return Annotated[list[Union[_known(type_.item_type), None]], Meta(max_length=type_.max_length)]  # noqa: UP007
+        case inspect.DictType():
+            value = Union[_known(type_.value_type), None]  # noqa: UP007
+            return Annotated[dict[str, value], Meta(max_length=type_.max_length)]
+        case inspect.Metadata():
+            return _known(type_.type)
+        case inspect.UnionType():
+            given = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
+            return _known(given[0]) if len(given) == 1 else Scalar
+        case _:
+            return Scalar
+
+
+def _typed_dict(name: str, fields: dict[str, Any]) -> Any:
+    """A TypedDict made at run time, which a type checker does not expect."""
+    return cast("Any", TypedDict)(name, fields, total=False)

@@ -128,7 +128,8 @@ APPSERVICE: Final = Kind(
 def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with every default it lacks; a null counts as lacking, and what cannot be read stays as it is.
 
-    So does a list of more than MAX_PORTS ports. A port gets its protocol, its targetPort and, beside others, a name: Kubernetes demands one there.
+    So does a list of more than MAX_PORTS ports. A port gets its protocol, its targetPort and, beside others, a name:
+    Kubernetes demands one there.
     """
     size = DEFAULT_SIZE if spec.get("size") is None else spec["size"]
     ports = spec.get("ports")

@@ -208,9 +208,13 @@ class Applier:
         self._ineffective.pop(key, None)
         if is_current(child, reply):
             return
-        known = {other: effect for other, effect in self._ineffective.items() if self._store.copy(other) is not None}
-        self._ineffective = known | {key: _effect(child, reply)}
+        self._ineffective[key] = _effect(child, reply)
         log.warning("%s: a policy of the cluster changes what is applied; it is left so until either changes", key)
+
+    def forget_deleted(self) -> None:
+        """An object is deleted: forget what applying had no effect on, where it is deleted too."""
+        known = {key: effect for key, effect in self._ineffective.items() if self._store.copy(key) is not None}
+        self._ineffective = known
 
     async def _is_news(self, key: Key, seen: Object | None) -> bool:
         """Look anew; True where what is there is not what was seen."""

@@ -75,6 +75,7 @@ class Reconciler:
         if cr is None or cr["metadata"].get("deletionTimestamp"):
             self._queue.forget(key)
             self._status.forget(key)
+            self._applier.forget_deleted()
             return "success"
         try:
             outcome = await self._apply(kind, key, cr)

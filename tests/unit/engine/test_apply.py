@@ -305,6 +305,7 @@ def test_what_a_policy_did_to_a_child_is_forgotten_when_the_child_is_deleted() -
     owner.api.policy = lambda obj: {**obj, "spec": {}}
     owner.apply(child(SERVICE, a=1))
     owner.apply(child(SERVICE, a=2))
+    owner.applier.forget_deleted()
     assert vars(owner.applier)["_ineffective"].keys() == {SERVICE}
 
 

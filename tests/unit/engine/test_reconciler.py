@@ -208,3 +208,15 @@ WORST = {
 @pytest.mark.parametrize(("errors", "expected"), WORST.values(), ids=WORST.keys())
 def test_the_worst_error_is_reported(errors: list[ApiError], expected: ApiError) -> None:
     assert worst(errors) is expected
+
+
+def test_what_is_known_of_the_children_of_a_deleted_object_is_forgotten() -> None:
+    async def run() -> None:
+        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), child, told)
+        reconciler = Reconciler(cast("Client", Api()), Store(), Queue[Key]("test"), {"Memcached": kind})
+        known = vars(vars(reconciler)["_applier"])
+        known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"
+        await reconciler.reconcile(Key(MEMCACHEDS, "test", "cache"))
+        assert known["_ineffective"] == {}
+
+    asyncio.run(run())

@@ -214,7 +214,7 @@ def test_what_is_known_of_the_children_of_a_deleted_object_is_forgotten() -> Non
     async def run() -> None:
         kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), child, told)
         reconciler = Reconciler(cast("Client", Api()), Store(), Queue[Key]("test"), {"Memcached": kind})
-        known: dict[str, dict[Key, str]] = vars(vars(reconciler)["_applier"])
+        known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"
         await reconciler.reconcile(Key(MEMCACHEDS, "test", "cache"))
         assert known["_ineffective"] == {}

@@ -1,15 +1,17 @@
-"""The controller's account as a thief has it: its own token, every right that RBAC can give, and the policies."""
+"""A token for the controller's account, with every right that RBAC can give, confined by the policies."""
 
-from collections.abc import Awaitable, Callable, Generator
+import copy
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import yaml
 
 from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.certificates.issuer import VALIDATING
-from memcached_operator.engine.client import JSON, ApiError, Client
+from memcached_operator.engine.client import APPLY_PATCH, JSON, ApiError, Client
 from memcached_operator.engine.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
 from support import policies
 
@@ -78,10 +80,10 @@ def home(plane: ControlPlane) -> Generator[None]:
         plane.delete(Key(NAMESPACES, "", HOME))
 
 
-def in_effect(thief: Account) -> None:
+def in_effect(stolen_token: Account) -> None:
     """Wait until the API server has taken up every policy."""
     for policy, work in forbidden().items():
-        until(lambda policy=policy, work=work: f"'{policy}'" in thief.denial(work))
+        until(lambda policy=policy, work=work: f"'{policy}'" in stolen_token.denial(work))
 
 
 def forbidden() -> dict[str, Work]:
@@ -100,7 +102,7 @@ def asked(method: str, resource: Resource, obj: Object, content_type: str = JSON
     if resource in (DEPLOYMENTS, SERVICES):
         meta = {name: each for name, each in meta.items() if name != "resourceVersion"}
     path = resource.path(meta.get("namespace"), None if method == "POST" else meta["name"], subresource)
-    params, body = DRY_RUN | {"fieldManager": "thief"}, obj | {"metadata": meta}
+    params, body = DRY_RUN | {"fieldManager": "stolen-token"}, obj | {"metadata": meta}
     return lambda client: client.request(method, path, body, content_type, params)
 
 
@@ -117,7 +119,7 @@ def owner(kind: str = "Memcached", api_version: str = "cache.example.com/v1", ui
 
 
 def metadata(name: str, *owners: Object) -> Object:
-    """The metadata of a child of somebody, by default of an object that does not exist."""
+    """The metadata of a child, by default of an owner that does not exist."""
     return {"name": name, "namespace": HOME, "labels": LABELS, "ownerReferences": list(owners or (owner(),))}
 
 
@@ -137,3 +139,47 @@ def service(name: str, *owners: Object) -> Object:
     """The least Service that the policies let the controller create."""
     spec: Object = {"selector": LABELS, "ports": [{"port": 80}]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(name, *owners), "spec": spec}
+
+
+LEAST = {DEPLOYMENTS: deployment, SERVICES: service}
+"""The least child of each kind."""
+
+
+def nested(path: str, value: Any) -> Object:
+    """A value at a path: `nested("a.b", 1)` is `{"a": {"b": 1}}`."""
+    name, _, rest = path.partition(".")
+    return {name: nested(rest, value) if rest else value}
+
+
+def merged(obj: Any, patch: Mapping[str, Any]) -> Any:
+    """The object with a merge patch in it; the only container is merged too."""
+    found = copy.deepcopy(obj)
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        elif name == "containers":
+            found[name] = [merged(found[name][0], value[0])]
+        else:
+            found[name] = merged(found.get(name, {}), cast("Object", value)) if isinstance(value, dict) else value
+    return found
+
+
+def pod(path: str, value: Any) -> Object:
+    """A change of the pod template's spec; with an empty path, of several fields."""
+    return nested(f"spec.template.spec.{path}".rstrip("."), value)
+
+
+def container(path: str, value: Any) -> Object:
+    """A change of its container."""
+    return pod("containers", [nested(path, value)])
+
+
+def denials(stolen_token: Account, resource: Resource, live: Object, change: Object) -> dict[str, str]:
+    """Write a change in each way, into a new child and into a live one: what a policy says against it."""
+    new = merged(LEAST[resource]("new"), change)
+    ways = {
+        "create": asked("POST", resource, new),
+        "apply": asked("PATCH", resource, new, APPLY_PATCH),
+        "update": asked("PUT", resource, merged(live, change)),
+    }
+    return {way: stolen_token.denial(work) for way, work in ways.items()}

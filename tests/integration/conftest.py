@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.versions import SUPPORTED
+from integration import confined
+from integration.confined import HOME, LEAST, Account, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
 from integration.issuing import Installation, configuration
 from memcached_operator.certificates.issuer import Names
-from memcached_operator.engine.resource import Key
+from memcached_operator.engine.resource import Key, Object, Resource
+from memcached_operator.memcached.controller import MEMCACHEDS
 
 
 @pytest.fixture(scope="session", params=SUPPORTED)
@@ -24,6 +27,31 @@ def plane(version: str) -> Iterator[ControlPlane]:
     """A control plane of this test process's own, of each version in turn."""
     with control_plane(f"integration-{os.getpid()}", version) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def stolen_token(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    """A token for the controller's account."""
+    with confined.home(plane):
+        found = confined.account(plane, confined.ACCOUNT, tmp_path_factory.mktemp("stolen-token"))
+        confined.in_effect(found)
+        yield found
+
+
+@pytest.fixture(scope="session")
+def memcached(plane: ControlPlane, stolen_token: Account) -> Object:
+    """The owner of the children."""
+    del stolen_token
+    meta, spec = {"name": "child", "namespace": HOME}, {"image": "example.com/memcached:1"}
+    kind = {"apiVersion": MEMCACHEDS.api_version, "kind": MEMCACHEDS.kind}
+    return plane.create(MEMCACHEDS, {**kind, "metadata": meta, "spec": spec})
+
+
+@pytest.fixture(scope="session")
+def children(plane: ControlPlane, memcached: Object) -> dict[Resource, Object]:
+    """A Deployment and a Service that a Memcached owns, as they are stored."""
+    reference = owner(uid=memcached["metadata"]["uid"])
+    return {resource: plane.create(resource, make("child", reference)) for resource, make in LEAST.items()}
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Two authorities overlap: whoever takes up a new bundle late trusts what is served, at every moment."""
+"""Two authorities overlap: API servers with a stale bundle trust the served certificate at every moment."""
 
 import asyncio
 import ssl

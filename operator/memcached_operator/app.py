@@ -36,7 +36,7 @@ LEASE = "memcached-operator"
 CERTIFICATE_LIFETIME = timedelta(days=90)
 """That of Let's Encrypt; a certificate is renewed after two thirds of it."""
 
-RELEASE_TIMEOUT = 3.0
+RELEASE_TIMEOUT = 2.0
 """Seconds: with the API server away, the process still ends within 5."""
 
 

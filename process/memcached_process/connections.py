@@ -23,7 +23,7 @@ REQUEST_SECONDS: Final = 10.0  # from the first byte of a request to its answer;
 IDLE_SECONDS: Final = 100.0  # without a request: longer than Go's clients keep a connection (90)
 UNREAD_SECONDS: Final = 5.0  # with an answer that the client does not read
 CLOSE_SECONDS: Final = 5.0  # for the client to agree to the end of TLS; asyncio's default is 30
-GRACE_SECONDS: Final = 5.0  # for requests under way when the process ends
+GRACE_SECONDS: Final = 5.0  # for requests under way when the process ends, by default
 SWEEP_SECONDS: Final = 1.0  # between two checks of these times
 PAUSE_SECONDS: Final = 0.1  # after an accept that failed, as it does while there are too many open files
 
@@ -55,9 +55,10 @@ class Acceptor:
     There are at most `most`. A new one replaces one of the older half: the oldest in its handshake, else the oldest
     idle one, else the oldest. So a new connection has time for its first request, whatever the others do.
     `draining`: each connection ends with its next answer, so that clients open their next one elsewhere.
+    `grace`: seconds for requests under way at the end.
     """
 
-    def __init__(self, handler: Handler, most: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, handler: Handler, most: int, tls: ssl.SSLContext | None, grace: float) -> None:
         self.draining = False
         self.tls = tls
         self.connections: dict[Connection, None] = {}  # the oldest first
@@ -65,6 +66,7 @@ class Acceptor:
         self.http = web.Server(self._answer, handler_cancellation=True)
         self._handler = handler
         self._most = most
+        self._grace = grace
         self._unused = asyncio.Event()
 
     async def accept(self, listener: socket.socket) -> None:
@@ -90,12 +92,12 @@ class Acceptor:
                 each.abort_if_late(loop.time())
 
     async def close(self) -> None:
-        """Close idle connections; the others with their answer, or after GRACE_SECONDS."""
+        """Close idle connections; the others with their answer, or after the grace period."""
         self.draining = True
         for each in list(self.connections):
             each.close_if_idle()
         with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_SECONDS):
+            async with asyncio.timeout(self._grace):
                 while self.connections:
                     self._unused.clear()
                     await self._unused.wait()
@@ -283,10 +285,15 @@ class _Tls(SSLProtocol):
 
 
 async def serve(
-    stack: AsyncExitStack, handler: Handler, address: Address, most: int, tls: ssl.SSLContext | None = None
+    stack: AsyncExitStack,
+    handler: Handler,
+    address: Address,
+    most: int,
+    tls: ssl.SSLContext | None = None,
+    grace: float = GRACE_SECONDS,
 ) -> Acceptor:
-    """Answer requests until the stack unwinds. Raises OSError if the address is taken."""
-    acceptor = Acceptor(handler, most, tls)
+    """Answer requests until the stack unwinds, in up to `grace` seconds. Raises OSError if the address is taken."""
+    acceptor = Acceptor(handler, most, tls, grace)
     _run(stack, acceptor.sweep())
     stack.push_async_callback(acceptor.close)
     listener = stack.enter_context(_listener(address))

@@ -12,6 +12,8 @@ from memcached_process.connections import Handler, serve
 
 MOST: Final = 64
 """Connections to each of these servers: kubelets and Prometheus have one or two."""
+GRACE_SECONDS: Final = 0.1
+"""For requests under way when the process ends: a page is made at once, so only an unfinished request takes longer."""
 
 Page = Callable[[], web.Response]
 
@@ -52,4 +54,4 @@ def _pages(pages: Mapping[str, Page]) -> Handler:
 async def listen(stack: AsyncExitStack, handler: Handler, address: Address | None) -> None:
     """Serve until the stack unwinds; nothing for an address of None. Raises OSError if it is taken."""
     if address is not None:
-        await serve(stack, handler, address, MOST)
+        await serve(stack, handler, address, MOST, grace=GRACE_SECONDS)

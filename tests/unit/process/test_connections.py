@@ -471,11 +471,7 @@ def test_while_draining_a_connection_ends_with_its_answer(tls: Path | None) -> N
     play(story, hello, tls=tls)
 
 
-def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(
-    tls: Path | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "GRACE_SECONDS", 1.0)
-
+def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(tls: Path | None) -> None:
     async def story(port: Port) -> None:
         idle, working, slow = await port.open(), await port.open(BEGUN), await port.open(BEGUN)
         await until(lambda: busy(port) == 2)
@@ -487,4 +483,4 @@ def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(
         assert await ended(slow)
         await ending
 
-    play(story, hello, tls=tls)
+    play(story, hello, tls=tls, grace=1.0)

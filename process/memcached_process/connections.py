@@ -1,10 +1,14 @@
 """The connections of one port: aiohttp speaks HTTP on them; their number, time and memory are bounded here."""
 
 import asyncio
+import fcntl
 import logging
 import math
 import socket
 import ssl
+import struct
+import sys
+import termios
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
@@ -21,7 +25,7 @@ log = logging.getLogger(__name__)
 HANDSHAKE_SECONDS: Final = 10.0  # the API server itself gives up after 10
 REQUEST_SECONDS: Final = 10.0  # from the first byte of a request to its answer; the API server gives up after 5
 IDLE_SECONDS: Final = 100.0  # without a request: longer than Go's clients keep a connection (90)
-UNREAD_SECONDS: Final = 5.0  # with an answer that the client does not read
+UNREAD_SECONDS: Final = 5.0  # with an answer that the client's system does not accept
 CLOSE_SECONDS: Final = 5.0  # for the client to agree to the end of TLS; asyncio's default is 30
 GRACE_SECONDS: Final = 5.0  # for requests under way when the process ends, by default
 SWEEP_SECONDS: Final = 1.0  # between two checks of these times
@@ -206,6 +210,7 @@ class Connection(web.RequestHandler):
         if self._request is not None and self._request.content.is_eof():
             self._request = None
         self._is_busy = False
+        self._unread_since = math.inf
         self.due = self._loop.time() + IDLE_SECONDS
 
     def handle_error(
@@ -228,7 +233,7 @@ class Connection(web.RequestHandler):
 
     def abort_if_late(self, now: float) -> None:
         """Abort it if a timeout is exceeded at `now`, in the loop's time."""
-        unread = self._raw is not None and self._raw.get_write_buffer_size() > 0
+        unread = self._raw is not None and (self._raw.get_write_buffer_size() > 0 or _unacknowledged(self._raw) > 0)
         self._unread_since = min(self._unread_since, now) if unread else math.inf
         if now >= min(self.due, self._unread_since + UNREAD_SECONDS):
             self.abort()
@@ -250,6 +255,15 @@ class Connection(web.RequestHandler):
         if not self._is_busy:
             self._is_busy = True
             self.due = self._loop.time() + REQUEST_SECONDS
+
+
+def _unacknowledged(transport: asyncio.Transport) -> int:
+    """Bytes that the kernel holds because the client's kernel has not accepted them; 0 on other systems than Linux."""
+    descriptor = transport.get_extra_info("socket").fileno()
+    if sys.platform != "linux" or descriptor < 0:
+        return 0
+    (size,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4)))  # SIOCOUTQ of tcp(7)
+    return size
 
 
 class _Tls(SSLProtocol):

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import aiohttp
 from aiohttp import web
@@ -144,7 +144,10 @@ async def status(line: Line, data: bytes = HELLO) -> bytes:
 
 def stop_reading(line: Line) -> None:
     """Have a client read nothing more, not even from its socket."""
-    cast("asyncio.Transport", line[1].transport).pause_reading()
+    transport = cast("Any", line[1].transport)  # typeshed has the limit for reading in no public class
+    transport.pause_reading()
+    if line[1].get_extra_info("ssl_object"):
+        transport.set_read_buffer_limits(0)  # TLS itself would read 256 KiB ahead
 
 
 async def half_open(stack: ExitStack, port: int) -> None:

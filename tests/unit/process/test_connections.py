@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -318,6 +319,47 @@ def test_an_answer_that_is_not_read_ends_the_connection(tls: Path | None, monkey
         assert await status(await port.open()) == OK
 
     play(story, large, tls=tls)
+
+
+async def medium(_: web.BaseRequest) -> web.Response:
+    """An answer that fits into the send buffer of a socket."""
+    return web.Response(body=b" " * 50_000)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the bytes in the send buffer")
+def test_an_unread_answer_within_the_send_buffer_ends_the_connection(
+    tls: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+
+    async def story(port: Port) -> None:
+        line = await port.open(limit=2**12)
+        stop_reading(line)
+        line[1].write(HELLO)
+        await until(lambda: port.acceptor.connections)
+        await until(lambda: not port.acceptor.connections)
+
+    play(story, medium, tls=tls)
+
+
+def test_answers_that_are_read_one_after_the_other_do_not_end_the_connection(
+    tls: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where every check finds some bytes of the newest one unacknowledged."""
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+
+    def some(_: asyncio.Transport) -> int:
+        return 1
+
+    monkeypatch.setattr(connections, "_unacknowledged", some)
+
+    async def story(port: Port) -> None:
+        line = await port.open()
+        for _ in range(50):
+            assert await status(line) == OK
+            await asyncio.sleep(0.02)
+
+    play(story, medium, tls=tls)
 
 
 def test_an_answer_that_is_read_arrives_whole(tls: Path | None) -> None:

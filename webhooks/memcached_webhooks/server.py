@@ -22,7 +22,7 @@ from memcached_process.connections import Acceptor, serve
 from memcached_process.logs import RateLimit
 from memcached_process.servers import exposition, listen, probes
 from memcached_webhooks import appservice, memcached
-from memcached_webhooks.bodies import LARGEST, Bodies, TooLargeError
+from memcached_webhooks.bodies import LARGEST, Bodies, TooLargeError, TooSlowError
 from memcached_webhooks.certificates import Certificates
 from memcached_webhooks.metrics import Metrics
 from memcached_webhooks.review import BadReview, Judge, Refusal, answer
@@ -91,6 +91,8 @@ class Reviews:
             body = await self._bodies.read(request)
         except TooLargeError:
             return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"want a body of at most {LARGEST} bytes")
+        except TooSlowError:
+            return _text(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time, and other requests waited")
         return self._reviewed(body, path, judge)
 
     def _reviewed(self, body: bytes | bytearray, path: str, judge: Judge) -> web.Response:

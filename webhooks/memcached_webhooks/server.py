@@ -115,7 +115,7 @@ class Reviews:
         self._metrics.denials.labels(path, refusal.reason).inc()
         if self._denials.take(time.monotonic()):
             name = refusal.details.get("name")
-            log.info("%s denied %s", path, quoted(name) if name else "an object of another kind")
+            log.info("%s denied %s", path, quoted(name) if name else "an object")
 
     def _count(self, path: str, status: int, seconds: float) -> None:
         self._latency[path].observe(seconds)

@@ -224,9 +224,9 @@ class Connection(web.RequestHandler):
         if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
             status, text = 400, f"the request is not valid HTTP/1.1 ({type(exc).__name__})"
         else:
-            text = "the request met an internal error; the log has the details"
+            text = "internal error while handling the request; see the log"
             if not isinstance(exc, ConnectionError):  # the client has left
-                log.error("a request met an internal error", exc_info=exc)
+                log.error("internal error while handling a request", exc_info=exc)
         response = web.Response(status=status, text=text)
         response.force_close()
         return response
@@ -281,7 +281,7 @@ class _Tls(SSLProtocol):
             asyncio.get_running_loop(),
             connection,
             context,
-            cast("asyncio.Future[Any]", None),  # nobody waits for the handshake
+            cast("asyncio.Future[Any]", None),  # unused
             server_side=True,
             ssl_shutdown_timeout=CLOSE_SECONDS,
         )
@@ -300,30 +300,40 @@ class _Tls(SSLProtocol):
 
 async def serve(
     stack: AsyncExitStack,
+    stop: asyncio.Event,
     handler: Handler,
     address: Address,
     most: int,
     tls: ssl.SSLContext | None = None,
     grace: float = GRACE_SECONDS,
 ) -> Acceptor:
-    """Answer requests until the stack unwinds, in up to `grace` seconds. Raises OSError if the address is taken."""
+    """Answer requests until the stack unwinds, in up to `grace` seconds. Raises OSError if the address is taken.
+
+    A defect that ends the accepting of connections sets `stop`, and is raised when the stack unwinds.
+    """
     acceptor = Acceptor(handler, most, tls, grace)
-    _run(stack, acceptor.sweep())
+    _run(stack, stop, acceptor.sweep())
     stack.push_async_callback(acceptor.close)
     listener = stack.enter_context(_listener(address))
-    _run(stack, acceptor.accept(listener))
+    _run(stack, stop, acceptor.accept(listener))
     return acceptor
 
 
-def _run(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine until the stack unwinds."""
+def _run(stack: AsyncExitStack, stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine until the stack unwinds. Its error is logged, sets `stop`, and is raised at the end."""
 
     async def end() -> None:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
 
+    def done(_: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            log.critical("a port is no longer served; the process ends", exc_info=task.exception())
+            stop.set()
+
     task = asyncio.create_task(work)
+    task.add_done_callback(done)
     stack.push_async_callback(end)
 
 

@@ -134,9 +134,9 @@ async def run(options: Options) -> None:
     """Serve until SIGTERM or SIGINT, then for `shutdown_delay` more, while endpoints forget us; then stop."""
     stop, process = _stop_signal(), _Process(options)
     async with AsyncExitStack() as stack:
-        await listen(stack, probes(process.is_ready), options.probes)
-        await listen(stack, exposition(process.metrics.registry), options.metrics)
-        serving = asyncio.create_task(process.serve(stack))
+        await listen(stack, stop, probes(process.is_ready), options.probes)
+        await listen(stack, stop, exposition(process.metrics.registry), options.metrics)
+        serving = asyncio.create_task(process.serve(stack, stop))
         stack.push_async_callback(_cancelled, serving)
         await asyncio.wait([serving, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
@@ -165,12 +165,12 @@ class _Process:
         self._acceptor.draining = True
         return True
 
-    async def serve(self, stack: AsyncExitStack) -> None:
+    async def serve(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         """Answer reviews; cancelled in the end. Raises OSError if the port is taken."""
         options, certificates = self._options, self._certificates
         await certificates.wait()
         reviews = Reviews(memcached.judges(options.default_image) | appservice.judges(), self.metrics)
-        self._acceptor = await serve(stack, reviews.respond, options.webhook, MOST, certificates.context)
+        self._acceptor = await serve(stack, stop, reviews.respond, options.webhook, MOST, certificates.context)
         gc.freeze()  # what was made up to now stays: no need to look through it again and again
         log.info("serving admission reviews on port %d, default image %s", options.webhook.port, options.default_image)
         await certificates.watch()

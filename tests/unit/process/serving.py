@@ -87,8 +87,8 @@ async def serving(
 ) -> AsyncGenerator[Port]:
     """A port; all its connections are gone in the end."""
     async with AsyncExitStack() as stack:
-        number = free_port()
-        acceptor = await connections.serve(stack, handler, Address("127.0.0.1", number), most, tls, grace)
+        number, stop = free_port(), asyncio.Event()
+        acceptor = await connections.serve(stack, stop, handler, Address("127.0.0.1", number), most, tls, grace)
         port = Port(acceptor, number)
         try:
             yield port

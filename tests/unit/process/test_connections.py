@@ -5,12 +5,15 @@ import logging
 import re
 import socket
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from memcached_process import connections
+from memcached_process.addresses import Address
+from support.ports import free_port
 
 from .serving import HELLO, Line, Port, hello, play, post, rest, sized, status, stop_reading, until
 
@@ -475,6 +478,28 @@ def test_a_new_connection_is_not_the_first_to_go(tls: Path | None) -> None:
         assert await status(newcomer) == OK
 
     play(story, hello, 8, tls)
+
+
+@pytest.mark.parametrize("task", ["accept", "sweep"])
+def test_a_defect_that_ends_a_port_is_logged_and_ends_the_process(
+    task: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(connections.Acceptor, task, broken)
+
+    stop = asyncio.Event()
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            await connections.serve(stack, stop, hello, Address("127.0.0.1", free_port()), 3)
+            await asyncio.wait_for(stop.wait(), 30)
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(run())
+    assert stop.is_set()
+    assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
 def test_a_failed_accept_is_logged_and_tried_again(

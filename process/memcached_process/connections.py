@@ -49,6 +49,9 @@ _HTTP: Final[dict[str, Any]] = {
     "tcp_keepalive": False,  # no connection is idle for that long
 }
 
+SERVER: Final = {"Server": "memcached-operator"}
+"""Header of each answer; aiohttp's own has its version and Python's."""
+
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 """Answers a request, whatever its path."""
 
@@ -131,6 +134,7 @@ class Acceptor:
             response = await self._handler(request)
         finally:
             connection.end_request()
+        response.headers.update(SERVER)
         if self.draining or not request.content.is_eof():
             response.force_close()  # aiohttp still reads the rest of a body for a while: the client may see the answer
         return response
@@ -227,7 +231,7 @@ class Connection(web.RequestHandler):
             text = "internal error while handling the request; see the log"
             if not isinstance(exc, ConnectionError):  # the client has left
                 log.error("internal error while handling a request", exc_info=exc)
-        response = web.Response(status=status, text=text)
+        response = web.Response(status=status, text=text, headers=SERVER)
         response.force_close()
         return response
 

@@ -502,6 +502,17 @@ def test_a_defect_that_ends_a_port_is_logged_and_ends_the_process(
     assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
+def test_no_answer_has_a_version_of_software() -> None:
+    async def story(port: Port) -> None:
+        for data in (HELLO, b"no HTTP\r\n\r\n"):
+            (line,) = re.findall(
+                rb"Server: (.*)\r", await port.answers(data.replace(b"\r\n\r", b"\r\nConnection: close\r\n\r"))
+            )
+            assert line == b"memcached-operator"
+
+    play(story, hello)
+
+
 def test_a_failed_accept_is_logged_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,10 +1,14 @@
 """The connections of one port: aiohttp speaks HTTP on them; their number, time and memory are bounded here."""
 
 import asyncio
+import fcntl
 import logging
 import math
 import socket
 import ssl
+import struct
+import sys
+import termios
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
@@ -21,9 +25,9 @@ log = logging.getLogger(__name__)
 HANDSHAKE_SECONDS: Final = 10.0  # the API server itself gives up after 10
 REQUEST_SECONDS: Final = 10.0  # from the first byte of a request to its answer; the API server gives up after 5
 IDLE_SECONDS: Final = 100.0  # without a request: longer than Go's clients keep a connection (90)
-UNREAD_SECONDS: Final = 5.0  # with an answer that the client does not read
+UNREAD_SECONDS: Final = 5.0  # with an answer that the client's system does not accept
 CLOSE_SECONDS: Final = 5.0  # for the client to agree to the end of TLS; asyncio's default is 30
-GRACE_SECONDS: Final = 5.0  # for requests under way when the process ends
+GRACE_SECONDS: Final = 5.0  # for requests under way when the process ends, by default
 SWEEP_SECONDS: Final = 1.0  # between two checks of these times
 PAUSE_SECONDS: Final = 0.1  # after an accept that failed, as it does while there are too many open files
 
@@ -45,6 +49,9 @@ _HTTP: Final[dict[str, Any]] = {
     "tcp_keepalive": False,  # no connection is idle for that long
 }
 
+SERVER: Final = {"Server": "memcached-operator"}
+"""Header of each answer; aiohttp's own has its version and Python's."""
+
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 """Answers a request, whatever its path."""
 
@@ -55,9 +62,10 @@ class Acceptor:
     There are at most `most`. A new one replaces one of the older half: the oldest in its handshake, else the oldest
     idle one, else the oldest. So a new connection has time for its first request, whatever the others do.
     `draining`: each connection ends with its next answer, so that clients open their next one elsewhere.
+    `grace`: seconds for requests under way at the end.
     """
 
-    def __init__(self, handler: Handler, most: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, handler: Handler, most: int, tls: ssl.SSLContext | None, grace: float) -> None:
         self.draining = False
         self.tls = tls
         self.connections: dict[Connection, None] = {}  # the oldest first
@@ -65,6 +73,7 @@ class Acceptor:
         self.http = web.Server(self._answer, handler_cancellation=True)
         self._handler = handler
         self._most = most
+        self._grace = grace
         self._unused = asyncio.Event()
 
     async def accept(self, listener: socket.socket) -> None:
@@ -90,12 +99,12 @@ class Acceptor:
                 each.abort_if_late(loop.time())
 
     async def close(self) -> None:
-        """Close idle connections; the others with their answer, or after GRACE_SECONDS."""
+        """Close idle connections; the others with their answer, or after the grace period."""
         self.draining = True
         for each in list(self.connections):
             each.close_if_idle()
         with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_SECONDS):
+            async with asyncio.timeout(self._grace):
                 while self.connections:
                     self._unused.clear()
                     await self._unused.wait()
@@ -125,6 +134,7 @@ class Acceptor:
             response = await self._handler(request)
         finally:
             connection.end_request()
+        response.headers.update(SERVER)
         if self.draining or not request.content.is_eof():
             response.force_close()  # aiohttp still reads the rest of a body for a while: the client may see the answer
         return response
@@ -204,6 +214,7 @@ class Connection(web.RequestHandler):
         if self._request is not None and self._request.content.is_eof():
             self._request = None
         self._is_busy = False
+        self._unread_since = math.inf
         self.due = self._loop.time() + IDLE_SECONDS
 
     def handle_error(
@@ -217,16 +228,16 @@ class Connection(web.RequestHandler):
         if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
             status, text = 400, f"the request is not valid HTTP/1.1 ({type(exc).__name__})"
         else:
-            text = "the request met an internal error; the log has the details"
+            text = "internal error while handling the request; see the log"
             if not isinstance(exc, ConnectionError):  # the client has left
-                log.error("a request met an internal error", exc_info=exc)
-        response = web.Response(status=status, text=text)
+                log.error("internal error while handling a request", exc_info=exc)
+        response = web.Response(status=status, text=text, headers=SERVER)
         response.force_close()
         return response
 
     def abort_if_late(self, now: float) -> None:
         """Abort it if a timeout is exceeded at `now`, in the loop's time."""
-        unread = self._raw is not None and self._raw.get_write_buffer_size() > 0
+        unread = self._raw is not None and (self._raw.get_write_buffer_size() > 0 or _unacknowledged(self._raw) > 0)
         self._unread_since = min(self._unread_since, now) if unread else math.inf
         if now >= min(self.due, self._unread_since + UNREAD_SECONDS):
             self.abort()
@@ -250,6 +261,15 @@ class Connection(web.RequestHandler):
             self.due = self._loop.time() + REQUEST_SECONDS
 
 
+def _unacknowledged(transport: asyncio.Transport) -> int:
+    """Bytes that the kernel holds because the client's kernel has not accepted them; 0 on other systems than Linux."""
+    descriptor = transport.get_extra_info("socket").fileno()
+    if sys.platform != "linux" or descriptor < 0:
+        return 0
+    (size,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4)))  # SIOCOUTQ of tcp(7)
+    return size
+
+
 class _Tls(SSLProtocol):
     """TLS of one connection, between its socket and HTTP.
 
@@ -265,7 +285,7 @@ class _Tls(SSLProtocol):
             asyncio.get_running_loop(),
             connection,
             context,
-            cast("asyncio.Future[Any]", None),  # nobody waits for the handshake
+            cast("asyncio.Future[Any]", None),  # unused
             server_side=True,
             ssl_shutdown_timeout=CLOSE_SECONDS,
         )
@@ -283,26 +303,41 @@ class _Tls(SSLProtocol):
 
 
 async def serve(
-    stack: AsyncExitStack, handler: Handler, address: Address, most: int, tls: ssl.SSLContext | None = None
+    stack: AsyncExitStack,
+    stop: asyncio.Event,
+    handler: Handler,
+    address: Address,
+    most: int,
+    tls: ssl.SSLContext | None = None,
+    grace: float = GRACE_SECONDS,
 ) -> Acceptor:
-    """Answer requests until the stack unwinds. Raises OSError if the address is taken."""
-    acceptor = Acceptor(handler, most, tls)
-    _run(stack, acceptor.sweep())
+    """Answer requests until the stack unwinds, in up to `grace` seconds. Raises OSError if the address is taken.
+
+    A defect that ends the accepting of connections sets `stop`, and is raised when the stack unwinds.
+    """
+    acceptor = Acceptor(handler, most, tls, grace)
+    _run(stack, stop, acceptor.sweep())
     stack.push_async_callback(acceptor.close)
     listener = stack.enter_context(_listener(address))
-    _run(stack, acceptor.accept(listener))
+    _run(stack, stop, acceptor.accept(listener))
     return acceptor
 
 
-def _run(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine until the stack unwinds."""
+def _run(stack: AsyncExitStack, stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine until the stack unwinds. Its error is logged, sets `stop`, and is raised at the end."""
 
     async def end() -> None:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
 
+    def done(_: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            log.critical("a port is no longer served; the process ends", exc_info=task.exception())
+            stop.set()
+
     task = asyncio.create_task(work)
+    task.add_done_callback(done)
     stack.push_async_callback(end)
 
 

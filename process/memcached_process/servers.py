@@ -1,5 +1,6 @@
 """The plain HTTP servers that run beside a process' work: `/healthz` and `/readyz`, and `/metrics`."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Final
@@ -12,6 +13,8 @@ from memcached_process.connections import Handler, serve
 
 MOST: Final = 64
 """Connections to each of these servers: kubelets and Prometheus have one or two."""
+GRACE_SECONDS: Final = 0.1
+"""For requests under way when the process ends: a page is made at once, so only an unfinished request takes longer."""
 
 Page = Callable[[], web.Response]
 
@@ -49,7 +52,10 @@ def _pages(pages: Mapping[str, Page]) -> Handler:
     return respond
 
 
-async def listen(stack: AsyncExitStack, handler: Handler, address: Address | None) -> None:
-    """Serve until the stack unwinds; nothing for an address of None. Raises OSError if it is taken."""
+async def listen(stack: AsyncExitStack, stop: asyncio.Event, handler: Handler, address: Address | None) -> None:
+    """Serve until the stack unwinds; nothing for an address of None. Raises OSError if it is taken.
+
+    A defect that ends the server sets `stop`.
+    """
     if address is not None:
-        await serve(stack, handler, address, MOST)
+        await serve(stack, stop, handler, address, MOST, grace=GRACE_SECONDS)

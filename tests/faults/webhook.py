@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import ssl
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
@@ -10,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from subprocess import run
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -29,6 +31,7 @@ from memcached_webhooks.admission import path_of
 from support.ports import free_port
 
 TICK = os.sysconf("SC_CLK_TCK")
+SKMEM = re.compile(r"skmem:\(r(\d+),.*?,f(\d+),w(\d+),")
 START = 60.0
 """Seconds for the process to answer, on a very busy machine: 0.5 on an idle one."""
 READS = "certwatcher_read_certificate_total"
@@ -97,6 +100,12 @@ class Webhook:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) / 1024
+
+    def socket_memory(self) -> float:
+        """Kernel memory of the sockets of its ports, in MiB: data received, data to send, and what is reserved."""
+        ports = " or ".join(f"sport = :{port}" for port in (self.port, self.metrics_port, self.probes_port))
+        lines = run(("ss", "-Htnm", ports), capture_output=True, text=True, check=True).stdout
+        return sum(sum(map(int, found)) for found in SKMEM.findall(lines)) / 2**20
 
     def cpu(self) -> float:
         """Seconds of CPU used so far, user and system."""

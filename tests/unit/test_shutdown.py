@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 import yaml
 from aiohttp import web
 
+from support.ports import free_port
+from unit.process.serving import half_open
 from unit.servers import serving
 
 SHUTDOWN = 5.0
@@ -70,9 +73,13 @@ def kubeconfig(path: Path, server: str) -> Path:
     return path
 
 
-async def ended(api: ApiServer, directory: Path) -> tuple[int, str]:
-    """Run the controller against the server, end it by SIGTERM; its exit code and its log."""
-    quiet = ("--leader-elect", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+async def ended(api: ApiServer, directory: Path, ports: tuple[int, int] = (0, 0)) -> tuple[int, str]:
+    """Run the controller against the server, end it by SIGTERM; its exit code and its log.
+
+    `ports`: of probes and metrics, each with a half-open client; 0 for none.
+    """
+    probes, metrics = (f"127.0.0.1:{port}" if port else "0" for port in ports)
+    arguments = ("--leader-elect", f"--health-probe-bind-address={probes}", f"--metrics-bind-address={metrics}")
     async with serving(api) as there:
         environment = {
             "PATH": os.environ["PATH"],
@@ -80,12 +87,15 @@ async def ended(api: ApiServer, directory: Path) -> tuple[int, str]:
             "KUBECONFIG": str(kubeconfig(directory / "kubeconfig", there.server)),
         }
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "memcached_operator", *quiet), env=environment, stderr=asyncio.subprocess.PIPE
+            *(sys.executable, "-m", "memcached_operator", *arguments), env=environment, stderr=asyncio.subprocess.PIPE
         )
         try:
             await asyncio.wait_for(api.busy.wait(), START)
-            process.send_signal(signal.SIGTERM)
-            _, log = await asyncio.wait_for(process.communicate(), SHUTDOWN)
+            with ExitStack() as clients:
+                for port in filter(None, ports):
+                    await half_open(clients, port)
+                process.send_signal(signal.SIGTERM)
+                _, log = await asyncio.wait_for(process.communicate(), SHUTDOWN)
         finally:
             if process.returncode is None:
                 process.kill()
@@ -109,6 +119,15 @@ def test_sigterm_ends_the_process_and_releases_the_lease(behaviour: str, tmp_pat
 def test_sigterm_ends_a_process_that_waits_for_the_lease(tmp_path: Path) -> None:
     async def run() -> None:
         code, log = await ended(ApiServer("hangs", leases=False), tmp_path)
+        assert (code, "Traceback" in log) == (0, False), log
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("leases", [True, False], ids=["leader", "waits for the lease"])
+def test_half_open_requests_to_the_plain_ports_do_not_delay_the_end(leases: bool, tmp_path: Path) -> None:
+    async def run() -> None:
+        code, log = await ended(ApiServer("hangs", leases), tmp_path, (free_port(), free_port()))
         assert (code, "Traceback" in log) == (0, False), log
 
     asyncio.run(run())

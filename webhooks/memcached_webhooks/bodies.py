@@ -1,6 +1,8 @@
 """Reads the bodies of requests: bounded in size, and the large ones in number."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Final
 
 from aiohttp import StreamReader, hdrs, web
@@ -8,6 +10,7 @@ from aiohttp import StreamReader, hdrs, web
 LARGEST: Final = 4 * 2**20  # bytes; an object is at most 1.5 MiB in etcd, and a review holds two of them
 SMALL: Final = 2**16  # bytes; most reviews have less than a tenth
 LARGE_AT_ONCE: Final = 4  # larger ones, and those of unknown length, that are read at the same time; more wait
+TURN_SECONDS: Final = 1.0  # for one of them while more wait, from its beginning; the API server gives up after 5
 PIECE: Final = 2**16  # bytes of a large body that are read at once
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -17,22 +20,89 @@ class TooLargeError(ValueError):
     """The body has more than LARGEST bytes."""
 
 
+class TooSlowError(Exception):
+    """The body did not arrive within TURN_SECONDS while others waited."""
+
+
 class Bodies:
     """Reads bodies; small ones do not wait for large ones."""
 
     def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(LARGE_AT_ONCE)
+        self._turns = Turns(LARGE_AT_ONCE)
 
     async def read(self, request: web.BaseRequest) -> bytes | bytearray:
-        """The whole body. Raises TooLargeError."""
+        """The whole body. Raises TooLargeError and TooSlowError."""
         content, length = request.content, request.content_length
         if content.is_eof() or (length is not None and length <= SMALL):
             return await _whole(request)
         if length is not None and length > LARGEST:
             raise TooLargeError
-        async with self._turns:
+        async with self._turns.take():
             content.set_read_chunk_size(PIECE)
             return await _whole(request)
+
+
+class Turns:
+    """At most `count` at a time; the newest waits the least.
+
+    While others wait, a turn ends after TURN_SECONDS, by TooSlowError. So the newest gets its turn within that time,
+    whatever the clients of the others do, unless a newer one comes first.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: list[asyncio.Future[None]] = []  # the newest last
+        self._taken: dict[asyncio.Timeout, float] = {}  # the loop's time at which each ends if others wait
+
+    @asynccontextmanager
+    async def take(self) -> AsyncGenerator[None]:
+        """Wait for a turn, and hold it."""
+        await self._wait()
+        try:
+            async with asyncio.timeout(None) as limit:
+                self._taken[limit] = asyncio.get_running_loop().time() + TURN_SECONDS
+                self._set_limits()
+                try:
+                    yield
+                finally:
+                    del self._taken[limit]
+        except TimeoutError:
+            raise TooSlowError from None
+        finally:
+            self._release()
+
+    async def _wait(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._set_limits()
+        try:
+            await turn
+        except asyncio.CancelledError:  # the client has left, perhaps just when its turn came
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+                self._set_limits()
+            else:
+                self._release()
+            raise
+
+    def _release(self) -> None:
+        if self._waiting:
+            turn = self._waiting.pop()
+            if turn.cancelled():
+                self._release()
+            else:
+                turn.set_result(None)
+        else:
+            self._free += 1
+        self._set_limits()
+
+    def _set_limits(self) -> None:
+        for limit, end in self._taken.items():
+            if not limit.expired():
+                limit.reschedule(end if self._waiting else None)
 
 
 async def _whole(request: web.BaseRequest) -> bytes | bytearray:

@@ -110,13 +110,15 @@ def misdirected(request: Request, group: str, kind: str) -> Refusal:
 
 def invalid(request: Request, obj: Any, faults: list[Fault]) -> Refusal:
     """The faults in one Status, in the form in which the API server itself refuses an object: all that fit."""
-    name = cut(request.name or object_name(obj))
+    name = request.name or object_name(obj)
+    shown = cut(name)
     kind, group = request.kind.kind, request.kind.group
     reported = _fitting(faults)
     causes = [{"reason": fault.kind, "message": fault.detail, "field": fault.shown_field} for fault in reported]
-    details = {"name": name, "group": group, "kind": kind, "causes": causes}
+    named = {"name": name} if name == shown else {}  # details are for programs: no name rather than a part of it
+    details = {**named, "group": group, "kind": kind, "causes": causes}
     text = sentence(reported, len(faults) - len(reported))
-    return Refusal(422, "Invalid", f"{kind}.{group} {quoted(name)} is invalid: {text}", details)
+    return Refusal(422, "Invalid", f"{kind}.{group} {quoted(shown)} is invalid: {text}", details)
 
 
 def _fitting(faults: list[Fault]) -> list[Fault]:

@@ -22,7 +22,7 @@ from memcached_process.connections import Acceptor, serve
 from memcached_process.logs import RateLimit
 from memcached_process.servers import exposition, listen, probes
 from memcached_webhooks import appservice, memcached
-from memcached_webhooks.bodies import LARGEST, Bodies, TooLargeError
+from memcached_webhooks.bodies import LARGEST, Bodies, TooLargeError, TooSlowError
 from memcached_webhooks.certificates import Certificates
 from memcached_webhooks.metrics import Metrics
 from memcached_webhooks.review import BadReview, Judge, Refusal, answer
@@ -91,6 +91,8 @@ class Reviews:
             body = await self._bodies.read(request)
         except TooLargeError:
             return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"want a body of at most {LARGEST} bytes")
+        except TooSlowError:
+            return _text(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time, and other requests waited")
         return self._reviewed(body, path, judge)
 
     def _reviewed(self, body: bytes | bytearray, path: str, judge: Judge) -> web.Response:
@@ -113,7 +115,7 @@ class Reviews:
         self._metrics.denials.labels(path, refusal.reason).inc()
         if self._denials.take(time.monotonic()):
             name = refusal.details.get("name")
-            log.info("%s denied %s", path, quoted(name) if name else "an object of another kind")
+            log.info("%s denied %s", path, quoted(name) if name else "an object")
 
     def _count(self, path: str, status: int, seconds: float) -> None:
         self._latency[path].observe(seconds)
@@ -132,9 +134,9 @@ async def run(options: Options) -> None:
     """Serve until SIGTERM or SIGINT, then for `shutdown_delay` more, while endpoints forget us; then stop."""
     stop, process = _stop_signal(), _Process(options)
     async with AsyncExitStack() as stack:
-        await listen(stack, probes(process.is_ready), options.probes)
-        await listen(stack, exposition(process.metrics.registry), options.metrics)
-        serving = asyncio.create_task(process.serve(stack))
+        await listen(stack, stop, probes(process.is_ready), options.probes)
+        await listen(stack, stop, exposition(process.metrics.registry), options.metrics)
+        serving = asyncio.create_task(process.serve(stack, stop))
         stack.push_async_callback(_cancelled, serving)
         await asyncio.wait([serving, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
@@ -163,12 +165,12 @@ class _Process:
         self._acceptor.draining = True
         return True
 
-    async def serve(self, stack: AsyncExitStack) -> None:
+    async def serve(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         """Answer reviews; cancelled in the end. Raises OSError if the port is taken."""
         options, certificates = self._options, self._certificates
         await certificates.wait()
         reviews = Reviews(memcached.judges(options.default_image) | appservice.judges(), self.metrics)
-        self._acceptor = await serve(stack, reviews.respond, options.webhook, MOST, certificates.context)
+        self._acceptor = await serve(stack, stop, reviews.respond, options.webhook, MOST, certificates.context)
         gc.freeze()  # what was made up to now stays: no need to look through it again and again
         log.info("serving admission reviews on port %d, default image %s", options.webhook.port, options.default_image)
         await certificates.watch()

@@ -4,10 +4,11 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import aiohttp
 from aiohttp import web
 
 from memcached_process import connections
@@ -17,6 +18,8 @@ from support.ports import free_port
 from unit.webhooks.pairs import pair, write
 
 HELLO = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
+BEGUN = HELLO[:-9]
+"""A request that is not finished."""
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -79,11 +82,13 @@ class Port:
 
 
 @asynccontextmanager
-async def serving(handler: Handler, most: int = 512, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Port]:
+async def serving(
+    handler: Handler, most: int = 512, tls: ssl.SSLContext | None = None, grace: float = connections.GRACE_SECONDS
+) -> AsyncGenerator[Port]:
     """A port; all its connections are gone in the end."""
     async with AsyncExitStack() as stack:
-        number = free_port()
-        acceptor = await connections.serve(stack, handler, Address("127.0.0.1", number), most, tls)
+        number, stop = free_port(), asyncio.Event()
+        acceptor = await connections.serve(stack, stop, handler, Address("127.0.0.1", number), most, tls, grace)
         port = Port(acceptor, number)
         try:
             yield port
@@ -93,12 +98,18 @@ async def serving(handler: Handler, most: int = 512, tls: ssl.SSLContext | None 
     await until(lambda: not acceptor.http.connections)
 
 
-def play(story: Callable[[Port], Awaitable[None]], handler: Handler, most: int = 512, tls: Path | None = None) -> None:
+def play(
+    story: Callable[[Port], Awaitable[None]],
+    handler: Handler,
+    most: int = 512,
+    tls: Path | None = None,
+    grace: float = connections.GRACE_SECONDS,
+) -> None:
     """Serve while a story goes on. `tls`: a directory for the certificate; None for plain HTTP."""
 
     async def serve() -> None:
         context = server_context(tls) if tls else None
-        async with serving(handler, most, context) as port:
+        async with serving(handler, most, context, grace) as port:
             await story(port)
 
     asyncio.run(asyncio.wait_for(serve(), 60))
@@ -133,7 +144,18 @@ async def status(line: Line, data: bytes = HELLO) -> bytes:
 
 def stop_reading(line: Line) -> None:
     """Have a client read nothing more, not even from its socket."""
-    cast("asyncio.Transport", line[1].transport).pause_reading()
+    transport = cast("Any", line[1].transport)  # typeshed has the limit for reading in no public class
+    transport.pause_reading()
+    if line[1].get_extra_info("ssl_object"):
+        transport.set_read_buffer_limits(0)  # TLS itself would read 256 KiB ahead
+
+
+async def half_open(stack: ExitStack, port: int) -> None:
+    """Begin a request to a plain port and never finish it; a later one has its answer, so the port has accepted it."""
+    begun = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+    begun.sendall(BEGUN)
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/"):
+        pass
 
 
 async def until(condition: Callable[[], object]) -> None:

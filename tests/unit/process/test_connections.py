@@ -4,12 +4,16 @@ import asyncio
 import logging
 import re
 import socket
+import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from memcached_process import connections
+from memcached_process.addresses import Address
+from support.ports import free_port
 
 from .serving import HELLO, Line, Port, hello, play, post, rest, sized, status, stop_reading, until
 
@@ -320,6 +324,47 @@ def test_an_answer_that_is_not_read_ends_the_connection(tls: Path | None, monkey
     play(story, large, tls=tls)
 
 
+async def medium(_: web.BaseRequest) -> web.Response:
+    """An answer that fits into the send buffer of a socket."""
+    return web.Response(body=b" " * 50_000)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the bytes in the send buffer")
+def test_an_unread_answer_within_the_send_buffer_ends_the_connection(
+    tls: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+
+    async def story(port: Port) -> None:
+        line = await port.open(limit=2**12)
+        stop_reading(line)
+        line[1].write(HELLO)
+        await until(lambda: port.acceptor.connections)
+        await until(lambda: not port.acceptor.connections)
+
+    play(story, medium, tls=tls)
+
+
+def test_answers_that_are_read_one_after_the_other_do_not_end_the_connection(
+    tls: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where every check finds some bytes of the newest one unacknowledged."""
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+
+    def some(_: asyncio.Transport) -> int:
+        return 1
+
+    monkeypatch.setattr(connections, "_unacknowledged", some)
+
+    async def story(port: Port) -> None:
+        line = await port.open()
+        for _ in range(50):
+            assert await status(line) == OK
+            await asyncio.sleep(0.02)
+
+    play(story, medium, tls=tls)
+
+
 def test_an_answer_that_is_read_arrives_whole(tls: Path | None) -> None:
     async def story(port: Port) -> None:
         line = await port.open(limit=2**12)
@@ -435,6 +480,39 @@ def test_a_new_connection_is_not_the_first_to_go(tls: Path | None) -> None:
     play(story, hello, 8, tls)
 
 
+@pytest.mark.parametrize("task", ["accept", "sweep"])
+def test_a_defect_that_ends_a_port_is_logged_and_ends_the_process(
+    task: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(connections.Acceptor, task, broken)
+
+    stop = asyncio.Event()
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            await connections.serve(stack, stop, hello, Address("127.0.0.1", free_port()), 3)
+            await asyncio.wait_for(stop.wait(), 30)
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(run())
+    assert stop.is_set()
+    assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
+
+
+def test_no_answer_has_a_version_of_software() -> None:
+    async def story(port: Port) -> None:
+        for data in (HELLO, b"no HTTP\r\n\r\n"):
+            (line,) = re.findall(
+                rb"Server: (.*)\r", await port.answers(data.replace(b"\r\n\r", b"\r\nConnection: close\r\n\r"))
+            )
+            assert line == b"memcached-operator"
+
+    play(story, hello)
+
+
 def test_a_failed_accept_is_logged_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -471,11 +549,7 @@ def test_while_draining_a_connection_ends_with_its_answer(tls: Path | None) -> N
     play(story, hello, tls=tls)
 
 
-def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(
-    tls: Path | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "GRACE_SECONDS", 1.0)
-
+def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(tls: Path | None) -> None:
     async def story(port: Port) -> None:
         idle, working, slow = await port.open(), await port.open(BEGUN), await port.open(BEGUN)
         await until(lambda: busy(port) == 2)
@@ -487,4 +561,4 @@ def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(
         assert await ended(slow)
         await ending
 
-    play(story, hello, tls=tls)
+    play(story, hello, tls=tls, grace=1.0)

@@ -22,7 +22,7 @@ def asked(handler: Handler, path: str, method: str = "GET") -> tuple[int, str]:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         async with AsyncExitStack() as stack, aiohttp.ClientSession() as session:
-            await listen(stack, handler, Address("127.0.0.1", port))
+            await listen(stack, asyncio.Event(), handler, Address("127.0.0.1", port))
             async with session.request(method, f"http://127.0.0.1:{port}{path}") as response:
                 return response.status, await response.text()
 
@@ -63,7 +63,7 @@ def test_there_are_at_most_64_connections() -> None:
     async def flood() -> None:
         where = Address("127.0.0.1", free_port())
         async with AsyncExitStack() as stack:
-            await listen(stack, probes(lambda: True), where)
+            await listen(stack, asyncio.Event(), probes(lambda: True), where)
             lines = [await asyncio.open_connection(where.host, where.port) for _ in range(65)]
             for line in lines:
                 stack.callback(line[1].transport.abort)
@@ -85,7 +85,7 @@ def test_metrics_are_served() -> None:
 def test_no_address_means_not_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:
     async def start() -> None:
         async with AsyncExitStack() as stack:
-            await listen(stack, probes(lambda: True), None)
+            await listen(stack, asyncio.Event(), probes(lambda: True), None)
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a server was made")

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from memcached_process import connections
 from memcached_webhooks import bodies
-from memcached_webhooks.bodies import Bodies, TooLargeError
+from memcached_webhooks.bodies import Bodies, TooLargeError, TooSlowError
 from unit.process.serving import Line, Port, play, post, rest, sized, until
 
 STATUS = re.compile(rb"HTTP/1\.1 (\d+) ")
@@ -30,6 +30,8 @@ class Reader:
             body = await self._bodies.read(request)
         except TooLargeError:
             return web.Response(status=413)
+        except TooSlowError:
+            return web.Response(status=408)
         finally:
             self.reading -= 1
         self.lengths.append(len(body))
@@ -140,6 +142,7 @@ async def begun(port: Port, reader: Reader, count: int) -> list[Line]:
 
 def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
+    monkeypatch.setattr(bodies, "TURN_SECONDS", 60.0)
     reader = Reader()
 
     async def story(port: Port) -> None:
@@ -160,6 +163,7 @@ def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(monkeypatc
 
 def test_of_a_body_that_waits_little_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
+    monkeypatch.setattr(bodies, "TURN_SECONDS", 60.0)
     reader = Reader()
     requests: list[web.BaseRequest] = []
 
@@ -179,6 +183,7 @@ def test_of_a_body_that_waits_little_is_read(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_a_body_that_waits_too_long_is_cut_and_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
+    monkeypatch.setattr(bodies, "TURN_SECONDS", 60.0)
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
     reader = Reader()
 
@@ -190,3 +195,87 @@ def test_a_body_that_waits_too_long_is_cut_and_takes_no_turn(monkeypatch: pytest
         assert (await port.answers(whole(2**17))).endswith(b"131072!")
 
     play(story, reader)
+
+
+NEVER_WHOLE = {
+    "nothing of it": b"",
+    "64 KiB": b" " * 2**16,
+    "more than 64 KiB": b" " * (2**16 + 1000),
+}
+
+
+@pytest.mark.parametrize("begin", NEVER_WHOLE.values(), ids=NEVER_WHOLE.keys())
+@pytest.mark.parametrize("drips", [False, True], ids=["stalled", "dripping"])
+def test_a_large_body_is_read_beside_many_that_never_end(
+    begin: bytes, drips: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Far sooner than their time for a request ends."""
+    monkeypatch.setattr(bodies, "TURN_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 60.0)
+    reader = Reader()
+
+    async def drip(lines: list[Line]) -> None:
+        while drips:
+            await asyncio.sleep(0.01)
+            for _, writer in lines:
+                writer.write(b" ")
+
+    async def story(port: Port) -> None:
+        lines = await begun(port, reader, 12)
+        for _, writer in lines:
+            writer.write(begin)
+        dripping = asyncio.create_task(drip(lines))
+        async with asyncio.timeout(10):
+            for size in (70_000, 200_000):
+                assert (await port.answers(whole(size))).endswith(f"{size}!".encode())
+        dripping.cancel()
+
+    play(story, reader)
+    assert reader.lengths == [70_000, 200_000]
+
+
+def test_a_large_body_may_take_its_time_while_no_other_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
+    monkeypatch.setattr(bodies, "TURN_SECONDS", 0.1)
+    reader = Reader()
+
+    async def story(port: Port) -> None:
+        (slow,) = await begun(port, reader, 1)
+        await asyncio.sleep(0.3)
+        slow[1].write(BODY)
+        assert (await rest(slow)).endswith(b"1000000!")
+        slow, waiting = await begun(port, reader, 2)
+        assert STATUS.findall(await slow[0].readuntil(b"\r\n\r\n")) == [b"408"]
+        waiting[1].write(BODY)
+        assert (await rest(waiting)).endswith(b"1000000!")
+
+    play(story, reader)
+
+
+def test_turns_go_to_the_newest_and_are_not_lost() -> None:
+    order: list[int] = []
+
+    async def take(turns: bodies.Turns, number: int, seconds: float) -> None:
+        async with turns.take():
+            order.append(number)
+            await asyncio.sleep(seconds)
+
+    async def run() -> None:
+        turns = bodies.Turns(2)
+        tasks = [asyncio.create_task(take(turns, number, 0.05)) for number in range(6)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()  # holds a turn
+        tasks[4].cancel()  # waits for one
+        await asyncio.sleep(0)
+        tasks[5].cancel()  # has been given one this moment
+        await asyncio.gather(*tasks, return_exceptions=True)
+        both = asyncio.Barrier(2)
+
+        async def meet() -> None:
+            async with turns.take():
+                await both.wait()
+
+        await asyncio.wait_for(asyncio.gather(meet(), meet()), 5)
+
+    asyncio.run(run())
+    assert order == [0, 1, 3, 2]

@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from yarl import URL
 
 from memcached_process import connections
 from memcached_process.addresses import Address
@@ -24,7 +25,7 @@ from memcached_webhooks import bodies, certificates, memcached, server
 from memcached_webhooks.review import ALLOWED, Request, Verdict
 from memcached_webhooks.server import Options, run
 from support.ports import free_port
-from unit.process.serving import Line, rest
+from unit.process.serving import Line, half_open, rest
 
 from .pairs import common_name, pair, write
 from .reviews import DEFAULT, patch_of, review
@@ -274,7 +275,7 @@ def test_only_names_are_logged(directory: Path, caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.DEBUG):
         play(directory, story)
     assert f'{VALIDATE} denied "cache"' in caplog.text
-    assert f"{VALIDATE} denied an object of another kind" in caplog.text
+    assert f"{VALIDATE} denied an object" in caplog.text
     assert "secret" not in caplog.text
 
 
@@ -393,6 +394,20 @@ def test_after_sigterm_reviews_are_answered_for_a_while_and_connections_end(dire
             assert response.headers["Connection"] == "close"
 
     play(directory, story, delay=0.5)
+
+
+def test_half_open_requests_to_the_plain_ports_do_not_delay_the_end(directory: Path):
+    began = 0.0
+
+    async def story(client: Client) -> None:
+        nonlocal began
+        for url in (client.probe, client.metrics):
+            await half_open(clients, URL(url).port or 0)
+        began = time.monotonic()
+
+    with ExitStack() as clients:
+        play(directory, story)
+    assert time.monotonic() - began < connections.GRACE_SECONDS
 
 
 def test_a_port_that_is_taken_ends_the_process(directory: Path):

@@ -21,6 +21,7 @@ UNFINISHED = f"{HEADER}Content-Length: {LARGEST}\r\n\r\n".encode() + b" " * (LAR
 CRUMBS = f"{HEADER}Transfer-Encoding: chunked\r\n\r\n".encode() + b"2\r\n  \r\n" * 9000
 LONG_HEAD = heads.BEGIN + b"".join(b"A%d: %s\r\n" % (number, b"b" * 4000) for number in range(7))
 SECOND_HEAD = f"{HEADER}Content-Length: 1\r\n\r\n{{POST / HTTP/1.1\r\nA: ".encode()
+LARGE_BODY = f"{HEADER}Content-Length: 70000\r\n\r\n".encode()
 HALF = b"GET /healthz HTTP/1.1\r\nHost: a\r\nA: "
 
 PLAYS: dict[str, Play] = {
@@ -39,6 +40,8 @@ PLAYS: dict[str, Play] = {
     "slow-bodies": partial(
         slow.slow, begin=f"{HEADER}Content-Length: 1000\r\n\r\n{{".encode(), count=100, within=slow.REQUEST
     ),
+    "slow-large-bodies": partial(slow.slow, begin=LARGE_BODY, count=100, within=slow.REQUEST),
+    "stalled-large-bodies": partial(slow.slow, begin=LARGE_BODY + b" " * 2**16, count=100, within=slow.REQUEST),
     "slow-second-heads": partial(slow.slow, begin=SECOND_HEAD, count=20, within=slow.REQUEST),
     "idle-connections": partial(slow.idle, count=700, within=slow.IDLE, tls=True),
     "idle-sockets": partial(slow.idle, count=2000, within=slow.HANDSHAKE, tls=False),
@@ -57,7 +60,15 @@ ALONE: dict[str, Play] = {
     "half-open-metrics": partial(floods.crowd, of=lambda webhook: webhook.metrics_port, begin=HALF),
 }
 """Plays beside which good reviews are answered within SOON, which they have to show without other cases."""
-GATE = ("random-bytes", "deep-nesting", "content-types", "hostile-names", "half-open-probes")
+GATE = (
+    "random-bytes",
+    "deep-nesting",
+    "content-types",
+    "hostile-names",
+    "half-open-probes",
+    "unread-answers",
+    "no-handshakes",
+)
 
 
 async def played(stage: Stage, _: References, play: Play, soon: float) -> None:
@@ -74,7 +85,9 @@ async def played(stage: Stage, _: References, play: Play, soon: float) -> None:
             stage.holds(not here.failures(), f"admission itself: {here.failures()}")
             stage.holds(len(here.process.began) == 1, "the process was started again")
             strings.check_log(scene, time.monotonic() - started)
-    print(f"{stage.namespace}: at most {scene.most:.0f} MiB, {1000 * scene.longest:.0f} ms")
+    memory, sockets = scene.most, scene.most_sockets
+    times = f"{1000 * scene.longest:.0f} ms, large reviews {1000 * scene.longest_large:.0f} ms"
+    print(f"{stage.namespace}: at most {memory:.0f} MiB, {sockets:.0f} of them in sockets; {times}")
 
 
 def cases() -> list[Case]:

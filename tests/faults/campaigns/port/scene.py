@@ -27,7 +27,11 @@ MOST_WORK = 2.0
 """Seconds of CPU for one review, whatever is in it; on an idle machine that is how long all others wait."""
 SLACK = 20.0
 """Seconds that a busy machine may add to a time-out."""
+LARGE_WITHIN = 5.0
+"""Seconds within which a large good review is answered, beside anything: the API server gives up after them."""
 GOOD: Object = {"metadata": {"name": "cache"}, "spec": {"size": 1, "image": "example.com/app:1"}}
+LARGE_GOOD: Object = {**GOOD, "metadata": {"name": "cache", "annotations": {"a": "x" * 200_000}}}
+"""Its review is a large body (memcached_webhooks.bodies.SMALL)."""
 PATH = path_of(VALIDATE, MEMCACHED)
 ERRORS = (400, 404, 405, 408, 411, 413, 414, 415, 417, 431, 501, 503, 505)
 """Codes that are not our fault, and allow nothing."""
@@ -51,7 +55,9 @@ class Scene:
     tls: ssl.SSLContext
     soon: float
     most: float = 0.0
+    most_sockets: float = 0.0
     longest: float = 0.0
+    longest_large: float = 0.0
 
     async def well(self) -> None:
         """Good reviews are answered in time, a bad one refused, and memory is bounded."""
@@ -59,12 +65,21 @@ class Scene:
             for verb in (MUTATE, VALIDATE):
                 await self._reviewed(verb, kind, GOOD, allowed=True)
         await self._reviewed(VALIDATE, MEMCACHED, {**GOOD, "spec": {"size": 0}}, allowed=False)
+        await self._large_reviewed()
         self.measured()
 
     async def _reviewed(self, verb: str, kind: Kind[Any], obj: Object, *, allowed: bool) -> None:
         async with self.in_time(f"a review by {verb}"):
             code, response = await asked(self.session, self.webhook.url, verb, kind, review(kind, obj))
         self.stage.holds(code == 200 and response["allowed"] is allowed, f"{code} {response} for {obj}")
+
+    async def _large_reviewed(self) -> None:
+        started = time.monotonic()
+        code, response = await asked(self.session, self.webhook.url, VALIDATE, MEMCACHED, review(MEMCACHED, LARGE_GOOD))
+        taken = time.monotonic() - started
+        self.longest_large = max(self.longest_large, taken)
+        self.stage.holds(code == 200 and response["allowed"], f"{code} {response} for a large good review")
+        self.stage.holds(taken < LARGE_WITHIN * PATIENCE, f"a large good review takes {taken:.1f} s")
 
     async def probed(self) -> None:
         """A kubelet, and Prometheus, get their answers in time, on connections of their own."""
@@ -85,9 +100,11 @@ class Scene:
         self.stage.holds(taken < self.soon * PATIENCE, f"{what} takes {taken:.1f} s")
 
     def measured(self) -> None:
-        """Memory is bounded."""
-        self.most = max(self.most, self.webhook.rss())
-        self.stage.holds(self.most < MEMORY, f"the process has {self.most:.0f} MiB")
+        """Memory is bounded, that of the process and of its sockets together, as its cgroup counts it."""
+        sockets = self.webhook.socket_memory()
+        self.most_sockets = max(self.most_sockets, sockets)
+        self.most = max(self.most, self.webhook.rss() + sockets)
+        self.stage.holds(self.most < MEMORY, f"the process has {self.most:.0f} MiB, with its sockets")
 
     async def while_well(self, work: Awaitable[None]) -> None:
         """Do something, while reviews and probes are answered."""
@@ -126,7 +143,7 @@ class Scene:
             writer.transport.abort()
 
     async def said(self, data: bytes, *, tls: bool = True) -> bytes:
-        """What the process says to some bytes, until it hangs up or a second of silence."""
+        """What the process says to some bytes, until it closes the connection or a second of silence."""
         found = b""
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
             async with self.line(tls=tls) as (reader, writer):

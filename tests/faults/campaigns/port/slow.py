@@ -32,7 +32,7 @@ async def slow(scene: Scene, begin: bytes, count: int, within: float, *, tls: bo
 
 
 async def _dripped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    """Send a byte each second until the other side hangs up; what it said."""
+    """Send a byte each second until the other side closes the connection; what it said."""
     found = b""
     with suppress(OSError):
         while True:

@@ -1,55 +1,127 @@
 """The admission policies: which pod templates a stolen token of the controller's account can write."""
 
+import ast
 from typing import Any
 
 import pytest
 
 import goldens
+from cluster.versions import OLDEST_KUBERNETES
 from integration import confined
-from integration.confined import HOME, LEAST, Account, asked, container, deployment, merged, owner, pod
+from integration.confined import HOME, LEAST, Account, asked, container, deployment, merged, nested, owner, pod
 from integration.control_plane import ControlPlane
 from memcached_operator.engine.apply import complete
 from memcached_operator.engine.resource import DEPLOYMENTS, Key, Object, Resource
+from support import policies
 
 TOKEN = {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
 FIRST = {"name": "first", "image": "example.com/app:1"}
 OWN = "securityContext"
 SYSCTL = {"name": "kernel.shm_rmid_forced", "value": "0"}
+METADATA_SERVICE = {"httpGet": {"host": "169.254.169.254", "port": 80}}
+CLAIM = [{"name": "gpu", "resourceClaimName": "theirs"}]
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+FILE_KEY = {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "all", "path": "a", "key": "b"}}}
+APPARMOR = {"container.apparmor.security.beta.kubernetes.io/main": "unconfined"}
 CHANGES: dict[str, tuple[Object, str]] = {
     "host network": (pod("hostNetwork", True), "hostNetwork"),
     "host PIDs": (pod("hostPID", True), "hostPID"),
     "host IPC": (pod("hostIPC", True), "hostIPC"),
-    "host port": (container("ports", [{"containerPort": 80, "hostPort": 80}]), "hostPort"),
+    "host users": (pod("hostUsers", True), "hostUsers"),
+    "host aliases": (pod("hostAliases", [{"ip": "192.0.2.1", "hostnames": ["a"]}]), "hostAliases"),
+    "shared processes": (pod("shareProcessNamespace", True), "shareProcessNamespace"),
+    "node": (pod("nodeName", "control-plane"), "nodeName"),
+    "node selector": (pod("nodeSelector", {"a": "b"}), "nodeSelector"),
+    "affinity": (pod("affinity", {"nodeAffinity": {}}), "affinity"),
+    "tolerations": (pod("tolerations", [{"operator": "Exists"}]), "tolerations"),
+    "spread": (pod("topologySpreadConstraints", [{**SPREAD}]), "topologySpreadConstraints"),
+    "priority": (pod("priorityClassName", "system-node-critical"), "priorityClassName"),
+    "runtime class": (pod("runtimeClassName", "any"), "runtimeClassName"),
+    "scheduler": (pod("schedulerName", "other"), "schedulerName"),
+    "DNS policy": (pod("dnsPolicy", "Default"), "dnsPolicy"),
+    "DNS servers": (pod("dnsConfig", {"nameservers": ["192.0.2.1"]}), "dnsConfig"),
+    "long termination": (pod("terminationGracePeriodSeconds", 2**31 - 1), "terminationGracePeriodSeconds"),
+    "links of Services": (pod("enableServiceLinks", True), "enableServiceLinks"),
+    "claimed device": (pod("resourceClaims", CLAIM), "resourceClaims"),
+    "device of a container": (
+        pod("", {"resourceClaims": CLAIM, "containers": [{"resources": {"claims": [{"name": "gpu"}]}}]}),
+        "resources.claims",
+    ),
     "host path": (pod("volumes", [{"name": "all", "hostPath": {"path": "/"}}]), "volumes"),
     "Secret as a volume": (pod("volumes", [{"name": "all", "secret": {"secretName": "any"}}]), "volumes"),
     "claim": (pod("volumes", [{"name": "all", "persistentVolumeClaim": {"claimName": "any"}}]), "volumes"),
     "projected token": (pod("volumes", [{"name": "all", **TOKEN}]), "volumes"),
     "empty volume": (pod("volumes", [{"name": "all", "emptyDir": {}}]), "volumes"),
-    "init container": (pod("initContainers", [FIRST]), "init containers"),
+    "init container": (pod("initContainers", [FIRST]), "initContainers"),
     "token": (pod("automountServiceAccountToken", True), "automountServiceAccountToken"),
     "token by default": (pod("automountServiceAccountToken", None), "automountServiceAccountToken"),
-    "account": (pod("serviceAccountName", "admin"), "names no ServiceAccount"),
-    "account by its old field": (pod("serviceAccount", "admin"), "names no ServiceAccount"),
-    "privileged": (container(OWN, {"privileged": True}), "privileged"),
-    "capabilities": (container(OWN, {"capabilities": {"add": ["SYS_ADMIN"]}}), "capabilities"),
-    "no profile": (pod(OWN, None), "seccompProfile"),
+    "account": (pod("serviceAccountName", "admin"), "serviceAccount"),
+    "account by its old field": (pod("serviceAccount", "admin"), "serviceAccount"),
+    "pod: no security context": (pod(OWN, None), "seccompProfile"),
+    "pod: group of files": (pod(f"{OWN}.fsGroup", 0), "fsGroup"),
+    "pod: other groups": (pod(f"{OWN}.supplementalGroups", [0]), "supplementalGroups"),
     "pod: no seccomp": (pod(f"{OWN}.seccompProfile.type", "Unconfined"), "seccompProfile"),
+    "pod: own seccomp": (
+        pod(f"{OWN}.seccompProfile", {"type": "Localhost", "localhostProfile": "a"}),
+        "seccompProfile.localhostProfile",
+    ),
     "pod: no AppArmor": (pod(f"{OWN}.appArmorProfile", {"type": "Unconfined"}), "appArmorProfile"),
     "pod: SELinux": (pod(f"{OWN}.seLinuxOptions", {"type": "spc_t"}), "seLinuxOptions"),
     "pod: sysctls": (pod(f"{OWN}.sysctls", [SYSCTL]), "sysctls"),
     "pod: Windows": (pod(f"{OWN}.windowsOptions", {"runAsUserName": "SYSTEM"}), "windowsOptions"),
+    "privileged": (container(OWN, {"privileged": True}), "privileged"),
+    "capabilities": (container(OWN, {"capabilities": {"add": ["SYS_ADMIN"]}}), "capabilities.add"),
+    "unmasked /proc": (
+        pod("", {"hostUsers": False, "containers": [{OWN: {"procMount": "Unmasked"}}]}),
+        "securityContext.procMount",
+    ),
+    "container: user": (container(OWN, {"runAsUser": 0}), "runAsUser"),
     "container: no seccomp": (container(OWN, {"seccompProfile": {"type": "Unconfined"}}), "seccompProfile"),
     "container: no AppArmor": (container(OWN, {"appArmorProfile": {"type": "Unconfined"}}), "appArmorProfile"),
     "container: SELinux": (container(OWN, {"seLinuxOptions": {"type": "spc_t"}}), "seLinuxOptions"),
     "container: Windows": (container(OWN, {"windowsOptions": {"runAsUserName": "SYSTEM"}}), "windowsOptions"),
+    "host port": (container("ports", [{"containerPort": 80, "hostPort": 80}]), "hostPort"),
+    "host address": (container("ports", [{"containerPort": 80, "hostIP": "127.0.0.1"}]), "hostIP"),
+    "arguments": (container("args", ["a"]), "args"),
+    "environment of a Secret": (container("envFrom", [{"secretRef": {"name": "any"}}]), "envFrom"),
+    "environment of a file": (
+        pod("", {"volumes": [{"name": "all", "emptyDir": {}}], "containers": [{"env": [FILE_KEY]}]}),
+        "env.valueFrom.fileKeyRef",
+    ),
+    "terminal": (container("tty", True), "tty"),
+    "working directory": (container("workingDir", "/a"), "workingDir"),
+    "termination file": (container("terminationMessagePath", "/a"), "terminationMessagePath"),
+    "termination log": (container("terminationMessagePolicy", "FallbackToLogsOnError"), "terminationMessagePolicy"),
+    "request at the start": (container("lifecycle.postStart", METADATA_SERVICE), "lifecycle.postStart"),
+    "request at the end": (container("lifecycle.preStop", METADATA_SERVICE), "preStop.httpGet"),
+    "command at the end": (container("lifecycle.preStop", {"exec": {"command": ["a"]}}), "preStop.exec"),
+    "request as a liveness probe": (container("livenessProbe", METADATA_SERVICE), "livenessProbe.httpGet"),
+    "request as a readiness probe": (container("readinessProbe", METADATA_SERVICE), "readinessProbe.httpGet"),
+    "startup probe": (container("startupProbe", METADATA_SERVICE), "startupProbe"),
+    "liveness of another host": (
+        container("livenessProbe", {"tcpSocket": {"host": "192.0.2.1", "port": 80}}),
+        "livenessProbe.tcpSocket.host",
+    ),
+    "readiness of another host": (
+        container("readinessProbe", {"tcpSocket": {"host": "192.0.2.1", "port": 80}}),
+        "readinessProbe.tcpSocket.host",
+    ),
+    "annotations": (nested("spec.template.metadata.annotations", {"a": "b"}), "template.metadata.annotations"),
+    "AppArmor annotation": (nested("spec.template.metadata.annotations", APPARMOR), "template.metadata.annotations"),
+    "labels of other pods": (nested("spec.template.metadata.labels", {"app": "other"}), "template.metadata.labels"),
+    "finalizers of pods": (nested("spec.template.metadata.finalizers", ["example.com/held"]), "metadata.finalizers"),
 }
-"""Changes of a Deployment, and what is said against each."""
+"""Changes of a Deployment, and the field that the denial names."""
+SINCE_135 = {"host users", "claimed device", "device of a container", "unmasked /proc", "environment of a file"}
+"""Kubernetes 1.30 removes these fields before it evaluates policies."""
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_field_that_is_never_built_is_denied(
-    stolen_token: Account, children: dict[Resource, Object], name: str
+    version: str, stolen_token: Account, children: dict[Resource, Object], name: str
 ) -> None:
+    if name in SINCE_135 and version == OLDEST_KUBERNETES:
+        pytest.skip("this version does not have the field")
     change, field = CHANGES[name]
     said = confined.denials(stolen_token, DEPLOYMENTS, children[DEPLOYMENTS], change)
     assert [way for way, message in said.items() if field not in message] == [], said
@@ -67,6 +139,64 @@ def test_what_others_put_into_a_child_does_not_stop_the_controller(
         assert "hostNetwork" in stolen_token.denial(asked("PUT", DEPLOYMENTS, changed))
     finally:
         plane.delete(key)
+
+
+def test_labels_and_annotations_that_others_put_into_a_template_stay(
+    plane: ControlPlane, stolen_token: Account, memcached: Object
+) -> None:
+    key = Key(DEPLOYMENTS, HOME, "annotated")
+    ours = deployment("annotated", owner(uid=memcached["metadata"]["uid"]))
+    theirs = {"labels": {"team": "a"}, "annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}}
+    live = plane.create(DEPLOYMENTS, merged(ours, nested("spec.template.metadata", theirs)))
+    try:
+        changed = merged(live, container("image", "other:1"))
+        assert not stolen_token.denial(asked("PUT", DEPLOYMENTS, changed))
+        for field, values in theirs.items():
+            other = merged(changed, nested(f"spec.template.metadata.{field}", dict.fromkeys(values, "other")))
+            assert f"metadata.{field}" in stolen_token.denial(asked("PUT", DEPLOYMENTS, other))
+    finally:
+        plane.delete(key)
+
+
+LEAVES = {
+    "spec.template.spec.containers.env.valueFrom.configMapKeyRef",
+    "spec.template.spec.containers.env.valueFrom.fieldRef",
+    "spec.template.spec.containers.env.valueFrom.resourceFieldRef",
+    "spec.template.spec.containers.env.valueFrom.secretKeyRef",
+}
+"""Allowed with any fields: references of the author's spec."""
+
+
+def allowed() -> dict[str, dict[str, list[str]]]:
+    """The fields that the policy allows, by the path of their object."""
+    children = next(each for each in policies.policies() if each["metadata"]["name"] == "children")
+    variables = {each["name"]: each["expression"] for each in children["spec"]["variables"]}
+    return ast.literal_eval(variables["allowed"])
+
+
+def properties(schemas: Object, schema: Object) -> Object:
+    """The fields of an object or of the objects of a list; none of a value."""
+    inner = schema.get("items", schema)
+    for part in (inner, *inner.get("allOf", ())):
+        if "$ref" in part:
+            return schemas[part["$ref"].rpartition("/")[2]].get("properties", {})
+    return {}
+
+
+def test_no_object_in_a_template_is_allowed_with_any_fields(plane: ControlPlane) -> None:
+    schemas = plane.call(lambda client: client.request("GET", "/openapi/v3/apis/apps/v1"))["components"]["schemas"]
+    levels, reached = allowed(), set[str]()
+
+    def walk(path: str, fields: Object) -> None:
+        reached.add(path)
+        assert levels[path].keys() <= fields.keys(), path
+        for name in levels[path]:
+            inner = properties(schemas, fields[name])
+            if inner and f"{path}.{name}" not in LEAVES:
+                walk(f"{path}.{name}", inner)
+
+    walk("spec.template", schemas["io.k8s.api.core.v1.PodTemplateSpec"]["properties"])
+    assert reached == levels.keys()
 
 
 SHAPES = {f"{kind}/{shape}": path for kind in goldens.KINDS for shape, path in goldens.paths(kind).items()}

@@ -44,9 +44,16 @@ def listed(cluster: dict[str, Any]) -> Iterator[Listed]:
         watched = [stack.enter_context(kube.own_namespace()) for _ in range(2)]
         elsewhere = stack.enter_context(kube.own_namespace())
         stack.callback(make, "deploy")
-        stack.callback(make, "undeploy")
-        make("deploy", f"OVERLAY={overlay_for(watched)}")
+        overlay = f"OVERLAY={overlay_for(watched)}"
+        stack.callback(removed, overlay)
+        make("deploy", overlay)
         yield Listed(watched, elsewhere, audit)
+
+
+def removed(overlay: str) -> None:
+    """Remove the installation: its RoleBindings too, while their namespaces still exist."""
+    make("undeploy", overlay)
+    assert left() == []
 
 
 def overlay_for(watched: list[str]) -> str:

@@ -16,9 +16,10 @@ def make(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def left() -> list[str]:
-    """What there is of ours in the cluster: everything that any variant renders, by kind and name."""
+    """Our cluster-wide objects and the RoleBindings of all namespaces, by kind and name."""
     kinds = {obj["kind"] for obj in installed.rendered()}
     cluster_wide = {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
     listed = ",".join(kinds & (cluster_wide | installed.CONFIGURATIONS.keys()))
     names = kubectl("get", listed, "-o", "name").stdout.split()
+    names += kubectl("get", "rolebindings", "--all-namespaces", "-o", "name").stdout.split()
     return [name for name in names if "memcached" in name or "appservice" in name]

@@ -169,7 +169,7 @@ def test_a_certificate_is_revoked_and_nothing_is_refused(namespace: str) -> None
 
 
 class Applying:
-    """Somebody who applies objects without a pause, until the block ends; each time must succeed."""
+    """Applies objects continuously in a thread until the block ends; each time must succeed."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace

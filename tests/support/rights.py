@@ -25,7 +25,7 @@ was there, and never else."""
 
 
 class Grant(NamedTuple):
-    """One thing that somebody may do; without a name to objects of any, without a namespace everywhere."""
+    """One permission; without a name for objects of any name, without a namespace everywhere."""
 
     verb: str
     group: str
@@ -131,7 +131,7 @@ def use_seldom_used() -> None:
 
 
 def token_of(account: str, namespace: str) -> str:
-    """A token of a ServiceAccount, as a thief has it."""
+    """A token for the account."""
     return kubectl("create", "token", account, "-n", namespace).stdout.strip()
 
 

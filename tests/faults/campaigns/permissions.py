@@ -202,7 +202,7 @@ async def _present(stage: Stage, resource: Resource, name: str) -> None:
 
 
 async def confined(stage: Stage, references: References) -> None:
-    """The account of an operator that works cannot touch somebody else's Deployment, which RBAC lets it do."""
+    """The account of a running operator cannot change a foreign Deployment, which RBAC allows."""
     theirs = await stage.client.request("POST", DEPLOYMENTS.path(stage.namespace), FOREIGN[DEPLOYMENTS.kind])
     stage.operator.start()
     await stage.watching()
@@ -210,17 +210,17 @@ async def confined(stage: Stage, references: References) -> None:
     await stage.settled(MEMCACHEDS, "made")
     connection = references.plane.connection
     account = replace(connection, headers={**connection.headers, "Impersonate-User": user_of(stage.namespace)})
-    async with client_of(account) as thief:
+    async with client_of(account) as stolen_token:
         path = DEPLOYMENTS.path(stage.namespace, VICTIM)
         for method, body in (("PATCH", {"spec": {"replicas": 1}}), ("DELETE", None)):
-            await until(partial(_denied, thief, method, path, body), TELLING, f"{method} is denied")
+            await until(partial(_denied, stolen_token, method, path, body), TELLING, f"{method} is denied")
     live = await stage.get(DEPLOYMENTS, VICTIM)
-    stage.holds(live and live["spec"] == theirs["spec"], "somebody else's Deployment was changed")
+    stage.holds(live and live["spec"] == theirs["spec"], "a foreign Deployment was changed")
 
 
-async def _denied(thief: Client, method: str, path: str, body: Object | None) -> bool:
+async def _denied(stolen_token: Client, method: str, path: str, body: Object | None) -> bool:
     try:
-        await thief.request(method, path, body, MERGE_PATCH, {"dryRun": "All"})
+        await stolen_token.request(method, path, body, MERGE_PATCH, {"dryRun": "All"})
     except ApiError as error:
         return "ValidatingAdmissionPolicy" in error.message
     return False

@@ -189,6 +189,10 @@ class Connection(web.RequestHandler):
         """The socket is closed."""
         self._acceptor.forget(self)
 
+    def eof_received(self) -> None:
+        """The client has closed its side; asyncio closes ours, so that no answer arrives any more."""
+        self.force_close()
+
     def data_received(self, data: bytes) -> None:
         """Parse bytes of a request. aiohttp itself calls this with none, to parse what it has."""
         if data and not self._within_bounds(len(data)):

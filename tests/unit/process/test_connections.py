@@ -413,6 +413,27 @@ def test_requests_that_do_not_wait_for_an_answer_are_not_read(
     assert received < 2**17
 
 
+def test_a_client_that_has_closed_gets_no_more_answers(tls: Path | None) -> None:
+    handled, release = 0, asyncio.Event()
+
+    async def waits(_: web.BaseRequest) -> web.Response:
+        nonlocal handled
+        handled += 1
+        await release.wait()
+        return web.Response()
+
+    async def story(port: Port) -> None:
+        await port.open(HELLO * 3)
+        await until(lambda: handled)
+        (connection,) = port.acceptor.connections
+        connection.eof_received()
+        release.set()
+        await until(lambda: not port.acceptor.connections)
+
+    play(story, waits, tls=tls)
+    assert handled == 1
+
+
 # How many there may be.
 
 

@@ -98,19 +98,19 @@ async def serving(
     await until(lambda: not acceptor.http.connections)
 
 
-def play(
-    story: Callable[[Port], Awaitable[None]],
+def run_scenario(
+    scenario: Callable[[Port], Awaitable[None]],
     handler: Handler,
     most: int = 512,
     tls: Path | None = None,
     grace: float = connections.GRACE_SECONDS,
 ) -> None:
-    """Serve while a story goes on. `tls`: a directory for the certificate; None for plain HTTP."""
+    """Serve during a scenario. `tls`: a directory for the certificate; None for plain HTTP."""
 
     async def serve() -> None:
         context = server_context(tls) if tls else None
         async with serving(handler, most, context, grace) as port:
-            await story(port)
+            await scenario(port)
 
     asyncio.run(asyncio.wait_for(serve(), 60))
 

@@ -15,7 +15,7 @@ from memcached_process import connections
 from memcached_process.addresses import Address
 from support.ports import free_port
 
-from .serving import HELLO, Line, Port, hello, play, post, rest, sized, status, stop_reading, until
+from .serving import HELLO, Line, Port, hello, post, rest, run_scenario, sized, status, stop_reading, until
 
 STATUS = re.compile(rb"HTTP/1\.[01] (\d+ [A-Za-z ]+)\r")
 BEGUN = HELLO[:-2]
@@ -50,7 +50,7 @@ def busy(port: Port) -> int:
 
 
 def test_requests_follow_each_other_on_a_connection(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open()
         for _ in range(3):
             assert await status(line) == OK
@@ -58,18 +58,18 @@ def test_requests_follow_each_other_on_a_connection(tls: Path | None) -> None:
         for _ in range(3):
             assert await status(line, b"") == OK
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 def test_a_request_may_come_byte_by_byte(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open()
         for byte in HELLO[:-1]:
             line[1].write(bytes([byte]))
             await asyncio.sleep(0.001)
         assert await status(line, HELLO[-1:]) == OK
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 LAST = {
@@ -89,10 +89,10 @@ def test_a_last_request_is_answered_and_ends_the_connection(
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 1.0)
     monkeypatch.setattr(connections, "IDLE_SECONDS", 1.0)
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         assert STATUS.findall(await port.answers(data)) == [OK]
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 SECRET = "x1y2z3"
@@ -117,14 +117,14 @@ NO_HTTP = {
 
 @pytest.mark.parametrize("data", NO_HTTP.values(), ids=NO_HTTP.keys())
 def test_bytes_that_are_no_http_are_neither_repeated_nor_logged(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         found = await port.answers(data)
         assert STATUS.findall(found) == [b"400 Bad Request"]
         assert len(found) < 400
         assert SECRET.encode() not in found
 
     with caplog.at_level(logging.INFO):
-        play(story, hello)
+        run_scenario(scenario, hello)
     assert not caplog.records
 
 
@@ -142,7 +142,7 @@ ENDLESS = {
 def test_a_head_without_an_end_is_cut(begin: bytes, more: bytes, tls: Path | None) -> None:
     """Long before its time, and after some ten kilobytes, as they come."""
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open(begin)
         found, sent = asyncio.create_task(rest(line)), 0
         piece = more * (1000 // len(more) + 1)
@@ -153,30 +153,30 @@ def test_a_head_without_an_end_is_cut(begin: bytes, more: bytes, tls: Path | Non
         assert b" 200 " not in await found
         assert sent < 2**18
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 def test_a_long_head_within_its_bounds_is_read(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open()
         for _ in range(3):
             assert await status(line, HELLO[:-2] + b"A: %s\r\n" % (b"b" * 8000) + b"C: d\r\n" * 60 + b"\r\n") == OK
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 def test_an_early_answer_ends_the_connection(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         reader, _ = await port.open(post("Content-Length: 9"))
         assert b"\r\nConnection: close\r\n" in await reader.readuntil(b"\r\n\r\n")
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 def test_a_client_may_send_the_rest_of_its_body_after_an_early_answer(tls: Path | None) -> None:
     """The connection is closed in order: a reset could reach the client before the answer."""
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         reader, writer = await port.open(post("Content-Length: 1000000"))
         assert (await reader.readuntil(b"hello!")).startswith(b"HTTP/1.1 200 ")
         for _ in range(100):
@@ -186,7 +186,7 @@ def test_a_client_may_send_the_rest_of_its_body_after_an_early_answer(tls: Path 
         async with asyncio.timeout(30):
             assert await reader.read() == b""
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 def test_a_defect_ends_one_connection_and_is_logged(tls: Path | None, caplog: pytest.LogCaptureFixture) -> None:
@@ -195,11 +195,11 @@ def test_a_defect_ends_one_connection_and_is_logged(tls: Path | None, caplog: py
             raise ZeroDivisionError
         return await hello(request)
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         assert b" 500 " in await port.answers(sized(b"", path="/boom"))
         assert await status(await port.open()) == OK
 
-    play(story, broken, tls=tls)
+    run_scenario(scenario, broken, tls=tls)
     assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
@@ -216,12 +216,12 @@ def test_what_a_client_does_wrong_while_it_is_read_is_not_logged(
     async def reads(_: web.BaseRequest) -> web.Response:
         raise error(SECRET)
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         found = await port.answers(HELLO)
         assert [code[:3] for code in STATUS.findall(found) if code[:1] != b"5"] == codes
         assert SECRET.encode() not in found
 
-    play(story, reads)
+    run_scenario(scenario, reads)
     assert not caplog.records
 
 
@@ -236,13 +236,13 @@ def test_a_handler_ends_with_its_connection(tls: Path | None, caplog: pytest.Log
             waiting.clear()
         return web.Response()
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         _, writer = await port.open(HELLO)
         await until(lambda: waiting)
         writer.transport.abort()
         await until(lambda: not waiting)
 
-    play(story, waits, tls=tls)
+    run_scenario(scenario, waits, tls=tls)
     assert not caplog.records
 
 
@@ -264,7 +264,7 @@ def test_a_request_has_a_time(data: bytes, tls: Path | None, monkeypatch: pytest
         await request.content.read()
         return web.Response(text="hello!")
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open(data)
         found = asyncio.create_task(rest(line))
         for _ in range(1000):
@@ -274,32 +274,32 @@ def test_a_request_has_a_time(data: bytes, tls: Path | None, monkeypatch: pytest
             line[1].write(b"a")
         assert len(STATUS.findall(await found)) == data.count(HELLO)
 
-    play(story, reads, tls=tls)
+    run_scenario(scenario, reads, tls=tls)
 
 
 def test_an_idle_connection_ends(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.3)
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         silent, line = await port.open(), await port.open()
         assert await status(line) == OK
         assert await ended(line)
         assert await ended(silent)
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 def test_a_connection_in_use_stays(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 2.0)
     monkeypatch.setattr(connections, "IDLE_SECONDS", 2.0)
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open()
         for _ in range(30):
             await asyncio.sleep(0.1)
             assert await status(line) == OK
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 LARGE = b" " * 2**22
@@ -313,7 +313,7 @@ async def large(_: web.BaseRequest) -> web.Response:
 def test_an_answer_that_is_not_read_ends_the_connection(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open(HELLO, limit=2**12)
         stop_reading(line)
         await until(lambda: port.acceptor.connections)
@@ -321,7 +321,7 @@ def test_an_answer_that_is_not_read_ends_the_connection(tls: Path | None, monkey
         monkeypatch.setattr(connections, "UNREAD_SECONDS", 60.0)
         assert await status(await port.open()) == OK
 
-    play(story, large, tls=tls)
+    run_scenario(scenario, large, tls=tls)
 
 
 async def medium(_: web.BaseRequest) -> web.Response:
@@ -335,14 +335,14 @@ def test_an_unread_answer_within_the_send_buffer_ends_the_connection(
 ) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open(limit=2**12)
         stop_reading(line)
         line[1].write(HELLO)
         await until(lambda: port.acceptor.connections)
         await until(lambda: not port.acceptor.connections)
 
-    play(story, medium, tls=tls)
+    run_scenario(scenario, medium, tls=tls)
 
 
 def test_answers_that_are_read_one_after_the_other_do_not_end_the_connection(
@@ -356,26 +356,26 @@ def test_answers_that_are_read_one_after_the_other_do_not_end_the_connection(
 
     monkeypatch.setattr(connections, "_unacknowledged", some)
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open()
         for _ in range(50):
             assert await status(line) == OK
             await asyncio.sleep(0.02)
 
-    play(story, medium, tls=tls)
+    run_scenario(scenario, medium, tls=tls)
 
 
 def test_an_answer_that_is_read_arrives_whole(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open(limit=2**12)
         assert await status(line) == OK
         assert await status(line) == OK
 
-    play(story, large, tls=tls)
+    run_scenario(scenario, large, tls=tls)
 
 
 def test_a_client_that_does_not_wait_for_its_answer_is_cut(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open(limit=2**12)
         stop_reading(line)
         await until(lambda: port.acceptor.connections)
@@ -383,7 +383,7 @@ def test_a_client_that_does_not_wait_for_its_answer_is_cut(tls: Path | None) -> 
             line[1].write(HELLO)
             await asyncio.sleep(0.005)
 
-    play(story, large, tls=tls)
+    run_scenario(scenario, large, tls=tls)
 
 
 def test_requests_that_do_not_wait_for_an_answer_are_not_read(
@@ -401,7 +401,7 @@ def test_requests_that_do_not_wait_for_an_answer_are_not_read(
         await asyncio.sleep(3600)
         return web.Response()
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open(HELLO * 2**15)
         await until(lambda: port.acceptor.connections)
         await until(lambda: not port.acceptor.connections)
@@ -409,7 +409,7 @@ def test_requests_that_do_not_wait_for_an_answer_are_not_read(
 
     monkeypatch.setattr(connections.Connection, "data_received", count)
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
-    play(story, waits, tls=tls)
+    run_scenario(scenario, waits, tls=tls)
     assert received < 2**17
 
 
@@ -438,7 +438,7 @@ def test_a_client_that_has_closed_gets_no_more_answers(tls: Path | None) -> None
 
 
 def test_the_oldest_idle_connection_goes_and_one_at_work_stays(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         working = await port.open(BEGUN)
         await until(lambda: busy(port) == 1)
         idle, other = await port.open(), await port.open()
@@ -449,11 +449,11 @@ def test_the_oldest_idle_connection_goes_and_one_at_work_stays(tls: Path | None)
         assert await status(other) == OK
         assert await status(working, END) == OK
 
-    play(story, hello, 3, tls)
+    run_scenario(scenario, hello, 3, tls)
 
 
 def test_where_all_are_at_work_the_oldest_goes(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         lines = [await port.open(BEGUN) for _ in range(3)]
         await until(lambda: busy(port) == 3)
         newcomer = await port.open()
@@ -461,11 +461,11 @@ def test_where_all_are_at_work_the_oldest_goes(tls: Path | None) -> None:
         assert await status(newcomer) == OK
         assert await status(lines[1], END) == OK
 
-    play(story, hello, 3, tls)
+    run_scenario(scenario, hello, 3, tls)
 
 
 def test_silent_sockets_go_before_those_who_speak_tls(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         guest = await port.open()
         assert await status(guest) == OK
         silent = [await port.open(tls=False) for _ in range(6)]
@@ -475,21 +475,21 @@ def test_silent_sockets_go_before_those_who_speak_tls(tmp_path: Path) -> None:
         assert await ended(silent[4])
         assert await status(guest) == OK
 
-    play(story, hello, 3, tmp_path)
+    run_scenario(scenario, hello, 3, tmp_path)
 
 
 def test_there_is_always_room_for_one_more(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         for _ in range(50):
             await port.open(BEGUN if len(port.acceptor.connections) % 2 else b"")
             assert len(port.acceptor.connections) <= 3
         assert await status(await port.open()) == OK
 
-    play(story, hello, 3, tls)
+    run_scenario(scenario, hello, 3, tls)
 
 
 def test_a_new_connection_is_not_the_first_to_go(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         for _ in range(8):
             await port.open(BEGUN)
         await until(lambda: busy(port) == 8)
@@ -498,7 +498,7 @@ def test_a_new_connection_is_not_the_first_to_go(tls: Path | None) -> None:
             await port.open(BEGUN)
         assert await status(newcomer) == OK
 
-    play(story, hello, 8, tls)
+    run_scenario(scenario, hello, 8, tls)
 
 
 @pytest.mark.parametrize("task", ["accept", "sweep"])
@@ -524,20 +524,20 @@ def test_a_defect_that_ends_a_port_is_logged_and_ends_the_process(
 
 
 def test_no_answer_has_a_version_of_software() -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         for data in (HELLO, b"no HTTP\r\n\r\n"):
             (line,) = re.findall(
                 rb"Server: (.*)\r", await port.answers(data.replace(b"\r\n\r", b"\r\nConnection: close\r\n\r"))
             )
             assert line == b"memcached-operator"
 
-    play(story, hello)
+    run_scenario(scenario, hello)
 
 
 def test_a_failed_accept_is_logged_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         loop = asyncio.get_running_loop()
         accept, failures = loop.sock_accept, [OSError("too many open files")]
 
@@ -550,7 +550,7 @@ def test_a_failed_accept_is_logged_and_tried_again(
         assert await status(await port.open()) == OK
         assert await status(await port.open()) == OK
 
-    play(story, hello)
+    run_scenario(scenario, hello)
     assert "could not be accepted: too many open files" in caplog.text
 
 
@@ -558,7 +558,7 @@ def test_a_failed_accept_is_logged_and_tried_again(
 
 
 def test_while_draining_a_connection_ends_with_its_answer(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open(BEGUN)
         await until(lambda: busy(port) == 1)
         port.acceptor.draining = True
@@ -567,11 +567,11 @@ def test_while_draining_a_connection_ends_with_its_answer(tls: Path | None) -> N
         assert b"\r\nConnection: close\r\n" in found
         assert found.endswith(b"hello!")
 
-    play(story, hello, tls=tls)
+    run_scenario(scenario, hello, tls=tls)
 
 
 def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(tls: Path | None) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         idle, working, slow = await port.open(), await port.open(BEGUN), await port.open(BEGUN)
         await until(lambda: busy(port) == 2)
         ending = asyncio.create_task(port.acceptor.close())
@@ -582,4 +582,4 @@ def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(
         assert await ended(slow)
         await ending
 
-    play(story, hello, tls=tls, grace=1.0)
+    run_scenario(scenario, hello, tls=tls, grace=1.0)

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from memcached_process import connections
 
-from .serving import HELLO, Port, client_context, hello, play, rest, status, until
+from .serving import HELLO, Port, client_context, hello, rest, run_scenario, status, until
 
 LONG = 60.0
 """Seconds: longer than a test may take."""
@@ -28,7 +28,7 @@ async def large(_: web.BaseRequest) -> web.Response:
     return web.Response(body=b" " * 3_000_000)
 
 
-def deaf(port: int) -> socket.socket:
+def non_reading_client(port: int) -> socket.socket:
     """A client that asks, says that it will send no more, and reads nothing: not by TLS, and not from its socket."""
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -56,35 +56,35 @@ def deaf(port: int) -> socket.socket:
 def test_a_slow_handshake_ends(begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HANDSHAKE_SECONDS", 0.3)
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await port.open(begin, tls=False)
         assert await rest(line) == b""
         assert not port.acceptor.connections
         assert await status(await port.open()) == b"200 OK"
 
-    play(story, hello, tls=tmp_path)
+    run_scenario(scenario, hello, tls=tmp_path)
 
 
 def test_bytes_that_are_no_tls_end_the_connection_and_are_not_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         assert b" 200 " not in await rest(await port.open(HELLO, tls=False))
         assert not port.acceptor.connections
 
-    play(story, hello, tls=tmp_path)
+    run_scenario(scenario, hello, tls=tmp_path)
     assert not caplog.records
 
 
 def test_a_client_that_says_goodbye_and_reads_nothing_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.5)
 
-    async def story(port: Port) -> None:
-        plain = await asyncio.to_thread(deaf, port.number)
+    async def scenario(port: Port) -> None:
+        plain = await asyncio.to_thread(non_reading_client, port.number)
         await until(lambda: not port.acceptor.connections)
         plain.close()
 
-    play(story, large, tls=tmp_path)
+    run_scenario(scenario, large, tls=tmp_path)
 
 
 def test_a_client_that_does_not_agree_to_the_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,24 +95,24 @@ def test_a_client_that_does_not_agree_to_the_end_is_cut(tmp_path: Path, monkeypa
         line.sendall(HELLO.replace(b"Host: a", b"Host: a\r\nConnection: close"))
         return line
 
-    async def story(port: Port) -> None:
+    async def scenario(port: Port) -> None:
         line = await asyncio.to_thread(silent, port.number)
         await until(lambda: not port.acceptor.connections)
         line.close()
 
-    play(story, hello, tls=tmp_path)
+    run_scenario(scenario, hello, tls=tmp_path)
 
 
 def test_one_that_ends_badly_gives_its_place_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", LONG)
     monkeypatch.setattr(connections, "CLOSE_SECONDS", LONG)
 
-    async def story(port: Port) -> None:
-        lines = [await asyncio.to_thread(deaf, port.number) for _ in range(2)]
+    async def scenario(port: Port) -> None:
+        lines = [await asyncio.to_thread(non_reading_client, port.number) for _ in range(2)]
         for _ in range(6):
             await port.open()
             assert len(port.acceptor.connections) <= 2
         for line in lines:
             line.close()
 
-    play(story, large, 2, tmp_path)
+    run_scenario(scenario, large, 2, tmp_path)

@@ -11,20 +11,20 @@ from faults.case import Case, References
 from faults.stage import Stage
 from faults.webhook import caller, trusting, webhook
 
-Play = Callable[[Scene], Awaitable[None]]
+Scenario = Callable[[Scene], Awaitable[None]]
 
 LATE = 5.0
 """Seconds after which the API server gives a review up."""
 SOON = 1.0
-"""Seconds within which a review is answered beside a play that has the machine for itself."""
+"""Seconds within which a review is answered beside a scenario that has the machine for itself."""
 UNFINISHED = f"{HEADER}Content-Length: {LARGEST}\r\n\r\n".encode() + b" " * (LARGEST - 1000)
-CRUMBS = f"{HEADER}Transfer-Encoding: chunked\r\n\r\n".encode() + b"2\r\n  \r\n" * 9000
+TINY_CHUNKS = f"{HEADER}Transfer-Encoding: chunked\r\n\r\n".encode() + b"2\r\n  \r\n" * 9000
 LONG_HEAD = heads.BEGIN + b"".join(b"A%d: %s\r\n" % (number, b"b" * 4000) for number in range(7))
 SECOND_HEAD = f"{HEADER}Content-Length: 1\r\n\r\n{{POST / HTTP/1.1\r\nA: ".encode()
 LARGE_BODY = f"{HEADER}Content-Length: 70000\r\n\r\n".encode()
 HALF = b"GET /healthz HTTP/1.1\r\nHost: a\r\nA: "
 
-PLAYS: dict[str, Play] = {
+SCENARIOS: dict[str, Scenario] = {
     "random-bytes": bodies.random_bytes,
     "broken-reviews": bodies.broken_reviews,
     "deep-nesting": bodies.deep_nesting,
@@ -47,9 +47,9 @@ PLAYS: dict[str, Play] = {
     "idle-sockets": partial(slow.idle, count=2000, within=slow.HANDSHAKE, tls=False),
     "large-at-once": partial(slow.large_at_once, count=100, data=UNFINISHED),
     "many-large-at-once": partial(slow.large_at_once, count=500, data=UNFINISHED[: 2**20]),
-    "crumbs-at-once": partial(slow.large_at_once, count=500, data=CRUMBS),
+    "tiny-chunks-at-once": partial(slow.large_at_once, count=500, data=TINY_CHUNKS),
 }
-ALONE: dict[str, Play] = {
+ALONE: dict[str, Scenario] = {
     "hostile-names": strings.hostile_names,
     "long-strings": strings.long_strings,
     "unread-answers": partial(floods.unread, count=100),
@@ -59,7 +59,7 @@ ALONE: dict[str, Play] = {
     "half-open-probes": partial(floods.crowd, of=lambda webhook: webhook.probes_port, begin=HALF),
     "half-open-metrics": partial(floods.crowd, of=lambda webhook: webhook.metrics_port, begin=HALF),
 }
-"""Plays beside which good reviews are answered within SOON, which they have to show without other cases."""
+"""Scenarios beside which good reviews are answered within SOON, which they have to show without other cases."""
 GATE = (
     "random-bytes",
     "deep-nesting",
@@ -71,14 +71,14 @@ GATE = (
 )
 
 
-async def played(stage: Stage, _: References, play: Play, soon: float) -> None:
+async def run(stage: Stage, _: References, scenario: Scenario, soon: float) -> None:
     """One kind of nonsense; before and after, good reviews are answered."""
     async with webhook(stage) as here:
         tls, started = trusting(here.pair.ca), time.monotonic()
         async with caller(tls) as session:
             scene = Scene(stage, here, session, tls, soon)
             await scene.well()
-            await play(scene)
+            await scenario(scene)
             await scene.well()
             code = (await here.metrics())["controller_runtime_webhook_panics_total"]
             stage.holds(code == 0, f"{code:g} reviews met an error of ours")
@@ -93,10 +93,10 @@ async def played(stage: Stage, _: References, play: Play, soon: float) -> None:
 def cases() -> list[Case]:
     """Each kind of nonsense."""
     return [
-        *(_case(name, partial(played, play=play, soon=LATE)) for name, play in PLAYS.items()),
-        *(_case(name, partial(played, play=play, soon=SOON), alone=True) for name, play in ALONE.items()),
+        *(_case(name, partial(run, scenario=scenario, soon=LATE)) for name, scenario in SCENARIOS.items()),
+        *(_case(name, partial(run, scenario=scenario, soon=SOON), alone=True) for name, scenario in ALONE.items()),
     ]
 
 
-def _case(name: str, play: Callable[[Stage, References], Awaitable[None]], *, alone: bool = False) -> Case:
-    return Case(f"fuzz/port/{name}", play, gate=name in GATE, alone=alone, limit=180)
+def _case(name: str, run: Callable[[Stage, References], Awaitable[None]], *, alone: bool = False) -> Case:
+    return Case(f"fuzz/port/{name}", run, gate=name in GATE, alone=alone, limit=180)

@@ -6,7 +6,7 @@ import resource
 import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import cast
+from typing import Any, cast
 
 from faults.campaigns.port.scene import SLACK, Scene, head
 from faults.proxy import HOST
@@ -68,7 +68,7 @@ async def unread(scene: Scene, count: int) -> None:
 
     async def ask() -> None:
         try:
-            async with asyncio.timeout((UNREAD + SLACK) * PATIENCE), deaf(scene) as writer:
+            async with asyncio.timeout((UNREAD + SLACK) * PATIENCE), non_reading_client(scene) as writer:
                 while True:
                     writer.write(request)
                     await writer.drain()
@@ -87,7 +87,7 @@ async def unread(scene: Scene, count: int) -> None:
 
 
 @asynccontextmanager
-async def deaf(scene: Scene) -> AsyncGenerator[asyncio.StreamWriter]:
+async def non_reading_client(scene: Scene) -> AsyncGenerator[asyncio.StreamWriter]:
     """A connection of which nothing is read, not even by the kernel, but for a few bytes."""
     line = socket.socket()
     line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -95,7 +95,9 @@ async def deaf(scene: Scene) -> AsyncGenerator[asyncio.StreamWriter]:
     await asyncio.get_running_loop().sock_connect(line, ("127.0.0.1", scene.webhook.port))
     _, writer = await asyncio.open_connection(sock=line, ssl=scene.tls, server_hostname=HOST)
     try:
-        cast("asyncio.Transport", writer.transport).pause_reading()
+        transport = cast("Any", writer.transport)  # typeshed has the limit for reading in no public class
+        transport.pause_reading()
+        transport.set_read_buffer_limits(0)  # TLS itself would read 256 KiB ahead
         yield writer
     finally:
         writer.transport.abort()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from faults.campaigns.port.floods import deaf
+from faults.campaigns.port.floods import non_reading_client
 from faults.campaigns.port.scene import HEADER, LARGEST, PATH, Scene
 from faults.webhook import JSON, review
 from memcached_api.memcached import MEMCACHED
@@ -89,7 +89,7 @@ async def _unread(scene: Scene, body: bytes) -> None:
     """The same, and no answer is read."""
 
     async def ask() -> None:
-        async with deaf(scene) as writer:
+        async with non_reading_client(scene) as writer:
             writer.write(f"{HEADER}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             await writer.drain()
             await asyncio.sleep(2)

@@ -18,8 +18,10 @@ from support.ports import free_port
 from unit.webhooks.pairs import pair, write
 
 HELLO = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
-BEGUN = HELLO[:-9]
-"""A request that is not finished."""
+BEGUN = HELLO[:-2]
+"""A request under way: its end is held back."""
+END = b"\r\n"
+OK = b"200 OK"
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -163,3 +165,13 @@ async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in sockets
             await asyncio.sleep(0.005)
+
+
+async def ended(line: Line) -> bool:
+    """Whether a connection ends without an answer."""
+    return await rest(line) == b""
+
+
+def busy(port: Port) -> int:
+    """How many connections have a request under way."""
+    return sum(each.importance == 2 for each in port.acceptor.connections)

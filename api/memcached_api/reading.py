@@ -21,10 +21,13 @@ def read(raw: bytes, spec: type[msgspec.Struct]) -> Any:
     """The object in `raw`: of its metadata what admission reads, of its spec the fields that its type has.
 
     If a value has another type than the spec's, the whole spec is returned, so that every error can be reported.
-    Raises InvalidSpec if there is too much of it for that, and msgspec.DecodeError if `raw` is not JSON.
+    Raises InvalidSpec if there is too much of it for that; msgspec.DecodeError, UnicodeDecodeError or RecursionError if
+    `raw` is not JSON, is too deep, or has a number that is out of range.
     """
     if len(raw) > MAX_OBJECT:
-        raise InvalidSpec([Fault("", len(raw), f"must be at most {MAX_OBJECT} bytes; the API server stores no more")])
+        raise InvalidSpec(
+            [Fault("spec", len(raw), f"the object must be at most {MAX_OBJECT} bytes; the API server stores no more")]
+        )
     try:
         return _decoder(spec).decode(raw)
     except msgspec.ValidationError as error:

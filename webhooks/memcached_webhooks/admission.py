@@ -12,7 +12,9 @@ from memcached_webhooks.review import (
     CONNECT,
     CREATE,
     DELETE,
+    UNREADABLE,
     UPDATE,
+    BadReview,
     Judge,
     Patch,
     Request,
@@ -61,6 +63,8 @@ class Admission:
                 obj, old = self.kind.read(request.object), self.kind.read(request.old_object)
             except InvalidSpec as error:
                 return Verdict(invalid(request, None, error.faults))
+            except UNREADABLE as error:
+                raise BadReview(f"the object cannot be read: {error}") from error
             if child(obj, "metadata", "deletionTimestamp") is not None:
                 return ALLOWED  # only finalizers are left to change, and a refusal would keep the object for ever
             return judge(request, obj, old)

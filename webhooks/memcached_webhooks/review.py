@@ -137,13 +137,16 @@ def object_name(obj: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What is raised for JSON that is malformed, too deep, or has numbers that nothing can hold."""
+
 _DECODER: Final = msgspec.json.Decoder(Review)
 
 
 def _request(body: bytes | bytearray) -> Request:
     try:
         review = _DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadReview(f"the body is no AdmissionReview: {error}") from error
     if review.api_version != API_VERSION or review.kind != "AdmissionReview":
         given = f"{quoted(review.kind)} of {quoted(review.api_version)}"

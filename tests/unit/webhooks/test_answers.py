@@ -136,3 +136,22 @@ def test_defaults_that_do_not_fit_are_left_to_the_rules():
     old = memcached_object({"image": "x" * 100_000})
     response, _ = answer(msgspec.json.encode(review(memcached_object({}), old)), JUDGES[memcached.MUTATE])
     assert msgspec.json.decode(response)["response"] == {"uid": "u", "allowed": True}
+
+
+# Specs that are JSON by their brackets only.
+UNREADABLE = {
+    "a number that is too large": b'{"size":1e400}',
+    "an integer that is too large": b'{"size":%s}' % (b"9" * 5000),
+    "a leading zero": b'{"size":01}',
+    "too deep": b'{"cache":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "no UTF-8": b'{"image":"\xff"}',
+}
+
+
+@pytest.mark.parametrize("path", JUDGES)
+@pytest.mark.parametrize("spec", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_spec_that_cannot_be_read_is_a_bad_review(path: str, spec: bytes):
+    kind = next(kind for kind in (MEMCACHED, APPSERVICE) if path.endswith(kind.name.lower()))
+    body = msgspec.json.encode(review({"spec": "SPEC"}, kind={"group": kind.group, "kind": kind.name}))
+    with pytest.raises(BadReview):
+        answer(body.replace(b'"SPEC"', spec), JUDGES[path])

@@ -191,7 +191,7 @@ class Connection(web.RequestHandler):
 
     def eof_received(self) -> None:
         """The client has closed its side; asyncio closes ours, so that no answer arrives any more."""
-        self.force_close()
+        self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Parse bytes of a request. aiohttp itself calls this with none, to parse what it has."""

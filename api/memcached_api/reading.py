@@ -14,6 +14,8 @@ MAX_OBJECT: Final = 2 * 2**20
 MAX_EXAMINED: Final = 256 * 2**10
 """Bytes of a spec whose values have wrong types, and that is examined for all its errors: up to 25 times the memory."""
 
+_NULL: Final = b"null"
+
 Scalar = str | int | float | bool | None
 
 
@@ -24,6 +26,8 @@ def read(raw: bytes, spec: type[msgspec.Struct]) -> Any:
     Raises InvalidSpec if there is too much of it for that; msgspec.DecodeError, UnicodeDecodeError or RecursionError if
     `raw` is not JSON, is too deep, or has a number that is out of range.
     """
+    if len(raw) == len(_NULL) and bytes(raw) == _NULL:
+        return None
     if len(raw) > MAX_OBJECT:
         raise InvalidSpec(
             [Fault("spec", len(raw), f"the object must be at most {MAX_OBJECT} bytes; the API server stores no more")]

@@ -27,7 +27,7 @@ RUN mkdir bin \
     && mkdir -p "lib/memcached_operator-$version.dist-info" \
     && printf 'Metadata-Version: 2.1\nName: memcached-operator\nVersion: %s\n' "$version" \
         > "lib/memcached_operator-$version.dist-info/METADATA"
-COPY api operator process webhooks lib/
+COPY api operator webhooks lib/
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash lib
 
 # What changes most comes last: a change of our code makes one small layer.

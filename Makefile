@@ -45,7 +45,7 @@ FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
 NAMES ?=
 
 # The parts without input or output, whose tests must reach 95 % of the branches.
-PURE := api/*,operator/memcached_operator/*/desired/*,operator/memcached_operator/*/status.py,operator/memcached_operator/engine/compare.py,operator/memcached_operator/engine/conditions.py,operator/memcached_operator/engine/ownership.py,operator/memcached_operator/engine/labels.py,webhooks/memcached_webhooks/review.py,webhooks/memcached_webhooks/admission.py,webhooks/memcached_webhooks/expiry.py,webhooks/memcached_webhooks/warnings.py,webhooks/memcached_webhooks/memcached.py,webhooks/memcached_webhooks/appservice.py
+PURE := api/*,operator/memcached_operator/*/desired/*,operator/memcached_operator/*/status.py,operator/memcached_operator/reconcile/compare.py,operator/memcached_operator/status/conditions.py,operator/memcached_operator/reconcile/ownership.py,operator/memcached_operator/kube/labels.py,webhooks/memcached_webhooks/review.py,webhooks/memcached_webhooks/admission.py,webhooks/memcached_webhooks/expiry.py,webhooks/memcached_webhooks/warnings.py,webhooks/memcached_webhooks/memcached.py,webhooks/memcached_webhooks/appservice.py
 
 ##@ General
 

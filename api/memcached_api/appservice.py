@@ -10,7 +10,7 @@ from .appservice_ports import DEFAULT_PROTOCOL, generated_name
 from .appservice_rules import RULES
 from .common_rules import LARGEST_SIZE, SMALLEST_SIZE
 from .conditions import Condition
-from .faults import Fault
+from .field_errors import Fault
 from .image import LONGEST as LONGEST_IMAGE
 from .kinds import Column, Kind, condition_path
 from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 from . import image
-from .faults import plain
+from .field_errors import plain
 from .quantity import parse
 from .rules import Breach, Rule, value_rule
 from .values import child

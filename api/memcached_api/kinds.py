@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from . import reading
-from .faults import MISTYPED, TOO_MANY, Fault, InvalidSpec
+from .field_errors import MISTYPED, TOO_MANY, Fault, InvalidSpec
 from .rules import Rule, rule_faults
 from .structure import MOST_FAULTS, structural_faults
 from .values import normalized

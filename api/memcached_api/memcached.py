@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from .common_rules import HIGHEST_PORT, LARGEST_SIZE, SMALLEST_SIZE
 from .conditions import Condition
-from .faults import Fault
+from .field_errors import Fault
 from .image import LONGEST as LONGEST_IMAGE
 from .kinds import Column, Kind, condition_path
 from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements

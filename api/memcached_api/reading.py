@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, TypedDict, Union, cast
 import msgspec
 from msgspec import Meta, inspect
 
-from .faults import Fault, InvalidSpec
+from .field_errors import Fault, InvalidSpec
 
 MAX_OBJECT: Final = 2 * 2**20
 """Bytes of an object. etcd stores none of more than 1.5 MiB (its default `--max-request-bytes`)."""

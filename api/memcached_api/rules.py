@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from .faults import Fault
+from .field_errors import Fault
 from .values import child, is_array, is_object
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import inspect
 
 from . import quantity
-from .faults import MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, Fault
+from .field_errors import MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, Fault
 from .values import is_array, is_integer, is_object
 
 MOST_FAULTS: Final = 100

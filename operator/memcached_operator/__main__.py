@@ -12,8 +12,8 @@ import click
 from memcached_api.image import is_reference
 from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator import app
-from memcached_operator.engine.lease import LeaseLostError
-from memcached_operator.engine.session import ConnectError
+from memcached_operator.runtime.lease import LeaseLostError
+from memcached_operator.kube.connection import ConnectError
 from memcached_process.options import process_options, set_up
 
 log = logging.getLogger("memcached_operator")

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator.appservice.controller import appservice
-from memcached_operator.engine import lifecycle, metrics
-from memcached_operator.engine.client import ApiError, Client, describe
-from memcached_operator.engine.kind import Kind
-from memcached_operator.engine.lease import Lease
-from memcached_operator.engine.manager import RELIST_PERIOD, Manager
-from memcached_operator.engine.queue import MAX_DELAY
-from memcached_operator.engine.session import connect
-from memcached_operator.engine.tasks import background
+from memcached_operator.runtime import lifecycle
+from memcached_operator import metrics
+from memcached_operator.kube.client import ApiError, Client, describe
+from memcached_operator.kind import Kind
+from memcached_operator.runtime.lease import Lease
+from memcached_operator.reconcile.manager import RELIST_PERIOD, Manager
+from memcached_operator.runtime.queue import MAX_DELAY
+from memcached_operator.kube.connection import connect
+from memcached_operator.runtime.tasks import background
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached, outdated
 from memcached_process.addresses import Address
 from memcached_process.servers import exposition, listen, probes

@@ -20,8 +20,8 @@ from bench.reviews import HOST
 from bench.rounds import Figures
 from integration.control_plane import ROOT
 from memcached_operator.certificates import pki
-from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.resource import Object
 
 MANIFESTS = ROOT / "config/webhook/manifests.yaml"
 IDLE = 2000

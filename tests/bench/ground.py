@@ -15,8 +15,8 @@ from bench.programs import running
 from bench.trail import Trail
 from cluster.kube import Kube
 from integration.control_plane import NAMESPACES, ROOT, ControlPlane
-from memcached_operator.engine.client import Client
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Resource
+from memcached_operator.kube.client import Client
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 LOGS = ROOT / "build/bench"

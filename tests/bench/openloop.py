@@ -17,12 +17,12 @@ import msgspec
 
 from bench.load import IMAGE
 from bench.load import memcached as example
-from memcached_operator.engine.apply import complete
-from memcached_operator.engine.client import FIELD_MANAGER, MERGE_PATCH
-from memcached_operator.engine.conditions import carry_over
-from memcached_operator.engine.kind import Observed
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, key_of
-from memcached_operator.engine.session import connect
+from memcached_operator.reconcile.apply import complete
+from memcached_operator.kube.client import FIELD_MANAGER, MERGE_PATCH
+from memcached_operator.status.conditions import carry_over
+from memcached_operator.kind import Observed
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
+from memcached_operator.kube.connection import connect
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 
 AGENT = "open-loop"

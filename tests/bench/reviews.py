@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from bench.load import memcached
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.resource import Object
 from memcached_webhooks.memcached import MUTATE, VALIDATE
 
 HOST = "localhost"

@@ -15,7 +15,7 @@ from bench import load, openloop
 from bench.ground import LOGS, Ground
 from bench.programs import Program, controller, running, wait
 from bench.trail import CHILDREN, STATUS, counts, latencies, span, writes
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.resource import Object
 
 OPERATOR = "memcached-operator"
 SETTLED = 1.5

@@ -10,7 +10,7 @@ from bench.ground import Ground, ground, only_garbage_collector, room
 from bench.rounds import OPERATOR, SETTLED, Figures
 from bench.trail import STATUS, counts, span, writes
 from integration.control_plane import ControlPlane
-from memcached_operator.engine.resource import mapping
+from memcached_operator.kube.resource import mapping
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 GROWN = 5

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 import goldens
-from memcached_operator.engine.compare import covers
+from memcached_operator.reconcile.compare import covers
 from support import kube
 from support.kube import Object, eventually, kubectl
 

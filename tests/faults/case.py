@@ -8,7 +8,7 @@ from faults.esr import VICTIM, Reference, reference
 from faults.stage import Plane, Settings, Stage
 from faults.state import CHILDREN
 from faults.workloads import Workload
-from memcached_operator.engine.status import STATUS_PERIOD
+from memcached_operator.status.writer import STATUS_PERIOD
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from memcached_operator.engine.client import Client
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.client import Client
+from memcached_operator.kube.resource import Object
 from support import policies
 
 ACCOUNT = "operator"

@@ -20,7 +20,7 @@ from faults.process import ROOT
 from memcached_api.appservice import APPSERVICE
 from memcached_api.kinds import Kind
 from memcached_api.memcached import MEMCACHED
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.resource import Object
 
 Schema = Mapping[str, Any]
 Values = st.SearchStrategy[Any]

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("api", "operator", "process", "webhooks")
+ROOTS = ("api", "operator", "webhooks")
 INSIDE = ROOT / "tests/faults/inside"
 """A sitecustomize that does what the environment asks for."""
 RESTART_PAUSE = 0.2
@@ -42,7 +42,7 @@ class Operator:
         self._environment = {
             **{name: text for name, text in os.environ.items() if name in ("PATH", "HOME", "LANG")},
             **environment,
-            "PYTHONPATH": os.pathsep.join(map(str, (*(sources / room for room in ROOMS), INSIDE))),
+            "PYTHONPATH": os.pathsep.join(map(str, (*(sources / root for root in ROOTS), INSIDE))),
         }
         self._process: asyncio.subprocess.Process | None = None
         self._wanted = asyncio.Event()

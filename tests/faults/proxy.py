@@ -16,7 +16,7 @@ from faults.calls import Call, Entry, Journal, call_of, metadata
 from faults.faulty import DEAF
 from faults.rules import Armed, Rule
 from memcached_operator.certificates.pki import Pair, issue
-from memcached_operator.engine.session import Connection
+from memcached_operator.kube.connection import Connection
 
 HOST = "localhost"
 DROPPED = frozenset(

@@ -13,8 +13,8 @@ from faults.stage import Stage, until
 from faults.webhook import KINDS, PATHS, Webhook
 from faults.workloads import IMAGE, custom
 from memcached_api.kinds import Kind
-from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.resource import Object, Resource
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.resource import Object, Resource
 
 MANIFESTS = ROOT / "config/webhook/manifests.yaml"
 IN_EFFECT = 30.0

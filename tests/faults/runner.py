@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from faults.case import Case, References
 from faults.stage import PATIENCE, FailedError, Plane, Settings
-from memcached_operator.engine.client import ApiError
+from memcached_operator.kube.client import ApiError
 
 LONGEST = 600
 """Characters of what is told of a failure."""

@@ -18,9 +18,9 @@ from faults.proxy import Pair, Proxy, proxy
 from faults.state import settled
 from faults.workloads import custom, replacing
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine.client import Client
-from memcached_operator.engine.resource import Key, Object, Resource
-from memcached_operator.engine.session import Connection
+from memcached_operator.kube.client import Client
+from memcached_operator.kube.resource import Key, Object, Resource
+from memcached_operator.kube.connection import Connection
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 POLL = 0.25

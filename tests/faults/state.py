@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-from memcached_operator.engine.client import FIELD_MANAGER, Client
-from memcached_operator.engine.compare import INTENT
-from memcached_operator.engine.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, entries, mapping
+from memcached_operator.kube.client import FIELD_MANAGER, Client
+from memcached_operator.reconcile.compare import INTENT
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, entries, mapping
 
 COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
 """Of a Deployment's status: the rest is times and generated names."""

@@ -26,7 +26,7 @@ from memcached_api.kinds import Kind
 from memcached_api.memcached import MEMCACHED
 from memcached_api.values import child
 from memcached_operator.certificates.pki import Pair, issue
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
 from support.ports import free_port
 

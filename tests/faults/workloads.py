@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine.resource import Object, Resource
+from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 IMAGE, OTHER_IMAGE = "example.com/app:1", "example.com/app:2"

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from memcached_operator.appservice.controller import appservice
-from memcached_operator.engine.kind import Observed
+from memcached_operator.kind import Observed
 from memcached_operator.memcached.controller import memcached
 
 Object = dict[str, Any]

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from goldens import FOLDER, KINDS, Object, children, objects, paths, text
-from memcached_operator.engine.apply import complete
+from memcached_operator.reconcile.apply import complete
 from support.kube import kubectl
 
 UID = "00000000-0000-4000-8000-000000000000"

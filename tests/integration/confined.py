@@ -11,8 +11,8 @@ import yaml
 
 from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.certificates.issuer import VALIDATING
-from memcached_operator.engine.client import APPLY_PATCH, JSON, ApiError, Client
-from memcached_operator.engine.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
+from memcached_operator.kube.client import APPLY_PATCH, JSON, ApiError, Client
+from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
 from support import policies
 
 Work = Callable[[Client], Awaitable[object]]

@@ -12,7 +12,7 @@ from integration.confined import HOME, LEAST, Account, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
 from integration.issuing import Installation, configuration
 from memcached_operator.certificates.issuer import Names
-from memcached_operator.engine.resource import Key, Object, Resource
+from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 

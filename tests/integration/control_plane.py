@@ -19,9 +19,9 @@ from unittest import mock
 import aiohttp
 import yaml
 
-from memcached_operator.engine.client import ApiError, Client
-from memcached_operator.engine.resource import Key, Object, Resource
-from memcached_operator.engine.session import Connection, connect
+from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.resource import Key, Object, Resource
+from memcached_operator.kube.connection import Connection, connect
 from support.audit import Audit
 
 T = TypeVar("T")

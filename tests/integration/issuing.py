@@ -9,7 +9,7 @@ from typing import Any
 from integration.control_plane import ControlPlane, client_of
 from memcached_operator.certificates.issuer import MUTATING, VALIDATING, Issuer, Names, pair_of
 from memcached_operator.certificates.pki import LIFETIME, Pair
-from memcached_operator.engine.resource import SECRETS, Key, Object
+from memcached_operator.kube.resource import SECRETS, Key, Object
 
 CONFIGURATIONS = (MUTATING, VALIDATING)
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from integration.control_plane import ControlPlane, client_of
-from memcached_operator.engine.apply import Applier, Outcome
-from memcached_operator.engine.kind import Observed
-from memcached_operator.engine.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource, key_of
-from memcached_operator.engine.store import Store, version_of
+from memcached_operator.reconcile.apply import Applier, Outcome
+from memcached_operator.kind import Observed
+from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource, key_of
+from memcached_operator.cache.cache import Store, version_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 
 OWNS = (DEPLOYMENTS, SERVICES)

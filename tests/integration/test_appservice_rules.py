@@ -8,8 +8,8 @@ from integration.control_plane import ControlPlane
 from memcached_api.appservice import decode_spec
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.appservice.desired.deployment import deployment
-from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.resource import DEPLOYMENTS, Key, Object, Resource
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
 from support.appservice import appservice
 from support.faulty import NAME, NAMES, Faulty, unsaid
 from support.faulty_appservice import RULES, TYPES

@@ -16,8 +16,8 @@ from integration.issuing import Installation
 from memcached_operator.certificates import issuer as module
 from memcached_operator.certificates.issuer import Issuer
 from memcached_operator.certificates.pki import LIFETIME, Pair
-from memcached_operator.engine.client import Client
-from memcached_operator.engine.resource import Key, Object
+from memcached_operator.kube.client import Client
+from memcached_operator.kube.resource import Key, Object
 
 LAG = 1.9
 """Seconds, by the issuer's own clock, after which the slowest API server takes up a bundle."""

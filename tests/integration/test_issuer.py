@@ -9,7 +9,7 @@ from integration.issuing import CONFIGURATIONS, Installation, configuration
 from memcached_operator.certificates import issuer as module
 from memcached_operator.certificates.issuer import REVOKE
 from memcached_operator.certificates.pki import LIFETIME, is_due, load_bundle
-from memcached_operator.engine.client import ApiError
+from memcached_operator.kube.client import ApiError
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
-from memcached_operator.engine.client import ApiError, Client
-from memcached_operator.engine.manager import Manager
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Key, Object
+from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.reconcile.manager import Manager
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 
 IMAGE = "example.com/memcached:1"

@@ -10,8 +10,8 @@ import yaml
 
 from integration.control_plane import CRDS, ROOT, ControlPlane, answers, until
 from memcached_api.memcached import MEMCACHED
-from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.resource import Key, Object
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.faulty import LIMIT, NAME, NAMES, RULES, TYPES, Faulty, unsaid
 from support.memcached import memcached

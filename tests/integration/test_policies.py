@@ -9,9 +9,9 @@ from integration.issuing import CONFIGURATIONS, Installation, configuration
 from integration.test_apply import CREATED, Owner
 from memcached_operator.certificates.issuer import Names
 from memcached_operator.certificates.pki import LIFETIME
-from memcached_operator.engine.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
-from memcached_operator.engine.ownership import handover
-from memcached_operator.engine.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
+from memcached_operator.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
+from memcached_operator.reconcile.ownership import handover
+from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support import policies
 

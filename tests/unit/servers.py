@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from memcached_operator.engine.session import Connection
+from memcached_operator.kube.connection import Connection
 
 
 @dataclass

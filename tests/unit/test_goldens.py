@@ -7,11 +7,11 @@ import pytest
 import goldens
 from memcached_api.appservice import AppServiceSpec
 from memcached_api.memcached import MemcachedSpec
-from memcached_operator.engine.apply import complete
-from memcached_operator.engine.compare import INTENT
-from memcached_operator.engine.kind import Observed
-from memcached_operator.engine.ownership import is_current
-from memcached_operator.engine.resource import Object, key_of
+from memcached_operator.reconcile.apply import complete
+from memcached_operator.reconcile.compare import INTENT
+from memcached_operator.kind import Observed
+from memcached_operator.reconcile.ownership import is_current
+from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import memcached
 
 PATHS = [path for kind in goldens.KINDS for path in goldens.paths(kind).values()]

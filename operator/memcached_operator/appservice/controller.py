@@ -5,9 +5,9 @@ from memcached_api.faults import summary
 from memcached_operator.appservice.desired.deployment import APP_NAME, deployment
 from memcached_operator.appservice.desired.service import service
 from memcached_operator.appservice.status import status
-from memcached_operator.engine.conditions import MESSAGE_LIMIT
-from memcached_operator.engine.kind import InvalidSpecError, Kind, Observed
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, Resource
+from memcached_operator.status.conditions import MESSAGE_LIMIT
+from memcached_operator.kind import InvalidSpecError, Kind, Observed
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource
 
 APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
 

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from memcached_operator.appservice.desired.deployment import APP_NAME
-from memcached_operator.engine import labels
-from memcached_operator.engine.kind import Observed, Verdict
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, entries, mapping
-from memcached_operator.engine.workload import workload_of
+from memcached_operator.kube import labels
+from memcached_operator.kind import Observed, Verdict
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, entries, mapping
+from memcached_operator.workloads.workload import workload_of
 
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """What stands inline, as the Deployment has it."""

@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memcached_operator.certificates import pki
-from memcached_operator.engine.client import JSON_PATCH, ApiError, Client
-from memcached_operator.engine.resource import SECRETS, Key, Object, Resource, mapping
+from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
+from memcached_operator.kube.resource import SECRETS, Key, Object, Resource, mapping
 
 log = logging.getLogger(__name__)
 

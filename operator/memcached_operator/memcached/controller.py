@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 
 from memcached_api.faults import summary
 from memcached_api.memcached import GROUP, KIND, PLURAL, VERSION, decode_spec, faults
-from memcached_operator.engine.conditions import MESSAGE_LIMIT
-from memcached_operator.engine.kind import InvalidSpecError, Kind, Observed
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, Resource, mapping
+from memcached_operator.status.conditions import MESSAGE_LIMIT
+from memcached_operator.kind import InvalidSpecError, Kind, Observed
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, mapping
 from memcached_operator.memcached.desired.deployment import APP_NAME, deployment
 from memcached_operator.memcached.desired.service import service
 from memcached_operator.memcached.status import status

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from memcached_operator.engine import labels
-from memcached_operator.engine.kind import Observed, Verdict
-from memcached_operator.engine.resource import Object
-from memcached_operator.engine.workload import workload_of
+from memcached_operator.kube import labels
+from memcached_operator.kind import Observed, Verdict
+from memcached_operator.kube.resource import Object
+from memcached_operator.workloads.workload import workload_of
 from memcached_operator.memcached.desired.deployment import APP_NAME
 
 PULL_SECRETS = "spec.imagePullSecrets"

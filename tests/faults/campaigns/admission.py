@@ -17,8 +17,8 @@ from faults.state import state_of
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, custom
 from memcached_api.kinds import Kind
-from memcached_operator.engine.client import APPLY_PATCH, ApiError
-from memcached_operator.engine.resource import DEPLOYMENTS, Key, Object
+from memcached_operator.kube.client import APPLY_PATCH, ApiError
+from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object
 
 TIMEOUT = 5.0
 """Seconds after which the API server gives a webhook up (config/webhook/manifests.yaml)."""

@@ -17,8 +17,8 @@ from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, custom
 from integration.control_plane import CRDS
 from memcached_api.kinds import Kind
-from memcached_operator.engine.client import JSON_PATCH
-from memcached_operator.engine.resource import Key, Object
+from memcached_operator.kube.client import JSON_PATCH
+from memcached_operator.kube.resource import Key, Object
 
 MANY = 200
 """Writes at once."""

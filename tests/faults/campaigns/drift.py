@@ -13,9 +13,9 @@ from faults.state import state_of
 from faults.workloads import PORTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine.client import JSON_PATCH
-from memcached_operator.engine.labels import INSTANCE
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource, mapping
+from memcached_operator.kube.client import JSON_PATCH
+from memcached_operator.kube.labels import INSTANCE
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource, mapping
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 RECOVERY = 30.0

@@ -15,8 +15,8 @@ from faults.stage import Stage, until
 from faults.state import GIVEN, difference, state_of
 from faults.workloads import IMAGE, OTHER_IMAGE
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine.client import JSON_PATCH, ApiError
-from memcached_operator.engine.resource import Object, Resource, mapping
+from memcached_operator.kube.client import JSON_PATCH, ApiError
+from memcached_operator.kube.resource import Object, Resource, mapping
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 VICTIM, FRESH = "changed", "fresh"

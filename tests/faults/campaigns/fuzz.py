@@ -19,7 +19,7 @@ from faults.registration import complaint, resource_of
 from faults.stage import FailedError, Stage
 from faults.webhook import KINDS, MUTATE, VALIDATE, asked, caller, review, trusting, webhook
 from memcached_api.kinds import Kind
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.resource import Object
 
 SEEDS = 20
 COUNT = 250

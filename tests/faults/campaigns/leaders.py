@@ -22,10 +22,10 @@ from faults.process import Operator
 from faults.rules import Rule
 from faults.stage import NORMAL, Settings, Stage, until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, cache
-from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.conditions import PROGRESS_PERIOD
-from memcached_operator.engine.lease import ATTEMPT_TIMEOUT, RENEW_DEADLINE, RETRY_PERIOD
-from memcached_operator.engine.resource import DEPLOYMENTS
+from memcached_operator.kube.client import ApiError
+from memcached_operator.status.conditions import PROGRESS_PERIOD
+from memcached_operator.runtime.lease import ATTEMPT_TIMEOUT, RENEW_DEADLINE, RETRY_PERIOD
+from memcached_operator.kube.resource import DEPLOYMENTS
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 VICTIMS = (VICTIM, "other", "third")

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from faults.case import Case, References
-from faults.process import ROOMS, ROOT
+from faults.process import ROOTS, ROOT
 from faults.stage import PATIENCE, FailedError, Stage
 
 MUTANTS = ROOT / "tests/faults/mutants.yaml"
@@ -39,8 +39,8 @@ def mutants() -> dict[str, Mutant]:
 
 def copied(target: Path) -> Path:
     """A copy of the sources."""
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, target / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for root in ROOTS:
+        shutil.copytree(ROOT / root, target / root, ignore=shutil.ignore_patterns("__pycache__"))
     return target
 
 

@@ -16,9 +16,9 @@ from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, cache
 from integration.control_plane import client_of
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine.client import MERGE_PATCH, ApiError, Client
-from memcached_operator.engine.conditions import PROGRESS_PERIOD
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, Resource, entries
+from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
+from memcached_operator.status.conditions import PROGRESS_PERIOD
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, entries
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 ROLE = "role"

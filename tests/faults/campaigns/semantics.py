@@ -11,8 +11,8 @@ from faults.stage import NORMAL, Stage, until
 from faults.workloads import OTHER_IMAGE, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine.client import MERGE_PATCH
-from memcached_operator.engine.resource import PODS, Object, Resource, mapping
+from memcached_operator.kube.client import MERGE_PATCH
+from memcached_operator.kube.resource import PODS, Object, Resource, mapping
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas")

@@ -22,9 +22,9 @@ from faults.stage import FailedError, Stage, until
 from faults.state import settled
 from faults.workloads import IMAGE, OTHER_IMAGE, PORTS
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine.client import ApiError
-from memcached_operator.engine.labels import INSTANCE
-from memcached_operator.engine.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.labels import INSTANCE
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 FIGURES = ROOT / "build/faults/soak.json"

@@ -18,8 +18,8 @@ from faults.stage import Stage, until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine import labels
-from memcached_operator.engine.resource import DEPLOYMENTS, PODS, SERVICES, Object, Resource, controller_of
+from memcached_operator.kube import labels
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Object, Resource, controller_of
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 LONG = 600.0

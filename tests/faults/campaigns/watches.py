@@ -13,7 +13,7 @@ from faults.rules import Rule
 from faults.stage import Stage
 from faults.workloads import BY_NAME, IMAGE
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine.resource import SERVICES
+from memcached_operator.kube.resource import SERVICES
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 DURATION = 4.0

@@ -18,9 +18,9 @@ from faults.stage import NORMAL, RBAC, ROLES, Stage, until
 from faults.workloads import BY_NAME, OTHER_IMAGE, PORTS, cache
 from integration.control_plane import CRDS, NAMESPACES
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.engine.client import MERGE_PATCH, ApiError
-from memcached_operator.engine.conditions import PROGRESS_PERIOD
-from memcached_operator.engine.resource import Key, Resource
+from memcached_operator.kube.client import MERGE_PATCH, ApiError
+from memcached_operator.status.conditions import PROGRESS_PERIOD
+from memcached_operator.kube.resource import Key, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 TELLING = 30.0

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from memcached_operator.appservice.controller import appservice, desired
-from memcached_operator.engine.compare import signed
-from memcached_operator.engine.kind import InvalidSpecError, Observed
-from memcached_operator.engine.ownership import is_current
-from memcached_operator.engine.resource import SERVICES, Object, key_of
+from memcached_operator.reconcile.compare import signed
+from memcached_operator.kind import InvalidSpecError, Observed
+from memcached_operator.reconcile.ownership import is_current
+from memcached_operator.kube.resource import SERVICES, Object, key_of
 from unit.builders import appservice as cr_of
 from unit.builders import owned
 

@@ -2,9 +2,9 @@ import msgspec
 
 from memcached_api.appservice import AppServiceStatus
 from memcached_operator.appservice.status import status
-from memcached_operator.engine.conditions import carry_over
-from memcached_operator.engine.kind import Observed
-from memcached_operator.engine.resource import DEPLOYMENTS, SERVICES, Object, key_of
+from memcached_operator.status.conditions import carry_over
+from memcached_operator.kind import Observed
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
 from unit.builders import NOW, appservice, owned, pod, rolled_out, waiting
 
 LIVE = rolled_out()

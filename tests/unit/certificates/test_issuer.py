@@ -18,8 +18,8 @@ from memcached_operator.certificates.issuer import (
     secret_of,
 )
 from memcached_operator.certificates.pki import LIFETIME, Pair, issue, load_bundle
-from memcached_operator.engine.client import ApiError, Client
-from memcached_operator.engine.resource import SECRETS, Key, Object
+from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.resource import SECRETS, Key, Object
 from unit.builders import NOW
 
 NAMES = Names("test", "cert", "webhook", "mutating", "validating")

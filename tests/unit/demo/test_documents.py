@@ -16,7 +16,7 @@ from memcached_api.appservice import APPSERVICE
 from memcached_api.kinds import Kind
 from memcached_api.memcached import MEMCACHED
 from memcached_operator.__main__ import main as operator_command
-from memcached_operator.engine.metrics import REGISTRY
+from memcached_operator.metrics import REGISTRY
 from memcached_webhooks.__main__ import main as webhooks_command
 from memcached_webhooks.metrics import Metrics
 

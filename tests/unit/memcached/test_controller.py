@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.engine.kind import InvalidSpecError, Observed
-from memcached_operator.engine.resource import DEPLOYMENTS, Object, key_of
+from memcached_operator.kind import InvalidSpecError, Observed
+from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.controller import PINNED_IMAGE, desired_with, memcached, outdated
 from unit.builders import memcached as cr_of
 from unit.builders import owned

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from memcached_api.memcached import decode_spec
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import command, deployment
 from memcached_operator.memcached.desired.service import service
 from unit.builders import LABELS, memcached

@@ -1,9 +1,9 @@
 import msgspec
 
 from memcached_api.memcached import MemcachedStatus
-from memcached_operator.engine.conditions import carry_over
-from memcached_operator.engine.kind import Observed
-from memcached_operator.engine.resource import DEPLOYMENTS, key_of
+from memcached_operator.status.conditions import carry_over
+from memcached_operator.kind import Observed
+from memcached_operator.kube.resource import DEPLOYMENTS, key_of
 from memcached_operator.memcached.status import status
 from unit.builders import NOW, memcached, pod, rolled_out, running_again, waiting
 

@@ -12,7 +12,7 @@ from faults.stage import FailedError
 from faults.webhook import JSON, KINDS, PATHS, VALIDATE, review, sent
 from memcached_api.memcached import MEMCACHED
 from memcached_api.values import child
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
 from memcached_webhooks.review import LARGEST_ANSWER
 

@@ -15,7 +15,7 @@ from faults.stage import PATIENCE, Stage
 from faults.webhook import JSON, KINDS, MUTATE, VALIDATE, Webhook, asked, review, sent
 from memcached_api.kinds import Kind
 from memcached_api.memcached import MEMCACHED
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
 
 SEED = 12

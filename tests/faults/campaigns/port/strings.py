@@ -10,7 +10,7 @@ from faults.campaigns.port.floods import non_reading_client
 from faults.campaigns.port.scene import HEADER, LARGEST, PATH, Scene
 from faults.webhook import JSON, review
 from memcached_api.memcached import MEMCACHED
-from memcached_operator.engine.resource import Object
+from memcached_operator.kube.resource import Object
 from memcached_webhooks.review import LARGEST_ANSWER
 
 SHOWN = 100

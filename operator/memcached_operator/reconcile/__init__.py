@@ -1,0 +1,1 @@
+"""The way from an event to the writes it needs: manager, reconciler, and decisions about each child."""

@@ -1,0 +1,1 @@
+"""Running the process: leader election, work queue, lifecycle and background tasks."""

@@ -1,0 +1,173 @@
+"""The work queue: a key waits at most once, is worked on by one worker at a time, and failures back off."""
+
+import asyncio
+import heapq
+import random
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from memcached_operator import metrics
+
+K = TypeVar("K")
+
+BASE_DELAY = 0.5
+"""Seconds before the first retry of a key."""
+MAX_DELAY = 300.0
+"""Seconds between retries of a key that keeps failing, at most, where nothing else is told."""
+JITTER = 0.25
+"""Share by which a delay is longer or shorter by chance, so that what failed together is not tried again together."""
+
+
+def backoff(failures: int, chance: float, max_delay: float = MAX_DELAY) -> float:
+    """Seconds to wait after so many failures in a row: doubling, ± JITTER by `chance` (0 … 1), at most `max_delay`."""
+    delay = min(max_delay / (1 + JITTER), BASE_DELAY * 2 ** min(failures - 1, 20))
+    return delay * (1 - JITTER + 2 * JITTER * chance)
+
+
+class _Turns(Generic[K]):
+    """Keys by share, and the shares served in turn: one with a thousand keys does not hold up one with a single key."""
+
+    def __init__(self, share: Callable[[K], Hashable]) -> None:
+        self._share = share
+        self._shares: OrderedDict[Hashable, deque[K]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, key: K) -> None:
+        self._shares.setdefault(self._share(key), deque()).append(key)
+        self._count += 1
+
+    def popleft(self) -> K:
+        share, keys = self._shares.popitem(last=False)
+        key = keys.popleft()
+        if keys:
+            self._shares[share] = keys
+        self._count -= 1
+        return key
+
+
+def _alone(_: Hashable) -> Hashable:
+    return None
+
+
+class Queue(Generic[K]):
+    """A de-duplicating queue with delays, in the manner of client-go's work queue; `share`s of keys are served in turn.
+
+    Without `share`, keys are served in the order in which they came.
+    """
+
+    def __init__(self, name: str, share: Callable[[K], Hashable] = _alone, max_delay: float = MAX_DELAY) -> None:
+        self._max_delay = max_delay
+        self._ready = _Turns(share)
+        self._waiting: set[K] = set()
+        self._working: set[K] = set()
+        self._due: dict[K, float] = {}
+        self._timers: list[tuple[float, int, K]] = []
+        self._count = 0
+        self._failures: dict[K, int] = {}
+        self._patient_until: dict[K, float] = {}
+        self._wake = asyncio.Event()
+        self._idle: list[asyncio.Future[None]] = []
+        self._depth = metrics.QUEUE_DEPTH.labels(name)
+        self._adds = metrics.QUEUE_ADDS.labels(name)
+        self._retries = metrics.QUEUE_RETRIES.labels(name)
+
+    def __len__(self) -> int:
+        """How many keys wait for a worker."""
+        return len(self._ready)
+
+    def add(self, key: K) -> None:
+        """Have a key worked on as soon as may be; again, where it is being worked on right now."""
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        self._due.pop(key, None)
+        self._adds.inc()
+        if key not in self._working:
+            self._push(key)
+
+    def add_after(self, key: K, delay: float) -> None:
+        """Have a key worked on in `delay` seconds, or earlier where something earlier is planned."""
+        if key in self._waiting:
+            return
+        due = asyncio.get_running_loop().time() + delay
+        if due < self._due.get(key, float("inf")):
+            self._due[key] = due
+            self._count += 1
+            heapq.heappush(self._timers, (due, self._count, key))
+            self._wake.set()
+
+    def retry(self, key: K, at_least: float = 0) -> float:
+        """Have a failed key worked on again after its back-off, or `at_least` seconds; says in how many.
+
+        A key that an event brings back before that, only to fail again, has not failed once more: a burst of events
+        must not put off the moment at which a mended cause is noticed.
+        """
+        now = asyncio.get_running_loop().time()
+        delay = self._patient_until.get(key, now) - now
+        if delay <= 0:
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            delay = backoff(failures, random.random(), self._max_delay)  # noqa: S311 - jitter, not a secret
+        delay = max(at_least, delay)
+        self._patient_until[key] = now + delay
+        self._retries.inc()
+        self.add_after(key, delay)
+        return delay
+
+    def forget(self, key: K) -> None:
+        """A key went well: its next failure starts from the shortest back-off."""
+        self._failures.pop(key, None)
+        self._patient_until.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        """How many times in a row a key has failed."""
+        return self._failures.get(key, 0)
+
+    async def get(self) -> K:
+        """Wait for a key; `done` must follow."""
+        while not self._ready:
+            idle = asyncio.get_running_loop().create_future()
+            self._idle.append(idle)
+            try:
+                await idle
+            finally:
+                if idle in self._idle:
+                    self._idle.remove(idle)
+        key = self._ready.popleft()
+        self._depth.set(len(self._ready))
+        self._waiting.discard(key)
+        self._working.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """A key is no longer worked on."""
+        self._working.discard(key)
+        if key in self._waiting:
+            self._push(key)
+
+    async def run_timers(self) -> None:
+        """Move delayed keys into the queue when they are due; for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._wake.clear()
+            while self._timers and self._timers[0][0] <= loop.time():
+                due, _, key = heapq.heappop(self._timers)
+                if self._due.get(key) == due:
+                    self.add(key)
+            pause = self._timers[0][0] - loop.time() if self._timers else None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+
+    def _push(self, key: K) -> None:
+        self._ready.append(key)
+        self._depth.set(len(self._ready))
+        while self._idle:
+            idle = self._idle.pop()
+            if not idle.done():
+                idle.set_result(None)
+                break

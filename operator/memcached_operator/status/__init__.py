@@ -1,0 +1,1 @@
+"""Writing statuses: conditions, when they are written, and the Events that report them."""

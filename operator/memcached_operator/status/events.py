@@ -1,0 +1,76 @@
+"""Events in the user's namespace: posted only when a condition changes for better or worse."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.status.conditions import Condition, timestamp
+from memcached_operator.kube.resource import EVENTS, Key, Object
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "memcached-operator"
+MESSAGE_LIMIT = 1024
+"""Characters; the API server refuses an Event with a longer message (validation of core/v1 Event)."""
+
+
+BACKLOG = 1000
+"""Events that may wait to be posted; more are dropped, because nobody would read them."""
+
+
+class Recorder:
+    """Posts Events beside the work: nobody waits for them, and one that cannot be posted is logged and forgotten."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._backlog: asyncio.Queue[tuple[Key, dict[str, Any]]] = asyncio.Queue(BACKLOG)
+
+    def record(self, cr: Object, changed: Iterable[Condition]) -> None:
+        """Note one Event per condition."""
+        for condition in changed:
+            event = event_of(cr, condition, datetime.now(UTC))
+            key = Key(EVENTS, cr["metadata"]["namespace"], event["metadata"]["name"])
+            try:
+                self._backlog.put_nowait((key, event))
+            except asyncio.QueueFull:
+                log.warning("%s is dropped: %d Events wait already", key, BACKLOG)
+
+    async def run(self) -> None:
+        """Post what is noted, one after the other, for ever."""
+        while True:
+            key, event = await self._backlog.get()
+            try:
+                await self._client.create(key, event)
+            except ApiError as error:
+                log.log(logging.DEBUG if error.terminating else logging.INFO, "%s is not posted: %s", key, error)
+
+
+def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:
+    """The Event that tells of a condition."""
+    meta = cr["metadata"]
+    good = (condition["status"] == "True") == (condition["type"] == "Available")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        # Unique without asking: the object, and the time in nanoseconds, as client-go names them.
+        "metadata": {"name": f"{meta['name']}.{int(now.timestamp() * 1e9):x}", "namespace": meta["namespace"]},
+        "involvedObject": {
+            "apiVersion": cr["apiVersion"],
+            "kind": cr["kind"],
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
+        },
+        "type": "Normal" if good else "Warning",
+        "reason": condition["reason"],
+        "message": condition["message"][:MESSAGE_LIMIT],
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": timestamp(now),
+        "lastTimestamp": timestamp(now),
+        "count": 1,
+    }

@@ -1,0 +1,141 @@
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memcached_operator.reconcile.compare import INTENT, covers, digest, signed
+from memcached_operator.kube.resource import Object
+
+TEXT = st.text(string.ascii_letters, max_size=5) | st.sampled_from(["name", "uid", "selector"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=20,
+)
+OBJECTS = st.dictionaries(TEXT, JSON, max_size=5)
+
+
+COVERED: dict[str, tuple[Any, Any]] = {
+    "equal scalars": ("a", "a"),
+    "an empty intent": ({"a": 1}, {}),
+    "fields others added": ({"a": 1, "b": 2}, {"a": 1}),
+    "fields others added deep down": ({"spec": {"a": 1, "b": 2}}, {"spec": {"a": 1}}),
+    "equal lists of scalars": ([1, 2], [1, 2]),
+    "a named item among others": (
+        [{"name": "x"}, {"name": "a", "image": "i", "terminationMessagePath": "p"}],
+        [{"name": "a", "image": "i"}],
+    ),
+    "named items in another order": ([{"name": "b"}, {"name": "a"}], [{"name": "a"}, {"name": "b"}]),
+    "owners by uid, not by name": (
+        [{"name": "same", "uid": "1"}, {"name": "same", "uid": "2"}],
+        [{"name": "same", "uid": "2"}],
+    ),
+    "ports by number and protocol, not by name": (
+        [{"port": 53, "protocol": "UDP", "nodePort": 1}, {"port": 53, "protocol": "TCP", "targetPort": 5353}],
+        [{"port": 53, "protocol": "TCP", "targetPort": 5353}],
+    ),
+    "a port that somebody named": (
+        [{"port": 80, "protocol": "TCP", "name": "http"}],
+        [{"port": 80, "protocol": "TCP"}],
+    ),
+    "a port of a container": (
+        [{"containerPort": 81, "protocol": "TCP"}, {"containerPort": 80, "protocol": "TCP"}],
+        [{"containerPort": 80, "protocol": "TCP"}],
+    ),
+    "an equal atomic map": ({"selector": {"app": "x"}}, {"selector": {"app": "x"}}),
+    "unnamed maps with additions": ([{"a": 1, "b": 2}], [{"a": 1}]),
+}
+
+
+@pytest.mark.parametrize(("live", "desired"), COVERED.values(), ids=COVERED.keys())
+def test_covered(live: Any, desired: Any) -> None:
+    assert covers(live, desired)
+
+
+NOT_COVERED: dict[str, tuple[Any, Any]] = {
+    "another value": ({"a": 2}, {"a": 1}),
+    "a missing field": ({}, {"a": 1}),
+    "a missing field deep down": ({"spec": {}}, {"spec": {"a": 1}}),
+    "a scalar for a map": ({"a": 1}, {"a": {"b": 1}}),
+    "a scalar for a list": ({"a": 1}, {"a": [1]}),
+    "a text for a list of its letters": ("ab", ["a", "b"]),
+    "another item": ([1, 3], [1, 2]),
+    "a longer list of scalars": ([1, 2, 3], [1, 2]),
+    "a shorter list of scalars": ([1], [1, 2]),
+    "a longer list of unnamed maps": ([{"a": 1}, {"a": 2}], [{"a": 1}]),
+    "a list that should be empty": ([1], []),
+    "a port of another protocol": ([{"port": 53, "protocol": "UDP"}], [{"port": 53, "protocol": "TCP"}]),
+    "another node port": (
+        [{"port": 80, "protocol": "TCP", "nodePort": 30001}],
+        [{"port": 80, "protocol": "TCP", "nodePort": 30002}],
+    ),
+    "a node port that shall be allocated, and none of the rest": (
+        [{"port": 80, "protocol": "TCP", "nodePort": 30001}],
+        [{"port": 81, "protocol": "TCP", "nodePort": 0}],
+    ),
+    "a named item that is missing": ([{"name": "b"}], [{"name": "a"}]),
+    "a named item that differs": ([{"name": "a", "image": "j"}], [{"name": "a", "image": "i"}]),
+    "named items for which scalars stand": (["a"], [{"name": "a"}]),
+    "a foreign entry in an atomic map": ({"selector": {"app": "x", "tier": "y"}}, {"selector": {"app": "x"}}),
+    "another order of a name that stands twice": (
+        [{"name": "a", "value": 2}, {"name": "a", "value": 1}],
+        [{"name": "a", "value": 1}, {"name": "a", "value": 2}],
+    ),
+}
+
+
+def test_any_node_port_is_one_that_shall_be_allocated() -> None:
+    assert covers([{"port": 80, "nodePort": 30001}], [{"port": 80, "nodePort": 0}])
+
+
+@pytest.mark.parametrize(("live", "desired"), NOT_COVERED.values(), ids=NOT_COVERED.keys())
+def test_not_covered(live: Any, desired: Any) -> None:
+    assert not covers(live, desired)
+
+
+@given(JSON)
+def test_everything_covers_itself(tree: Any) -> None:
+    assert covers(tree, tree)
+
+
+@given(OBJECTS, OBJECTS)
+def test_additions_beside_the_intent_do_not_matter(desired: dict[str, Any], added: dict[str, Any]) -> None:
+    assert covers(added | desired, desired)
+
+
+@given(OBJECTS)
+def test_the_digest_does_not_depend_on_the_order_of_fields(obj: dict[str, Any]) -> None:
+    assert digest(dict(reversed(obj.items()))) == digest(obj)
+
+
+@given(OBJECTS, TEXT, st.integers())
+def test_the_digest_tells_of_every_change(obj: dict[str, Any], field: str, value: int) -> None:
+    changed = obj | {field: [value, "changed"]}
+    assert (digest(changed) == digest(obj)) == (changed == obj)
+
+
+def test_the_digest_is_the_same_in_every_release() -> None:
+    # A new digest would be one needless write per child on the day of an upgrade.
+    assert digest({"b": [1, "x"], "a": {"d": None, "c": 0.5}}) == "18308541a126393f"
+
+
+def test_the_digest_does_not_tell_of_what_kubernetes_allocates() -> None:
+    without: Object = {"spec": {"ports": [{"port": 80}]}}
+    assert digest({"spec": {"ports": [{"port": 80, "nodePort": 30001}]}}) == digest(without)
+    assert digest({"spec": {"ports": [{"port": 81, "nodePort": 30001}]}}) != digest(without)
+
+
+def test_a_signed_intent_carries_the_digest_of_the_unsigned_one() -> None:
+    child: Object = {"kind": "Service", "metadata": {"name": "a", "annotations": {"own": "kept"}}}
+    assert signed(child) == {
+        "kind": "Service",
+        "metadata": {"name": "a", "annotations": {"own": "kept", INTENT: digest(child)}},
+    }
+    assert INTENT not in child["metadata"]["annotations"]
+
+
+def test_signing_needs_no_annotations() -> None:
+    child: Object = {"metadata": {"name": "a"}}
+    assert signed(child)["metadata"]["annotations"] == {INTENT: digest(child)}

@@ -1,0 +1,253 @@
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from memcached_operator.runtime import lease as module
+from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.runtime.lease import Lease, LeaseLostError, holder_of, taken
+from memcached_operator.kube.resource import Key, Object
+from unit.builders import NOW
+
+AT = "2030-01-01T12:00:00.000000Z"
+LATER = "2030-01-01T12:00:02.500000Z"
+
+
+def held(by: str, **more: Any) -> dict[str, Any]:
+    """The spec of a lease."""
+    return {
+        "holderIdentity": by,
+        "leaseDurationSeconds": 15,
+        "acquireTime": AT,
+        "renewTime": AT,
+        "leaseTransitions": 4,
+    } | more
+
+
+TAKEN: dict[str, tuple[Any, Any]] = {
+    "a new one": ({}, held("me", leaseTransitions=0, acquireTime=LATER)),
+    "renewed": (held("me"), held("me")),
+    "from another": (held("other"), held("me", leaseTransitions=5, acquireTime=LATER)),
+    "released": (held("", leaseDurationSeconds=1), held("me", leaseTransitions=5, acquireTime=LATER)),
+    "emptied by hand": ({"holderIdentity": None}, held("me", leaseTransitions=1, acquireTime=LATER)),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), TAKEN.values(), ids=TAKEN.keys())
+def test_taken(before: dict[str, Any], after: dict[str, Any]) -> None:
+    assert taken(before, "me", NOW + timedelta(seconds=2.5)) == after | {"renewTime": LATER}
+
+
+@pytest.mark.parametrize(
+    ("spec", "holder"), [(held("me"), "me"), (held(""), ""), ({}, "")], ids=["held", "released", "empty"]
+)
+def test_holder(spec: dict[str, Any], holder: str) -> None:
+    assert holder_of({"spec": spec}) == holder
+
+
+@dataclass
+class Api:
+    """An API server with one lease, on which every request takes some time."""
+
+    now: float = 100.0
+    delay: float = 0.0
+    lease: Object | None = None
+    cut: bool = False
+    failures: int = 0
+    unanswered: int = 0
+    asked: int = 0
+    version: int = field(default=0)
+
+    async def get(self, key: Key) -> Object | None:
+        """The lease."""
+        self._reached()
+        return self.lease
+
+    def put(self, holder: str) -> None:
+        """Somebody else writes the lease."""
+        self.version += 1
+        self.lease = {"metadata": {"resourceVersion": str(self.version)}, "spec": held(holder)}
+
+    async def create(self, key: Key, obj: Object) -> None:
+        """Create the lease."""
+        await self._write(obj)
+
+    async def request(self, method: str, path: str, obj: Object) -> None:
+        """Write the lease."""
+        await self._write(obj)
+
+    def _reached(self) -> None:
+        self.asked += 1
+        if self.cut or self.failures > 0:
+            self.failures -= 1
+            self.now += 1
+            raise ApiError(0, "Unreachable", "the API server cannot be reached")
+
+    async def _write(self, obj: Object) -> None:
+        self._reached()
+        self.version += 1
+        self.lease = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+        if self.unanswered:
+            self.unanswered -= 1
+            await asyncio.Event().wait()
+        self.now += self.delay
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Api:
+    """An API server whose clock is the lease's."""
+    made = Api()
+    clock: Callable[[], float] = lambda: made.now  # noqa: E731 - what is put in the place of a module's function
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr(module, "RETRY_PERIOD", 0)
+    return made
+
+
+def lease_of(api: Api, identity: str = "me") -> Lease:
+    """The lease as this process has it."""
+    return Lease(cast("Client", api), "test", "operator", identity)
+
+
+def test_a_lease_counts_from_the_beginning_of_the_try_and_not_from_the_answer(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        api.delay = 6.0
+        await lease.acquire()
+        api.cut = True
+        with pytest.raises(LeaseLostError):
+            await lease.hold()
+
+    asyncio.run(run())
+    assert api.now == 100.0 + module.RENEW_DEADLINE
+
+
+def test_a_renewal_counts_from_the_beginning_of_the_try_as_well(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.delay = 4.0
+        holding = asyncio.create_task(lease.hold())
+        while api.version < 2:  # noqa: ASYNC110 - what is waited for happens in a table
+            await asyncio.sleep(0)
+        api.cut = True
+        with pytest.raises(LeaseLostError):
+            await holding
+
+    asyncio.run(run())
+    # Begun at 100, answered at 104.
+    assert api.now == 100.0 + module.RENEW_DEADLINE
+
+
+def test_a_try_to_acquire_that_is_not_answered_is_given_up_and_made_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ATTEMPT_TIMEOUT", 0.05)
+    api.unanswered = 2
+
+    async def run() -> None:
+        async with asyncio.timeout(5):
+            await lease_of(api).acquire()
+
+    asyncio.run(run())
+    assert api.version == 3
+    assert api.lease is not None
+    assert holder_of(api.lease) == "me"
+
+
+def test_a_renewal_that_is_not_answered_ends_with_the_deadline(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RENEW_DEADLINE", 0.2)
+
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.unanswered = 1
+        started = asyncio.get_running_loop().time()
+        holding = asyncio.create_task(lease.hold())
+        await asyncio.sleep(0.1)
+        api.cut, api.now = True, api.now + 0.2
+        async with asyncio.timeout(5):
+            with pytest.raises(LeaseLostError):
+                await holding
+        assert asyncio.get_running_loop().time() - started >= 0.2
+
+    asyncio.run(run())
+
+
+def test_one_renewal_that_is_not_answered_is_made_again_before_the_deadline(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ATTEMPT_TIMEOUT", 0.05)
+
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.unanswered = 1
+        holding = asyncio.create_task(lease.hold())
+        async with asyncio.timeout(2):
+            while api.version < 3:  # noqa: ASYNC110 - what is waited for happens in a table
+                await asyncio.sleep(0.01)
+        assert not holding.done()
+        holding.cancel()
+
+    asyncio.run(run())
+
+
+def test_one_that_stood_still_for_too_long_may_not_write_even_before_it_has_looked(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        assert not lease.is_held()
+        await lease.acquire()
+        api.now += module.RENEW_DEADLINE - 0.1
+        assert lease.is_held()
+        api.now += 0.1
+        assert not lease.is_held()
+
+    asyncio.run(run())
+
+
+def test_one_that_has_seen_another_holder_may_not_write(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.put("thief")
+        with pytest.raises(LeaseLostError):
+            await lease.hold()
+        assert not lease.is_held()
+
+    asyncio.run(run())
+
+
+def test_a_deleted_lease_is_made_again_by_its_holder_and_by_nobody_else_before_it_would_have_run_out(api: Api) -> None:
+    async def run() -> None:
+        holder, standby = lease_of(api, "me"), lease_of(api, "other")
+        await holder.acquire()
+        assert not await standby.attempt(5)
+        api.lease, api.now = None, api.now + module.DURATION
+        assert not await standby.attempt(5)
+        assert await holder.attempt(5)
+        assert not await standby.attempt(5)
+        api.lease, api.now = None, api.now + module.DURATION + 0.1
+        assert await standby.attempt(5)
+
+    asyncio.run(run())
+
+
+def test_one_that_took_over_survives_that_its_first_renewal_fails(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        api.put("dead")
+        assert not await lease.attempt(5)
+        api.now += module.DURATION + 0.1
+        await lease.acquire()
+        api.failures = 2
+        holding = asyncio.create_task(lease.hold())
+        while api.version < 3 and not holding.done():  # noqa: ASYNC110 - what is waited for happens in a table
+            await asyncio.sleep(0)
+        assert not holding.done()
+        holding.cancel()
+
+    asyncio.run(run())

@@ -1,0 +1,252 @@
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memcached_operator.runtime.queue import BASE_DELAY, JITTER, MAX_DELAY, Queue, backoff
+
+Scenario = Callable[[Queue[str]], Coroutine[Any, Any, None]]
+SHORT = 0.05
+
+
+def played(scenario: Scenario) -> None:
+    """Run a scenario beside the queue's timers."""
+
+    async def play() -> None:
+        queue: Queue[str] = Queue("test")
+        timers = asyncio.create_task(queue.run_timers())
+        try:
+            async with asyncio.timeout(5):
+                await scenario(queue)
+        finally:
+            timers.cancel()
+
+    asyncio.run(play())
+
+
+async def stays_empty(queue: Queue[str], seconds: float = SHORT) -> bool:
+    """Whether nothing comes for so long."""
+    try:
+        async with asyncio.timeout(seconds):
+            await queue.get()
+    except TimeoutError:
+        return True
+    return False
+
+
+def test_keys_come_in_the_order_they_were_added() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        for key in "abc":
+            queue.add(key)
+        assert [await queue.get() for _ in "abc"] == ["a", "b", "c"]
+
+    played(scenario)
+
+
+def test_shares_are_served_in_turn() -> None:
+    async def scenario() -> None:
+        queue: Queue[str] = Queue("test", share=lambda key: key[0])
+        for key in ("a1", "a2", "a3", "a4", "b1", "b2", "c1"):
+            queue.add(key)
+        first = [await queue.get() for _ in range(3)]
+        queue.add("b3")
+        queue.add("d1")
+        assert first == ["a1", "b1", "c1"]
+        assert [await queue.get() for _ in range(6)] == ["a2", "b2", "d1", "a3", "b3", "a4"]
+
+    asyncio.run(scenario())
+
+
+def test_a_key_waits_only_once() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.add("a")
+        assert await queue.get() == "a"
+        assert await stays_empty(queue)
+
+    played(scenario)
+
+
+def test_a_key_added_while_worked_on_comes_again_and_only_after_it_is_done() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        queue.add("a")
+        queue.add("a")
+        assert await stays_empty(queue)
+        queue.done("a")
+        assert await queue.get() == "a"
+        queue.done("a")
+        assert await stays_empty(queue)
+
+    played(scenario)
+
+
+def test_a_key_worked_on_does_not_hold_up_others() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        queue.add("a")
+        queue.add("b")
+        assert await queue.get() == "b"
+
+    played(scenario)
+
+
+def test_whoever_waits_is_woken() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        waiters = [asyncio.create_task(queue.get()) for _ in range(3)]
+        await asyncio.sleep(0)
+        for key in "abc":
+            queue.add(key)
+        assert sorted(await asyncio.gather(*waiters)) == ["a", "b", "c"]
+
+    played(scenario)
+
+
+def test_a_waiter_that_gave_up_takes_no_key() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        assert await stays_empty(queue)
+        queue.add("a")
+        assert await queue.get() == "a"
+
+    played(scenario)
+
+
+def test_a_delayed_key_comes_when_it_is_due() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        queue.add_after("a", 2 * SHORT)
+        assert await queue.get() == "a"
+        assert 2 * SHORT <= loop.time() - started < 1
+
+    played(scenario)
+
+
+def test_delayed_keys_come_in_the_order_they_are_due() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        queue.add_after("late", 2 * SHORT)
+        queue.add_after("early", SHORT)
+        assert [await queue.get(), await queue.get()] == ["early", "late"]
+
+    played(scenario)
+
+
+@pytest.mark.parametrize("delays", [(3600.0, SHORT), (SHORT, 3600.0)], ids=["later first", "earlier first"])
+def test_of_two_delays_the_earlier_counts(delays: tuple[float, float]) -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        for delay in delays:
+            queue.add_after("a", delay)
+        assert await queue.get() == "a"
+
+    played(scenario)
+
+
+def test_a_delayed_key_that_was_worked_on_meanwhile_does_not_come_again() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        queue.add_after("a", SHORT)
+        queue.add("a")
+        assert await queue.get() == "a"
+        queue.done("a")
+        assert await stays_empty(queue, 3 * SHORT)
+
+    played(scenario)
+
+
+def test_a_key_that_waits_is_not_delayed() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.add_after("a", SHORT)
+        assert await queue.get() == "a"
+        queue.done("a")
+        assert await stays_empty(queue, 3 * SHORT)
+
+    played(scenario)
+
+
+def test_a_key_may_be_delayed_while_it_is_worked_on() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        queue.add_after("a", SHORT)
+        queue.done("a")
+        assert await queue.get() == "a"
+
+    played(scenario)
+
+
+def test_failures_are_counted_until_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", SHORT)
+
+    async def scenario(queue: Queue[str]) -> None:
+        for _ in range(3):
+            await asyncio.sleep(queue.retry("a") + SHORT / 10)
+        assert queue.failures("a") == 3
+        queue.forget("a")
+        assert queue.failures("a") == 0
+        assert queue.retry("a") <= SHORT * (1 + JITTER)
+
+    played(scenario)
+
+
+def test_events_during_the_back_off_do_not_lengthen_it() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        first = queue.retry("a")
+        for _ in range(20):
+            queue.add("a")
+            await queue.get()
+            assert queue.retry("a") <= first
+            queue.done("a")
+        assert queue.failures("a") == 1
+
+    played(scenario)
+
+
+def test_the_failures_of_one_key_do_not_delay_another() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        queue.retry("a", at_least=300)
+        assert queue.retry("b") <= BASE_DELAY * (1 + JITTER)
+
+    played(scenario)
+
+
+def test_a_retry_waits_at_least_as_long_as_it_is_told() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        assert queue.retry("a", at_least=17) == 17
+
+    played(scenario)
+
+
+def test_a_failed_key_comes_again_after_its_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", SHORT)
+
+    async def scenario(queue: Queue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        queue.retry("a")
+        queue.done("a")
+        assert await queue.get() == "a"
+
+    played(scenario)
+
+
+def test_the_back_off_doubles() -> None:
+    assert [backoff(failures, 0.5) for failures in (1, 2, 3, 4)] == [0.5, 1.0, 2.0, 4.0]
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1))
+def test_the_back_off_stays_within_its_bounds(failures: int, chance: float) -> None:
+    assert BASE_DELAY * (1 - JITTER) <= backoff(failures, chance) <= MAX_DELAY
+
+
+def test_the_longest_delay_can_be_told() -> None:
+    assert [backoff(failures, 1, 2.0) for failures in (1, 3, 100)] == [0.5 * (1 + JITTER), 2.0, 2.0]
+
+
+@given(st.integers(1, 10_000))
+def test_chance_spreads_every_back_off_by_the_jitter(failures: int) -> None:
+    assert backoff(failures, 1) / backoff(failures, 0) == pytest.approx((1 + JITTER) / (1 - JITTER))

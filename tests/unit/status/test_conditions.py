@@ -1,0 +1,146 @@
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memcached_operator.status.conditions import (
+    PROGRESS_PERIOD,
+    ROLLOUT_PERIOD,
+    SETTLE_PERIOD,
+    carry_over,
+    differs,
+    news,
+    patch,
+    patience,
+    timestamp,
+    transitions,
+)
+from unit.builders import NOW
+
+LONG_AGO = "2029-01-01T00:00:00Z"
+
+
+def condition(kind: str, status: str, reason: str = "Reason", **more: Any) -> dict[str, Any]:
+    """A condition."""
+    return {"type": kind, "status": status, "reason": reason, "message": "", **more}
+
+
+def status_of(*conditions: dict[str, Any], generation: int = 1) -> dict[str, Any]:
+    """A status with these conditions."""
+    return {"observedGeneration": generation, "conditions": list(conditions)}
+
+
+UP, DOWN = condition("Available", "True"), condition("Available", "False")
+ILL, WELL = condition("Degraded", "True", "Crash"), condition("Degraded", "False", "AsExpected")
+MOVING, DONE = condition("Progressing", "True"), condition("Progressing", "False")
+
+TIMES = {
+    "utc": (datetime(2030, 1, 1, 12, tzinfo=UTC), "2030-01-01T12:00:00Z"),
+    "fractions are dropped": (datetime(2030, 1, 1, 12, 0, 0, 999_999, tzinfo=UTC), "2030-01-01T12:00:00Z"),
+    "another zone": (datetime(2030, 1, 1, 12, tzinfo=timezone(timedelta(hours=2))), "2030-01-01T10:00:00Z"),
+}
+
+
+@pytest.mark.parametrize(("at", "text"), TIMES.values(), ids=TIMES.keys())
+def test_timestamp(at: datetime, text: str) -> None:
+    assert timestamp(at) == text
+
+
+CARRIED: dict[str, tuple[Any, Any, Any]] = {
+    "nothing before": ([], UP, timestamp(NOW)),
+    "the same": ([UP | {"lastTransitionTime": LONG_AGO}], UP, LONG_AGO),
+    "another reason and message": (
+        [UP | {"lastTransitionTime": LONG_AGO}],
+        UP | {"reason": "Other", "message": "other"},
+        LONG_AGO,
+    ),
+    "another status": ([DOWN | {"lastTransitionTime": LONG_AGO}], UP, timestamp(NOW)),
+    "another type": ([WELL | {"lastTransitionTime": LONG_AGO}], DOWN, timestamp(NOW)),
+    "no time before": ([UP], UP, timestamp(NOW)),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "since"), CARRIED.values(), ids=CARRIED.keys())
+def test_the_transition_time_moves_only_with_the_status(old: list[Any], new: dict[str, Any], since: str) -> None:
+    assert carry_over(old, [new], NOW) == [new | {"lastTransitionTime": since}]
+
+
+DIFFERENT: dict[str, tuple[Any, Any, Any]] = {
+    "nothing written yet": ({}, {"replicas": 0}, True),
+    "the same": ({"replicas": 1}, {"replicas": 1}, False),
+    "another value": ({"replicas": 1}, {"replicas": 2}, True),
+    "something left over": ({"replicas": 1, "old": 1}, {"replicas": 1}, True),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), DIFFERENT.values(), ids=DIFFERENT.keys())
+def test_a_status_is_written_only_where_it_differs(old: Any, new: Any, expected: bool) -> None:
+    assert differs(old, new) is expected
+
+
+STATUSES = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
+
+
+@given(STATUSES, STATUSES)
+def test_a_patch_makes_the_new_status_of_the_old_one(old: dict[str, Any], new: dict[str, Any]) -> None:
+    merged = {name: value for name, value in (old | patch(old, new)).items() if value is not None}
+    assert merged == new
+    assert bool(patch(old, new)) == differs(old, new)
+
+
+PATIENCE: dict[str, tuple[Any, Any, Any]] = {
+    "the first status": ({}, status_of(UP), 0.0),
+    "a new generation": (status_of(UP), status_of(UP, generation=2), 0.0),
+    "a condition turns": (status_of(UP), status_of(DOWN), SETTLE_PERIOD),
+    "another reason": (status_of(UP), status_of(UP | {"reason": "Other"}), SETTLE_PERIOD),
+    "another message": (status_of(UP), status_of(UP | {"message": "2 of 3"}), PROGRESS_PERIOD),
+    "another count": (status_of(UP), status_of(UP) | {"replicas": 2}, PROGRESS_PERIOD),
+    "another pod of a roll-out": (status_of(UP, MOVING), status_of(UP, MOVING) | {"replicas": 2}, ROLLOUT_PERIOD),
+    "one more is updated": (status_of(UP, MOVING), status_of(UP, MOVING | {"message": "1 of 3"}), ROLLOUT_PERIOD),
+    "one more is ready": (status_of(UP, MOVING), status_of(UP, MOVING) | {"readyReplicas": 2}, PROGRESS_PERIOD),
+    "a hint at what is missing": (
+        status_of(DOWN, MOVING),
+        status_of(DOWN | {"message": "no node fits"}, MOVING),
+        PROGRESS_PERIOD,
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "seconds"), PATIENCE.values(), ids=PATIENCE.keys())
+def test_patience(old: Any, new: Any, seconds: float) -> None:
+    assert patience(old, new) == seconds
+
+
+NEWS: dict[str, tuple[Any, Any, Any]] = {
+    "well from the start": ({}, status_of(UP, DONE, WELL), []),
+    "not yet available at the start": ({}, status_of(DOWN, MOVING, WELL), []),
+    "bad from the start": ({}, status_of(DOWN, DONE, ILL), [ILL]),
+    "nothing changes": (status_of(UP, DONE, WELL), status_of(UP, DONE, WELL), []),
+    "progress begins": (status_of(UP, DONE, WELL), status_of(UP, MOVING, WELL), []),
+    "turns bad": (status_of(UP, DONE, WELL), status_of(DOWN, DONE, ILL), [DOWN, ILL]),
+    "turns good": (status_of(DOWN, MOVING, ILL), status_of(UP, DONE, WELL), [UP, WELL]),
+    "bad for another reason": (
+        status_of(ILL),
+        status_of(ILL | {"reason": "Conflict"}),
+        [ILL | {"reason": "Conflict"}],
+    ),
+    "another message": (status_of(ILL), status_of(ILL | {"message": "other"}), []),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), NEWS.values(), ids=NEWS.keys())
+def test_news_are_turns_for_better_or_worse(old: Any, new: Any, expected: list[Any]) -> None:
+    assert news(old, new) == expected
+
+
+def test_transitions_are_the_conditions_whose_status_or_reason_changed() -> None:
+    assert transitions(status_of(UP, MOVING, WELL), status_of(UP, DONE, ILL)) == [DONE, ILL]
+
+
+@pytest.mark.parametrize("length", [0, 4095, 4096, 4097, 1_000_000])
+def test_a_message_is_never_longer_than_the_limit(length: int) -> None:
+    (found,) = carry_over([], [condition("Degraded", "True", message="x" * length)], NOW)
+    assert len(found["message"]) == min(length, 4096)
+    assert found["message"].endswith("…") == (length > 4096)

@@ -1,0 +1,70 @@
+"""A change of the spec that is first seen in the reply to a write of the status is not lost."""
+
+import asyncio
+from typing import Any, cast
+
+from memcached_operator.kube.client import Client
+from memcached_operator.kind import Kind, Verdict
+from memcached_operator.runtime.queue import Queue
+from memcached_operator.reconcile.reconciler import Reconciler
+from memcached_operator.kube.resource import Key, Object, key_of
+from memcached_operator.cache.cache import Store
+from unit.builders import MEMCACHEDS, memcached
+
+STATUS: dict[str, Any] = {"observedGeneration": 1, "conditions": []}
+KIND = Kind(
+    MEMCACHEDS, "memcached", (), desired=lambda cr, observed: [], status=lambda cr, observed, now: Verdict(STATUS)
+)
+
+
+AT_ONCE = 0.1
+"""Seconds; less than anything that is waited for."""
+
+
+class Answering:
+    """A client that only patches, and always gets the same reply."""
+
+    def __init__(self, reply: Object) -> None:
+        self._reply = reply
+
+    async def patch(self, *_: object, **__: object) -> Object:
+        return self._reply
+
+
+def requeued(reply: Object) -> bool:
+    """Whether the object is worked on again after a status patch that is answered so."""
+
+    async def run() -> bool:
+        cr, store, queue = memcached(), Store(), Queue[Key]("test")
+        store.put(MEMCACHEDS, cr)
+        key = key_of(MEMCACHEDS, cr)
+        reconciler = Reconciler(cast("Client", Answering(reply)), store, queue, {"Memcached": KIND})
+        timers = asyncio.create_task(queue.run_timers())
+        await reconciler.reconcile(key)
+        try:
+            async with asyncio.timeout(AT_ONCE):
+                return await queue.get() == key
+        except TimeoutError:
+            return False
+        finally:
+            timers.cancel()
+
+    return asyncio.run(run())
+
+
+def reply(generation: int, status: dict[str, Any]) -> Object:
+    """The object as it is after the patch."""
+    cr = memcached(version=2)
+    return {**cr, "metadata": {**cr["metadata"], "generation": generation}, "status": status}
+
+
+def test_a_reply_with_nothing_but_the_status_is_the_end() -> None:
+    assert not requeued(reply(1, STATUS))
+
+
+def test_a_reply_with_a_newer_spec_is_worked_on() -> None:
+    assert requeued(reply(2, STATUS))
+
+
+def test_a_reply_with_something_else_in_the_status_is_worked_on() -> None:
+    assert requeued(reply(1, {**STATUS, "nodes": ["not-ours"]}))

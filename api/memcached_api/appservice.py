@@ -8,9 +8,9 @@ from msgspec import Meta
 
 from .appservice_ports import DEFAULT_PROTOCOL, generated_name
 from .appservice_rules import RULES
-from .common_rules import LARGEST_SIZE, SMALLEST_SIZE
+from .common_rules import MAX_SIZE, MIN_SIZE
 from .conditions import Condition
-from .field_errors import Fault
+from .field_errors import FieldError
 from .image import LONGEST as LONGEST_IMAGE
 from .kinds import Column, Kind, condition_path
 from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
@@ -31,7 +31,7 @@ _COUNT: Final = Meta(extra_json_schema={"format": "int32"})
 class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """What shall run, and how it is reached."""
 
-    size: Annotated[int, Meta(ge=SMALLEST_SIZE, le=LARGEST_SIZE)] = DEFAULT_SIZE
+    size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE)] = DEFAULT_SIZE
     """Number of pods."""
 
     image: Annotated[str, Meta(min_length=1, max_length=LONGEST_IMAGE)]
@@ -165,13 +165,13 @@ def _named(port: Mapping[str, Any], taken: Collection[str]) -> Mapping[str, Any]
 def decode_spec(obj: Mapping[str, Any]) -> AppServiceSpec:
     """The spec of a whole AppService object, defaults filled in, unknown fields ignored.
 
-    Raises InvalidSpec, with every fault found, when it cannot be decoded. What decodes may still break a rule
-    that no type expresses: `faults` knows.
+    Raises InvalidSpec, with every error found, when it cannot be decoded. What decodes may still break a rule
+    that no type expresses: `errors` knows.
     """
     spec = child(obj, "spec")
     return APPSERVICE.decode({**obj, "spec": with_defaults(spec)} if is_object(spec) else obj)
 
 
-def faults(obj: Any) -> list[Fault]:
-    """Every fault of a whole AppService object; an empty list says it is valid. Never raises, whatever JSON it gets."""
-    return APPSERVICE.faults(obj)
+def validate(obj: Any) -> list[FieldError]:
+    """Every error of a whole AppService object; an empty list says it is valid. Never raises, whatever JSON it gets."""
+    return APPSERVICE.validate(obj)

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from .appservice_ports import DEFAULT_PROTOCOL
 from .common_rules import (
-    HIGHEST_PORT,
-    LONGEST_SUBDOMAIN,
-    LOWEST_PORT,
+    MAX_PORT,
+    MAX_SUBDOMAIN_LENGTH,
+    MIN_PORT,
     NAME,
     RESOURCES,
     SUBDOMAIN,
@@ -19,11 +19,11 @@ from .common_rules import (
     size_rule,
     unique_rule,
 )
-from .rules import Breach, Rule, value_rule
+from .rules import Rule, Violation, value_rule
 from .values import is_integer
 
-LOWEST_NODE_PORT: Final = 30000  # Kubernetes' own default range
-HIGHEST_NODE_PORT: Final = 32767
+MIN_NODE_PORT: Final = 30000  # Kubernetes' own default range
+MAX_NODE_PORT: Final = 32767
 
 _Entry = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ _FIELD_PATH: Final = (
     rf"|metadata\.annotations\['({_ANNOTATION_DOMAIN}/)?{_KEY_NAME}'\]"
     r"|spec\.(nodeName|serviceAccountName)|status\.(hostIP|podIP)s?)$"
 )
-_LONG_DOMAIN: Final = rf"^.*\['[^/]{{{LONGEST_SUBDOMAIN + 1}}}.*$"
+_LONG_DOMAIN: Final = rf"^.*\['[^/]{{{MAX_SUBDOMAIN_LENGTH + 1}}}.*$"
 _RESOURCE: Final = r"^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[a-zA-Z0-9]+)$"
 _SOURCES: Final = ("configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef")
 
@@ -72,9 +72,9 @@ ENV_NAMES: Final = unique_rule(
 )
 
 
-def _two_values(env: _Entry) -> Iterator[Breach]:
+def _two_values(env: _Entry) -> Iterator[Violation]:
     if env.get("value") and env.get("valueFrom") is not None:
-        yield Breach(".valueFrom", env["valueFrom"], _TWO_VALUES)
+        yield Violation(".valueFrom", env["valueFrom"], _TWO_VALUES)
 
 
 _TWO_VALUES: Final = "must not be given beside value; remove one of the two"
@@ -122,15 +122,13 @@ SOURCES: Final = (
     ),
 )
 
-PORT: Final = port_rule(
-    "spec.ports[*].port", f"between {LOWEST_PORT} and {HIGHEST_PORT}: the port clients of the Service use"
-)
+PORT: Final = port_rule("spec.ports[*].port", f"between {MIN_PORT} and {MAX_PORT}: the port clients of the Service use")
 
 NODE_PORT: Final = port_rule(
     "spec.ports[*].nodePort",
-    f"between {LOWEST_NODE_PORT} and {HIGHEST_NODE_PORT}; remove the field to have Kubernetes choose one",
-    LOWEST_NODE_PORT,
-    HIGHEST_NODE_PORT,
+    f"between {MIN_NODE_PORT} and {MAX_NODE_PORT}; remove the field to have Kubernetes choose one",
+    MIN_NODE_PORT,
+    MAX_NODE_PORT,
 )
 
 PORT_NAME: Final = value_rule(
@@ -185,9 +183,9 @@ PORT_NAMES: Final = unique_rule(
 
 TARGET: Final = value_rule(
     "spec.ports[*].targetPort",
-    lambda target: not is_integer(target) or LOWEST_PORT <= target <= HIGHEST_PORT,
-    f"!({is_cel_type('self', 'int')}) || (self >= {LOWEST_PORT} && self <= {HIGHEST_PORT})",
-    f"must be between {LOWEST_PORT} and {HIGHEST_PORT}: the port the program listens on",
+    lambda target: not is_integer(target) or MIN_PORT <= target <= MAX_PORT,
+    f"!({is_cel_type('self', 'int')}) || (self >= {MIN_PORT} && self <= {MAX_PORT})",
+    f"must be between {MIN_PORT} and {MAX_PORT}: the port the program listens on",
 )
 
 _NO_TARGET: Final = (
@@ -200,13 +198,13 @@ def _is_target(name: Any) -> bool:
     return isinstance(name, str) and matches(_TARGET_NAME, name) and re.search("[a-z]", name) is not None
 
 
-def _missing_targets(ports: Sequence[_Entry]) -> Iterator[Breach]:
+def _missing_targets(ports: Sequence[_Entry]) -> Iterator[Violation]:
     numbered = [port for port in ports if not isinstance(port.get("targetPort"), str) and _is_target(port.get("name"))]
     targets = {(port["name"], _protocol(port)) for port in numbered}
     for index, port in enumerate(ports):
         target = port.get("targetPort")
         if isinstance(target, str) and (target, _protocol(port)) not in targets:
-            yield Breach(f"[{index}].targetPort", target, _NO_TARGET)
+            yield Violation(f"[{index}].targetPort", target, _NO_TARGET)
 
 
 TARGETS: Final = Rule(

@@ -8,17 +8,17 @@ from typing import Any, Final
 from . import image
 from .field_errors import plain
 from .quantity import parse
-from .rules import Breach, Rule, value_rule
+from .rules import Rule, Violation, value_rule
 from .values import child
 
 Entry = Mapping[str, Any]
 
-SMALLEST_SIZE: Final = 1
-LARGEST_SIZE: Final = 2**31 - 1  # a Deployment's replicas are an int32
-LOWEST_PORT: Final = 1
-HIGHEST_PORT: Final = 65535
-LONGEST_NAME: Final = 52  # characters: leaves 11 of a label's 63 for what a ReplicaSet's hash or a suffix adds
-LONGEST_SUBDOMAIN: Final = 253  # characters, as of a Secret's name
+MIN_SIZE: Final = 1
+MAX_SIZE: Final = 2**31 - 1  # a Deployment's replicas are an int32
+MIN_PORT: Final = 1
+MAX_PORT: Final = 65535
+MAX_NAME_LENGTH: Final = 52  # characters: leaves 11 of a label's 63 for what a ReplicaSet's hash or a suffix adds
+MAX_SUBDOMAIN_LENGTH: Final = 253  # characters, as of a Secret's name
 
 SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # DNS-1123, as a Secret's
 _LABEL: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"  # DNS-1035, which a Service's name must be
@@ -57,19 +57,19 @@ def cel_quantity(value: str) -> str:
 
 
 def _is_name(name: Any) -> bool:
-    return isinstance(name, str) and len(name) <= LONGEST_NAME and matches(_LABEL, name)
+    return isinstance(name, str) and len(name) <= MAX_NAME_LENGTH and matches(_LABEL, name)
 
 
 _NAME_MESSAGE: Final = (
-    f"must be a DNS-1035 label of at most {LONGEST_NAME} characters (lower-case letters, digits and '-', a letter "
+    f"must be a DNS-1035 label of at most {MAX_NAME_LENGTH} characters (lower-case letters, digits and '-', a letter "
     "first), because its Service is named the same; create the object under such a name"
 )
 
 NAME: Final = Rule(
     "metadata.name",
-    lambda name: () if _is_name(name) else (Breach("", name, _NAME_MESSAGE),),
+    lambda name: () if _is_name(name) else (Violation("", name, _NAME_MESSAGE),),
     # A name never changes: an object that came in under an older rule must stay editable.
-    f"oldSelf.hasValue() || (size(self.metadata.name) <= {LONGEST_NAME} && self.metadata.name.matches('{_LABEL}'))",
+    f"oldSelf.hasValue() || (size(self.metadata.name) <= {MAX_NAME_LENGTH} && self.metadata.name.matches('{_LABEL}'))",
     _NAME_MESSAGE,
     blames=".metadata.name",
 )
@@ -79,9 +79,9 @@ def size_rule(remedy: str) -> Rule:
     """At least one pod; `remedy` tells what to do for none."""
     return value_rule(
         "spec.size",
-        lambda size: size >= SMALLEST_SIZE,
-        f"self >= {SMALLEST_SIZE}",
-        f"must be at least {SMALLEST_SIZE}; {remedy}",
+        lambda size: size >= MIN_SIZE,
+        f"self >= {MIN_SIZE}",
+        f"must be at least {MIN_SIZE}; {remedy}",
     )
 
 
@@ -92,7 +92,7 @@ def image_rule(message: str) -> Rule:
     return value_rule("spec.image", image.is_reference, cel, message)
 
 
-def port_rule(at: str, message: str, lowest: int = LOWEST_PORT, highest: int = HIGHEST_PORT) -> Rule:
+def port_rule(at: str, message: str, lowest: int = MIN_PORT, highest: int = MAX_PORT) -> Rule:
     """A port within bounds."""
     return value_rule(
         at, lambda port: lowest <= port <= highest, f"self >= {lowest} && self <= {highest}", f"must be {message}"
@@ -112,12 +112,14 @@ def _repeated(entries: Sequence[Entry], key: Callable[[Entry], Hashable]) -> Ite
 def unique_rule(at: str, field: str, same: str, message: str, key: Callable[[Entry], Hashable]) -> Rule:
     """No two entries of a list alike: `same` is CEL that compares `a` and `b`, which both have the field."""
 
-    def breaches(entries: Sequence[Entry]) -> Iterator[Breach]:
-        return (Breach(f"[{index}].{field}", entries[index].get(field), message) for index in _repeated(entries, key))
+    def violations(entries: Sequence[Entry]) -> Iterator[Violation]:
+        return (
+            Violation(f"[{index}].{field}", entries[index].get(field), message) for index in _repeated(entries, key)
+        )
 
     alone = f"!has(a.{field}) || self.exists_one(b, has(b.{field}) && {same})"
     named = quoted("%s " + message) + f".format([self.filter(a, !({alone})).map(a, a.{field})])"
-    return Rule(at, breaches, f"self.all(a, {alone})", message, message_cel=named)
+    return Rule(at, violations, f"self.all(a, {alone})", message, message_cel=named)
 
 
 def _resource_rules(part: str) -> tuple[Rule, Rule]:
@@ -129,8 +131,8 @@ def _resource_rules(part: str) -> tuple[Rule, Rule]:
 
     known = f"name in {names} || name.startsWith('hugepages-') || name.contains('/')"
 
-    def misnamed(resources: Mapping[str, Any]) -> Iterator[Breach]:
-        return (Breach(f"[{name}]", name, message) for name in resources if not _is_resource(name))
+    def misnamed(resources: Mapping[str, Any]) -> Iterator[Violation]:
+        return (Violation(f"[{name}]", name, message) for name in resources if not _is_resource(name))
 
     return (
         Rule(
@@ -153,13 +155,13 @@ def _is_resource(name: str) -> bool:
     return name in _KNOWN_RESOURCES or name.startswith("hugepages-") or "/" in name
 
 
-def _requests_above_limits(resources: Mapping[str, Any]) -> Iterator[Breach]:
+def _requests_above_limits(resources: Mapping[str, Any]) -> Iterator[Violation]:
     limits: Mapping[str, Any] = child(resources, "limits") or {}
     requests: Mapping[str, Any] = child(resources, "requests") or {}
     for name, request in requests.items():
         if name in limits and parse(request) > parse(limits[name]):
             message = f"must be at most the {plain(name)} limit, {limits[name]}; lower this request or raise the limit"
-            yield Breach(f".requests[{name}]", request, message)
+            yield Violation(f".requests[{name}]", request, message)
 
 
 RESOURCES: Final = (

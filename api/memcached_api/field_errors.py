@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from .values import is_array, is_object
 
-# Kinds of faults: the `reason` of a Status cause, and the words for it (k8s.io/apimachinery pkg/util/validation/field).
+# Kinds of errors: the `reason` of a Status cause, and the words for it (k8s.io/apimachinery pkg/util/validation/field).
 INVALID: Final = "FieldValueInvalid"
 MISTYPED: Final = "FieldValueTypeInvalid"
 REQUIRED: Final = "FieldValueRequired"
@@ -24,14 +24,14 @@ _WORDS: Final = {
     TOO_MANY: "Too many",
 }
 
-LONGEST_SHOWN: Final = 100
+MAX_SHOWN: Final = 100
 """Characters of a value that a message repeats."""
 
 
-class Fault(NamedTuple):
-    """One fault of an object: the field, its value, and a message that names the remedy.
+class FieldError(NamedTuple):
+    """One error of an object: the field, its value, and a message that names the remedy.
 
-    Two faults are equal when all of it is, so a fault whose numbers changed counts as a new one.
+    Two errors are equal when all of it is, so a error whose numbers changed counts as a new one.
     """
 
     field: str
@@ -41,29 +41,33 @@ class Fault(NamedTuple):
 
     def __str__(self) -> str:
         """Read as Kubernetes' own field errors do: `spec.size: Invalid value: 0: must be at least 1`."""
-        return f"{self.shown_field}: {self.detail}"
+        return f"{self.field_text}: {self.detail}"
 
     @property
-    def shown_field(self) -> str:
+    def field_text(self) -> str:
         """The field as a message names it: a key of a map is chosen by the user, and may be long."""
         return plain(self.field)
 
     @property
     def detail(self) -> str:
-        """The fault without its field, as a Status cause has it."""
+        """The error without its field, as a Status cause has it."""
         words = _WORDS[self.kind]
-        return f"{words}: {self.message}" if self.kind == REQUIRED else f"{words}: {shown(self.value)}: {self.message}"
+        return (
+            f"{words}: {self.message}"
+            if self.kind == REQUIRED
+            else f"{words}: {format_value(self.value)}: {self.message}"
+        )
 
 
 class InvalidSpec(ValueError):  # noqa: N818 (named as the condition's reason)
-    """An object whose spec cannot be decoded; `faults` says why, one entry per field."""
+    """An object whose spec cannot be decoded; `errors` says why, one entry per field."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults: Final = list(faults)
-        super().__init__(sentence(self.faults))
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors: Final = list(errors)
+        super().__init__(sentence(self.errors))
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A scalar as JSON, cut at 100 characters; of an object or a list only its type, as the API server shows it."""
     if is_object(value):
         return '"object"'
@@ -80,24 +84,24 @@ def quoted(text: str) -> str:
 
 def plain(text: str) -> str:
     """A text that is usually a plain name: as it is where it is short and printable, else quoted."""
-    return text if len(text) <= LONGEST_SHOWN and text.isprintable() else quoted(text)
+    return text if len(text) <= MAX_SHOWN and text.isprintable() else quoted(text)
 
 
 def cut(text: str) -> str:
     """A text of at most 100 characters, or its beginning."""
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
-def sentence(faults: Iterable[Fault], more: int = 0) -> str:
-    """All faults in one line, and how many `more` there are; several stand in brackets, as Kubernetes has it."""
-    texts = [str(fault) for fault in faults]
+def sentence(errors: Iterable[FieldError], more: int = 0) -> str:
+    """All errors in one line, and how many `more` there are; several stand in brackets, as Kubernetes has it."""
+    texts = [str(error) for error in errors]
     if more:
         texts.append(f"and {more} more")
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def summary(faults: Sequence[Fault], limit: int) -> str:
-    """The first faults in one line of at most `limit` characters, and how many more there are; always the first."""
-    ends = accumulate(len(str(fault)) + len(", ") for fault in faults)
+def summary(errors: Sequence[FieldError], limit: int) -> str:
+    """The first errors in one line of at most `limit` characters, and how many more there are; always the first."""
+    ends = accumulate(len(str(error)) + len(", ") for error in errors)
     fitting = max(1, sum(end <= limit - len("[and 1000000 more]") for end in ends))
-    return sentence(faults[:fitting], len(faults) - fitting)
+    return sentence(errors[:fitting], len(errors) - fitting)

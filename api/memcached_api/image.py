@@ -13,14 +13,14 @@ _DIGEST: Final = r"(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{12
 PATTERN: Final = rf"^(?:{_HOST}/)?{_PATH}(?::{_TAG})?(?:@{_DIGEST})?$"
 
 LONGEST: Final = 1024  # characters; host, path, tag and digest at their longest stay below
-LONGEST_PATH: Final = 255  # characters: distribution's RepositoryNameTotalLengthMax
+MAX_PATH_LENGTH: Final = 255  # characters: distribution's RepositoryNameTotalLengthMax
 
 # The bound of the path, for CEL: a reference that matches PATTERN, with what is certainly a host before the path, and
 # without a longer name that gets `library/` put before it.
 _SURE_HOST: Final = r"(?:localhost|[a-zA-Z0-9:\[\]-]*[.:A-Z][a-zA-Z0-9.:\[\]-]*)"
 _AFTER: Final = "(?::[^/@]*)?(?:@.*)?$"
-FITTING: Final = rf"^(?:{_SURE_HOST}/)?[^:@]{{1,{LONGEST_PATH}}}{_AFTER}"
-TOO_LONG: Final = rf"^(?:(?:index\.)?docker\.io/)?[^/:@]{{{LONGEST_PATH - len('library/') + 1},}}{_AFTER}"
+FITTING: Final = rf"^(?:{_SURE_HOST}/)?[^:@]{{1,{MAX_PATH_LENGTH}}}{_AFTER}"
+TOO_LONG: Final = rf"^(?:(?:index\.)?docker\.io/)?[^/:@]{{{MAX_PATH_LENGTH - len('library/') + 1},}}{_AFTER}"
 
 _PARTS: Final = re.compile(
     rf"(?P<host>{_HOST}/)?(?P<path>{_PATH})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII
@@ -34,7 +34,7 @@ def is_reference(text: str) -> bool:
     if len(text) > LONGEST or re.fullmatch(IDENTIFIER, text):
         return False
     match = _PARTS.fullmatch(text)
-    return match is not None and len(_path(match)) <= LONGEST_PATH
+    return match is not None and len(_path(match)) <= MAX_PATH_LENGTH
 
 
 def repository(text: str) -> str:

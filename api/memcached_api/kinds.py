@@ -7,9 +7,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from . import reading
-from .field_errors import MISTYPED, TOO_MANY, Fault, InvalidSpec
-from .rules import Rule, rule_faults
-from .structure import MOST_FAULTS, structural_faults
+from .field_errors import MISTYPED, TOO_MANY, FieldError, InvalidSpec
+from .rules import Rule, rule_errors
+from .structure import MAX_ERRORS, schema_errors
 from .values import normalized
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
@@ -46,7 +46,7 @@ class Kind(Generic[Spec]):
     columns: tuple[Column, ...]
 
     def decode(self, obj: Mapping[str, Any]) -> Spec:
-        """The object's spec, defaults filled in, unknown fields left out. Raises InvalidSpec with every fault found."""
+        """The object's spec, defaults filled in, unknown fields left out. Raises InvalidSpec with every error found."""
         if wrong := self._not_an_object(obj):
             raise InvalidSpec(wrong)
         spec = _spec(obj)
@@ -54,37 +54,37 @@ class Kind(Generic[Spec]):
             return msgspec.convert(spec, self.spec)
         except msgspec.ValidationError as error:
             spec = normalized(spec)
-            if faults := structural_faults(spec, self.spec, "spec"):
-                raise InvalidSpec(faults) from error
+            if errors := schema_errors(spec, self.spec, "spec"):
+                raise InvalidSpec(errors) from error
             return msgspec.convert(spec, self.spec)
 
     def read(self, raw: bytes) -> Any:
-        """The object in `raw`, as `faults` and `decode` need it. Raises what `reading.read` does."""
+        """The object in `raw`, as `errors` and `decode` need it. Raises what `reading.read` does."""
         return reading.read(raw, self.spec)
 
-    def faults(self, obj: Any) -> list[Fault]:
-        """Every fault of an object, none if it is valid; never raises, whatever JSON it is given."""
+    def validate(self, obj: Any) -> list[FieldError]:
+        """Every error of an object, none if it is valid; never raises, whatever JSON it is given."""
         if wrong := self._not_an_object(obj):
             return wrong
         spec, structural = self._examined(_spec(obj))
-        if len(structural) >= MOST_FAULTS or any(fault.kind == TOO_MANY for fault in structural):
+        if len(structural) >= MAX_ERRORS or any(error.kind == TOO_MANY for error in structural):
             return structural  # the rules would have no end of things to look at
-        unreadable = [fault for fault in structural if fault.kind == MISTYPED]
-        ruled = list(rule_faults(self.rules, {"metadata": obj.get("metadata"), "spec": spec}, unreadable))
-        blamed = {fault.field for fault in ruled}  # where a rule speaks, the bare bound need not: it names no remedy
-        return [fault for fault in structural if fault.field not in blamed] + ruled
+        unreadable = [error for error in structural if error.kind == MISTYPED]
+        ruled = list(rule_errors(self.rules, {"metadata": obj.get("metadata"), "spec": spec}, unreadable))
+        blamed = {error.field for error in ruled}  # where a rule speaks, the bare bound need not: it names no remedy
+        return [error for error in structural if error.field not in blamed] + ruled
 
-    def _not_an_object(self, obj: Any) -> list[Fault]:
+    def _not_an_object(self, obj: Any) -> list[FieldError]:
         message = f"must be an object of kind {self.name}"
-        return [] if isinstance(obj, Mapping) else [Fault("", obj, message, MISTYPED)]
+        return [] if isinstance(obj, Mapping) else [FieldError("", obj, message, MISTYPED)]
 
-    def _examined(self, spec: Any) -> tuple[Any, list[Fault]]:
-        """The spec in a form that rules can read, and its structural faults: looked for only if msgspec meets one."""
+    def _examined(self, spec: Any) -> tuple[Any, list[FieldError]]:
+        """The spec in a form that rules can read, and its structural errors: looked for only if msgspec meets one."""
         try:
             msgspec.convert(spec, self.spec)
         except msgspec.ValidationError:
             spec = normalized(spec)
-            return spec, structural_faults(spec, self.spec, "spec")
+            return spec, schema_errors(spec, self.spec, "spec")
         return spec, []
 
 

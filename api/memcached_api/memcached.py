@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, field
 
-from .common_rules import HIGHEST_PORT, LARGEST_SIZE, SMALLEST_SIZE
+from .common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 from .conditions import Condition
-from .field_errors import Fault
+from .field_errors import FieldError
 from .image import LONGEST as LONGEST_IMAGE
 from .kinds import Column, Kind, condition_path
 from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
-from .memcached_rules import DEFAULT_CACHE_MEMORY, LOWEST_PORT, RULES
+from .memcached_rules import DEFAULT_CACHE_MEMORY, MIN_PORT, RULES
 
 GROUP: Final = "cache.example.com"
 VERSION: Final = "v1"  # the stored one
@@ -37,10 +37,10 @@ class Cache(msgspec.Struct, frozen=True, rename="camel"):
 class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """What the cluster shall be."""
 
-    size: Annotated[int, Meta(ge=SMALLEST_SIZE, le=LARGEST_SIZE)] = DEFAULT_SIZE
+    size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE)] = DEFAULT_SIZE
     """Number of memcached pods. Clients spread their keys over them."""
 
-    container_port: Annotated[int, Meta(ge=LOWEST_PORT, le=HIGHEST_PORT)] = DEFAULT_CONTAINER_PORT
+    container_port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] = DEFAULT_CONTAINER_PORT
     """Port every memcached listens on, and the Service too. A change replaces the pods."""
 
     image: Annotated[str, Meta(min_length=1, max_length=LONGEST_IMAGE)] | None = None
@@ -114,12 +114,12 @@ MEMCACHED: Final = Kind(
 def decode_spec(obj: Mapping[str, Any]) -> MemcachedSpec:
     """The spec of a whole Memcached object, defaults filled in, unknown fields ignored.
 
-    Raises InvalidSpec, with every fault found, when it cannot be decoded. What decodes may still break a rule
-    that no type expresses: `faults` knows.
+    Raises InvalidSpec, with every error found, when it cannot be decoded. What decodes may still break a rule
+    that no type expresses: `errors` knows.
     """
     return MEMCACHED.decode(obj)
 
 
-def faults(obj: Any) -> list[Fault]:
-    """Every fault of a whole Memcached object; an empty list says it is valid. Never raises, whatever JSON it gets."""
-    return MEMCACHED.faults(obj)
+def validate(obj: Any) -> list[FieldError]:
+    """Every error of a whole Memcached object; an empty list says it is valid. Never raises, whatever JSON it gets."""
+    return MEMCACHED.validate(obj)

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from . import memory
 from .common_rules import (
-    HIGHEST_PORT,
-    LONGEST_SUBDOMAIN,
+    MAX_PORT,
+    MAX_SUBDOMAIN_LENGTH,
     NAME,
     RESOURCES,
     SUBDOMAIN,
@@ -18,11 +18,11 @@ from .common_rules import (
     unique_rule,
 )
 from .quantity import parse
-from .rules import Breach, Rule, value_rule
+from .rules import Rule, Violation, value_rule
 from .values import child
 
 DEFAULT_CACHE_MEMORY: Final = "64Mi"  # memcached's own default for `-m`
-LOWEST_PORT: Final = 1024  # memcached runs without root rights, and only root binds ports below
+MIN_PORT: Final = 1024  # memcached runs without root rights, and only root binds ports below
 
 _SPARE: Final = memory.HASH_TABLE + memory.PER_CONNECTION * memory.CONNECTIONS
 _PERCENT: Final = 100 + memory.OVERHEAD_PERCENT
@@ -31,9 +31,9 @@ SIZE: Final = size_rule("to stop the cache delete the Memcached object instead")
 
 CONTAINER_PORT: Final = port_rule(
     "spec.containerPort",
-    f"between {LOWEST_PORT} and {HIGHEST_PORT}; memcached runs without root rights and cannot bind a lower "
+    f"between {MIN_PORT} and {MAX_PORT}; memcached runs without root rights and cannot bind a lower "
     "port: use 11211, its usual one",
-    LOWEST_PORT,
+    MIN_PORT,
 )
 
 IMAGE: Final = image_rule(
@@ -43,10 +43,10 @@ IMAGE: Final = image_rule(
 
 IMAGE_PULL_SECRET: Final = value_rule(
     "spec.imagePullSecrets[*].name",
-    lambda name: len(name) <= LONGEST_SUBDOMAIN and matches(SUBDOMAIN, name),
+    lambda name: len(name) <= MAX_SUBDOMAIN_LENGTH and matches(SUBDOMAIN, name),
     f"self.matches(r'{SUBDOMAIN}')",
     "must be the name of a Secret of this namespace: lower-case letters, digits, '-' and '.', at most "
-    f"{LONGEST_SUBDOMAIN} characters",
+    f"{MAX_SUBDOMAIN_LENGTH} characters",
 )
 
 IMAGE_PULL_SECRETS: Final = unique_rule(
@@ -59,21 +59,21 @@ IMAGE_PULL_SECRETS: Final = unique_rule(
 
 CACHE_MEMORY: Final = value_rule(
     "spec.cache.memory",
-    lambda amount: memory.SMALLEST_CACHE <= parse(amount) <= memory.LARGEST_CACHE,
+    lambda amount: memory.MIN_CACHE <= parse(amount) <= memory.MAX_CACHE,
     "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('2Mi')) >= 0"
     " && quantity(string(self)).compareTo(quantity('1Pi')) <= 0",
     f"must be a quantity from 2Mi, below which memcached does not start, to 1Pi; its default is {DEFAULT_CACHE_MEMORY}",
 )
 
 
-def _memory_limit_below_floor(spec: Mapping[str, Any]) -> Iterable[Breach]:
+def _memory_limit_below_floor(spec: Mapping[str, Any]) -> Iterable[Violation]:
     limit = child(spec, "resources", "limits", "memory")
     cache = child(spec, "cache", "memory")
     cache = DEFAULT_CACHE_MEMORY if cache is None else cache
     if limit is None or parse(limit) * 100 >= _hundred_floors(parse(cache)):
         return ()
     least = memory.mebibytes_text(_hundred_floors(parse(cache)) / 100)
-    return (Breach(".resources.limits[memory]", limit, _floor_message(least, str(cache))),)
+    return (Violation(".resources.limits[memory]", limit, _floor_message(least, str(cache))),)
 
 
 def _hundred_floors(cache: Decimal) -> Decimal:

@@ -12,8 +12,8 @@ from .quantity import parse
 
 MEBIBYTE: Final = 2**20
 
-SMALLEST_CACHE: Final = 2 * MEBIBYTE  # with `-m 1` memcached exits 64: an item may be 1 MiB, half of the cache at most
-LARGEST_CACHE: Final = 2**50  # 1Pi: above it, the derived container memory nears the 2^63 a quantity can hold
+MIN_CACHE: Final = 2 * MEBIBYTE  # with `-m 1` memcached exits 64: an item may be 1 MiB, half of the cache at most
+MAX_CACHE: Final = 2**50  # 1Pi: above it, the derived container memory nears the 2^63 a quantity can hold
 
 OVERHEAD_PERCENT: Final = 10  # of the cache memory, for slab and item headers
 HASH_TABLE: Final = 16 * MEBIBYTE
@@ -21,7 +21,7 @@ PER_CONNECTION: Final = 8 * 2**10
 CONNECTIONS: Final = 1024  # memcached's own default for `-c`
 
 HEADROOM_PERCENT: Final = 25  # of the floor, in the derived default
-SMALLEST_DEFAULT: Final = 128 * MEBIBYTE
+MIN_DEFAULT: Final = 128 * MEBIBYTE
 
 
 def floor(cache_bytes: int, connections: int = CONNECTIONS) -> int:
@@ -32,7 +32,7 @@ def floor(cache_bytes: int, connections: int = CONNECTIONS) -> int:
 def default_limit(cache_bytes: int, connections: int = CONNECTIONS) -> int:
     """The memory request and limit given to a container whose user names none: max(128Mi, 1.25 × floor), rounded up."""
     least = _hundred_floors(cache_bytes, connections) * (100 + HEADROOM_PERCENT)
-    return max(SMALLEST_DEFAULT, _up(least, 100 * 100))
+    return max(MIN_DEFAULT, _up(least, 100 * 100))
 
 
 def cache_bytes(quantity: str | float) -> int:

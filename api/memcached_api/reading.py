@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, TypedDict, Union, cast
 import msgspec
 from msgspec import Meta, inspect
 
-from .field_errors import Fault, InvalidSpec
+from .field_errors import FieldError, InvalidSpec
 
 MAX_OBJECT: Final = 2 * 2**20
 """Bytes of an object. etcd stores none of more than 1.5 MiB (its default `--max-request-bytes`)."""
@@ -30,7 +30,11 @@ def read(raw: bytes, spec: type[msgspec.Struct]) -> Any:
         return None
     if len(raw) > MAX_OBJECT:
         raise InvalidSpec(
-            [Fault("spec", len(raw), f"the object must be at most {MAX_OBJECT} bytes; the API server stores no more")]
+            [
+                FieldError(
+                    "spec", len(raw), f"the object must be at most {MAX_OBJECT} bytes; the API server stores no more"
+                )
+            ]
         )
     try:
         return _decoder(spec).decode(raw)
@@ -48,7 +52,7 @@ def _whole(raw: bytes, error: msgspec.ValidationError) -> Any:
     unread = obj.get("spec") or msgspec.Raw(b"null")
     if len(bytes(unread)) > MAX_EXAMINED:
         message = f"{error}; of more than {MAX_EXAMINED} bytes only the first error is reported"
-        raise InvalidSpec([Fault("spec", len(bytes(unread)), message)])
+        raise InvalidSpec([FieldError("spec", len(bytes(unread)), message)])
     return {**obj, "spec": msgspec.json.decode(unread)}
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from .field_errors import Fault
+from .field_errors import FieldError
 from .values import child, is_array, is_object
 
 
-class Breach(NamedTuple):
+class Violation(NamedTuple):
     """What a rule found: where below its own path (`.limits[memory]`), the value, and the message with its numbers."""
 
     below: str
@@ -32,7 +32,7 @@ class Rule:
     """
 
     at: str
-    breaches: Callable[[Any], Iterable[Breach]]
+    violations: Callable[[Any], Iterable[Violation]]
     cel: str
     message: str
     message_cel: str = ""
@@ -43,13 +43,13 @@ class Rule:
 def value_rule(at: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
     """A rule about one value, which alone decides."""
 
-    def breaches(value: Any) -> Iterable[Breach]:
-        return () if holds(value) else (Breach("", value, message),)
+    def violations(value: Any) -> Iterable[Violation]:
+        return () if holds(value) else (Violation("", value, message),)
 
-    return Rule(at, breaches, cel, message)
+    return Rule(at, violations, cel, message)
 
 
-def rule_faults(rules: Iterable[Rule], obj: Any, broken: Sequence[Fault] = ()) -> Iterator[Fault]:
+def rule_errors(rules: Iterable[Rule], obj: Any, broken: Sequence[FieldError] = ()) -> Iterator[FieldError]:
     """Every breach of every rule. A rule whose input is already `broken` (has the wrong type) stays silent."""
     for rule in rules:
         parent, fields, steps = _steps(rule.at)
@@ -58,7 +58,9 @@ def rule_faults(rules: Iterable[Rule], obj: Any, broken: Sequence[Fault] = ()) -
             continue
         for path, value in _found(parent, root, steps):
             if not _is_broken(path, rule.reads, broken):
-                yield from (Fault(f"{path}{below}", found, message) for below, found, message in rule.breaches(value))
+                yield from (
+                    FieldError(f"{path}{below}", found, message) for below, found, message in rule.violations(value)
+                )
 
 
 def _found(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str, Any]]:
@@ -85,11 +87,11 @@ def _children(path: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:
     return [(f"{path}[{index}]", item) for index, item in enumerate(value)] if is_array(value) else []
 
 
-def _is_broken(path: str, reads: tuple[str, ...], broken: Sequence[Fault]) -> bool:
+def _is_broken(path: str, reads: tuple[str, ...], broken: Sequence[FieldError]) -> bool:
     if not broken:
         return False
     inputs = [f"{path}.{field}" for field in reads] or [path]
-    return any(_within(fault.field, field) or _within(field, fault.field) for fault in broken for field in inputs)
+    return any(_within(error.field, field) or _within(field, error.field) for error in broken for field in inputs)
 
 
 def _within(field: str, parent: str) -> bool:

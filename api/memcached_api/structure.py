@@ -1,4 +1,4 @@
-"""Every structural fault of a JSON value against a msgspec type: where msgspec itself stops at the first."""
+"""Every structural error of a JSON value against a msgspec type: where msgspec itself stops at the first."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -9,16 +9,16 @@ import msgspec
 from msgspec import inspect
 
 from . import quantity
-from .field_errors import MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, Fault
+from .field_errors import MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, FieldError
 from .values import is_array, is_integer, is_object
 
-MOST_FAULTS: Final = 100
+MAX_ERRORS: Final = 100
 """As many as anybody reads; three megabytes have room for a hundred thousand."""
 
 
-def structural_faults(value: Any, cls: type[msgspec.Struct], path: str) -> list[Fault]:
-    """The first MOST_FAULTS, in the order of the type's fields. Unknown fields are none; a null is an absent field."""
-    return list(islice(_check(value, _described(cls), path), MOST_FAULTS))
+def schema_errors(value: Any, cls: type[msgspec.Struct], path: str) -> list[FieldError]:
+    """The first MAX_ERRORS, in the order of the type's fields. Unknown fields are none; a null is an absent field."""
+    return list(islice(_check(value, _described(cls), path), MAX_ERRORS))
 
 
 @cache
@@ -26,11 +26,11 @@ def _described(cls: type[msgspec.Struct]) -> inspect.Type:
     return inspect.type_info(cls)
 
 
-def _check(value: Any, type_: inspect.Type, path: str) -> Iterator[Fault]:
+def _check(value: Any, type_: inspect.Type, path: str) -> Iterator[FieldError]:
     yield from _CHECKS[type(type_)](value, type_, path)
 
 
-def _object(value: Any, type_: inspect.StructType, path: str) -> Iterator[Fault]:
+def _object(value: Any, type_: inspect.StructType, path: str) -> Iterator[FieldError]:
     if not is_object(value):
         yield _mistyped(path, value, "an object")
         return
@@ -39,10 +39,10 @@ def _object(value: Any, type_: inspect.StructType, path: str) -> Iterator[Fault]
         if item is not None:
             yield from _check(item, field.type, below)
         elif field.required:
-            yield Fault(below, None, "must be given", REQUIRED)
+            yield FieldError(below, None, "must be given", REQUIRED)
 
 
-def _map(value: Any, type_: inspect.DictType, path: str) -> Iterator[Fault]:
+def _map(value: Any, type_: inspect.DictType, path: str) -> Iterator[FieldError]:
     if not is_object(value):
         yield _mistyped(path, value, "an object")
         return
@@ -53,7 +53,7 @@ def _map(value: Any, type_: inspect.DictType, path: str) -> Iterator[Fault]:
         yield from _check(item, type_.value_type, f"{path}[{key}]")
 
 
-def _list(value: Any, type_: inspect.ListType, path: str) -> Iterator[Fault]:
+def _list(value: Any, type_: inspect.ListType, path: str) -> Iterator[FieldError]:
     if not is_array(value):
         yield _mistyped(path, value, "a list")
         return
@@ -64,42 +64,42 @@ def _list(value: Any, type_: inspect.ListType, path: str) -> Iterator[Fault]:
         yield from _check(item, type_.item_type, f"{path}[{index}]")
 
 
-def _too_many(value: Any, most: int, path: str) -> Fault:
-    return Fault(path, len(value), f"must have at most {most} items", TOO_MANY)
+def _too_many(value: Any, most: int, path: str) -> FieldError:
+    return FieldError(path, len(value), f"must have at most {most} items", TOO_MANY)
 
 
-def _integer(value: Any, type_: inspect.IntType, path: str) -> Iterator[Fault]:
+def _integer(value: Any, type_: inspect.IntType, path: str) -> Iterator[FieldError]:
     if not is_integer(value):
         yield _mistyped(path, value, "an integer")
     elif type_.ge is not None and value < type_.ge:
-        yield Fault(path, value, f"must be at least {type_.ge}")
+        yield FieldError(path, value, f"must be at least {type_.ge}")
     elif type_.le is not None and value > type_.le:
-        yield Fault(path, value, f"must be at most {type_.le}")
+        yield FieldError(path, value, f"must be at most {type_.le}")
 
 
-def _string(value: Any, type_: inspect.StrType, path: str) -> Iterator[Fault]:
+def _string(value: Any, type_: inspect.StrType, path: str) -> Iterator[FieldError]:
     if not isinstance(value, str):
         yield _mistyped(path, value, "a string")
     elif type_.max_length is not None and len(value) > type_.max_length:
-        yield Fault(path, value, f"may not be more than {type_.max_length} characters", TOO_LONG)
+        yield FieldError(path, value, f"may not be more than {type_.max_length} characters", TOO_LONG)
     elif type_.min_length is not None and len(value) < type_.min_length:
-        yield Fault(path, value, "must not be empty; remove the field or give it a value")
+        yield FieldError(path, value, "must not be empty; remove the field or give it a value")
 
 
-def _choice(value: Any, type_: inspect.LiteralType, path: str) -> Iterator[Fault]:
+def _choice(value: Any, type_: inspect.LiteralType, path: str) -> Iterator[FieldError]:
     if not isinstance(value, str):
         yield _mistyped(path, value, "a string")
     elif value not in type_.values:
         values = ", ".join(f'"{choice}"' for choice in type_.values)
-        yield Fault(path, value, f"supported values: {values}", UNSUPPORTED)
+        yield FieldError(path, value, f"supported values: {values}", UNSUPPORTED)
 
 
-def _boolean(value: Any, _: inspect.BoolType, path: str) -> Iterator[Fault]:
+def _boolean(value: Any, _: inspect.BoolType, path: str) -> Iterator[FieldError]:
     if not isinstance(value, bool):
         yield _mistyped(path, value, "true or false")
 
 
-def _union(value: Any, type_: inspect.UnionType, path: str) -> Iterator[Fault]:
+def _union(value: Any, type_: inspect.UnionType, path: str) -> Iterator[FieldError]:
     """Our unions are `X | None`, integers or names, and quantities; a null has been passed over by now."""
     given = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
     if len(given) == 1:
@@ -110,7 +110,7 @@ def _union(value: Any, type_: inspect.UnionType, path: str) -> Iterator[Fault]:
         yield from _integer_or_string(value, given, path)
 
 
-def _integer_or_string(value: Any, given: list[inspect.Type], path: str) -> Iterator[Fault]:
+def _integer_or_string(value: Any, given: list[inspect.Type], path: str) -> Iterator[FieldError]:
     wanted = inspect.StrType if isinstance(value, str) else inspect.IntType
     for member in given:
         if isinstance(member, wanted) and (isinstance(value, str) or is_integer(value)):
@@ -119,25 +119,25 @@ def _integer_or_string(value: Any, given: list[inspect.Type], path: str) -> Iter
     yield _mistyped(path, value, "an integer or a string")
 
 
-def _quantity(value: Any, path: str) -> Iterator[Fault]:
+def _quantity(value: Any, path: str) -> Iterator[FieldError]:
     if not isinstance(value, str) and not is_integer(value):
         yield _mistyped(path, value, 'an integer or a string such as "64Mi" or "500m"')
         return
     try:
         quantity.parse(value)
     except ValueError as error:
-        yield Fault(path, value, str(error), MISTYPED)
+        yield FieldError(path, value, str(error), MISTYPED)
 
 
-def _annotated(value: Any, type_: inspect.Metadata, path: str) -> Iterator[Fault]:
+def _annotated(value: Any, type_: inspect.Metadata, path: str) -> Iterator[FieldError]:
     yield from _check(value, type_.type, path)
 
 
-def _mistyped(path: str, value: Any, expected: str) -> Fault:
-    return Fault(path, value, f"must be {expected}", MISTYPED)
+def _mistyped(path: str, value: Any, expected: str) -> FieldError:
+    return FieldError(path, value, f"must be {expected}", MISTYPED)
 
 
-_CHECKS: Final[dict[type, Callable[[Any, Any, str], Iterator[Fault]]]] = {
+_CHECKS: Final[dict[type, Callable[[Any, Any, str], Iterator[FieldError]]]] = {
     inspect.StructType: _object,
     inspect.DictType: _map,
     inspect.ListType: _list,

@@ -12,8 +12,8 @@ import click
 from memcached_api.image import is_reference
 from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator import app
-from memcached_operator.runtime.lease import LeaseLostError
 from memcached_operator.kube.connection import ConnectError
+from memcached_operator.runtime.lease import LeaseLostError
 from memcached_process.options import process_options, set_up
 
 log = logging.getLogger("memcached_operator")
@@ -60,7 +60,10 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
     "--certificate-lifetime", default="2160h", help="Life of a certificate made here; renewed after two thirds."
 )
 @click.option(
-    "--relist-period", type=click.FloatRange(min=1), default=600.0, help="Seconds between readings of everything."
+    "--sync-period",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    help="Seconds between two full lists.",
 )
 @click.option(
     "--max-retry-delay",

@@ -12,20 +12,21 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from memcached_api.memcached import DEFAULT_IMAGE
-from memcached_operator.appservice.controller import appservice
-from memcached_operator.runtime import lifecycle
-from memcached_operator import metrics
-from memcached_operator.kube.client import ApiError, Client, describe
-from memcached_operator.kind import Kind
-from memcached_operator.runtime.lease import Lease
-from memcached_operator.reconcile.manager import RELIST_PERIOD, Manager
-from memcached_operator.runtime.queue import MAX_DELAY
-from memcached_operator.kube.connection import connect
-from memcached_operator.runtime.tasks import background
-from memcached_operator.memcached.controller import MEMCACHEDS, memcached, outdated
 from memcached_process.addresses import Address
 from memcached_process.servers import exposition, listen, probes
+
+from memcached_api.memcached import DEFAULT_IMAGE
+from memcached_operator import metrics
+from memcached_operator.appservice.controller import appservice
+from memcached_operator.kind import Kind
+from memcached_operator.kube.client import ApiError, Client, describe
+from memcached_operator.kube.connection import connect
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached, outdated
+from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
+from memcached_operator.runtime import lifecycle
+from memcached_operator.runtime.lease import Lease
+from memcached_operator.runtime.queue import MAX_DELAY
+from memcached_operator.runtime.tasks import background
 
 if TYPE_CHECKING:
     from memcached_operator.certificates.issuer import Issuer
@@ -52,7 +53,7 @@ class Options:
     default_image: str = DEFAULT_IMAGE
     manage_certificates: bool = False
     certificate_lifetime: timedelta = CERTIFICATE_LIFETIME
-    relist_period: float = RELIST_PERIOD
+    sync_period: float = SYNC_PERIOD
     max_retry_delay: float = MAX_DELAY
 
 
@@ -85,7 +86,7 @@ async def run(options: Options) -> None:
             client = Client(connection, session, lease.is_held)
         if options.manage_certificates:
             beside.append(_issuer(client, namespace, options.certificate_lifetime).run())
-        periods = options.relist_period, options.max_retry_delay
+        periods = options.sync_period, options.max_retry_delay
         manager = Manager(client, kinds(options), options.watch_namespaces, *periods)
         metrics.OUTDATED_IMAGES.set_function(lambda: outdated(manager.objects(MEMCACHEDS), options.default_image))
         async with background(stop, *beside):

@@ -13,7 +13,7 @@ class InvalidSpecError(Exception):
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Problem:
     """Something that keeps the children from being as desired: a reason of a condition, and what to do."""
 
     reason: str
@@ -21,12 +21,12 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class Observed:
+class Snapshot:
     """Everything a decision about one object may look at."""
 
     children: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     pods: tuple[Object, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     def child(self, resource: Resource) -> Object | None:
         """The one child of a resource, or None."""
@@ -34,11 +34,11 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DesiredStatus:
     """The status an object should have, and in how many seconds it may change by time alone (None: it does not)."""
 
     status: dict[str, Any]
-    again_in: float | None = None
+    requeue_after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,5 +51,5 @@ class Kind:
     resource: Resource
     app_name: str
     owns: tuple[Resource, ...]
-    desired: Callable[[Object, Observed], list[Object]]
-    status: Callable[[Object, Observed, datetime], Verdict]
+    desired: Callable[[Object, Snapshot], list[Object]]
+    status: Callable[[Object, Snapshot, datetime], DesiredStatus]

@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 
 from memcached_operator.kube.client import Client
-from memcached_operator.kube.resource import Key, Object
 from memcached_operator.kube.connection import Connection
+from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 CLIENTS = 50

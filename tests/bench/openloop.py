@@ -17,13 +17,13 @@ import msgspec
 
 from bench.load import IMAGE
 from bench.load import memcached as example
-from memcached_operator.reconcile.apply import complete
+from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import FIELD_MANAGER, MERGE_PATCH
-from memcached_operator.status.conditions import carry_over
-from memcached_operator.kind import Observed
-from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
 from memcached_operator.kube.connection import connect
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.reconcile.apply import complete
+from memcached_operator.status.conditions import carry_over
 
 AGENT = "open-loop"
 CONNECTIONS = 50
@@ -38,8 +38,8 @@ def ours() -> list[Template]:
     """The very requests of the operator: a POST for each child, and one status patch."""
     kind = memcached(IMAGE)
     cr = _example()
-    children = [complete(cr, child) for child in kind.desired(cr, Observed())]
-    seen = Observed({key_of(kind.owns[index], child): child for index, child in enumerate(children)})
+    children = [complete(cr, child) for child in kind.desired(cr, Snapshot())]
+    seen = Snapshot({key_of(kind.owns[index], child): child for index, child in enumerate(children)})
     status = kind.status(cr, seen, datetime.now(UTC)).status
     status["conditions"] = carry_over((), status["conditions"], datetime.now(UTC))
     return [*map(_post, children), _status(status)]

@@ -149,7 +149,7 @@ def test_nothing_is_written_in_steady_state_nor_after_a_restart(namespace: str, 
     settled(namespace, "none")
     audit.quiet(QUIET, namespace)
     since = Audit(audit.path)
-    with controller.started(namespace, relist_period=1, kind="appservice") as fresh:
+    with controller.started(namespace, sync_period=1, kind="appservice") as fresh:
         fresh.has_reconciled(9)
         assert set(fresh.reconciles()) == {"success"}
     assert not since.writes(namespace)

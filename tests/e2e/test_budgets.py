@@ -106,7 +106,7 @@ def test_nothing_is_written_in_steady_state_nor_after_a_restart(namespace: str, 
     audit.quiet(QUIET, namespace)
     before = [must_get("memcacheds", namespace, name) for name in names]
     since = Audit(audit.path)
-    with controller.started(namespace, relist_period=1) as fresh:
+    with controller.started(namespace, sync_period=1) as fresh:
         fresh.has_reconciled(3 * len(names))
         assert set(fresh.reconciles()) == {"success"}
     assert not since.writes(namespace)

@@ -11,10 +11,10 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-WRITES = ("create", "update", "apply", "handover", "patch", "delete")
-"""Verbs that change something; `handover` is a JSON patch, `apply` a server-side apply, `patch` a merge patch."""
+WRITES = ("create", "update", "apply", "migration_patch", "patch", "delete")
+"""Verbs that change something; it is a JSON patch, `apply` a server-side apply, `patch` a merge patch."""
 
-PATCHES = {"application/apply-patch+yaml": "apply", "application/json-patch+json": "handover"}
+PATCHES = {"application/apply-patch+yaml": "apply", "application/json-patch+json": "migration_patch"}
 VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
 
 

@@ -14,8 +14,8 @@ from faults.proxy import Proxy, proxy
 from faults.stage import Plane, Settings, Stage, until, user_of
 from memcached_operator.app import LEASE
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.runtime.lease import DURATION, RETRY_PERIOD, holder_of
 from memcached_operator.kube.resource import LEASES, Key
+from memcached_operator.runtime.lease import DURATION, RETRY_PERIOD, holder_of
 
 AT_ONCE = 15.0
 """Seconds until a standby leads that was told, on a busy machine: it looks every 2."""

@@ -9,8 +9,8 @@ from typing import Any
 from faults.calls import Entry, busiest
 from faults.stage import PATIENCE, FailedError, Stage, until
 from faults.state import difference, loosened, settled, state_of
-from memcached_operator.status.conditions import PROGRESS_PERIOD
 from memcached_operator.kube.resource import Key, Object, Resource
+from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 JITTER = 1.1
 """The period between two readings of everything is at most so much longer than told."""

@@ -33,7 +33,7 @@ class Exchange(Protocol):
         ...
 
 
-Fault = Callable[[Exchange], Awaitable[web.StreamResponse]]
+FieldError = Callable[[Exchange], Awaitable[web.StreamResponse]]
 
 DEAF = web.Response(status=200)
 """Stands for an answer that nobody will read."""

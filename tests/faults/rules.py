@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from faults.calls import Call
-from faults.faulty import Fault
+from faults.faulty import FieldError
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Rule:
     from the first one on; with neither, until the rule is lifted. `share` is the chance that one is struck."""
 
     what: str
-    fault: Fault
+    fault: FieldError
     times: int | None = None
     seconds: float | None = None
     skip: int = 0

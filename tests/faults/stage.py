@@ -19,8 +19,8 @@ from faults.state import settled
 from faults.workloads import custom, replacing
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import Client
-from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.kube.connection import Connection
+from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 POLL = 0.25
@@ -174,7 +174,7 @@ class Plane:
         config = kubeconfig(self.directory / f"{namespace}.{name}.kubeconfig", address, self.pair.ca)
         arguments = [
             f"--watch-namespaces={namespace}",
-            f"--relist-period={settings.relist:g}",
+            f"--sync-period={settings.relist:g}",
             f"--max-retry-delay={settings.retry:g}",
             "--metrics-bind-address=0",
             "--health-probe-bind-address=0",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from memcached_operator.kube.client import FIELD_MANAGER, Client
-from memcached_operator.reconcile.compare import INTENT
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, entries, mapping
+from memcached_operator.reconcile.compare import INTENT
 
 COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
 """Of a Deployment's status: the rest is times and generated names."""

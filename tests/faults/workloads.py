@@ -10,7 +10,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 
 IMAGE, OTHER_IMAGE = "example.com/app:1", "example.com/app:2"
 CREATED = ("create deployments", "create services", "patch {}/status", "patch {}/status")
-CHANGED = ("handover deployments", "apply deployments", "patch {}/status", "patch {}/status")
+CHANGED = ("migration_patch deployments", "apply deployments", "patch {}/status", "patch {}/status")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ WORKLOADS = (
         APPSERVICES,
         cache(size=2, **PORTS),
         cache(size=2),
-        ("handover deployments", "apply deployments", "delete services", "patch {}/status", "patch {}/status"),
+        ("migration_patch deployments", "apply deployments", "delete services", "patch {}/status", "patch {}/status"),
     ),
     Workload(
         "ports-back",
@@ -75,7 +75,7 @@ PORT = Workload(
     MEMCACHEDS,
     cache(size=2),
     cache(size=2, containerPort=11212),
-    ("handover deployments", "apply deployments", "handover services", "apply services", *CREATED[2:]),
+    ("migration_patch deployments", "apply deployments", "migration_patch services", "apply services", *CREATED[2:]),
 )
 """One more, for the one write that the eight do not need."""
 

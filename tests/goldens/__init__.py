@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from memcached_operator.appservice.controller import appservice
-from memcached_operator.kind import Observed
+from memcached_operator.kind import Snapshot
 from memcached_operator.memcached.controller import memcached
 
 Object = dict[str, Any]
@@ -61,7 +61,7 @@ def text(*found: Object) -> str:
 
 def children(cr: Object) -> list[Object]:
     """The children of an object of which nothing is there yet."""
-    return KINDS[cr["kind"].lower()].desired(cr, Observed())
+    return KINDS[cr["kind"].lower()].desired(cr, Snapshot())
 
 
 class _Dumper(yaml.SafeDumper):

@@ -20,8 +20,8 @@ import aiohttp
 import yaml
 
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.kube.connection import Connection, connect
+from memcached_operator.kube.resource import Key, Object, Resource
 from support.audit import Audit
 
 T = TypeVar("T")
@@ -148,18 +148,18 @@ async def answers(client: Client, path: str) -> bool:
     return True
 
 
-def until(look: Callable[[], Any], seconds: float = READY) -> None:
+def until(get_live: Callable[[], Any], seconds: float = READY) -> None:
     """Look until it is true."""
     deadline = time.monotonic() + seconds
-    while not look():
+    while not get_live():
         assert time.monotonic() < deadline, f"not within {seconds:g} s"
         time.sleep(0.1)
 
 
-async def eventually(look: Callable[[], Awaitable[T]], seconds: float = 30) -> T:
+async def eventually(get_live: Callable[[], Awaitable[T]], seconds: float = 30) -> T:
     """Look until it is true, while other things go on."""
     deadline = time.monotonic() + seconds
-    while not (found := await look()):
+    while not (found := await get_live()):
         assert time.monotonic() < deadline, f"not within {seconds:g} s; last: {found}"
         await asyncio.sleep(0.1)
     return found

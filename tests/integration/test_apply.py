@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from integration.control_plane import ControlPlane, client_of
-from memcached_operator.reconcile.apply import Applier, Outcome
-from memcached_operator.kind import Observed
+from memcached_operator.cache.cache import Cache, version_of
+from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource, key_of
-from memcached_operator.cache.cache import Store, version_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.reconcile.apply import Applier, Outcome
 
 OWNS = (DEPLOYMENTS, SERVICES)
 IMAGE = "example.com/memcached:1"
@@ -23,7 +23,7 @@ class Owner:
 
     plane: ControlPlane
     cr: Object
-    store: Store = field(default_factory=Store)
+    cache: Cache = field(default_factory=Cache)
     outcome: Outcome = field(default_factory=Outcome)
 
     def key(self, resource: Resource = DEPLOYMENTS) -> Key:
@@ -36,7 +36,7 @@ class Owner:
 
     def desired(self) -> list[Object]:
         """The children as they should be."""
-        return memcached(IMAGE).desired(self.cr, Observed())
+        return memcached(IMAGE).desired(self.cr, Snapshot())
 
     def spec(self, **spec: Any) -> None:
         """Change the object's spec."""
@@ -49,33 +49,33 @@ class Owner:
 
         async def run() -> Outcome:
             async with client_of(self.plane.connection) as client:
-                return await Applier(client, self.store).apply_all(self.cr, wanted, OWNS)
+                return await Applier(client, self.cache).apply_all(self.cr, wanted, OWNS)
 
         self.outcome = asyncio.run(run())
         return dict(audit.writes(self.cr["metadata"]["namespace"]))
 
     def read_again(self, resources: Iterable[Resource] = OWNS) -> None:
         """Know what is there, as after a restart; the watches see only what carries our label."""
-        self.store = Store()
+        self.cache = Cache()
 
         async def run() -> None:
             async with client_of(self.plane.connection) as client:
                 for resource in resources:
                     namespace = self.cr["metadata"]["namespace"]
                     found = await client.list(resource, namespace, "app.kubernetes.io/managed-by=memcached-operator")
-                    self.store.replace(resource, namespace, found[0], int(found[1]))
+                    self.cache.replace(resource, namespace, found[0], int(found[1]))
 
         asyncio.run(run())
 
     @property
-    def troubles(self) -> list[tuple[str, str]]:
+    def problems(self) -> list[tuple[str, str]]:
         """What hindered."""
-        return [(trouble.reason, trouble.message) for trouble in self.outcome.troubles]
+        return [(problem.reason, problem.message) for problem in self.outcome.problems]
 
     @property
     def messages(self) -> str:
         """All that was said."""
-        return "; ".join(message for _, message in self.troubles)
+        return "; ".join(message for _, message in self.problems)
 
 
 @pytest.fixture
@@ -196,14 +196,14 @@ def test_what_others_add_beside_our_fields_is_left_to_them(owner: Owner) -> None
 
 def test_a_handover_by_an_outdated_place_is_tried_again(owner: Owner) -> None:
     owner.apply()
-    known = owner.store.get(owner.key(SERVICES))
+    known = owner.cache.get(owner.key(SERVICES))
     assert known is not None
     # As last seen, an entry stood before ours that has gone since.
     known["metadata"]["managedFields"].insert(0, {"manager": "kubectl", "operation": "Update"})
-    owner.store.remove(owner.key(SERVICES), version_of(known))
+    owner.cache.remove(owner.key(SERVICES), version_of(known))
     known["metadata"]["resourceVersion"] = "1"
-    owner.store.doubt(owner.key(SERVICES))
-    owner.store.put(SERVICES, known)
+    owner.cache.clear_tombstone(owner.key(SERVICES))
+    owner.cache.put(SERVICES, known)
     owner.spec(containerPort=12345)
     assert owner.apply()["patch services"] == 3
     assert managers(owner.live(SERVICES)) == {("memcached-operator", "Apply")}
@@ -229,12 +229,12 @@ def test_a_foreign_object_is_left_as_it_is_and_does_not_hold_up_the_others(owner
     owner.read_again()
     assert owner.apply()["create deployments"] == 1
     assert owner.live(SERVICES) == before
-    assert [reason for reason, _ in owner.troubles] == ["Conflict"]
+    assert [reason for reason, _ in owner.problems] == ["Conflict"]
     assert owner.messages == (
         "Service cache exists and belongs to nobody this operator knows; it is left untouched: "
         "delete or rename it, or give this Memcached another name"
     )
-    assert owner.outcome.again_in is not None
+    assert owner.outcome.requeue_after is not None
 
 
 def test_when_the_foreign_object_is_gone_ours_is_made(owner: Owner) -> None:
@@ -242,7 +242,7 @@ def test_when_the_foreign_object_is_gone_ours_is_made(owner: Owner) -> None:
     owner.apply()
     owner.plane.delete(owner.key(SERVICES))
     assert owner.apply() == {"create services": 1}
-    assert owner.troubles == []
+    assert owner.problems == []
 
 
 def test_a_child_of_another_controller_is_left_as_it_is(owner: Owner) -> None:
@@ -271,11 +271,11 @@ def test_a_child_that_is_being_deleted_is_waited_for(owner: Owner) -> None:
     owner.plane.delete(owner.key())
     owner.read_again()
     assert owner.apply() == {}
-    assert owner.troubles == [("WaitingForDeletion", "Deployment cache is being deleted")]
-    assert owner.outcome.again_in is not None
+    assert owner.problems == [("WaitingForDeletion", "Deployment cache is being deleted")]
+    assert owner.outcome.requeue_after is not None
     owner.plane.change(owner.key(), {"metadata": {"finalizers": None}})
     assert owner.apply() == {"create deployments": 1}
-    assert owner.troubles == []
+    assert owner.problems == []
 
 
 def test_a_child_of_the_earlier_object_of_the_name_is_waited_for(owner: Owner) -> None:
@@ -288,7 +288,7 @@ def test_a_child_of_the_earlier_object_of_the_name_is_waited_for(owner: Owner) -
     owner.read_again()
     owner.apply()
     assert owner.outcome.errors == []
-    assert {reason for reason, _ in owner.troubles} == {"WaitingForDeletion"}
+    assert {reason for reason, _ in owner.problems} == {"WaitingForDeletion"}
     assert "Deployment cache of the earlier Memcached of this name is still being deleted" in owner.messages
     owner.plane.change(owner.key(), {"metadata": {"finalizers": None}})
 
@@ -298,7 +298,7 @@ def test_a_child_deleted_while_nobody_watched_is_made_anew_at_once(owner: Owner)
     owner.plane.delete(owner.key(SERVICES))
     owner.spec(containerPort=12345)
     assert owner.apply()["create services"] == 1
-    assert (owner.outcome.errors, owner.troubles) == ([], [])
+    assert (owner.outcome.errors, owner.problems) == ([], [])
     assert owner.live(SERVICES)["spec"]["ports"][0]["port"] == 12345
     assert owner.apply() == {}
 
@@ -334,8 +334,8 @@ def test_what_the_api_server_refuses_is_told_in_its_words_and_does_not_hold_up_t
     bad, good = owner.desired()
     bad["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"] = 70000
     assert owner.apply([bad, good])["create services"] == 1
-    ((reason, message),) = owner.troubles
+    ((reason, message),) = owner.problems
     assert reason == "ApplyFailed"
     assert message.startswith('Deployment cache is not applied: Deployment.apps "cache" is invalid: ')
     assert "must be between 1 and 65535" in message
-    assert [error.refused for error in owner.outcome.errors] == [True]
+    assert [error.permanent for error in owner.outcome.errors] == [True]

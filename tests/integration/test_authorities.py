@@ -62,7 +62,7 @@ class World:
         self.served: list[tuple[float, Pair]] = []
         self.handshakes = 0
 
-    def look(self) -> None:
+    def get_live(self) -> None:
         """Take down what is stored now, and try every server with every client."""
         self.bundles.append((self.now, self.installation.bundles()))
         if self.installation.plane.get(self.installation.secret) is not None:
@@ -109,12 +109,12 @@ def world(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> World:
     """An installation with a pair that all trust and that is due; the issuer's waiting lets time pass in the world."""
     installation.check(after=-DUE)
     found = World(installation)
-    found.look()
+    found.get_live()
     found.now += POD_LAG
 
     async def sleep(seconds: float) -> None:
         found.now += seconds
-        await asyncio.to_thread(found.look)
+        await asyncio.to_thread(found.get_live)
 
     monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
     return found
@@ -125,11 +125,11 @@ def check(world: World) -> None:
 
     async def run() -> None:
         async with client_of(world.installation.plane.connection, Watched) as client:
-            client.written = world.look
+            client.written = world.get_live
             await Issuer(client, world.installation.names, LIFETIME).check()
 
     asyncio.run(run())
-    world.look()
+    world.get_live()
 
 
 def test_a_client_that_trusts_another_authority_notices(world: World) -> None:

@@ -63,7 +63,7 @@ def test_the_new_ca_is_trusted_before_the_new_leaf_is_handed_out(installation: I
         raise ApiError(500, "", "broken")
 
     with pytest.raises(ApiError, match="broken"):
-        installation.check(after=LIFETIME * 0.7, _store=refuse)
+        installation.check(after=LIFETIME * 0.7, _cache=refuse)
     assert installation.pair() == old
     assert all(len(load_bundle(bundle)) == 2 for bundle in installation.bundles())
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from integration.control_plane import ControlPlane, client_of
-from memcached_operator.runtime import lease as module
 from memcached_operator import metrics
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.runtime.lease import Lease, LeaseLostError
 from memcached_operator.kube.resource import LEASES, Key
+from memcached_operator.runtime import lease as module
+from memcached_operator.runtime.lease import Lease, LeaseLostError
 
 DURATION, DEADLINE, RETRY = 2.0, 1.5, 0.1
 

@@ -7,9 +7,9 @@ import pytest
 
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.reconcile.manager import Manager
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.reconcile.manager import Manager
 
 IMAGE = "example.com/memcached:1"
 RELIST = 2.0
@@ -65,7 +65,7 @@ async def make(client: Client, *objects: Object) -> None:
 async def settled(client: Client, namespace: str, name: str = "cache") -> Object:
     """Wait until a Memcached is available, done and well."""
 
-    async def look() -> Object | None:
+    async def get_live() -> Object | None:
         found = await client.get(Key(MEMCACHEDS, namespace, name))
         assert found is not None
         conditions = found.get("status", {}).get("conditions", [])
@@ -77,7 +77,7 @@ async def settled(client: Client, namespace: str, name: str = "cache") -> Object
         }
         return found if well and current else None
 
-    found = await eventually(look)
+    found = await eventually(get_live)
     assert found is not None
     return found
 

@@ -57,7 +57,7 @@ def test_a_request_is_compared_with_its_limit_as_by_admission(
 ) -> None:
     resources = {"requests": {"example.com/device": request_}, "limits": {"example.com/device": limit}}
     obj = memcached(namespace, resources=resources)
-    if MEMCACHED.faults(obj):
+    if MEMCACHED.validate(obj):
         with pytest.raises(ApiError, match="must be at most the limit of the same resource"):
             plane.would_create(MEMCACHEDS, obj)
     else:

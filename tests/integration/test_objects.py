@@ -11,8 +11,8 @@ import yaml
 import goldens
 from integration.control_plane import CRD_FILES, CRDS, NAMESPACES, ROOT, ControlPlane, client_of
 from memcached_operator.kube.client import APPLY_PATCH
-from memcached_operator.reconcile.compare import covers
 from memcached_operator.kube.resource import Key, Object
+from memcached_operator.reconcile.compare import covers
 
 SYSTEM = "memcached-operator-system"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict", "fieldManager": "test", "force": "true"}

@@ -10,9 +10,9 @@ from integration.test_apply import CREATED, Owner
 from memcached_operator.certificates.issuer import Names
 from memcached_operator.certificates.pki import LIFETIME
 from memcached_operator.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
-from memcached_operator.reconcile.ownership import handover
 from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.reconcile.ownership import migration_patch
 from support import policies
 
 FOREIGN = "kube-system"
@@ -108,7 +108,7 @@ def test_a_stripped_label_is_restored(
     plane.call(lambda client: client.create(key, child))
     try:
         live, path = at_rest(plane, key), resource.path(HOME, "stripped")
-        patch = handover(live)
+        patch = migration_patch(live)
         assert not stolen_token.denial(lambda client: client.request("PATCH", path, patch, JSON_PATCH, DRY_RUN))
         assert not stolen_token.denial(asked("PUT", resource, merged(live, {"metadata": {"labels": LABELS}})))
         assert MANAGED_BY in stolen_token.denial(asked("PUT", resource, merged(live, OTHER_SPEC[resource])))
@@ -232,7 +232,7 @@ def test_an_orphan_is_taken_back_or_deleted_and_not_changed_otherwise(
     plane.call(lambda client: client.create(key, orphaned))
     try:
         orphan = at_rest(plane, key)
-        path, patch = resource.path(HOME, "orphan"), handover(orphan)
+        path, patch = resource.path(HOME, "orphan"), migration_patch(orphan)
         assert not stolen_token.denial(lambda client: client.request("PATCH", path, patch, JSON_PATCH, DRY_RUN))
         assert not stolen_token.denial(
             asked("PUT", resource, merged(orphan, {"metadata": {"ownerReferences": [owner()]}}))
@@ -363,7 +363,7 @@ def test_the_controllers_own_work_passes(stolen_token: Account, namespace: str) 
     assert made.apply([made.desired()[0]]) == {"delete services": 1}
     made.read_again()
     assert made.apply() == {"create services": 1}
-    assert made.troubles == []
+    assert made.problems == []
 
 
 @pytest.mark.parametrize("resource", LEAST, ids=lambda resource: resource.kind)
@@ -380,7 +380,7 @@ def test_an_orphan_is_taken_back(
     plane.change(made.key(resource), {"metadata": {"ownerReferences": None}})
     made.read_again()
     assert made.apply().keys() == {f"patch {resource.plural}"}
-    assert made.troubles == []
+    assert made.problems == []
     assert made.live(resource)["metadata"]["ownerReferences"][0]["uid"] == cr["metadata"]["uid"]
 
 

@@ -10,8 +10,8 @@ from cluster.versions import OLDEST_KUBERNETES
 from integration import confined
 from integration.confined import HOME, LEAST, Account, asked, container, deployment, merged, nested, owner, pod
 from integration.control_plane import ControlPlane
-from memcached_operator.reconcile.apply import complete
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
+from memcached_operator.reconcile.apply import complete
 from support import policies
 
 TOKEN = {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}

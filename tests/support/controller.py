@@ -42,7 +42,7 @@ class Controller:
 
 
 @contextmanager
-def started(namespace: str, relist_period: int = 600, kind: str = "memcached") -> Generator[Controller]:
+def started(namespace: str, sync_period: int = 600, kind: str = "memcached") -> Generator[Controller]:
     """A controller of this working tree, freshly started for one namespace, as if after a restart.
 
     `kind`: whose reconciles are counted.
@@ -50,7 +50,7 @@ def started(namespace: str, relist_period: int = 600, kind: str = "memcached") -
     port = free_port()
     command = [sys.executable, "-m", "memcached_operator", f"--watch-namespaces={namespace}"]
     command += [f"--metrics-bind-address=127.0.0.1:{port}", "--health-probe-bind-address=0"]
-    command += [f"--relist-period={relist_period}", "--log-level=warning"]
+    command += [f"--sync-period={sync_period}", "--log-level=warning"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, env=environment) as process:
         try:

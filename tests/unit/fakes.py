@@ -34,7 +34,7 @@ def merged(live: Any, patch: Any) -> Any:
 class Api:
     """Objects, what is to happen before a request is answered, and what was asked.
 
-    `hooks` are used up one after the other, by verb: create, get, apply, handover, status, delete. `always` stays.
+    `hooks` are used up one after the other, by verb (create, get, apply, …). `always` stays.
     `policy` changes whatever is written.
     """
 
@@ -101,12 +101,12 @@ class Api:
 
     async def patch(self, key: Key, patch: Any, content_type: str = "", subresource: str = "") -> Object:
         """The patches the engine sends: of a status, and the hand-over of the fields."""
-        verb = "handover" if content_type == JSON_PATCH else subresource
+        verb = "migration_patch" if content_type == JSON_PATCH else subresource
         self._note(verb, key)
         live = self.objects.get(key)
         if live is None:
             raise ApiError(404, "NotFound", f"{key} not found")
-        if verb == "handover":
+        if verb == "migration_patch":
             if patch[0]["value"] != live["metadata"]["uid"]:
                 raise ApiError(422, "Invalid", "the server rejected our request: testing /metadata/uid failed")
             return self.put(key, live, managedFields=[{"manager": FIELD_MANAGER, "operation": "Apply"}])

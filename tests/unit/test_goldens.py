@@ -7,12 +7,12 @@ import pytest
 import goldens
 from memcached_api.appservice import AppServiceSpec
 from memcached_api.memcached import MemcachedSpec
-from memcached_operator.reconcile.apply import complete
-from memcached_operator.reconcile.compare import INTENT
-from memcached_operator.kind import Observed
-from memcached_operator.reconcile.ownership import is_current
+from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import memcached
+from memcached_operator.reconcile.apply import complete
+from memcached_operator.reconcile.compare import INTENT
+from memcached_operator.reconcile.ownership import is_current
 
 PATHS = [path for kind in goldens.KINDS for path in goldens.paths(kind).values()]
 SPECS = {"memcached": MemcachedSpec, "appservice": AppServiceSpec}
@@ -29,7 +29,7 @@ def test_an_upgrade_changes_no_child_of_an_earlier_release(path: Path) -> None:
     kind = {**goldens.KINDS, "memcached": memcached("example.com/memcached:next")}[cr["kind"].lower()]
     resources = {resource.kind: resource for resource in kind.owns}
     live = {key_of(resources[child["kind"]], child): child for child in before}
-    after = [complete(cr, child) for child in kind.desired(cr, Observed(live))]
+    after = [complete(cr, child) for child in kind.desired(cr, Snapshot(live))]
     assert goldens.text(*map(unsigned, after)) == goldens.text(*map(unsigned, before))
     assert [is_current(*pair) for pair in zip(after, before, strict=True)] == [True] * len(before)
 

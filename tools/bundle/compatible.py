@@ -8,7 +8,7 @@ So a rule about a new field stands on that field. Names, subresources and what i
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from bundle.checks.subject import Fault, Subject
+from bundle.checks.subject import Finding, Subject
 from bundle.errors import BundleError
 from bundle.objects import Object, name_of
 from memcached_api.values import child
@@ -29,7 +29,7 @@ class Change(NamedTuple):
     remedy: str
 
 
-def incompatible(earlier: Subject, later: Subject) -> Iterator[Fault]:
+def incompatible(earlier: Subject, later: Subject) -> Iterator[Finding]:
     """What the later release takes away. Raises BundleError where both are the same release: nothing is compared."""
     if name_of(earlier.csv) == name_of(later.csv):
         raise BundleError(f"both bundles are {name_of(later.csv)}: name the directory of an earlier release")
@@ -37,7 +37,7 @@ def incompatible(earlier: Subject, later: Subject) -> Iterator[Fault]:
     for path, crd in earlier.of("CustomResourceDefinition").items():
         place, now = found.get(name_of(crd), (path, None))
         for change in _definition(crd, now) if now else [Change("metadata.name", None, _must_stay(name_of(crd)))]:
-            yield Fault(place, *change)
+            yield Finding(place, *change)
 
 
 def _definition(before: Object, now: Object) -> Iterator[Change]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memcached_api.faults import InvalidSpec
+from memcached_api.field_errors import InvalidSpec
 from memcached_api.kinds import Kind
 from memcached_api.values import child, is_object
 from memcached_webhooks.review import (
@@ -15,17 +15,17 @@ from memcached_webhooks.review import (
     UNREADABLE,
     UPDATE,
     BadReview,
-    Judge,
+    Handler,
     Patch,
     Request,
-    Verdict,
+    Response,
     invalid,
-    misdirected,
+    unexpected,
 )
 
 Spec = Mapping[str, Any]
 
-_Judge = Callable[[Request, Any, Any], Verdict]
+_Judge = Callable[[Request, Any, Any], Response]
 """A verdict on a request, its object and its old object; the latter is None on CREATE."""
 
 
@@ -41,39 +41,39 @@ class Admission:
     defaults: Callable[[Spec, Spec | None], dict[str, Any]]
     warnings: Callable[[Any, Any], list[str]]
 
-    def judges(self) -> dict[str, Judge]:
+    def handlers(self) -> dict[str, Handler]:
         """The function for each path."""
         return {
             path_of("mutate", self.kind): self._guarded(self._patched),
-            path_of("validate", self.kind): self._guarded(self._verdict),
+            path_of("validate", self.kind): self._guarded(self._validate),
         }
 
-    def _guarded(self, judge: _Judge) -> Judge:
+    def _guarded(self, handler: _Judge) -> Handler:
         """Common to both: other kinds are refused; deletions, objects being deleted and status writes pass."""
         wanted = (self.kind.group, self.kind.name)
 
-        def guarded(request: Request) -> Verdict:
+        def guarded(request: Request) -> Response:
             if (request.kind.group, request.kind.kind) != wanted:
-                return Verdict(misdirected(request, *wanted))
+                return Response(unexpected(request, *wanted))
             if request.operation in (DELETE, CONNECT) or request.sub_resource == "status":
                 return ALLOWED
             if request.operation not in (CREATE, UPDATE) or request.sub_resource:
-                return Verdict(misdirected(request, *wanted))
+                return Response(unexpected(request, *wanted))
             try:
                 obj, old = self.kind.read(request.object), self.kind.read(request.old_object)
             except InvalidSpec as error:
-                return Verdict(invalid(request, None, error.faults))
+                return Response(invalid(request, None, error.errors))
             except UNREADABLE as error:
                 raise BadReview(f"the object cannot be read: {error}") from error
             if child(obj, "metadata", "deletionTimestamp") is not None:
                 return ALLOWED  # only finalizers are left to change, and a refusal would keep the object for ever
-            return judge(request, obj, old)
+            return handler(request, obj, old)
 
         return guarded
 
-    def _patched(self, request: Request, obj: Any, old: Any) -> Verdict:
+    def _patched(self, request: Request, obj: Any, old: Any) -> Response:
         """Allowed, with a JSON patch that writes every default the object lacks."""
-        return Verdict(patch=self._patch(obj, None if request.operation == CREATE else child(old, "spec") or {}))
+        return Response(patch=self._patch(obj, None if request.operation == CREATE else child(old, "spec") or {}))
 
     def _patch(self, obj: Any, before: Any) -> Patch:
         spec = child(obj, "spec")
@@ -86,14 +86,14 @@ class Admission:
             return [{"op": "add", "path": "/spec", "value": missing}]
         return [{"op": "add", "path": f"/spec/{field}", "value": value} for field, value in missing.items()]
 
-    def _verdict(self, request: Request, obj: Any, old: Any) -> Verdict:
-        """Refused with all its faults at once, but for those the old object had; else allowed, with warnings."""
-        found = self.kind.faults(obj)
+    def _validate(self, request: Request, obj: Any, old: Any) -> Response:
+        """Refused with all its errors at once, but for those the old object had; else allowed, with warnings."""
+        found = self.kind.validate(obj)
         if not found:
-            return Verdict(warnings=self.warnings(obj, old))
-        before = self.kind.faults(old) if request.operation == UPDATE else []
-        new = [fault for fault in found if fault not in before]
-        return Verdict(invalid(request, obj, new)) if new else ALLOWED
+            return Response(warnings=self.warnings(obj, old))
+        before = self.kind.validate(old) if request.operation == UPDATE else []
+        new = [error for error in found if error not in before]
+        return Response(invalid(request, obj, new)) if new else ALLOWED
 
 
 def path_of(verb: str, kind: Kind[Any]) -> str:

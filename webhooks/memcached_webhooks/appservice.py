@@ -7,13 +7,13 @@ from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, wi
 from memcached_api.appservice_ports import listened
 from memcached_api.kubernetes import stored
 from memcached_webhooks.admission import Admission, Spec
-from memcached_webhooks.review import Judge
+from memcached_webhooks.review import Handler
 from memcached_webhooks.warnings import about_restart, about_size, about_tag, amounts, readable
 
 
-def judges() -> dict[str, Judge]:
+def handlers() -> dict[str, Handler]:
     """The function for each path."""
-    return Admission(APPSERVICE, defaults, warnings).judges()
+    return Admission(APPSERVICE, defaults, warnings).handlers()
 
 
 def defaults(spec: Spec, _: Spec | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from memcached_api import quantity
 from memcached_api.image import repository
 from memcached_api.memcached import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, MEMCACHED, MemcachedSpec, decode_spec
 from memcached_webhooks.admission import Admission, Spec, path_of
-from memcached_webhooks.review import Judge
+from memcached_webhooks.review import Handler
 from memcached_webhooks.warnings import about_restart, about_size, about_tag, amounts, cut, readable
 
 MUTATE: Final = path_of("mutate", MEMCACHED)
@@ -17,10 +17,10 @@ VALIDATE: Final = path_of("validate", MEMCACHED)
 _LOST: Final = ", and what they cache is lost"
 
 
-def judges(default_image: str) -> dict[str, Judge]:
+def handlers(default_image: str) -> dict[str, Handler]:
     """The function for each path. `default_image`: what an object without `spec.image` is pinned to."""
     image = {"default_image": default_image}
-    return Admission(MEMCACHED, partial(defaults, **image), partial(warnings, **image)).judges()
+    return Admission(MEMCACHED, partial(defaults, **image), partial(warnings, **image)).handlers()
 
 
 def defaults(spec: Spec, old: Spec | None, default_image: str) -> dict[str, Any]:

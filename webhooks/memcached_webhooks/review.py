@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from memcached_api.faults import Fault, cut, plain, quoted, sentence
+from memcached_api.field_errors import FieldError, cut, plain, quoted, sentence
 from memcached_api.values import child
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -19,13 +19,13 @@ CONNECT: Final = "CONNECT"
 
 Patch = list[dict[str, Any]]
 
-LARGEST_ANSWER: Final = 2**16
+MAX_RESPONSE: Final = 2**16
 """Bytes of an answer, whatever the review was. What a review may bring into it is bounded by the constants below."""
-LARGEST_REPORT: Final = 28_000
+MAX_REPORT: Final = 28_000
 """Bytes of the field errors that a denial reports; they stand in it twice, in the message and as causes."""
 CAUSE: Final = 80
 """Bytes of a cause besides its field and its message."""
-LARGEST_PATCH: Final = 45_000
+MAX_PATCH: Final = 45_000
 """Bytes of a patch, which becomes a third longer in base64."""
 
 # Bounds of what a review says of itself, in characters. The API server keeps them: a UID is a UUID of 36, a group is a
@@ -69,7 +69,7 @@ class Review(msgspec.Struct, rename="camel"):
     request: Request | None = None
 
 
-class Refusal(NamedTuple):
+class Denial(NamedTuple):
     """Why a request is denied: the parts of a Kubernetes Status."""
 
     code: int
@@ -78,57 +78,57 @@ class Refusal(NamedTuple):
     details: dict[str, Any]
 
 
-class Verdict(NamedTuple):
+class Response(NamedTuple):
     """What a review comes to; allowed if there is no refusal."""
 
-    refusal: Refusal | None = None
+    denial: Denial | None = None
     patch: Patch = []  # noqa: RUF012 (a NamedTuple's default; never changed)
     warnings: list[str] = []  # noqa: RUF012
 
 
-ALLOWED: Final = Verdict()
+ALLOWED: Final = Response()
 
-Judge = Callable[[Request], Verdict]
+Handler = Callable[[Request], Response]
 
 
-def answer(body: bytes | bytearray, judge: Judge) -> tuple[bytes, Verdict]:
+def answer(body: bytes | bytearray, handler: Handler) -> tuple[bytes, Response]:
     """The response to a review, and the verdict in it. Raises BadReview when the body is no v1 AdmissionReview."""
     request = _request(body)
-    verdict = judge(request)
-    return msgspec.json.encode(_response(request.uid, verdict)), verdict
+    result = handler(request)
+    return msgspec.json.encode(_response(request.uid, result)), result
 
 
-def misdirected(request: Request, group: str, kind: str) -> Refusal:
+def unexpected(request: Request, group: str, kind: str) -> Denial:
     """The answer about an object of a kind this path does not judge: never allowed by mistake."""
     part = f"/{plain(request.sub_resource)}" if request.sub_resource else ""
     given = f"{plain(request.operation)} of {plain(request.kind.kind) or 'nothing'}{part}"
     given += f" of group {quoted(request.kind.group)}"
     wanted = f"{CREATE} and {UPDATE} of {kind} of group {quoted(group)}"
     message = f"this webhook judges {wanted}, not {given}: correct the rules of its configuration"
-    return Refusal(400, "BadRequest", message, {})
+    return Denial(400, "BadRequest", message, {})
 
 
-def invalid(request: Request, obj: Any, faults: list[Fault]) -> Refusal:
-    """The faults in one Status, in the form in which the API server itself refuses an object: all that fit."""
+def invalid(request: Request, obj: Any, errors: list[FieldError]) -> Denial:
+    """The errors in one Status, in the form in which the API server itself refuses an object: all that fit."""
     name = request.name or object_name(obj)
-    shown = cut(name)
+    format_value = cut(name)
     kind, group = request.kind.kind, request.kind.group
-    reported = _fitting(faults)
-    causes = [{"reason": fault.kind, "message": fault.detail, "field": fault.shown_field} for fault in reported]
-    named = {"name": name} if name == shown else {}  # details are for programs: no name rather than a part of it
+    reported = _fitting(errors)
+    causes = [{"reason": error.kind, "message": error.detail, "field": error.field_text} for error in reported]
+    named = {"name": name} if name == format_value else {}  # details are for programs: no name rather than a part of it
     details = {**named, "group": group, "kind": kind, "causes": causes}
-    text = sentence(reported, len(faults) - len(reported))
-    return Refusal(422, "Invalid", f"{kind}.{group} {quoted(shown)} is invalid: {text}", details)
+    text = sentence(reported, len(errors) - len(reported))
+    return Denial(422, "Invalid", f"{kind}.{group} {quoted(format_value)} is invalid: {text}", details)
 
 
-def _fitting(faults: list[Fault]) -> list[Fault]:
-    """The first of them, as many as fit into LARGEST_REPORT."""
+def _fitting(errors: list[FieldError]) -> list[FieldError]:
+    """The first of them, as many as fit into MAX_REPORT."""
     size = 0
-    for count, fault in enumerate(faults):
-        size += len(msgspec.json.encode(str(fault))) + CAUSE
-        if size > LARGEST_REPORT:
-            return faults[:count]
-    return faults
+    for count, error in enumerate(errors):
+        size += len(msgspec.json.encode(str(error))) + CAUSE
+        if size > MAX_REPORT:
+            return errors[:count]
+    return errors
 
 
 def object_name(obj: Any) -> str:
@@ -156,15 +156,15 @@ def _request(body: bytes | bytearray) -> Request:
     return review.request
 
 
-def _response(uid: str, verdict: Verdict) -> dict[str, Any]:
-    response: dict[str, Any] = {"uid": uid, "allowed": verdict.refusal is None}
-    if verdict.refusal is not None:
-        response["status"] = {"status": "Failure", **verdict.refusal._asdict()}
-    patch = msgspec.json.encode(verdict.patch) if verdict.patch else b""
+def _response(uid: str, result: Response) -> dict[str, Any]:
+    response: dict[str, Any] = {"uid": uid, "allowed": result.denial is None}
+    if result.denial is not None:
+        response["status"] = {"status": "Failure", **result.denial._asdict()}
+    patch = msgspec.json.encode(result.patch) if result.patch else b""
     # A larger one is for an object beyond its bounds: schema and rules deny it, with the reason, also without defaults.
-    if 0 < len(patch) <= LARGEST_PATCH:
+    if 0 < len(patch) <= MAX_PATCH:
         response["patchType"] = "JSONPatch"
         response["patch"] = b64encode(patch).decode()
-    if verdict.warnings:
-        response["warnings"] = verdict.warnings
+    if result.warnings:
+        response["warnings"] = result.warnings
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}

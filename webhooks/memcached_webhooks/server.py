@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Final
 
 from aiohttp import web
-
-from memcached_api.faults import quoted
 from memcached_process.addresses import Address
 from memcached_process.connections import Acceptor, serve
 from memcached_process.logs import RateLimit
 from memcached_process.servers import exposition, listen, probes
+
+from memcached_api.field_errors import quoted
 from memcached_webhooks import appservice, memcached
 from memcached_webhooks.bodies import LARGEST, Bodies, TooLargeError, TooSlowError
 from memcached_webhooks.certificates import Certificates
 from memcached_webhooks.metrics import Metrics
-from memcached_webhooks.review import BadReview, Judge, Refusal, answer
+from memcached_webhooks.review import BadReview, Denial, Handler, answer
 
 log = logging.getLogger(__name__)
 
@@ -54,34 +54,34 @@ class Options:
 class Reviews:
     """Answers requests: a POST on the path of a judge by its verdict. Nothing is ever allowed by default."""
 
-    def __init__(self, judges: Mapping[str, Judge], metrics: Metrics) -> None:
-        self._judges = judges
+    def __init__(self, handlers: Mapping[str, Handler], metrics: Metrics) -> None:
+        self._judges = handlers
         self._metrics = metrics
         self._bodies = Bodies()
         self._denials, self._errors = RateLimit(LOGGED_PER_SECOND), RateLimit(LOGGED_PER_SECOND)
-        self._in_flight = dict.fromkeys(judges, 0)
+        self._in_flight = dict.fromkeys(handlers, 0)
         # Looked up once: labels cost as much as a rule.
-        self._latency = {path: metrics.latency.labels(path) for path in judges}
-        self._answered = {path: metrics.requests.labels(path, "200") for path in judges}
-        for path in judges:
+        self._latency = {path: metrics.latency.labels(path) for path in handlers}
+        self._answered = {path: metrics.requests.labels(path, "200") for path in handlers}
+        for path in handlers:
             metrics.in_flight.labels(path).set_function(partial(self._in_flight.__getitem__, path))
 
     async def respond(self, request: web.BaseRequest) -> web.Response:
         """The response to a request of which the head is read."""
         path = request.raw_path.partition("?")[0]
-        judge = self._judges.get(path)
-        if judge is None:
+        handler = self._judges.get(path)
+        if handler is None:
             return _text(HTTPStatus.NOT_FOUND, "there is no webhook on this path")
         since = time.perf_counter()
         self._in_flight[path] += 1
         try:
-            response = await self._response(request, path, judge)
+            response = await self._response(request, path, handler)
         finally:
             self._in_flight[path] -= 1
         self._count(path, response.status, time.perf_counter() - since)
         return response
 
-    async def _response(self, request: web.BaseRequest, path: str, judge: Judge) -> web.Response:
+    async def _response(self, request: web.BaseRequest, path: str, handler: Handler) -> web.Response:
         if request.method != "POST":
             return _text(HTTPStatus.METHOD_NOT_ALLOWED, "want a POST", {"Allow": "POST"})
         content_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -93,11 +93,11 @@ class Reviews:
             return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"want a body of at most {LARGEST} bytes")
         except TooSlowError:
             return _text(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time, and other requests waited")
-        return self._reviewed(body, path, judge)
+        return self._reviewed(body, path, handler)
 
-    def _reviewed(self, body: bytes | bytearray, path: str, judge: Judge) -> web.Response:
+    def _reviewed(self, body: bytes | bytearray, path: str, handler: Handler) -> web.Response:
         try:
-            review, verdict = answer(body, judge)
+            review, result = answer(body, handler)
         except BadReview as error:
             return _text(HTTPStatus.BAD_REQUEST, str(error))
         except Exception:
@@ -107,14 +107,14 @@ class Reviews:
                 log.exception("a review on %s met an error of ours", path)
             text = "the webhook met an error of its own; its log has the details"
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, text)
-        if verdict.refusal is not None:
-            self._note(path, verdict.refusal)
+        if result.denial is not None:
+            self._note(path, result.denial)
         return web.Response(body=review, headers=_JSON_HEADERS)
 
-    def _note(self, path: str, refusal: Refusal) -> None:
-        self._metrics.denials.labels(path, refusal.reason).inc()
+    def _note(self, path: str, denial: Denial) -> None:
+        self._metrics.denials.labels(path, denial.reason).inc()
         if self._denials.take(time.monotonic()):
-            name = refusal.details.get("name")
+            name = denial.details.get("name")
             log.info("%s denied %s", path, quoted(name) if name else "an object")
 
     def _count(self, path: str, status: int, seconds: float) -> None:
@@ -169,7 +169,7 @@ class _Process:
         """Answer reviews; cancelled in the end. Raises OSError if the port is taken."""
         options, certificates = self._options, self._certificates
         await certificates.wait()
-        reviews = Reviews(memcached.judges(options.default_image) | appservice.judges(), self.metrics)
+        reviews = Reviews(memcached.handlers(options.default_image) | appservice.handlers(), self.metrics)
         self._acceptor = await serve(stack, stop, reviews.respond, options.webhook, MOST, certificates.context)
         gc.freeze()  # what was made up to now stays: no need to look through it again and again
         log.info("serving admission reviews on port %d, default image %s", options.webhook.port, options.default_image)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from memcached_api import quantity
-from memcached_api.faults import InvalidSpec
+from memcached_api.field_errors import InvalidSpec
 from memcached_api.image import is_fixed
 from memcached_api.kubernetes import ResourceRequirements
 

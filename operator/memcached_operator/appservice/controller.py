@@ -1,13 +1,13 @@
 """What the kind AppService is to the engine: the resources it owns, and its two pure functions."""
 
-from memcached_api.appservice import GROUP, KIND, PLURAL, VERSION, decode_spec, faults
-from memcached_api.faults import summary
+from memcached_api.appservice import GROUP, KIND, PLURAL, VERSION, decode_spec, validate
+from memcached_api.field_errors import summary
 from memcached_operator.appservice.desired.deployment import APP_NAME, deployment
 from memcached_operator.appservice.desired.service import service
 from memcached_operator.appservice.status import status
-from memcached_operator.status.conditions import MESSAGE_LIMIT
-from memcached_operator.kind import InvalidSpecError, Kind, Observed
+from memcached_operator.kind import InvalidSpecError, Kind, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource
+from memcached_operator.status.conditions import MESSAGE_LIMIT
 
 APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
 
@@ -17,11 +17,11 @@ def appservice() -> Kind:
     return Kind(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), desired, status)
 
 
-def desired(cr: Object, observed: Observed) -> list[Object]:
+def desired(cr: Object, snapshot: Snapshot) -> list[Object]:
     """The children of an AppService: a Deployment and, where it has ports, a Service."""
-    found = faults(cr)
+    found = validate(cr)
     if found:
         raise InvalidSpecError(summary(found, MESSAGE_LIMIT))
     spec = decode_spec(cr)
-    served = [service(cr, spec, observed.child(SERVICES))] if spec.ports else []
+    served = [service(cr, spec, snapshot.child(SERVICES))] if spec.ports else []
     return [deployment(cr, spec), *served]

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any
 
 from memcached_operator.appservice.desired.deployment import APP_NAME
+from memcached_operator.kind import DesiredStatus, Snapshot
 from memcached_operator.kube import labels
-from memcached_operator.kind import Observed, Verdict
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, entries, mapping
 from memcached_operator.workloads.workload import workload_of
 
@@ -16,20 +16,20 @@ PULL_SECRETS = "imagePullSecrets of the ServiceAccount default"
 """The field that names Secrets for pulling the image: the ServiceAccount of the pods, an AppService has none itself."""
 
 
-def status(cr: Object, observed: Observed, now: datetime) -> Verdict:
+def status(cr: Object, snapshot: Snapshot, now: datetime) -> DesiredStatus:
     """What `AppServiceStatus` of the API describes; `now` decides only how long a crash is remembered."""
-    workload = workload_of(cr, observed, now, PULL_SECRETS)
-    counted = mapping(observed.child(DEPLOYMENTS) or {}, "status")
-    return Verdict(
+    workload = workload_of(cr, snapshot, now, PULL_SECRETS)
+    counted = mapping(snapshot.child(DEPLOYMENTS) or {}, "status")
+    return DesiredStatus(
         {
             "observedGeneration": cr["metadata"].get("generation", 0),
             **{name: counted.get(name, 0) for name in COUNTS},
             "selector": labels.selector(APP_NAME, cr["metadata"]["name"]),
             "nodes": workload.nodes,
-            "nodePorts": node_ports(observed.child(SERVICES)),
+            "nodePorts": node_ports(snapshot.child(SERVICES)),
             "conditions": workload.conditions,
         },
-        workload.again_in,
+        workload.requeue_after,
     )
 
 

@@ -1,31 +1,31 @@
 """Look at one object anew, where what was last seen of it cannot be."""
 
+from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import Key, Object
-from memcached_operator.cache.cache import Store, version_of
 
 
-class GoneError(Exception):
+class DeletedError(Exception):
     """The object that is worked on is no more, or is being deleted; the news of it is still on its way."""
 
 
-async def look(client: Client, store: Store, key: Key) -> Object | None:
-    """Read an object, and note in the store what is there; None where nothing is. Raises ApiError."""
-    store.doubt(key)
+async def get_live(client: Client, cache: Cache, key: Key) -> Object | None:
+    """Read an object, and note in the cache what is there; None where nothing is. Raises ApiError."""
+    cache.clear_tombstone(key)
     live = await client.get(key)
     if live is None:
-        known = store.get(key)
+        known = cache.get(key)
         if known is not None:
-            store.remove(key, version_of(known))
+            cache.remove(key, version_of(known))
         return None
     live.setdefault("apiVersion", key.resource.api_version)
     live.setdefault("kind", key.resource.kind)
-    store.put(key.resource, live)
-    return store.get(key)
+    cache.put(key.resource, live)
+    return cache.get(key)
 
 
-async def confirm(client: Client, store: Store, key: Key, seen: Object) -> None:
-    """Make sure that the object that was seen is still there to be worked on. Raises GoneError, or ApiError."""
-    live = await look(client, store, key)
+async def ensure_exists(client: Client, cache: Cache, key: Key, seen: Object) -> None:
+    """Make sure that the object that was seen is still there to be worked on. Raises DeletedError, or ApiError."""
+    live = await get_live(client, cache, key)
     if live is None or live["metadata"]["uid"] != seen["metadata"]["uid"] or live["metadata"].get("deletionTimestamp"):
-        raise GoneError
+        raise DeletedError

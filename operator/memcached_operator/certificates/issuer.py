@@ -88,7 +88,7 @@ class Issuer:
         fresh = self._fresh
         if await self._trust(fresh.ca):
             await asyncio.sleep(TRUST_PERIOD)
-        await self._store(secret, fresh)
+        await self._cache(secret, fresh)
         self._fresh = None
         log.info("made a new webhook certificate, valid until %s", self._now() + self._lifetime)
 
@@ -119,7 +119,7 @@ class Issuer:
                 await self._client.patch(key, patch, JSON_PATCH)
         return serving
 
-    async def _store(self, live: Object | None, pair: pki.Pair) -> None:
+    async def _cache(self, live: Object | None, pair: pki.Pair) -> None:
         secret = secret_of(self._names, pair)
         if live is None:
             await self._client.create(self._secret, secret)

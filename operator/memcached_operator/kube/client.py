@@ -10,8 +10,8 @@ import aiohttp
 import msgspec
 
 from memcached_operator import metrics
-from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.kube.connection import Connection
+from memcached_operator.kube.resource import Key, Object, Resource
 
 T = TypeVar("T")
 
@@ -48,12 +48,12 @@ class ApiError(Exception):
         return self.message
 
     @property
-    def refused(self) -> bool:
+    def permanent(self) -> bool:
         """True where the same request will not succeed until somebody changes something."""
         return self.code in (400, 403, 405, 413, 422) or (self.code == 404 and bool(self.reason))
 
     @property
-    def terminating(self) -> bool:
+    def namespace_terminating(self) -> bool:
         """True where the namespace is being deleted, and all that is in it: nothing can be made there any more."""
         return "NamespaceTerminating" in self.causes
 

@@ -18,18 +18,20 @@ from memcached_operator.kube.resource import Object, Resource
 
 log = logging.getLogger(__name__)
 
-Notice = Callable[[Resource, Literal["seen", "gone"], Object], None]
+Change = Literal["updated", "deleted"]
+
+EventHandler = Callable[[Resource, Change, Object], None]
 """What is told of each event; must return at once and must not raise."""
 
-FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
+MIN_PAUSE, MAX_PAUSE = 1.0, 30.0
 """Seconds before a failed list or watch is tried again: doubling from the first to the last."""
 
-SHORT = 5.0
+MIN_WATCH = 5.0
 """Seconds. A watch that ends sooner than this is followed by a pause, as one that failed."""
 
 
 @dataclass(eq=False)
-class Feed:
+class Reflector:
     """One resource, in one namespace or in all, and up to which version it is known ("": not at all).
 
     `synced` is set by the first list that succeeds.
@@ -45,49 +47,52 @@ class Feed:
         return f"{self.resource.plural} of {self.namespace or 'all namespaces'}"
 
 
-Read = Callable[[Feed], Awaitable[None]]
+Lister = Callable[[Reflector], Awaitable[None]]
 """Lists a feed, takes note of what there is and of what is gone, and sets its version. Raises ApiError."""
 
 
 async def watch(
     client: Client,
-    feeds: Iterable[Feed],
-    read: Read,
-    notice: Notice,
+    reflectors: Iterable[Reflector],
+    list_all: Lister,
+    on_event: EventHandler,
     stop: asyncio.Event,
-    last_pause: float = LAST_PAUSE,
+    max_pause: float = MAX_PAUSE,
 ) -> None:
     """Tell `notice` of every event of these feeds until `stop` is set."""
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_follow(client, feed, read, notice, last_pause), name=f"watch {feed}") for feed in feeds
+            group.create_task(_follow(client, each, list_all, on_event, max_pause), name=f"watch {each}")
+            for each in reflectors
         ]
         await stop.wait()
         for task in tasks:
             task.cancel()
 
 
-async def _follow(client: Client, feed: Feed, read: Read, notice: Notice, last_pause: float) -> None:
-    pause = FIRST_PAUSE
+async def _follow(
+    client: Client, reflector: Reflector, list_all: Lister, on_event: EventHandler, max_pause: float
+) -> None:
+    pause = MIN_PAUSE
     while True:
         started = time.monotonic()
         reason, at_least = "closed early", 0.0
         try:
-            if not feed.version:
-                await read(feed)
-            await _watch(client, feed, notice)
+            if not reflector.version:
+                await list_all(reflector)
+            await _watch(client, reflector, on_event)
         except ApiError as error:
-            log.warning("cannot list or watch %s: %s", feed, explain(error))
+            log.warning("cannot list or watch %s: %s", reflector, explain(error))
             reason, at_least = str(error.code or error.reason), error.retry_after or 0.0
             if error.code == 410:
                 # The place is too old. A list also shows what was deleted meanwhile.
-                feed.version = ""
-        if time.monotonic() - started >= SHORT and not at_least:
-            pause = FIRST_PAUSE
+                reflector.version = ""
+        if time.monotonic() - started >= MIN_WATCH and not at_least:
+            pause = MIN_PAUSE
             continue
-        metrics.WATCH_RETRIES.labels(feed.resource.plural, reason).inc()
+        metrics.WATCH_RETRIES.labels(reflector.resource.plural, reason).inc()
         await asyncio.sleep(max(pause, at_least) * (0.9 + random.random() / 5))  # noqa: S311 - jitter, not a secret
-        pause = min(last_pause, pause * 2)
+        pause = min(max_pause, pause * 2)
 
 
 def explain(error: ApiError) -> str:
@@ -95,8 +100,8 @@ def explain(error: ApiError) -> str:
     return "it is not served; install the CustomResourceDefinitions" if error.code == 404 else str(error)
 
 
-async def _watch(client: Client, feed: Feed, notice: Notice) -> None:
-    async for what, obj in client.watch(feed.resource, feed.namespace, feed.selector, feed.version):
+async def _watch(client: Client, reflector: Reflector, on_event: EventHandler) -> None:
+    async for what, obj in client.watch(reflector.resource, reflector.namespace, reflector.selector, reflector.version):
         if what != "BOOKMARK":
-            notice(feed.resource, "gone" if what == "DELETED" else "seen", obj)
-        feed.version = obj["metadata"]["resourceVersion"]
+            on_event(reflector.resource, "deleted" if what == "DELETED" else "updated", obj)
+        reflector.version = obj["metadata"]["resourceVersion"]

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable
 
-from memcached_api.faults import summary
-from memcached_api.memcached import GROUP, KIND, PLURAL, VERSION, decode_spec, faults
-from memcached_operator.status.conditions import MESSAGE_LIMIT
-from memcached_operator.kind import InvalidSpecError, Kind, Observed
+from memcached_api.field_errors import summary
+from memcached_api.memcached import GROUP, KIND, PLURAL, VERSION, decode_spec, validate
+from memcached_operator.kind import InvalidSpecError, Kind, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, mapping
 from memcached_operator.memcached.desired.deployment import APP_NAME, deployment
 from memcached_operator.memcached.desired.service import service
 from memcached_operator.memcached.status import status
+from memcached_operator.status.conditions import MESSAGE_LIMIT
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
@@ -23,17 +23,17 @@ def memcached(default_image: str) -> Kind:
     return Kind(MEMCACHEDS, APP_NAME, (DEPLOYMENTS, SERVICES), desired_with(default_image), status)
 
 
-def desired_with(default_image: str) -> Callable[[Object, Observed], list[Object]]:
+def desired_with(default_image: str) -> Callable[[Object, Snapshot], list[Object]]:
     """The children of a Memcached, as a function of the object and of what is there."""
 
-    def desired(cr: Object, observed: Observed) -> list[Object]:
-        found = faults(cr)
+    def desired(cr: Object, snapshot: Snapshot) -> list[Object]:
+        found = validate(cr)
         if found:
             raise InvalidSpecError(summary(found, MESSAGE_LIMIT))
         spec = decode_spec(cr)
         if spec.image:
             return [deployment(cr, spec, spec.image), service(cr, spec)]
-        image = pinned_image(observed) or default_image
+        image = pinned_image(snapshot) or default_image
         return [pinned(deployment(cr, spec, image), image), service(cr, spec)]
 
     return desired
@@ -44,9 +44,9 @@ def outdated(objects: Iterable[Object], default_image: str) -> int:
     return sum(mapping(obj, "spec").get("image", default_image) != default_image for obj in objects)
 
 
-def pinned_image(observed: Observed) -> str | None:
+def pinned_image(snapshot: Snapshot) -> str | None:
     """The image this operator, or an earlier release of it, chose for a Memcached that names none."""
-    live = observed.child(DEPLOYMENTS)
+    live = snapshot.child(DEPLOYMENTS)
     return None if live is None else mapping(live, "metadata", "annotations").get(PINNED_IMAGE)
 
 

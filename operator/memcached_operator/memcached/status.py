@@ -2,20 +2,20 @@
 
 from datetime import datetime
 
+from memcached_operator.kind import DesiredStatus, Snapshot
 from memcached_operator.kube import labels
-from memcached_operator.kind import Observed, Verdict
 from memcached_operator.kube.resource import Object
-from memcached_operator.workloads.workload import workload_of
 from memcached_operator.memcached.desired.deployment import APP_NAME
+from memcached_operator.workloads.workload import workload_of
 
 PULL_SECRETS = "spec.imagePullSecrets"
 """The field that names Secrets for pulling the image."""
 
 
-def status(cr: Object, observed: Observed, now: datetime) -> Verdict:
+def status(cr: Object, snapshot: Snapshot, now: datetime) -> DesiredStatus:
     """What `MemcachedStatus` of the API describes; `now` decides only how long a crash is remembered."""
-    workload = workload_of(cr, observed, now, PULL_SECRETS)
-    return Verdict(
+    workload = workload_of(cr, snapshot, now, PULL_SECRETS)
+    return DesiredStatus(
         {
             "observedGeneration": cr["metadata"].get("generation", 0),
             "replicas": workload.rollout.replicas,
@@ -24,5 +24,5 @@ def status(cr: Object, observed: Observed, now: datetime) -> Verdict:
             "nodes": workload.nodes,
             "conditions": workload.conditions,
         },
-        workload.again_in,
+        workload.requeue_after,
     )

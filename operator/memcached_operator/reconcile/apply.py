@@ -7,21 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from memcached_api import conditions as c
+from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.live import get_live
+from memcached_operator.kind import Problem
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
+from memcached_operator.kube.resource import Key, Object, Resource, key_of
 from memcached_operator.reconcile.compare import INTENT, fingerprint, owned, signed
-from memcached_operator.kind import Trouble
-from memcached_operator.cache.live import look
 from memcached_operator.reconcile.ownership import (
     Action,
     Step,
     decide,
-    handover,
     is_current,
     is_ours,
+    migration_patch,
     owner_reference,
 )
-from memcached_operator.kube.resource import Key, Object, Resource, key_of
-from memcached_operator.cache.cache import Store
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ WAIT_PERIOD = 1.0
 ATTEMPTS = 3
 """Times a child is decided on at once, where it was not what was last seen of it."""
 
-SPARED = 0.3
+COOLDOWN = 0.3
 """Seconds for which a write that failed is not tried again: less than the shortest back-off. Events would bring it back
 many times per second while pods come and go."""
 
@@ -53,30 +53,30 @@ class Outcome:
     `patient`: errors that pass by themselves are told as progress for now. `created`: a child is new.
     """
 
-    patient: bool = True
+    tolerant: bool = True
     created: bool = False
-    troubles: list[Trouble] = field(default_factory=list[Trouble])
+    problems: list[Problem] = field(default_factory=list[Problem])
     errors: list[ApiError] = field(default_factory=list[ApiError])
-    again_in: float | None = None
+    requeue_after: float | None = None
 
-    def hold_up(self, trouble: Trouble, seconds: float) -> None:
+    def block(self, problem: Problem, seconds: float) -> None:
         """Something stands in the way; look again in so many seconds, or earlier."""
-        self.troubles.append(trouble)
-        self.again_in = seconds if self.again_in is None else min(self.again_in, seconds)
+        self.problems.append(problem)
+        self.requeue_after = seconds if self.requeue_after is None else min(self.requeue_after, seconds)
 
     @contextmanager
-    def noting(self, key: Key) -> Generator[None]:
+    def record_errors(self, key: Key) -> Generator[None]:
         """An error of the block is noted, not raised: the status must not claim what was not applied."""
         try:
             yield
         except ApiError as error:
-            if error.terminating:
-                self.hold_up(Trouble(c.WAITING_FOR_DELETION, "the namespace is being deleted"), CONFLICT_PERIOD)
+            if error.namespace_terminating:
+                self.block(Problem(c.WAITING_FOR_DELETION, "the namespace is being deleted"), CONFLICT_PERIOD)
                 return
             self.errors.append(error)
             told = f"{key.resource.kind} {key.name} is not applied: {error.message}"
-            passing = self.patient and not error.refused
-            self.troubles.append(Trouble(c.ROLLING_OUT if passing else c.APPLY_FAILED, told))
+            passing = self.tolerant and not error.permanent
+            self.problems.append(Problem(c.ROLLING_OUT if passing else c.APPLY_FAILED, told))
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class _Failed:
 class Applier:
     """Creates, changes and deletes children. The store is kept current with every answer."""
 
-    def __init__(self, client: Client, store: Store) -> None:
+    def __init__(self, client: Client, cache: Cache) -> None:
         self._client = client
-        self._store = store
+        self._cache = cache
         self._ineffective: dict[Key, str] = {}
         self._failed: dict[Key, _Failed] = {}
 
@@ -104,7 +104,7 @@ class Applier:
 
         `failures`: how many times in a row this has failed; what goes on failing becomes a trouble that is told.
         """
-        outcome = Outcome(patient=failures + 1 < PERSISTENT)
+        outcome = Outcome(tolerant=failures + 1 < PERSISTENT)
         wanted: set[Key] = set()
         resources = {(resource.api_version, resource.kind): resource for resource in owns}
         for child in desired:
@@ -112,14 +112,14 @@ class Applier:
             key = key_of(resource, child)
             wanted.add(key)
             intended = complete(cr, child)
-            with outcome.noting(key), self._sparing(key, intended["metadata"]["annotations"][INTENT]):
-                await self._bring(cr, key, intended, outcome)
+            with outcome.record_errors(key), self._cooldown(key, intended["metadata"]["annotations"][INTENT]):
+                await self._reconcile_child(cr, key, intended, outcome)
         for resource in resources.values():
             await self._delete_unwanted(cr, resource, wanted, outcome)
         return outcome
 
     @contextmanager
-    def _sparing(self, key: Key, intent: str) -> Generator[None]:
+    def _cooldown(self, key: Key, intent: str) -> Generator[None]:
         """What failed is not tried again at once, however many events there are. Raises the ApiError as before."""
         before = self._failed.get(key)
         if before is not None and before.intent == intent and time.monotonic() < before.until:
@@ -130,11 +130,11 @@ class Applier:
         except ApiError as error:
             now = time.monotonic()
             self._failed = {other: failed for other, failed in self._failed.items() if failed.until > now}
-            self._failed[key] = _Failed(intent, error, now + max(SPARED, error.retry_after or 0))
+            self._failed[key] = _Failed(intent, error, now + max(COOLDOWN, error.retry_after or 0))
             raise
         self._failed.pop(key, None)
 
-    async def _bring(self, cr: Object, key: Key, child: Object, outcome: Outcome) -> None:
+    async def _reconcile_child(self, cr: Object, key: Key, child: Object, outcome: Outcome) -> None:
         for _ in range(ATTEMPTS):
             step = await self._decide(cr, key, child)
             match step.action:
@@ -147,12 +147,12 @@ class Applier:
                     # The deletion may have happened while nobody was watching: ask, it costs one read.
                     done = await self._refresh(key) is not None
                     if done:
-                        outcome.hold_up(Trouble(c.WAITING_FOR_DELETION, step.why), WAIT_PERIOD)
+                        outcome.block(Problem(c.WAITING_FOR_DELETION, step.message), WAIT_PERIOD)
                 case Action.CONFLICT:
                     done = True
                     remedy = f"delete or rename it, or give this {cr['kind']} another name"
-                    trouble = Trouble(c.CONFLICT, f"{step.why}; it is left untouched: {remedy}")
-                    outcome.hold_up(trouble, CONFLICT_PERIOD)
+                    problem = Problem(c.CONFLICT, f"{step.message}; it is left untouched: {remedy}")
+                    outcome.block(problem, CONFLICT_PERIOD)
                 case Action.SKIP:
                     done = True
             if done:
@@ -160,7 +160,7 @@ class Applier:
         raise ApiError(409, "Conflict", f"{key} changes faster than it can be applied")
 
     async def _decide(self, cr: Object, key: Key, child: Object) -> Step:
-        step = decide(cr, child, self._store.get(key))
+        step = decide(cr, child, self._cache.get(key))
         if step.action is Action.CONFLICT or (step.action is Action.CREATE and cr.get("status")):
             # What is not ours is not watched: it may be gone by now, or be there where nothing should be missing.
             step = decide(cr, child, await self._refresh(key))
@@ -168,9 +168,9 @@ class Applier:
 
     async def _create(self, key: Key, child: Object) -> bool:
         try:
-            self._store.put(key.resource, await self._client.create(key, child))
+            self._cache.put(key.resource, await self._client.create(key, child))
         except ApiError as error:
-            if error.reason == "AlreadyExists" and await self._is_news(key, None):
+            if error.reason == "AlreadyExists" and await self._has_changed(key, None):
                 return False
             raise
         return True
@@ -180,28 +180,28 @@ class Applier:
 
         What is refused although that very state is there raises the ApiError: another try would be no better.
         """
-        live = self._store.get(key)
+        live = self._cache.get(key)
         if live is None:
             return False
         # The uid as precondition: a child of the same name made meanwhile by somebody else is refused.
         applied = {**child, "metadata": {**child["metadata"], "uid": live["metadata"]["uid"]}}
         try:
-            patch = handover(live)
+            patch = migration_patch(live)
             if patch:
                 live = await self._client.patch(key, patch, JSON_PATCH)
             reply = await self._client.apply(key, applied)
         except ApiError as error:
             # 422 too: of an object with another uid, more than its uid may be immutable.
-            if error.code in (404, 409, 422) and await self._is_news(key, live):
+            if error.code in (404, 409, 422) and await self._has_changed(key, live):
                 return False
             raise
-        self._store.put(key.resource, reply)
+        self._cache.put(key.resource, reply)
         self._note_effect(key, child, reply)
         return True
 
     def _is_ineffective(self, key: Key, child: Object) -> bool:
         """True where this intent was applied to this child before, and its owned values are what came of that."""
-        live = self._store.get(key)
+        live = self._cache.get(key)
         return live is not None and self._ineffective.get(key) == _effect(child, live)
 
     def _note_effect(self, key: Key, child: Object, reply: Object) -> None:
@@ -213,22 +213,22 @@ class Applier:
 
     def forget_deleted(self) -> None:
         """An object is deleted: forget what applying had no effect on, where it is deleted too."""
-        known = {key: effect for key, effect in self._ineffective.items() if self._store.copy(key) is not None}
+        known = {key: effect for key, effect in self._ineffective.items() if self._cache.entry(key) is not None}
         self._ineffective = known
 
-    async def _is_news(self, key: Key, seen: Object | None) -> bool:
+    async def _has_changed(self, key: Key, seen: Object | None) -> bool:
         """Look anew; True where what is there is not what was seen."""
         return _state(await self._refresh(key)) != _state(seen)
 
     async def _refresh(self, key: Key) -> Object | None:
-        return await look(self._client, self._store, key)
+        return await get_live(self._client, self._cache, key)
 
     async def _delete_unwanted(self, cr: Object, resource: Resource, wanted: set[Key], outcome: Outcome) -> None:
-        for live in list(self._store.owned_by(resource, cr["metadata"]["uid"])):
+        for live in list(self._cache.owned_by(resource, cr["metadata"]["uid"])):
             key = key_of(resource, live)
             if key in wanted or live["metadata"].get("deletionTimestamp") or not is_ours(cr, live):
                 continue
-            with outcome.noting(key), self._sparing(key, DELETION):
+            with outcome.record_errors(key), self._cooldown(key, DELETION):
                 await self._delete(key, live)
 
     async def _delete(self, key: Key, live: Object) -> None:

@@ -4,17 +4,16 @@ import asyncio
 import logging
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from memcached_operator.kube import labels
-from memcached_operator.kube import reflector as source
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.cache.cache import Cache, index_keys, version_of
 from memcached_operator.kind import Kind
-from memcached_operator.runtime.queue import MAX_DELAY, Queue
-from memcached_operator.reconcile.reconciler import Reconciler
+from memcached_operator.kube import labels
+from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.reflector import MAX_PAUSE, Change, Reflector, explain, watch
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, mapping
-from memcached_operator.kube.reflector import Feed
-from memcached_operator.cache.cache import Store, groups_of, version_of
+from memcached_operator.reconcile.reconciler import Reconciler
+from memcached_operator.runtime.queue import MAX_DELAY, Queue
 from memcached_operator.runtime.tasks import background
 
 log = logging.getLogger(__name__)
@@ -22,7 +21,7 @@ log = logging.getLogger(__name__)
 WORKERS = 16
 """Objects worked on at the same time: enough that the API server, not this process, is what is waited for."""
 
-RELIST_PERIOD = 600.0
+SYNC_PERIOD = 600.0
 """Seconds between two readings of everything: it finds what watches missed, and looks at healthy objects again."""
 
 
@@ -34,21 +33,21 @@ class Manager:
         client: Client,
         kinds: Sequence[Kind],
         namespaces: Sequence[str] = (),
-        relist_period: float = RELIST_PERIOD,
+        sync_period: float = SYNC_PERIOD,
         max_retry_delay: float = MAX_DELAY,
     ) -> None:
         self._client = client
         self._kinds = {kind.resource.kind: kind for kind in kinds}
         self._by_app = {kind.app_name: kind for kind in kinds}
         self._namespaces = tuple(namespaces)
-        self._relist_period = relist_period
-        self._last_pause = min(source.LAST_PAUSE, max_retry_delay)
-        self._store = Store()
+        self._sync_period = sync_period
+        self._max_pause = min(MAX_PAUSE, max_retry_delay)
+        self._cache = Cache()
         # Namespace by namespace, in turn: a user who creates a thousand objects does not hold up the others.
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
-        self._reconciler = Reconciler(client, self._store, self._queue, self._kinds)
-        self._feeds = [
-            Feed(resource, namespace, "" if resource.kind in self._kinds else labels.SELECTOR)
+        self._reconciler = Reconciler(client, self._cache, self._queue, self._kinds)
+        self._reflectors = [
+            Reflector(resource, namespace, "" if resource.kind in self._kinds else labels.SELECTOR)
             for resource in self._resources
             for namespace in self._namespaces or (None,)
         ]
@@ -64,7 +63,7 @@ class Manager:
 
     def objects(self, resource: Resource) -> Iterator[Object]:
         """Every object of a resource, as last seen."""
-        return self._store.all(resource)
+        return self._cache.all(resource)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set or a signal arrives. Raises what made it impossible to go on.
@@ -72,84 +71,84 @@ class Manager:
         Each kind starts when it and its children are listed; what cannot be listed is retried and holds up no other.
         """
         workers = self._reconciler.run(WORKERS)
-        async with background(stop, workers, self._read_again()):
-            await source.watch(
-                self._client, self._feeds, self._read_first, self.notice, stop, last_pause=self._last_pause
+        async with background(stop, workers, self._resync()):
+            await watch(
+                self._client, self._reflectors, self._first_list, self.handle_event, stop, max_pause=self._max_pause
             )
 
-    def notice(self, resource: Resource, what: Literal["seen", "gone"], obj: Object) -> None:
+    def handle_event(self, resource: Resource, change: Change, obj: Object) -> None:
         """Note one event and enqueue the objects it may matter to."""
         key = key_of(resource, obj)
-        before = self._store.copy(key)
-        news = self._store.put(resource, obj) if what == "seen" else self._store.remove(key, version_of(obj))
-        if not news:
+        before = self._cache.entry(key)
+        changed = self._cache.put(resource, obj) if change == "updated" else self._cache.remove(key, version_of(obj))
+        if not changed:
             return
-        self._enqueue(self._concerned(key, obj))
-        if before is not None and before.groups != groups_of(key, obj):
+        self._enqueue(self._affected(key, obj))
+        if before is not None and before.index_keys != index_keys(key, obj):
             # It was somebody else's before.
-            self._enqueue(self._concerned(key, before.object()))
+            self._enqueue(self._affected(key, before.object()))
 
     def _enqueue(self, keys: Iterable[Key]) -> None:
         for key in keys:
             self._queue.add(key)
 
-    def _concerned(self, key: Key, obj: Object) -> Iterator[Key]:
+    def _affected(self, key: Key, obj: Object) -> Iterator[Key]:
         """The object itself if it is of a kind of ours, else the ones its owner reference and its labels name."""
         if key.resource.kind in self._kinds:
             yield key
             return
         controller = controller_of(obj)
         kind = self._kinds.get(controller["kind"]) if controller is not None else None
-        if kind is not None and controller is not None and _group(controller) == kind.resource.group:
+        if kind is not None and controller is not None and _api_group(controller) == kind.resource.group:
             yield Key(kind.resource, key.namespace, controller["name"])
         own = mapping(obj, "metadata", "labels")
         kind = self._by_app.get(own.get(labels.NAME, ""))
         if kind is not None and labels.INSTANCE in own:
             yield Key(kind.resource, key.namespace, own[labels.INSTANCE])
 
-    async def _read_first(self, feed: Feed) -> None:
+    async def _first_list(self, reflector: Reflector) -> None:
         """List a feed that is not known yet, or not any more. Raises ApiError."""
-        kind = self._kinds.get(feed.resource.kind)
-        if kind is not None and not feed.synced.is_set():
+        kind = self._kinds.get(reflector.resource.kind)
+        if kind is not None and not reflector.synced.is_set():
             # An object must not be reconciled before its children are known: they would be created again.
-            for child in self._feeds:
-                if child.namespace == feed.namespace and child.resource in (*kind.owns, PODS):
+            for child in self._reflectors:
+                if child.namespace == reflector.namespace and child.resource in (*kind.owns, PODS):
                     await child.synced.wait()
-        await self._read(feed)
-        self._enqueue_affected(feed)
+        await self._list(reflector)
+        self._enqueue_affected(reflector)
 
-    async def _read(self, feed: Feed) -> None:
-        items, feed.version = await self._client.list(feed.resource, feed.namespace, feed.selector)
-        gone = self._store.replace(feed.resource, feed.namespace, items, int(feed.version))
-        if feed.resource.kind in self._kinds:
-            self._enqueue(gone)
-        if not feed.synced.is_set():
-            feed.synced.set()
-            log.info("listed %s", feed)
+    async def _list(self, reflector: Reflector) -> None:
+        items, reflector.version = await self._client.list(reflector.resource, reflector.namespace, reflector.selector)
+        deleted = self._cache.replace(reflector.resource, reflector.namespace, items, int(reflector.version))
+        if reflector.resource.kind in self._kinds:
+            self._enqueue(deleted)
+        if not reflector.synced.is_set():
+            reflector.synced.set()
+            log.info("listed %s", reflector)
 
-    def _enqueue_affected(self, feed: Feed) -> None:
+    def _enqueue_affected(self, reflector: Reflector) -> None:
         """The objects that what was listed may matter to."""
         for kind in self._kinds.values():
-            if feed.resource in (kind.resource, *kind.owns, PODS):
-                keys = self._store.keys(kind.resource)
-                self._enqueue(key for key in keys if feed.namespace in (None, key.namespace))
+            if reflector.resource in (kind.resource, *kind.owns, PODS):
+                keys = self._cache.keys(kind.resource)
+                self._enqueue(key for key in keys if reflector.namespace in (None, key.namespace))
 
-    async def _read_again(self) -> None:
+    async def _resync(self) -> None:
         while True:
-            await asyncio.sleep(self._relist_period * (0.9 + random.random() / 5))  # noqa: S311 - jitter
-            for feed in self._feeds:
-                if feed.synced.is_set():
-                    await self._try_to_read(feed)
+            await asyncio.sleep(self._sync_period * (0.9 + random.random() / 5))  # noqa: S311 - jitter
+            for reflector in self._reflectors:
+                if reflector.synced.is_set():
+                    await self._try_list(reflector)
             for kind in self._kinds.values():
-                self._enqueue(self._store.keys(kind.resource))
+                self._enqueue(self._cache.keys(kind.resource))
 
-    async def _try_to_read(self, feed: Feed) -> None:
+    async def _try_list(self, reflector: Reflector) -> None:
         """One that cannot be listed now does not hold up the others: its turn comes with the next reading."""
         try:
-            await self._read(feed)
+            await self._list(reflector)
         except ApiError as error:
-            log.warning("cannot list %s: %s", feed, source.explain(error))
+            log.warning("cannot list %s: %s", reflector, explain(error))
 
 
-def _group(owner: Mapping[str, Any]) -> str:
+def _api_group(owner: Mapping[str, Any]) -> str:
     return owner["apiVersion"].partition("/")[0]

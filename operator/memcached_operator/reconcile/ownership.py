@@ -7,8 +7,8 @@ from typing import Any
 
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import FIELD_MANAGER
-from memcached_operator.reconcile.compare import INTENT, covers
 from memcached_operator.kube.resource import Object, controller_of, entries, mapping
+from memcached_operator.reconcile.compare import INTENT, covers
 
 
 class Action(Enum):
@@ -26,7 +26,7 @@ class Step:
     """An action, and why, where somebody should read it."""
 
     action: Action
-    why: str = ""
+    message: str = ""
 
 
 def owner_reference(cr: Object) -> Object:
@@ -70,7 +70,7 @@ def is_current(desired: Object, live: Object) -> bool:
     return annotations.get(INTENT) == desired["metadata"]["annotations"][INTENT] and covers(live, desired)
 
 
-def handover(live: Object) -> list[Object]:
+def migration_patch(live: Object) -> list[Object]:
     """The JSON patch that makes our fields those of an *Apply*; empty where they are, or where we have none.
 
     The fields of an object we created by POST belong to our manager's *Update* entry, and an apply would not remove a

@@ -6,16 +6,16 @@ import time
 
 from memcached_api import conditions as c
 from memcached_operator import metrics
-from memcached_operator.reconcile.apply import Applier, Outcome
+from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.live import DeletedError, ensure_exists
+from memcached_operator.kind import InvalidSpecError, Kind, Problem, Snapshot
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.status.events import Recorder
-from memcached_operator.kind import InvalidSpecError, Kind, Observed, Trouble
-from memcached_operator.cache.live import GoneError, confirm
-from memcached_operator.workloads.pods import is_of
-from memcached_operator.runtime.queue import Queue
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, key_of
+from memcached_operator.reconcile.apply import Applier, Outcome
+from memcached_operator.runtime.queue import Queue
+from memcached_operator.status.events import Recorder
 from memcached_operator.status.writer import StatusWriter
-from memcached_operator.cache.cache import Store
+from memcached_operator.workloads.pods import is_of
 
 log = logging.getLogger(__name__)
 
@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 class Reconciler:
     """Works off the queue for all kinds; any number of its workers may run."""
 
-    def __init__(self, client: Client, store: Store, queue: Queue[Key], kinds: dict[str, Kind]) -> None:
+    def __init__(self, client: Client, cache: Cache, queue: Queue[Key], kinds: dict[str, Kind]) -> None:
         self._client = client
-        self._store = store
+        self._cache = cache
         self._queue = queue
         self._kinds = kinds
-        self._applier = Applier(client, store)
+        self._applier = Applier(client, cache)
         self._recorder = Recorder(client)
-        self._status = StatusWriter(client, store, self._recorder)
+        self._status = StatusWriter(client, cache, self._recorder)
 
     async def run(self, workers: int) -> None:
         """Run the workers and what they need until one of them fails; its error is raised in an exception group."""
@@ -71,7 +71,7 @@ class Reconciler:
     async def reconcile(self, key: Key) -> str:
         """Bring one object's children and status up to date. Raises the ApiError that makes a retry necessary."""
         kind = self._kinds[key.resource.kind]
-        cr = self._store.get(key)
+        cr = self._cache.get(key)
         if cr is None or cr["metadata"].get("deletionTimestamp"):
             self._queue.forget(key)
             self._status.forget(key)
@@ -79,52 +79,52 @@ class Reconciler:
             return "success"
         try:
             outcome = await self._apply(kind, key, cr)
-        except GoneError:
+        except DeletedError:
             self._queue.add(key)
             return "requeue"
-        if outcome.created and not outcome.troubles and not cr.get("status") and len(self._queue):
+        if outcome.created and not outcome.problems and not cr.get("status") and len(self._queue):
             # Somebody waits, maybe for his children: they come before the first status of this object.
             self._queue.add(key)
             return "requeue"
-        observed = self._observe(kind, cr, tuple(outcome.troubles))
+        snapshot = self._snapshot(kind, cr, tuple(outcome.problems))
         # What stands in the way, and what is to be told, does not wait for the back-off of what failed.
-        self._look_again(key, outcome.again_in)
-        pause = await self._status.write(kind, key, cr, observed)
-        self._look_again(key, pause)
+        self._requeue_after(key, outcome.requeue_after)
+        pause = await self._status.write(kind, key, cr, snapshot)
+        self._requeue_after(key, pause)
         if outcome.errors:
-            raise worst(outcome.errors)
+            raise most_severe(outcome.errors)
         if not self._status.is_pending(key):
             self._queue.forget(key)
-        return "success" if outcome.again_in is None and pause is None else "requeue_after"
+        return "success" if outcome.requeue_after is None and pause is None else "requeue_after"
 
-    def _look_again(self, key: Key, delay: float | None) -> None:
+    def _requeue_after(self, key: Key, delay: float | None) -> None:
         if delay is not None:
             self._queue.add_after(key, delay)
 
     async def _apply(self, kind: Kind, key: Key, cr: Object) -> Outcome:
-        observed = self._observe(kind, cr)
+        snapshot = self._snapshot(kind, cr)
         try:
-            desired = kind.desired(cr, observed)
+            desired = kind.desired(cr, snapshot)
         except InvalidSpecError as error:
-            return Outcome(troubles=[Trouble(c.INVALID_SPEC, str(error))])
-        if cr.get("status") and len(observed.children) < len(desired):
+            return Outcome(problems=[Problem(c.INVALID_SPEC, str(error))])
+        if cr.get("status") and len(snapshot.children) < len(desired):
             # A child that was there is missing: it may have gone with its owner.
-            await confirm(self._client, self._store, key, cr)
+            await ensure_exists(self._client, self._cache, key, cr)
         failures = self._queue.failures(key)
         return await self._applier.apply_all(cr, desired, kind.owns, failures)
 
-    def _observe(self, kind: Kind, cr: Object, troubles: tuple[Trouble, ...] = ()) -> Observed:
+    def _snapshot(self, kind: Kind, cr: Object, problems: tuple[Problem, ...] = ()) -> Snapshot:
         meta = cr["metadata"]
         children = {
             key_of(resource, child): child
             for resource in kind.owns
-            for child in self._store.owned_by(resource, meta["uid"])
+            for child in self._cache.owned_by(resource, meta["uid"])
         }
-        pods = self._store.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
+        pods = self._cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
         deployments = [child["metadata"]["name"] for key, child in children.items() if key.resource == DEPLOYMENTS]
-        return Observed(children, tuple(pod for pod in pods if is_of(pod, deployments)), troubles)
+        return Snapshot(children, tuple(pod for pod in pods if is_of(pod, deployments)), problems)
 
 
-def worst(errors: list[ApiError]) -> ApiError:
+def most_severe(errors: list[ApiError]) -> ApiError:
     """The error to report: one that somebody must act on before one that passes."""
-    return max(errors, key=lambda error: (error.refused, error.retry_after or 0))
+    return max(errors, key=lambda error: (error.permanent, error.retry_after or 0))

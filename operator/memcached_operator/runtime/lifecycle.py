@@ -12,7 +12,7 @@ from typing import Any, cast
 import kopf
 
 
-class _Every(frozenset["asyncio.Task[Any]"]):
+class _AllTasks(frozenset["asyncio.Task[Any]"]):
     """All tasks there are or will be.
 
     At its end kopf waits 5 s for every task it is not told to ignore, and cancels it; the operator's own (workers, the
@@ -60,7 +60,7 @@ async def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], stop: 
         stop_flag=stop,
     )
     try:
-        await kopf.run_tasks(tasks, ignored=_Every())
+        await kopf.run_tasks(tasks, ignored=_AllTasks())
     finally:
         for task in running:
             task.cancel()

@@ -26,31 +26,31 @@ def backoff(failures: int, chance: float, max_delay: float = MAX_DELAY) -> float
     return delay * (1 - JITTER + 2 * JITTER * chance)
 
 
-class _Turns(Generic[K]):
+class _FairQueue(Generic[K]):
     """Keys by share, and the shares served in turn: one with a thousand keys does not hold up one with a single key."""
 
-    def __init__(self, share: Callable[[K], Hashable]) -> None:
-        self._share = share
-        self._shares: OrderedDict[Hashable, deque[K]] = OrderedDict()
+    def __init__(self, flow: Callable[[K], Hashable]) -> None:
+        self._flow = flow
+        self._flows: OrderedDict[Hashable, deque[K]] = OrderedDict()
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     def append(self, key: K) -> None:
-        self._shares.setdefault(self._share(key), deque()).append(key)
+        self._flows.setdefault(self._flow(key), deque()).append(key)
         self._count += 1
 
     def popleft(self) -> K:
-        share, keys = self._shares.popitem(last=False)
+        flow, keys = self._flows.popitem(last=False)
         key = keys.popleft()
         if keys:
-            self._shares[share] = keys
+            self._flows[flow] = keys
         self._count -= 1
         return key
 
 
-def _alone(_: Hashable) -> Hashable:
+def _one_flow(_: Hashable) -> Hashable:
     return None
 
 
@@ -60,16 +60,16 @@ class Queue(Generic[K]):
     Without `share`, keys are served in the order in which they came.
     """
 
-    def __init__(self, name: str, share: Callable[[K], Hashable] = _alone, max_delay: float = MAX_DELAY) -> None:
+    def __init__(self, name: str, flow: Callable[[K], Hashable] = _one_flow, max_delay: float = MAX_DELAY) -> None:
         self._max_delay = max_delay
-        self._ready = _Turns(share)
+        self._ready = _FairQueue(flow)
         self._waiting: set[K] = set()
         self._working: set[K] = set()
         self._due: dict[K, float] = {}
         self._timers: list[tuple[float, int, K]] = []
         self._count = 0
         self._failures: dict[K, int] = {}
-        self._patient_until: dict[K, float] = {}
+        self._backoff_until: dict[K, float] = {}
         self._wake = asyncio.Event()
         self._idle: list[asyncio.Future[None]] = []
         self._depth = metrics.QUEUE_DEPTH.labels(name)
@@ -108,12 +108,12 @@ class Queue(Generic[K]):
         must not put off the moment at which a mended cause is noticed.
         """
         now = asyncio.get_running_loop().time()
-        delay = self._patient_until.get(key, now) - now
+        delay = self._backoff_until.get(key, now) - now
         if delay <= 0:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             delay = backoff(failures, random.random(), self._max_delay)  # noqa: S311 - jitter, not a secret
         delay = max(at_least, delay)
-        self._patient_until[key] = now + delay
+        self._backoff_until[key] = now + delay
         self._retries.inc()
         self.add_after(key, delay)
         return delay
@@ -121,7 +121,7 @@ class Queue(Generic[K]):
     def forget(self, key: K) -> None:
         """A key went well: its next failure starts from the shortest back-off."""
         self._failures.pop(key, None)
-        self._patient_until.pop(key, None)
+        self._backoff_until.pop(key, None)
 
     def failures(self, key: K) -> int:
         """How many times in a row a key has failed."""

@@ -44,7 +44,7 @@ def differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return any(old.get(name) != value for name, value in new.items()) or bool(old.keys() - new.keys())
 
 
-SETTLE_PERIOD = 0.5
+DEBOUNCE_PERIOD = 0.5
 """Seconds that a changed condition waits for events that are on their way in other watches."""
 
 PROGRESS_PERIOD = 10.0
@@ -57,12 +57,12 @@ ROLLOUT_PERIOD = 30.0
 roll-outs at once take longer than PROGRESS_PERIOD, and would each cost a patch more that tells nobody anything."""
 
 
-def patience(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+def debounce(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     """Seconds that a status may wait to be written: none where it answers a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
     if transitions(old, new):
-        return SETTLE_PERIOD
+        return DEBOUNCE_PERIOD
     return ROLLOUT_PERIOD if _rolls_out(new) and _awaited(old) == _awaited(new) else PROGRESS_PERIOD
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.status.conditions import Condition, timestamp
 from memcached_operator.kube.resource import EVENTS, Key, Object
+from memcached_operator.status.conditions import Condition, timestamp
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,9 @@ class Recorder:
             try:
                 await self._client.create(key, event)
             except ApiError as error:
-                log.log(logging.DEBUG if error.terminating else logging.INFO, "%s is not posted: %s", key, error)
+                log.log(
+                    logging.DEBUG if error.namespace_terminating else logging.INFO, "%s is not posted: %s", key, error
+                )
 
 
 def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:

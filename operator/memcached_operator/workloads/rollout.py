@@ -21,7 +21,7 @@ class Rollout:
     current: bool = False
     available: bool = False
     deadline_exceeded: bool = False
-    refused: str = ""
+    replica_failure: str = ""
 
     @property
     def complete(self) -> bool:
@@ -50,5 +50,5 @@ def rollout_of(deployment: Object | None) -> Rollout:
         # Until its controller has seen a new size, the condition is about the old one: say now what it will say.
         available=available if current else available_pods >= size - size // MAX_UNAVAILABLE,
         deadline_exceeded=mapping(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
-        refused=failure.get("message", "") if failure.get("status") == "True" else "",
+        replica_failure=failure.get("message", "") if failure.get("status") == "True" else "",
     )

@@ -42,7 +42,7 @@ class Scene:
 
     stage: Stage
     kind: Kind[Any]
-    trouble: "Trouble"
+    trouble: "Problem"
     webhook: Webhook
     registration: Registration
     front: Front | None = None
@@ -121,7 +121,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Problem:
     """What is wrong with admission.
 
     `says`: what a refusal tells of it. `named`: whether it names the webhook, too.
@@ -137,7 +137,7 @@ class Trouble:
     named: bool = True
 
 
-def struck(name: str, says: str, strike: Strike, *, refuses: bool = True, named: bool = True) -> Trouble:
+def struck(name: str, says: str, strike: Strike, *, refuses: bool = True, named: bool = True) -> Problem:
     """The server in front answers instead."""
 
     async def begin(scene: Scene) -> None:
@@ -148,10 +148,10 @@ def struck(name: str, says: str, strike: Strike, *, refuses: bool = True, named:
         assert scene.front is not None
         scene.front.fault = None
 
-    return Trouble(name, says, begin, end, refuses, fronted=True, named=named)
+    return Problem(name, says, begin, end, refuses, fronted=True, named=named)
 
 
-def shown(name: str, says: str, *names: str, age: timedelta = timedelta()) -> Trouble:
+def shown(name: str, says: str, *names: str, age: timedelta = timedelta()) -> Problem:
     """The process shows a certificate of its CA that is no good; then a good one is put in its place."""
 
     async def begin(scene: Scene) -> None:
@@ -164,10 +164,10 @@ def shown(name: str, says: str, *names: str, age: timedelta = timedelta()) -> Tr
     async def end(scene: Scene) -> None:
         scene.webhook.files.hold(scene.webhook.pair)
 
-    return Trouble(name, says, begin, end)
+    return Problem(name, says, begin, end)
 
 
-def trusted(name: str, says: str, bundle: Callable[[], bytes]) -> Trouble:
+def trusted(name: str, says: str, bundle: Callable[[], bytes]) -> Problem:
     """The API server trusts others than it should."""
 
     async def begin(scene: Scene) -> None:
@@ -176,7 +176,7 @@ def trusted(name: str, says: str, bundle: Callable[[], bytes]) -> Trouble:
     async def end(scene: Scene) -> None:
         await scene.registration.trust(scene.webhook.url, scene.webhook.pair.ca)
 
-    return Trouble(name, says, begin, end)
+    return Problem(name, says, begin, end)
 
 
 async def _away(scene: Scene) -> None:
@@ -204,7 +204,7 @@ PATCH_OF_NOTHING = (("patchType", "JSONPatch"), ("patch", "W3sib3AiOiJyZW1vdmUiL
 """Base64 of a patch that removes a field no object has."""
 
 TROUBLES = (
-    Trouble("down", "connection refused", _away, _back),
+    Problem("down", "connection refused", _away, _back),
     struck("hangs", "deadline exceeded", Late(None)),
     struck("drips", "deadline exceeded", Part(cut=False)),
     struck("slow", "", Late(DELAY / 2), refuses=False),
@@ -220,7 +220,7 @@ TROUBLES = (
     struck("redirects", "connection refused", Say("", 302, location="https://localhost:1/")),
     struck("resets", "EOF", reset),
     struck("cuts", "EOF", Part(cut=True)),
-    Trouble("plain-http", "HTTP response to HTTPS client", _plain, _tls),
+    Problem("plain-http", "HTTP response to HTTPS client", _plain, _tls),
     trusted("wrong-ca", "certificate signed by unknown authority", lambda: pair().ca),
     trusted("no-ca", "certificate signed by unknown authority", lambda: b""),
     shown("expired", "certificate has expired or is not yet valid", age=timedelta(days=2)),
@@ -393,7 +393,7 @@ GATE = (
 
 
 async def played(
-    stage: Stage, _: References, kind: Kind[Any], trouble: Trouble, operation: Callable[[Scene], Steps]
+    stage: Stage, _: References, kind: Kind[Any], trouble: Problem, operation: Callable[[Scene], Steps]
 ) -> None:
     """One operation, with one thing wrong."""
     async with AsyncExitStack() as stack:

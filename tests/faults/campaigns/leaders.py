@@ -17,16 +17,16 @@ from faults.campaigns.mutants import copied
 from faults.case import Case, References
 from faults.election import AT_ONCE, EXPIRY, Candidate, Election, Own, election, same, with_arguments, with_environment
 from faults.esr import JITTER, LONGEST_PATIENCE, VICTIM, reached
-from faults.faulty import Exchange, Fault, Hang, Lose, Refuse, Reset
+from faults.faulty import Exchange, FieldError, Hang, Lose, Refuse, Reset
 from faults.process import Operator
 from faults.rules import Rule
 from faults.stage import NORMAL, Settings, Stage, until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, cache
 from memcached_operator.kube.client import ApiError
-from memcached_operator.status.conditions import PROGRESS_PERIOD
-from memcached_operator.runtime.lease import ATTEMPT_TIMEOUT, RENEW_DEADLINE, RETRY_PERIOD
 from memcached_operator.kube.resource import DEPLOYMENTS
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.runtime.lease import ATTEMPT_TIMEOUT, RENEW_DEADLINE, RETRY_PERIOD
+from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 VICTIMS = (VICTIM, "other", "third")
 """Objects that are changed all the time: there is always something to write."""
@@ -225,7 +225,7 @@ async def ended_in_vain(held: Election, leader: Candidate) -> None:
     leader.operator.start()
 
 
-async def refused(held: Election, leader: Candidate, what: str, fault: Fault) -> None:
+async def refused(held: Election, leader: Candidate, what: str, fault: FieldError) -> None:
     """The leader's renewals fail until it ends."""
     identity = held.identity()
     (armed,) = leader.proxy.arm(Rule(what, fault))
@@ -234,7 +234,7 @@ async def refused(held: Election, leader: Candidate, what: str, fault: Fault) ->
     await held.led(but=identity)
 
 
-async def refused_briefly(held: Election, leader: Candidate, what: str, fault: Fault) -> None:
+async def refused_briefly(held: Election, leader: Candidate, what: str, fault: FieldError) -> None:
     """Some of the leader's renewals fail: it leads on."""
     async with keeping(held):
         (armed,) = leader.proxy.arm(Rule(what, fault, seconds=LAPSE))
@@ -255,7 +255,7 @@ async def refused_to_all(held: Election, leader: Candidate) -> None:
     await held.led(since=since)
 
 
-async def cut_off(held: Election, leader: Candidate, fault: Fault) -> None:
+async def cut_off(held: Election, leader: Candidate, fault: FieldError) -> None:
     """The leader reaches nothing at all until the other leads."""
     (armed,) = leader.proxy.arm(Rule("*", fault))
     for stream in leader.proxy.open_watches():
@@ -340,7 +340,7 @@ def newer(settings: Settings) -> Settings:
     return replace(settings, sources=target)
 
 
-LEASE_FAULTS: dict[str, Fault] = {
+LEASE_FAULTS: dict[str, FieldError] = {
     "403": Refuse(403, "Forbidden"),
     "409": Refuse(409, "Conflict"),
     "429": Refuse(429, "TooManyRequests", retry_after=1),

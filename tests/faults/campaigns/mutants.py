@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from faults.case import Case, References
-from faults.process import ROOTS, ROOT
+from faults.process import ROOT, ROOTS
 from faults.stage import PATIENCE, FailedError, Stage
 
 MUTANTS = ROOT / "tests/faults/mutants.yaml"

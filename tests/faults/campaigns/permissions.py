@@ -17,9 +17,9 @@ from integration.control_plane import client_of
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
-from memcached_operator.status.conditions import PROGRESS_PERIOD
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, entries
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 ROLE = "role"
 """The name of the Role on a stage that has the rules of config/rbac/role.yaml."""

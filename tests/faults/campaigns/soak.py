@@ -15,7 +15,7 @@ import msgspec
 
 from faults.case import Case, References
 from faults.esr import calm, quiet
-from faults.faulty import Delay, Exchange, Fault, Lose, Refuse, Reset, event, status
+from faults.faulty import Delay, Exchange, FieldError, Lose, Refuse, Reset, event, status
 from faults.process import ROOT, Operator, kept
 from faults.rules import Rule
 from faults.stage import FailedError, Stage, until
@@ -71,7 +71,7 @@ class Sample:
 class OneOf:
     """Any of some faults, by chance."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[FieldError, ...]
 
     async def __call__(self, exchange: Exchange) -> Any:
         return await random.choice(self.faults)(exchange)  # noqa: S311 - chance, not a secret

@@ -8,7 +8,7 @@ from functools import partial
 
 from faults.case import Case, References, act, prepare
 from faults.esr import VICTIM, stable
-from faults.faulty import Fault, Refuse, Serve, Speak, event, status
+from faults.faulty import FieldError, Refuse, Serve, Speak, event, status
 from faults.rules import Rule
 from faults.stage import Stage
 from faults.workloads import BY_NAME, IMAGE
@@ -37,8 +37,8 @@ class Broken:
 
     said: bytes = b""
     cut: bool = False
-    follow: Fault | None = None
-    lists: Fault | None = None
+    follow: FieldError | None = None
+    lists: FieldError | None = None
     times: int | None = None
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from faults.case import Case, References, act, gone, prepare
 from faults.esr import VICTIM, beside, calm, quiet, stable
-from faults.faulty import Fault, Kill, Lose, Refuse, Reset
+from faults.faulty import FieldError, Kill, Lose, Refuse, Reset
 from faults.rules import Rule
 from faults.stage import NORMAL, Stage, holding, until
 from faults.workloads import BY_NAME, IMAGE, PORT, WORKLOADS, Workload
@@ -102,7 +102,7 @@ def t2() -> list[Case]:
 CLASSES = {
     "create deployments": BY_NAME["create"],
     "create services": BY_NAME["create"],
-    "handover deployments": BY_NAME["scale-up"],
+    "migration_patch deployments": BY_NAME["scale-up"],
     "apply deployments": BY_NAME["memory"],
     "apply services": PORT,
     "delete services": BY_NAME["ports-to-none"],
@@ -111,7 +111,7 @@ CLASSES = {
 }
 """The kinds of writes, and what a user does to cause each."""
 
-REFUSALS: dict[str, Fault] = {
+REFUSALS: dict[str, FieldError] = {
     "409": Refuse(409, "Conflict"),
     "429": Refuse(429, "TooManyRequests"),
     "429-retry-after-7": Refuse(429, "TooManyRequests", retry_after=7),
@@ -144,7 +144,7 @@ def t3() -> list[Case]:
 
 
 def _refused(
-    what: str, workload: Workload, how: str, fault: Fault, times: int | None = None, seconds: float | None = None
+    what: str, workload: Workload, how: str, fault: FieldError, times: int | None = None, seconds: float | None = None
 ) -> Case:
     amount = f"{times}" if times else f"{seconds:g}s"
     name = f"{VICTIM}.*" if what == "create events" else VICTIM

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, faults, with_defaults
-from memcached_api.faults import Fault, InvalidSpec
+from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, validate, with_defaults
+from memcached_api.field_errors import FieldError, InvalidSpec
 from support.faulty import Faulty
 from support.faulty_appservice import RULES, TYPES
 
@@ -21,22 +21,22 @@ def obj(**spec: Any) -> dict[str, Any]:
 
 
 def fields(**spec: Any) -> list[str]:
-    """The fields that are at fault."""
-    return [fault.field for fault in faults(obj(**spec))]
+    """The fields that are at error."""
+    return [error.field for error in validate(obj(**spec))]
 
 
 def test_at_most_a_hundred_errors_are_reported():
-    assert len(faults(obj(envs=[{"name": 1}] * 128))) == 100
+    assert len(validate(obj(envs=[{"name": 1}] * 128))) == 100
 
 
 def test_an_image_is_enough():
     assert decode_spec(obj()) == AppServiceSpec(size=1, image=IMAGE)
-    assert faults(obj()) == []
+    assert validate(obj()) == []
 
 
 @pytest.mark.parametrize("nothing", [{}, {"spec": None}, {"spec": {}}])
 def test_an_image_is_necessary(nothing: dict[str, Any]):
-    assert [str(fault) for fault in faults(nothing)] == ["spec.image: Required value: must be given"]
+    assert [str(error) for error in validate(nothing)] == ["spec.image: Required value: must be given"]
     with pytest.raises(InvalidSpec, match=r"spec\.image: Required value"):
         decode_spec(nothing)
 
@@ -49,7 +49,7 @@ def test_what_is_no_object_is_not_decoded(what: Any):
 
 @pytest.mark.parametrize("faulty", RULES.values(), ids=RULES.keys())
 def test_a_broken_rule_is_told_with_field_value_and_remedy(faulty: Faulty):
-    said = ", ".join(str(fault) for fault in faults(obj(**faulty.spec)))
+    said = ", ".join(str(error) for error in validate(obj(**faulty.spec)))
     assert [part for part in faulty.said if part not in said] == []
 
 
@@ -59,9 +59,9 @@ UNKNOWN = {"unknown field", "unknown field of a port"}
 
 @pytest.mark.parametrize("faulty", [TYPES[name] for name in TYPES if name not in UNKNOWN])
 def test_a_wrong_type_is_told_with_its_field(faulty: Faulty):
-    found = faults(obj(**faulty.spec))
+    found = validate(obj(**faulty.spec))
     assert found
-    assert {fault.field for fault in found} == {faulty.said[0]}
+    assert {error.field for error in found} == {faulty.said[0]}
 
 
 OPTIONAL = {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b", "optional": True}}}
@@ -110,7 +110,7 @@ FINE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("spec", FINE.values(), ids=FINE.keys())
 def test_what_is_allowed(spec: dict[str, Any]):
-    assert faults(obj(**spec)) == []
+    assert validate(obj(**spec)) == []
     assert isinstance(decode_spec(obj(**spec)), AppServiceSpec)
 
 
@@ -193,22 +193,22 @@ SPECS = st.fixed_dictionaries(
 
 @given(st.fixed_dictionaries({}, optional={"metadata": JSON, "spec": SPECS | JSON}) | JSON)
 def test_faults_never_raises_and_always_has_words(what: Any):
-    for fault in faults(what):
-        assert isinstance(fault, Fault)
-        assert str(fault)
+    for error in validate(what):
+        assert isinstance(error, FieldError)
+        assert str(error)
 
 
 @given(SPECS | FINE_SPECS)
 def test_what_has_no_fault_decodes_and_has_none_with_its_defaults(spec: dict[str, Any]):
     before = msgspec.json.encode(spec)
-    if not faults(obj(**spec)):
+    if not validate(obj(**spec)):
         assert isinstance(decode_spec(obj(**spec)), AppServiceSpec)
-        assert faults(obj(**with_defaults(spec))) == []
+        assert validate(obj(**with_defaults(spec))) == []
     with_defaults(spec)
     assert msgspec.json.encode(spec) == before
 
 
 @pytest.mark.parametrize("protocol", [["x"], {}, 6, True])
 def test_a_protocol_that_is_no_text_is_told(protocol: Any):
-    (fault, *_) = faults(obj(ports=[{"port": 80, "protocol": protocol}]))
-    assert (fault.field, fault.message) == ("spec.ports[0].protocol", "must be a string")
+    (error, *_) = validate(obj(ports=[{"port": 80, "protocol": protocol}]))
+    assert (error.field, error.message) == ("spec.ports[0].protocol", "must be a string")

@@ -1,18 +1,18 @@
 import pytest
 
-from memcached_api.faults import REQUIRED, Fault, InvalidSpec, plain, quoted, sentence, shown, summary
+from memcached_api.field_errors import REQUIRED, FieldError, InvalidSpec, format_value, plain, quoted, sentence, summary
 
 
 @pytest.mark.parametrize(
-    ("fault", "text"),
+    ("error", "text"),
     [
-        (Fault("spec.size", 0, "must be at least 1"), "spec.size: Invalid value: 0: must be at least 1"),
-        (Fault("spec.image", 'a"b', "no"), 'spec.image: Invalid value: "a\\"b": no'),
-        (Fault("a.name", None, "must be given", REQUIRED), "a.name: Required value: must be given"),
+        (FieldError("spec.size", 0, "must be at least 1"), "spec.size: Invalid value: 0: must be at least 1"),
+        (FieldError("spec.image", 'a"b', "no"), 'spec.image: Invalid value: "a\\"b": no'),
+        (FieldError("a.name", None, "must be given", REQUIRED), "a.name: Required value: must be given"),
     ],
 )
-def test_reads_like_kubernetes_own(fault: Fault, text: str):
-    assert str(fault) == text
+def test_reads_like_kubernetes_own(error: FieldError, text: str):
+    assert str(error) == text
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_reads_like_kubernetes_own(fault: Fault, text: str):
     ],
 )
 def test_values_are_shown_short(value: object, text: str):
-    assert shown(value) == text
+    assert format_value(value) == text
 
 
 @pytest.mark.parametrize(
@@ -53,17 +53,17 @@ def test_quotes_cannot_be_left():
 
 
 def test_a_field_that_a_user_named_is_shown_short_and_compared_whole():
-    one, other = (Fault(f"spec.resources.limits[{'x' * 4_000_000}{end}]", -1, "no") for end in "ab")
+    one, other = (FieldError(f"spec.resources.limits[{'x' * 4_000_000}{end}]", -1, "no") for end in "ab")
     assert one != other
     assert str(one) == f'"spec.resources.limits[{"x" * 78}…": Invalid value: -1: no'
 
 
 def test_an_invalid_spec_says_all():
-    faults = [Fault("a", 1, "x"), Fault("b", 2, "y")]
-    assert str(InvalidSpec(faults)) == "[a: Invalid value: 1: x, b: Invalid value: 2: y]"
-    assert InvalidSpec(faults).faults == faults
-    assert sentence(faults[:1]) == "a: Invalid value: 1: x"
-    assert sentence(faults[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
+    errors = [FieldError("a", 1, "x"), FieldError("b", 2, "y")]
+    assert str(InvalidSpec(errors)) == "[a: Invalid value: 1: x, b: Invalid value: 2: y]"
+    assert InvalidSpec(errors).errors == errors
+    assert sentence(errors[:1]) == "a: Invalid value: 1: x"
+    assert sentence(errors[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_an_invalid_spec_says_all():
     ],
 )
 def test_a_summary_names_the_first_faults_and_counts_the_others(count: int, limit: int, text: str):
-    assert summary([Fault("f", number, "no") for number in range(count)], limit) == text
+    assert summary([FieldError("f", number, "no") for number in range(count)], limit) == text
 
 
 @pytest.mark.parametrize("limit", range(60, 4097, 97))
 def test_a_summary_fits(limit: int):
-    assert len(summary([Fault("f", number, "no") for number in range(5000)], limit)) <= limit
+    assert len(summary([FieldError("f", number, "no") for number in range(5000)], limit)) <= limit

@@ -2,8 +2,8 @@ from types import MappingProxyType
 
 import pytest
 
-from memcached_api.faults import InvalidSpec
-from memcached_api.memcached import MemcachedSpec, decode_spec, faults
+from memcached_api.field_errors import InvalidSpec
+from memcached_api.memcached import MemcachedSpec, decode_spec, validate
 
 
 @pytest.mark.parametrize("obj", [None, [], "x"])
@@ -14,5 +14,5 @@ def test_what_is_no_object_is_not_decoded(obj: object):
 
 def test_any_mapping_will_do():
     obj = MappingProxyType({"metadata": {"name": "a"}, "spec": {"size": 2}})
-    assert faults(obj) == []
+    assert validate(obj) == []
     assert decode_spec(obj) == MemcachedSpec(size=2)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from memcached_api.faults import TOO_MANY, InvalidSpec
+from memcached_api.field_errors import TOO_MANY, InvalidSpec
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
-from memcached_api.memcached import Cache, MemcachedSpec, decode_spec, faults
+from memcached_api.memcached import Cache, MemcachedSpec, decode_spec, validate
 
 HEX = "a" * 64
 
@@ -40,7 +40,7 @@ def limits(**amounts: Any) -> dict[str, Any]:
     ],
 )
 def test_valid(spec: Any):
-    assert faults(memcached(spec)) == []
+    assert validate(memcached(spec)) == []
     assert isinstance(decode_spec(memcached(spec)), MemcachedSpec)
 
 
@@ -130,33 +130,33 @@ REFUSED: list[tuple[Any, list[str]]] = [
 
 @pytest.mark.parametrize(("spec", "expected"), REFUSED)
 def test_invalid(spec: Any, expected: list[str]):
-    found = [str(fault) for fault in faults(memcached(spec))]
+    found = [str(error) for error in validate(memcached(spec))]
     assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
 
 
 @pytest.mark.parametrize("name", ["a", "a-1", "a" * 52])
 def test_names(name: str):
-    assert faults(memcached({}, name)) == []
+    assert validate(memcached({}, name)) == []
 
 
 @pytest.mark.parametrize("name", ["", "9a", "a" * 53, "A", "a.b", "a-", "a\n", 1])
 def test_wrong_names(name: Any):
-    (fault,) = faults(memcached({}, name))
-    assert str(fault).startswith("metadata.name: Invalid value: ")
-    assert "at most 52 characters" in fault.message
+    (error,) = validate(memcached({}, name))
+    assert str(error).startswith("metadata.name: Invalid value: ")
+    assert "at most 52 characters" in error.message
 
 
 @pytest.mark.parametrize(
     "obj", [{}, {"metadata": {}}, {"metadata": {"generateName": "a-"}}, {"metadata": [], "spec": {}}]
 )
 def test_an_object_without_name_is_judged_by_its_spec(obj: Any):
-    assert faults(obj) == []
+    assert validate(obj) == []
 
 
 @pytest.mark.parametrize("obj", [None, 1, "x", []])
 def test_what_is_no_object(obj: Any):
-    (fault,) = faults(obj)
-    assert fault.message == "must be an object of kind Memcached"
+    (error,) = validate(obj)
+    assert error.message == "must be an object of kind Memcached"
 
 
 def test_defaults():
@@ -196,8 +196,8 @@ def test_everything_is_decoded_as_given():
 def test_what_cannot_be_decoded_raises_every_structural_fault():
     with pytest.raises(InvalidSpec) as raised:
         decode_spec(memcached({"size": "x", "cache": {"memory": "x"}, "containerPort": 80}))
-    assert [fault.field for fault in raised.value.faults] == ["spec.size", "spec.containerPort", "spec.cache.memory"]
+    assert [error.field for error in raised.value.errors] == ["spec.size", "spec.containerPort", "spec.cache.memory"]
 
 
 def test_where_a_list_is_too_long_no_rule_looks_at_all_of_it():
-    assert [fault.kind for fault in faults(memcached({"imagePullSecrets": [{"name": "="}] * 17}))] == [TOO_MANY]
+    assert [error.kind for error in validate(memcached({"imagePullSecrets": [{"name": "="}] * 17}))] == [TOO_MANY]

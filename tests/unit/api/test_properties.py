@@ -1,4 +1,4 @@
-"""Whatever JSON comes, `faults` answers; and it agrees with the types wherever these alone decide."""
+"""Whatever JSON comes, `errors` answers; and it agrees with the types wherever these alone decide."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api import quantity
-from memcached_api.faults import Fault, InvalidSpec
+from memcached_api.field_errors import FieldError, InvalidSpec
 from memcached_api.image import is_reference
-from memcached_api.memcached import MemcachedSpec, decode_spec, faults
+from memcached_api.memcached import MemcachedSpec, decode_spec, validate
 from memcached_api.memory import floor
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
@@ -36,57 +36,57 @@ OBJECTS = st.fixed_dictionaries({}, optional={"metadata": JSON, "spec": SPECS | 
 
 @given(OBJECTS | JSON)
 def test_faults_never_raises_and_always_has_words(obj: Any):
-    for fault in faults(obj):
-        assert isinstance(fault, Fault)
-        assert str(fault)
+    for error in validate(obj):
+        assert isinstance(error, FieldError)
+        assert str(error)
 
 
 @given(SPECS)
 def test_what_has_no_fault_decodes(spec: dict[str, Any]):
-    if not faults({"spec": spec}):
+    if not validate({"spec": spec}):
         assert isinstance(decode_spec({"spec": spec}), MemcachedSpec)
 
 
 @given(SPECS)
 def test_what_does_not_decode_has_the_same_faults_and_maybe_more(spec: dict[str, Any]):
-    undecodable: list[Fault] = []
+    undecodable: list[FieldError] = []
     try:
         decode_spec({"spec": spec})
     except InvalidSpec as error:
-        undecodable = error.faults
-    assert {fault.field for fault in undecodable} <= {fault.field for fault in faults({"spec": spec})}
+        undecodable = error.errors
+    assert {error.field for error in undecodable} <= {error.field for error in validate({"spec": spec})}
 
 
 @given(st.integers(-10, 10) | st.integers(2**31 - 3, 2**31 + 3))
 def test_size(size: int):
-    assert bool(faults({"spec": {"size": size}})) == (not 1 <= size <= 2**31 - 1)
+    assert bool(validate({"spec": {"size": size}})) == (not 1 <= size <= 2**31 - 1)
 
 
 @given(st.integers(1020, 1030) | st.integers(65530, 65540))
 def test_port(port: int):
-    assert bool(faults({"spec": {"containerPort": port}})) == (not 1024 <= port <= 65535)
+    assert bool(validate({"spec": {"containerPort": port}})) == (not 1024 <= port <= 65535)
 
 
 @given(st.text(max_size=20) | st.from_regex(r"[a-z.:/@_-]{1,20}", fullmatch=True))
 def test_image(text: str):
-    assert bool(faults({"spec": {"image": text}})) == (not is_reference(text))
+    assert bool(validate({"spec": {"image": text}})) == (not is_reference(text))
 
 
 @given(st.integers(2 * 2**20, 2**40), st.integers(-2, 2))
 def test_memory_limit(cache: int, beside: int):
     limit = floor(cache) + beside
     spec = {"cache": {"memory": cache}, "resources": {"limits": {"memory": limit}}}
-    assert bool(faults({"spec": spec})) == (beside < 0)
+    assert bool(validate({"spec": spec})) == (beside < 0)
 
 
 @given(st.sampled_from(["1", "1000m", "0.5", "500m", "1e0", "2Ki", "2048"]), st.integers(0, 2100))
 def test_requests_and_limits(limit: str, request: int):
     spec = {"resources": {"limits": {"cpu": limit}, "requests": {"cpu": request}}}
-    assert bool(faults({"spec": spec})) == (request > quantity.parse(limit))
+    assert bool(validate({"spec": spec})) == (request > quantity.parse(limit))
 
 
 @given(SPECS)
 def test_faults_do_not_change_the_object(spec: dict[str, Any]):
     before = msgspec.json.encode(spec)
-    faults({"spec": spec})
+    validate({"spec": spec})
     assert msgspec.json.encode(spec) == before

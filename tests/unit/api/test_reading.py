@@ -9,7 +9,7 @@ import pytest
 
 from memcached_api import reading
 from memcached_api.appservice import APPSERVICE, with_defaults
-from memcached_api.faults import TOO_MANY, InvalidSpec
+from memcached_api.field_errors import TOO_MANY, InvalidSpec
 from memcached_api.kinds import Kind
 from memcached_api.memcached import MEMCACHED
 
@@ -97,15 +97,15 @@ def test_no_object_costs_much_memory(kind: Kind[Any], frame: bytes, item: bytes,
     raw = frame % b",".join([item] * ((size - len(frame)) // (len(item) + 1)))
     tracemalloc.start()
     with suppress(InvalidSpec):
-        kind.faults(kind.read(raw))
+        kind.validate(kind.read(raw))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 64 * 2**20
 
 
 def test_a_list_that_is_too_long_is_one_error() -> None:
-    found = APPSERVICE.faults({"spec": {"image": "a", "ports": [{"port": 0}] * 100_000}})
-    assert [(fault.field, fault.kind) for fault in found] == [("spec.ports", TOO_MANY)]
+    found = APPSERVICE.validate({"spec": {"image": "a", "ports": [{"port": 0}] * 100_000}})
+    assert [(error.field, error.kind) for error in found] == [("spec.ports", TOO_MANY)]
 
 
 def test_a_list_that_is_too_long_gets_no_defaults() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from memcached_operator.appservice.controller import appservice, desired
-from memcached_operator.reconcile.compare import signed
-from memcached_operator.kind import InvalidSpecError, Observed
-from memcached_operator.reconcile.ownership import is_current
+from memcached_operator.kind import InvalidSpecError, Snapshot
 from memcached_operator.kube.resource import SERVICES, Object, key_of
+from memcached_operator.reconcile.compare import signed
+from memcached_operator.reconcile.ownership import is_current
 from unit.builders import appservice as cr_of
 from unit.builders import owned
 
@@ -22,8 +22,8 @@ LABELS = {
 
 def children(cr: Object, service: Object | None = None) -> dict[str, Object]:
     """What is desired, by kind."""
-    observed = Observed({} if service is None else {key_of(SERVICES, service): service})
-    return {child["kind"]: child for child in desired(cr, observed)}
+    snapshot = Snapshot({} if service is None else {key_of(SERVICES, service): service})
+    return {child["kind"]: child for child in desired(cr, snapshot)}
 
 
 def pod_of(**spec: Any) -> Object:

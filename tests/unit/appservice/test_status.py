@@ -2,9 +2,9 @@ import msgspec
 
 from memcached_api.appservice import AppServiceStatus
 from memcached_operator.appservice.status import status
-from memcached_operator.status.conditions import carry_over
-from memcached_operator.kind import Observed
+from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
+from memcached_operator.status.conditions import carry_over
 from unit.builders import NOW, appservice, owned, pod, rolled_out, waiting
 
 LIVE = rolled_out()
@@ -14,7 +14,7 @@ PORTS: list[Object] = [
 ]
 SERVICE: Object = {**owned(resource=SERVICES), "spec": {"ports": PORTS}}
 CHILDREN = {key_of(DEPLOYMENTS, LIVE): LIVE, key_of(SERVICES, SERVICE): SERVICE}
-OBSERVED = Observed(CHILDREN, (pod("b"), pod("c"), pod("a")))
+OBSERVED = Snapshot(CHILDREN, (pod("b"), pod("c"), pod("a")))
 
 
 def test_the_counts_are_the_deployments_and_the_node_ports_the_services() -> None:
@@ -43,14 +43,14 @@ def test_the_counts_are_the_deployments_and_the_node_ports_the_services() -> Non
 
 
 def test_nothing_there_is_a_status_too() -> None:
-    found = status(appservice(), Observed(), NOW).status
+    found = status(appservice(), Snapshot(), NOW).status
     assert (found["replicas"], found["unavailableReplicas"], found["nodes"], found["nodePorts"]) == (0, 0, [], [])
 
 
 def test_a_port_without_a_node_port_is_not_told() -> None:
     service: Object = {**owned(resource=SERVICES), "spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}
-    observed = Observed({key_of(SERVICES, service): service})
-    assert status(appservice(), observed, NOW).status["nodePorts"] == []
+    snapshot = Snapshot({key_of(SERVICES, service): service})
+    assert status(appservice(), snapshot, NOW).status["nodePorts"] == []
 
 
 def test_the_status_is_what_the_api_describes() -> None:
@@ -61,6 +61,6 @@ def test_the_status_is_what_the_api_describes() -> None:
 
 def test_the_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
-    degraded = status(appservice(), Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
+    degraded = status(appservice(), Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"
     assert degraded["message"].endswith("in imagePullSecrets of the ServiceAccount default")

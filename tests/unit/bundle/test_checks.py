@@ -10,7 +10,7 @@ import yaml
 from bundle.catalog import CATALOG
 from bundle.checks import CHECKS, faults
 from bundle.checks.kinds import defaulted, patched
-from bundle.checks.subject import Fault, Subject
+from bundle.checks.subject import Finding, Subject
 from bundle.errors import BundleError
 from bundle.objects import yaml_of
 from bundle.release import ANNOTATIONS, CSV_FILE, SCORECARD
@@ -18,7 +18,7 @@ from unit.bundle import broken, rows_catalogue, rows_contents, rows_running
 from unit.bundle.broken import CONFIG, GOOD, Broken
 
 ALL = (*rows_contents.ROWS, *rows_running.ROWS, *rows_catalogue.ROWS)
-BY_NAME: dict[str, Callable[[Subject], Iterator[Fault]]] = {check.__name__: check for check in CHECKS}
+BY_NAME: dict[str, Callable[[Subject], Iterator[Finding]]] = {check.__name__: check for check in CHECKS}
 
 
 def test_the_bundle_of_this_tree_has_no_faults() -> None:

@@ -4,9 +4,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_operator.reconcile.ownership import owner_reference
+from memcached_operator.cache.cache import Cache, transform
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, key_of
-from memcached_operator.cache.cache import Store, trim
+from memcached_operator.reconcile.ownership import owner_reference
 from unit.builders import LABELS, memcached, owned, pod
 
 KEY = Key(DEPLOYMENTS, "test", "cache")
@@ -17,148 +17,148 @@ def live(version: int, **meta: Any) -> Object:
     return owned(version=version, **meta)
 
 
-def version_in(store: Store, key: Key = KEY) -> str | None:
+def version_in(cache: Cache, key: Key = KEY) -> str | None:
     """What the store holds."""
-    found = store.get(key)
+    found = cache.get(key)
     return None if found is None else found["metadata"]["resourceVersion"]
 
 
 def test_an_unknown_object_is_none() -> None:
-    assert Store().get(KEY) is None
-    assert list(Store().all(DEPLOYMENTS)) == []
+    assert Cache().get(KEY) is None
+    assert list(Cache().all(DEPLOYMENTS)) == []
 
 
 def test_the_newest_version_wins() -> None:
-    store = Store()
-    assert store.put(DEPLOYMENTS, live(9))
-    assert store.put(DEPLOYMENTS, live(10))
-    assert not store.put(DEPLOYMENTS, live(9))
-    assert version_in(store) == "10"
+    cache = Cache()
+    assert cache.put(DEPLOYMENTS, live(9))
+    assert cache.put(DEPLOYMENTS, live(10))
+    assert not cache.put(DEPLOYMENTS, live(9))
+    assert version_in(cache) == "10"
 
 
 def test_the_same_version_again_is_no_news() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9))
-    assert not store.put(DEPLOYMENTS, live(9))
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9))
+    assert not cache.put(DEPLOYMENTS, live(9))
 
 
 def test_versions_are_compared_as_numbers() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9))
-    assert store.put(DEPLOYMENTS, live(100))
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9))
+    assert cache.put(DEPLOYMENTS, live(100))
 
 
 def test_what_is_gone_does_not_come_back_by_a_late_reply() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9))
-    assert store.remove(KEY, 12)
-    assert not store.put(DEPLOYMENTS, live(11))
-    assert version_in(store) is None
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9))
+    assert cache.remove(KEY, 12)
+    assert not cache.put(DEPLOYMENTS, live(11))
+    assert version_in(cache) is None
 
 
 def test_what_was_never_seen_does_not_come_by_a_late_reply_either() -> None:
-    store = Store()
-    assert not store.remove(KEY, 12)
-    assert not store.put(DEPLOYMENTS, live(11))
+    cache = Cache()
+    assert not cache.remove(KEY, 12)
+    assert not cache.put(DEPLOYMENTS, live(11))
 
 
 def test_what_is_made_anew_is_known_again() -> None:
-    store = Store()
-    store.remove(KEY, 12)
-    assert store.put(DEPLOYMENTS, live(13))
-    assert version_in(store) == "13"
+    cache = Cache()
+    cache.remove(KEY, 12)
+    assert cache.put(DEPLOYMENTS, live(13))
+    assert version_in(cache) == "13"
 
 
 def test_an_older_deletion_does_not_remove_what_was_made_since() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(13))
-    assert not store.remove(KEY, 12)
-    assert version_in(store) == "13"
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(13))
+    assert not cache.remove(KEY, 12)
+    assert version_in(cache) == "13"
 
 
 def test_a_list_brings_what_is_new_and_drops_what_is_gone() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9, name="gone"))
-    store.replace(DEPLOYMENTS, None, [live(10)], 20)
-    assert [obj["metadata"]["name"] for obj in store.all(DEPLOYMENTS)] == ["cache"]
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9, name="gone"))
+    cache.replace(DEPLOYMENTS, None, [live(10)], 20)
+    assert [obj["metadata"]["name"] for obj in cache.all(DEPLOYMENTS)] == ["cache"]
 
 
 def test_a_list_does_not_drop_what_is_newer_than_it() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(21))
-    store.replace(DEPLOYMENTS, None, [], 20)
-    assert version_in(store) == "21"
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(21))
+    cache.replace(DEPLOYMENTS, None, [], 20)
+    assert version_in(cache) == "21"
 
 
 def test_a_list_does_not_bring_back_what_was_deleted_after_it() -> None:
-    store = Store()
-    store.remove(KEY, 21)
-    store.replace(DEPLOYMENTS, None, [live(10)], 20)
-    assert version_in(store) is None
+    cache = Cache()
+    cache.remove(KEY, 21)
+    cache.replace(DEPLOYMENTS, None, [live(10)], 20)
+    assert version_in(cache) is None
 
 
 def test_a_late_reply_after_a_list_that_lacks_the_object_is_news_only_if_newer() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9))
-    store.replace(DEPLOYMENTS, None, [], 20)
-    assert store.put(DEPLOYMENTS, live(21))
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9))
+    cache.replace(DEPLOYMENTS, None, [], 20)
+    assert cache.put(DEPLOYMENTS, live(21))
 
 
 def test_the_list_of_a_namespace_says_nothing_of_others() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9, namespace="other"))
-    store.replace(DEPLOYMENTS, "test", [], 20)
-    assert version_in(store, Key(DEPLOYMENTS, "other", "cache")) == "9"
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9, namespace="other"))
+    cache.replace(DEPLOYMENTS, "test", [], 20)
+    assert version_in(cache, Key(DEPLOYMENTS, "other", "cache")) == "9"
 
 
 def test_the_list_of_a_resource_says_nothing_of_others() -> None:
-    store = Store()
-    store.put(PODS, pod())
-    store.replace(DEPLOYMENTS, None, [], 20)
-    assert len(list(store.all(PODS))) == 1
+    cache = Cache()
+    cache.put(PODS, pod())
+    cache.replace(DEPLOYMENTS, None, [], 20)
+    assert len(list(cache.all(PODS))) == 1
 
 
 def test_children_are_found_by_the_uid_of_their_controller() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9))
-    store.put(DEPLOYMENTS, owned(memcached(uid="other"), name="other"))
-    assert [obj["metadata"]["name"] for obj in store.owned_by(DEPLOYMENTS, "cr")] == ["cache"]
-    assert list(store.owned_by(PODS, "cr")) == []
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9))
+    cache.put(DEPLOYMENTS, owned(memcached(uid="other"), name="other"))
+    assert [obj["metadata"]["name"] for obj in cache.owned_by(DEPLOYMENTS, "cr")] == ["cache"]
+    assert list(cache.owned_by(PODS, "cr")) == []
 
 
 def test_a_child_that_changes_its_controller_is_found_under_the_new_one_only() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9))
-    store.put(DEPLOYMENTS, live(10, ownerReferences=[owner_reference(memcached(uid="new"))]))
-    assert list(store.owned_by(DEPLOYMENTS, "cr")) == []
-    assert len(list(store.owned_by(DEPLOYMENTS, "new"))) == 1
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9))
+    cache.put(DEPLOYMENTS, live(10, ownerReferences=[owner_reference(memcached(uid="new"))]))
+    assert list(cache.owned_by(DEPLOYMENTS, "cr")) == []
+    assert len(list(cache.owned_by(DEPLOYMENTS, "new"))) == 1
 
 
 def test_a_child_that_is_gone_or_orphaned_is_not_found() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9))
-    store.put(DEPLOYMENTS, live(10, name="second"))
-    store.remove(KEY, 11)
-    store.put(DEPLOYMENTS, live(12, name="second", ownerReferences=[]))
-    assert list(store.owned_by(DEPLOYMENTS, "cr")) == []
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9))
+    cache.put(DEPLOYMENTS, live(10, name="second"))
+    cache.remove(KEY, 11)
+    cache.put(DEPLOYMENTS, live(12, name="second", ownerReferences=[]))
+    assert list(cache.owned_by(DEPLOYMENTS, "cr")) == []
 
 
 def test_pods_are_found_by_the_labels_of_their_instance() -> None:
-    store = Store()
-    store.put(PODS, pod("a"))
-    store.put(PODS, pod("b"))
-    assert len(list(store.of_instance(PODS, "test", "memcached", "cache"))) == 2
-    assert list(store.of_instance(PODS, "other", "memcached", "cache")) == []
-    assert list(store.of_instance(PODS, "test", "memcached", "other")) == []
+    cache = Cache()
+    cache.put(PODS, pod("a"))
+    cache.put(PODS, pod("b"))
+    assert len(list(cache.of_instance(PODS, "test", "memcached", "cache"))) == 2
+    assert list(cache.of_instance(PODS, "other", "memcached", "cache")) == []
+    assert list(cache.of_instance(PODS, "test", "memcached", "other")) == []
 
 
 def test_a_pod_that_loses_its_labels_is_not_found() -> None:
-    store = Store()
-    store.put(PODS, pod(version=1))
+    cache = Cache()
+    cache.put(PODS, pod(version=1))
     bare = pod(version=2)
     bare["metadata"] = {**bare["metadata"], "labels": {}}
-    store.put(PODS, bare)
-    assert list(store.of_instance(PODS, "test", "memcached", "cache")) == []
+    cache.put(PODS, bare)
+    assert list(cache.of_instance(PODS, "test", "memcached", "cache")) == []
 
 
 def test_trimming_keeps_the_places_of_managed_fields_and_who_they_belong_to() -> None:
@@ -166,7 +166,7 @@ def test_trimming_keeps_the_places_of_managed_fields_and_who_they_belong_to() ->
         {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}, "time": "t", "apiVersion": "v1"},
         {"manager": "x", "operation": "Update", "subresource": "status", "fieldsType": "FieldsV1"},
     ]
-    assert trim(live(9, managedFields=entries))["metadata"]["managedFields"] == [
+    assert transform(live(9, managedFields=entries))["metadata"]["managedFields"] == [
         {"manager": "kubectl", "operation": "Update"},
         {"manager": "x", "operation": "Update", "subresource": "status"},
     ]
@@ -175,13 +175,13 @@ def test_trimming_keeps_the_places_of_managed_fields_and_who_they_belong_to() ->
 def test_trimming_drops_kubectls_copy_of_the_object_and_no_other_annotation() -> None:
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{…}", "own": "kept"}
     obj = live(9, annotations=annotations)
-    assert trim(obj)["metadata"]["annotations"] == {"own": "kept"}
+    assert transform(obj)["metadata"]["annotations"] == {"own": "kept"}
     assert obj["metadata"]["annotations"] == annotations
 
 
 def test_trimming_changes_nothing_else() -> None:
     obj = live(9, managedFields=None) | {"spec": {"a": 1}, "status": {"b": 2}}
-    trimmed = trim(obj)
+    trimmed = transform(obj)
     assert trimmed["metadata"].pop("managedFields") == []
     obj["metadata"].pop("managedFields")
     assert trimmed == obj
@@ -196,33 +196,33 @@ EVENTS = st.lists(
 def test_the_order_in_which_events_arrive_does_not_matter(events: list[tuple[str, int]]) -> None:
     results: set[str | None] = set()
     for order in permutations(events):
-        store = Store()
+        cache = Cache()
         for what, version in order:
-            _ = store.put(DEPLOYMENTS, live(version)) if what == "seen" else store.remove(KEY, version)
-        results.add(version_in(store))
+            _ = cache.put(DEPLOYMENTS, live(version)) if what == "seen" else cache.remove(KEY, version)
+        results.add(version_in(cache))
     newest = max(events, key=lambda event: event[1], default=("gone", 0))
     assert results == {str(newest[1]) if newest[0] == "seen" else None}
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["cr", "other", ""]), st.booleans()), max_size=12))
 def test_the_indexes_always_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> None:
-    store = Store()
+    cache = Cache()
     for version, (name, owner, present) in enumerate(steps, 1):
         owners = [owner_reference(memcached(uid=owner))] if owner else []
         obj = live(version, name=name, ownerReferences=owners, labels=LABELS if owner else {})
-        _ = store.put(DEPLOYMENTS, obj) if present else store.remove(key_of(DEPLOYMENTS, obj), version)
-    everything = list(store.all(DEPLOYMENTS))
+        _ = cache.put(DEPLOYMENTS, obj) if present else cache.remove(key_of(DEPLOYMENTS, obj), version)
+    everything = list(cache.all(DEPLOYMENTS))
     for owner in ("cr", "other"):
         expected = [obj for obj in everything if any(r["uid"] == owner for r in obj["metadata"]["ownerReferences"])]
-        assert sorted(map(str, store.owned_by(DEPLOYMENTS, owner))) == sorted(map(str, expected))
+        assert sorted(map(str, cache.owned_by(DEPLOYMENTS, owner))) == sorted(map(str, expected))
     labelled = [obj for obj in everything if obj["metadata"]["labels"]]
-    found = list(store.of_instance(DEPLOYMENTS, "test", "memcached", "cache"))
+    found = list(cache.of_instance(DEPLOYMENTS, "test", "memcached", "cache"))
     assert sorted(map(str, found)) == sorted(map(str, labelled))
 
 
 def test_what_one_list_lacks_by_mistake_is_back_with_the_next() -> None:
-    store = Store()
-    store.put(DEPLOYMENTS, live(9))
-    assert store.replace(DEPLOYMENTS, None, [], 100) == [KEY]
-    store.replace(DEPLOYMENTS, None, [live(9)], 101)
-    assert version_in(store) == "9"
+    cache = Cache()
+    cache.put(DEPLOYMENTS, live(9))
+    assert cache.replace(DEPLOYMENTS, None, [], 100) == [KEY]
+    cache.replace(DEPLOYMENTS, None, [live(9)], 101)
+    assert version_in(cache) == "9"

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kind import Kind, Verdict
-from memcached_operator.cache.live import look
-from memcached_operator.runtime.queue import Queue
-from memcached_operator.reconcile.reconciler import Reconciler
+from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.live import get_live
+from memcached_operator.kind import DesiredStatus, Kind
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
-from memcached_operator.cache.cache import Store
+from memcached_operator.reconcile.reconciler import Reconciler
+from memcached_operator.runtime.queue import Queue
 from unit.builders import MEMCACHEDS, memcached
 from unit.fakes import Api
 
@@ -21,7 +21,11 @@ CHILD: Object = {
     "metadata": {"name": "cache", "namespace": "test", "labels": {}},
 }
 KIND = Kind(
-    MEMCACHEDS, "memcached", (SERVICES,), desired=lambda cr, seen: [CHILD], status=lambda cr, seen, now: Verdict(STATUS)
+    MEMCACHEDS,
+    "memcached",
+    (SERVICES,),
+    desired=lambda cr, seen: [CHILD],
+    status=lambda cr, seen, now: DesiredStatus(STATUS),
 )
 SEEN: Object = {**memcached(), "status": STATUS}
 KEY = key_of(MEMCACHEDS, SEEN)
@@ -29,13 +33,13 @@ KEY = key_of(MEMCACHEDS, SEEN)
 
 def asked(there: Object | None, seen: Object = SEEN) -> list[str]:
     """What the API server is asked where an object is as given, and was seen with a status but without its child."""
-    api, store, queue = Api(), Store(), Queue[Key]("test")
-    store.put(MEMCACHEDS, seen)
+    api, cache, queue = Api(), Cache(), Queue[Key]("test")
+    cache.put(MEMCACHEDS, seen)
     if there is not None:
         api.objects[KEY] = there
 
     async def run() -> None:
-        reconciler = Reconciler(api.client, store, queue, {"Memcached": KIND})
+        reconciler = Reconciler(api.client, cache, queue, {"Memcached": KIND})
         for _ in range(2):
             await reconciler.reconcile(KEY)
 
@@ -68,8 +72,8 @@ def test_a_status_that_cannot_be_found_ends_the_work_on_an_object_that_is_gone()
 
 
 def test_what_is_read_is_believed_although_a_list_lacked_it() -> None:
-    api, store = Api(), Store()
+    api, cache = Api(), Cache()
     api.objects[KEY] = SEEN
-    store.put(MEMCACHEDS, SEEN)
-    assert store.replace(MEMCACHEDS, None, [], 1000) == [KEY]
-    assert asyncio.run(look(api.client, store, KEY)) is not None
+    cache.put(MEMCACHEDS, SEEN)
+    assert cache.replace(MEMCACHEDS, None, [], 1000) == [KEY]
+    assert asyncio.run(get_live(api.client, cache, KEY)) is not None

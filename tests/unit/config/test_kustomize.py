@@ -153,7 +153,7 @@ def test_webhooks_reach_the_admission_process(variant: Rendered) -> None:
 
 
 def test_the_code_serves_the_paths_of_the_webhooks_and_no_others(variant: Rendered) -> None:
-    served = memcached.judges("memcached:1.6") | appservice.judges()
+    served = memcached.handlers("memcached:1.6") | appservice.handlers()
     assert {webhook["clientConfig"]["service"]["path"] for webhook in webhooks(variant)} == set(served)
     assert set(served) == {
         "/mutate-cache-example-com-v1-memcached",

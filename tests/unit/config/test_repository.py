@@ -144,11 +144,7 @@ def test_the_image_is_made_of_what_pyproject_names() -> None:
 
 
 def test_desired_state_and_status_read_no_clock() -> None:
-    kinds = [
-        path
-        for path in SOURCES
-        if path.parent.name == "desired" or (path.name == "status.py")
-    ]
+    kinds = [path for path in SOURCES if path.parent.name == "desired" or (path.name == "status.py")]
     calls = {
         (path.name, node.attr)
         for path in kinds

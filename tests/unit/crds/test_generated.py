@@ -93,7 +93,7 @@ def test_kubernetes_own_types_have_kubernetes_own_fields(cls: Any):
 def test_samples_are_valid(path: Path):
     sample: dict[str, Any] = yaml.safe_load(path.read_text())
     kind = KINDS[sample["kind"]]
-    assert kind.faults(sample) == []
+    assert kind.validate(sample) == []
     group, version = sample["apiVersion"].split("/")
     assert (group, version in kind.versions) == (kind.group, True)
     assert path.name.startswith(f"{group.split('.')[0]}_{version}_{kind.name.lower()}")

@@ -49,7 +49,7 @@ def test_every_decision_has_its_figures() -> None:
 def test_the_first_objects_are_valid() -> None:
     objects = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)]
     assert [obj["kind"] for obj in objects] == [kind.name for kind in KINDS]
-    assert [kind.faults(obj) for kind, obj in zip(KINDS, objects, strict=True)] == [[], []]
+    assert [kind.validate(obj) for kind, obj in zip(KINDS, objects, strict=True)] == [[], []]
 
 
 def test_the_tested_versions_are_told_and_the_oldest_is_the_least() -> None:

@@ -77,7 +77,7 @@ def test_one_that_may_not_write_reads_on_and_sends_no_write(method: str) -> None
 
     with pytest.raises(ApiError, match="this process is not the leader any more: it may not write") as caught:
         asyncio.run(run())
-    assert (caught.value.code, caught.value.refused) == (0, False)
+    assert (caught.value.code, caught.value.permanent) == (0, False)
     assert [request.method for request in script.requests] == ["GET"]
 
 
@@ -91,7 +91,7 @@ def test_a_server_that_cannot_be_reached() -> None:
 
     with pytest.raises(ApiError, match="the API server cannot be reached: Cannot connect to host") as caught:
         asyncio.run(run())
-    assert (caught.value.code, caught.value.refused) == (0, False)
+    assert (caught.value.code, caught.value.permanent) == (0, False)
 
 
 def test_a_timeout_has_a_text() -> None:
@@ -115,9 +115,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "refused"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused_is_what_will_not_succeed_by_itself(code: int, reason: str, refused: bool) -> None:
-    assert ApiError(code, reason, "").refused is refused
+@pytest.mark.parametrize(("code", "reason", "permanent"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused_is_what_will_not_succeed_by_itself(code: int, reason: str, permanent: bool) -> None:
+    assert ApiError(code, reason, "").permanent is permanent
 
 
 def test_an_error_passes_through_what_runs_in_the_background() -> None:
@@ -230,4 +230,4 @@ def test_a_list_that_cannot_be_worked_with_is_an_error(text: str) -> None:
         list(items)
 
     error = refusal(Script([answer(200, text)]), read)
-    assert (error.code, error.reason, error.refused) == (200, "Garbled", False)
+    assert (error.code, error.reason, error.permanent) == (200, "Garbled", False)

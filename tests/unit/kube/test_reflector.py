@@ -10,8 +10,8 @@ from aiohttp import web
 from memcached_operator import metrics
 from memcached_operator.kube import reflector as source
 from memcached_operator.kube.client import Client
+from memcached_operator.kube.reflector import Reflector
 from memcached_operator.kube.resource import PODS, SERVICES, Object, Resource
-from memcached_operator.kube.reflector import Feed
 from unit.servers import Script, answer, connection, serving
 
 PAUSE = 0.02
@@ -23,7 +23,7 @@ Told = tuple[str, str, str]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a test's size."""
-    monkeypatch.setattr(source, "FIRST_PAUSE", PAUSE)
+    monkeypatch.setattr(source, "MIN_PAUSE", PAUSE)
 
 
 def line(what: str, version: int, name: str = "a") -> str:
@@ -56,26 +56,26 @@ class Watching:
         """Seconds between the requests."""
         return [later - earlier for earlier, later in pairwise(self.script.times)]
 
-    def until(self, requests: int, *feeds: Feed) -> "Watching":
+    def until(self, requests: int, *reflectors: Reflector) -> "Watching":
         """Watch until so many requests were made."""
         self.requests = requests
-        asyncio.run(self._run(requests, feeds or (Feed(PODS, None, "", "7"),)))
+        asyncio.run(self._run(requests, reflectors or (Reflector(PODS, None, "", "7"),)))
         return self
 
-    async def _run(self, requests: int, feeds: tuple[Feed, ...]) -> None:
+    async def _run(self, requests: int, reflectors: tuple[Reflector, ...]) -> None:
         async with serving(self.script) as there, there.session() as session, asyncio.timeout(10):
             stop = asyncio.Event()
             client = Client(there, session)
-            watching = source.watch(client, feeds, self._read, self._notice, stop, last_pause=8 * PAUSE)
+            watching = source.watch(client, reflectors, self._read, self._notice, stop, max_pause=8 * PAUSE)
             work = asyncio.create_task(watching)
             while len(self.script.requests) < requests and not work.done():  # noqa: ASYNC110 - done by a server
                 await asyncio.sleep(0.005)
             stop.set()
             await work
 
-    async def _read(self, feed: Feed) -> None:
+    async def _read(self, reflector: Reflector) -> None:
         self.reads += 1
-        feed.version = LISTED
+        reflector.version = LISTED
 
     def _notice(self, resource: Resource, what: str, obj: Object) -> None:
         self.told.append((resource.plural, what, obj["metadata"]["name"]))
@@ -84,7 +84,7 @@ class Watching:
 def test_every_event_is_told_but_bookmarks() -> None:
     events = [line("ADDED", 8), line("MODIFIED", 9), line("BOOKMARK", 10, ""), line("DELETED", 11)]
     watching = Watching(answer(200, "".join(events))).until(2)
-    assert watching.told == [("pods", "seen", "a"), ("pods", "seen", "a"), ("pods", "gone", "a")]
+    assert watching.told == [("pods", "updated", "a"), ("pods", "updated", "a"), ("pods", "deleted", "a")]
 
 
 def test_a_watch_goes_on_where_the_last_one_ended() -> None:
@@ -93,8 +93,8 @@ def test_a_watch_goes_on_where_the_last_one_ended() -> None:
 
 
 def test_what_is_asked_for() -> None:
-    feed = Feed(PODS, "test", "app=cache", "7")
-    request = Watching().until(1, feed).script.requests[0]
+    reflector = Reflector(PODS, "test", "app=cache", "7")
+    request = Watching().until(1, reflector).script.requests[0]
     assert request.path == "/api/v1/namespaces/test/pods"
     asked = dict(request.query)
     assert 300 <= int(asked.pop("timeoutSeconds")) <= 600
@@ -116,7 +116,7 @@ def test_where_the_place_is_too_old_everything_is_read_anew(gone: Any) -> None:
 def test_no_refusal_ends_it(status: int) -> None:
     watching = Watching(answer(status), answer(status), answer(200, line("ADDED", 8))).until(4)
     assert watching.versions == ["7", "7", "7", "8"]
-    assert watching.told == [("pods", "seen", "a")]
+    assert watching.told == [("pods", "updated", "a")]
     assert not watching.reads
 
 
@@ -143,12 +143,12 @@ def test_a_line_that_was_cut_off_is_told_when_it_is_whole() -> None:
     whole = line("ADDED", 9, "b")
     watching = Watching(answer(200, line("ADDED", 8) + whole[:20]), answer(200, whole)).until(3)
     assert watching.versions == ["7", "8", "9"]
-    assert watching.told == [("pods", "seen", "a"), ("pods", "seen", "b")]
+    assert watching.told == [("pods", "updated", "a"), ("pods", "updated", "b")]
 
 
 def test_a_line_may_be_as_long_as_an_object() -> None:
     name = "x" * 1_500_000
-    assert Watching(answer(200, line("ADDED", 8, name))).until(2).told == [("pods", "seen", name)]
+    assert Watching(answer(200, line("ADDED", 8, name))).until(2).told == [("pods", "updated", name)]
 
 
 def test_pauses_double_up_to_the_last_one() -> None:
@@ -168,15 +168,15 @@ def test_a_watch_that_is_closed_at_once_is_paced() -> None:
 
 
 def test_a_watch_that_lived_long_is_followed_by_the_next_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "SHORT", 0)
-    monkeypatch.setattr(source, "FIRST_PAUSE", 60)
+    monkeypatch.setattr(source, "MIN_WATCH", 0)
+    monkeypatch.setattr(source, "MIN_PAUSE", 60)
     assert Watching().until(5).versions == ["7"] * 5
 
 
 def test_feeds_do_not_hold_up_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "FIRST_PAUSE", 60)
-    feeds = [Feed(PODS, "a", "", "1"), Feed(PODS, "b", "", "2"), Feed(SERVICES, "a", "", "3")]
-    assert sorted(Watching(answer(500)).until(3, *feeds).versions) == ["1", "2", "3"]
+    monkeypatch.setattr(source, "MIN_PAUSE", 60)
+    reflectors = [Reflector(PODS, "a", "", "1"), Reflector(PODS, "b", "", "2"), Reflector(SERVICES, "a", "", "3")]
+    assert sorted(Watching(answer(500)).until(3, *reflectors).versions) == ["1", "2", "3"]
 
 
 def test_a_server_that_is_away_is_waited_for() -> None:
@@ -188,8 +188,8 @@ def test_a_server_that_is_away_is_waited_for() -> None:
         script, stop = Script([answer(200)]), asyncio.Event()
         there = connection(f"http://127.0.0.1:{port}")
         async with there.session() as session, asyncio.timeout(10):
-            feeds = [Feed(PODS, None, "", "7")]
-            work = asyncio.create_task(source.watch(Client(there, session), feeds, never, ignored, stop))
+            reflectors = [Reflector(PODS, None, "", "7")]
+            work = asyncio.create_task(source.watch(Client(there, session), reflectors, never, ignored, stop))
             await asyncio.sleep(3 * PAUSE)
             async with serving(script, port):
                 while not script.requests:  # noqa: ASYNC110 - done by a server
@@ -204,7 +204,7 @@ def test_a_server_that_is_away_is_waited_for() -> None:
 COUNTED = ("memcached_operator_watch_retries_total", {"resource": "pods", "reason": "Unreachable"})
 
 
-async def never(_: Feed) -> None:
+async def never(_: Reflector) -> None:
     """Nothing is to be read."""
     raise AssertionError("everything is read anew")
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kind import InvalidSpecError, Observed
+from memcached_operator.kind import InvalidSpecError, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.controller import PINNED_IMAGE, desired_with, memcached, outdated
 from unit.builders import memcached as cr_of
@@ -13,8 +13,8 @@ OLD, NEW, OWN = "example.com/memcached:1", "example.com/memcached:2", "example.o
 
 def children(default: str, cr: Object, live: Object | None = None) -> dict[str, Object]:
     """What is desired, by kind."""
-    observed = Observed({} if live is None else {key_of(DEPLOYMENTS, live): live})
-    return {child["kind"]: child for child in desired_with(default)(cr, observed)}
+    snapshot = Snapshot({} if live is None else {key_of(DEPLOYMENTS, live): live})
+    return {child["kind"]: child for child in desired_with(default)(cr, snapshot)}
 
 
 def image_of(deployment: Object) -> str:

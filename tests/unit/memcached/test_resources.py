@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_api.memcached import decode_spec, faults
+from memcached_api.memcached import decode_spec, validate
 from memcached_api.quantity import parse
 from memcached_operator.memcached.desired.resources import requirements
 from unit.builders import memcached
@@ -122,7 +122,7 @@ def test_a_request_never_exceeds_its_limit_where_the_spec_is_valid(
     limits: Amounts, requests: Amounts, cache: int
 ) -> None:
     given = {"limits": limits, "requests": requests}
-    if faults(memcached(resources=given, cache={"memory": f"{cache}Mi"})):
+    if validate(memcached(resources=given, cache={"memory": f"{cache}Mi"})):
         return
     found = required(given, f"{cache}Mi")
     for name, limit in found["limits"].items():

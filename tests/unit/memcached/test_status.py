@@ -1,14 +1,14 @@
 import msgspec
 
 from memcached_api.memcached import MemcachedStatus
-from memcached_operator.status.conditions import carry_over
-from memcached_operator.kind import Observed
+from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, key_of
 from memcached_operator.memcached.status import status
+from memcached_operator.status.conditions import carry_over
 from unit.builders import NOW, memcached, pod, rolled_out, running_again, waiting
 
 LIVE = rolled_out()
-OBSERVED = Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
+OBSERVED = Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
 
 
 def test_the_counts_are_the_deployments_and_the_nodes_the_live_pods() -> None:
@@ -30,7 +30,7 @@ def test_the_counts_are_the_deployments_and_the_nodes_the_live_pods() -> None:
 
 
 def test_nothing_there_is_a_status_too() -> None:
-    found = status(memcached(), Observed(), NOW).status
+    found = status(memcached(), Snapshot(), NOW).status
     assert (found["replicas"], found["readyReplicas"], found["nodes"]) == (0, 0, [])
 
 
@@ -41,16 +41,16 @@ def test_the_status_is_what_the_api_describes() -> None:
 
 
 def test_a_crash_says_when_to_look_again() -> None:
-    observed = Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (running_again("2030-01-01T11:59:50Z"),))
-    assert status(memcached(), observed, NOW).again_in == 20.0
+    snapshot = Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (running_again("2030-01-01T11:59:50Z"),))
+    assert status(memcached(), snapshot, NOW).requeue_after == 20.0
 
 
 def test_nothing_to_wait_for_says_so() -> None:
-    assert status(memcached(), OBSERVED, NOW).again_in is None
+    assert status(memcached(), OBSERVED, NOW).requeue_after is None
 
 
 def test_the_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
-    degraded = status(memcached(), Observed({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
+    degraded = status(memcached(), Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"
     assert degraded["message"].endswith("in spec.imagePullSecrets")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.reconcile.apply import Applier, Outcome
+from memcached_operator.cache.cache import Cache
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
-from memcached_operator.cache.cache import Store
+from memcached_operator.reconcile.apply import Applier, Outcome
 from unit.builders import LABELS, memcached
 from unit.fakes import Api, raising
 
@@ -30,8 +30,8 @@ class Owner:
     """A Memcached whose child exists, created by us; `applied`: its fields are handed over already."""
 
     def __init__(self, *, applied: bool = True) -> None:
-        self.api, self.store = Api(), Store()
-        self.applier = Applier(self.api.client, self.store)
+        self.api, self.cache = Api(), Cache()
+        self.applier = Applier(self.api.client, self.cache)
         self.apply(child(replicas=1))
         if applied:
             self.apply(child(replicas=2))
@@ -43,7 +43,7 @@ class Owner:
 
     def seen(self, key: Key = DEPLOYMENT) -> None:
         """The event of the last change has come."""
-        self.store.put(key.resource, self.api.objects[key])
+        self.cache.put(key.resource, self.api.objects[key])
 
     def changing(self) -> None:
         """Somebody is quicker."""
@@ -58,12 +58,12 @@ class Owner:
 
 def reasons(outcome: Outcome) -> list[str]:
     """What hindered."""
-    return [trouble.reason for trouble in outcome.troubles]
+    return [problem.reason for problem in outcome.problems]
 
 
 REPLACED = {
-    "before the hand-over": (False, "handover", ["handover"]),
-    "between hand-over and apply": (False, "apply", ["handover", "apply"]),
+    "before the hand-over": (False, "migration_patch", ["migration_patch"]),
+    "between hand-over and apply": (False, "apply", ["migration_patch", "apply"]),
     "before the apply": (True, "apply", ["apply"]),
 }
 
@@ -77,7 +77,7 @@ def test_a_foreign_object_put_in_the_childs_place_meanwhile_is_never_applied_to(
     owner.api.hooks[verb].append(lambda: foreign.append(owner.api.replace(DEPLOYMENT)))
     outcome = owner.apply(child(replicas=3))
     assert (reasons(outcome), outcome.errors) == (["Conflict"], [])
-    assert outcome.again_in is not None
+    assert outcome.requeue_after is not None
     assert owner.api.objects[DEPLOYMENT] == foreign[0]
     assert [verb for verb in owner.api.asked() if verb != "get"] == writes
 
@@ -99,7 +99,7 @@ def test_a_child_changed_meanwhile_is_read_again_and_applied_at_once() -> None:
     owner = Owner()
     owner.api.hooks["apply"].append(owner.changing)
     outcome = owner.apply(child(replicas=3))
-    assert (outcome.troubles, outcome.errors) == ([], [])
+    assert (outcome.problems, outcome.errors) == ([], [])
     assert owner.api.asked() == ["apply", "get", "apply"]
     assert owner.spec == {"replicas": 3}
 
@@ -118,7 +118,7 @@ def test_a_child_found_as_desired_after_a_conflict_is_not_applied_again() -> Non
     twin.apply(child(replicas=3))
     owner.api.hooks["apply"].append(by_another)
     outcome = owner.apply(child(replicas=3))
-    assert (outcome.troubles, outcome.errors) == ([], [])
+    assert (outcome.problems, outcome.errors) == ([], [])
     assert owner.api.asked() == ["apply", "get"]
     assert owner.api.objects[DEPLOYMENT] == applied[0]
 
@@ -133,8 +133,8 @@ def test_a_child_that_changes_all_the_time_is_given_up_and_tried_later() -> None
 
 
 REFUSED = {
-    "the hand-over, by a conflict": (False, "handover", CHANGED),
-    "the hand-over, by absence": (False, "handover", ApiError(404, "NotFound", "not found")),
+    "the hand-over, by a conflict": (False, "migration_patch", CHANGED),
+    "the hand-over, by absence": (False, "migration_patch", ApiError(404, "NotFound", "not found")),
     "the apply, by a conflict": (True, "apply", CHANGED),
     "the apply, by absence": (True, "apply", ApiError(404, "NotFound", "not found")),
 }
@@ -152,7 +152,7 @@ def test_what_is_refused_although_nothing_has_changed_is_tried_later(applied: bo
 def test_what_exists_and_cannot_be_found_is_tried_later() -> None:
     owner = Owner()
     del owner.api.objects[DEPLOYMENT]
-    owner.store.remove(DEPLOYMENT, owner.api.version)
+    owner.cache.remove(DEPLOYMENT, owner.api.version)
     owner.api.always["create"] = raising(ApiError(409, "AlreadyExists", "it already exists"))
     outcome = owner.apply(child(replicas=3))
     assert [error.reason for error in outcome.errors] == ["AlreadyExists"]
@@ -163,7 +163,7 @@ def test_a_child_gone_meanwhile_is_made_anew_at_once() -> None:
     owner = Owner()
     del owner.api.objects[DEPLOYMENT]
     outcome = owner.apply(child(replicas=3))
-    assert (outcome.troubles, outcome.errors) == ([], [])
+    assert (outcome.problems, outcome.errors) == ([], [])
     assert owner.spec == {"replicas": 3}
 
 
@@ -173,10 +173,10 @@ def test_a_child_whose_deletion_is_over_by_now_is_created_in_the_same_pass() -> 
     owner.seen()
     outcome = owner.apply(child(replicas=2))
     assert reasons(outcome) == ["WaitingForDeletion"]
-    assert outcome.again_in is not None
+    assert outcome.requeue_after is not None
     del owner.api.objects[DEPLOYMENT]
     outcome = owner.apply(child(replicas=2))
-    assert (outcome.troubles, outcome.errors, outcome.again_in) == ([], [], None)
+    assert (outcome.problems, outcome.errors, outcome.requeue_after) == ([], [], None)
     assert owner.spec == {"replicas": 2}
 
 
@@ -188,7 +188,7 @@ def test_what_stands_in_the_way_is_looked_at_again_although_another_child_failed
     outcome = owner.apply(child(replicas=2), child(SERVICE))
     assert reasons(outcome) == ["WaitingForDeletion", "RollingOut"]
     assert outcome.errors == [BROKEN]
-    assert outcome.again_in is not None
+    assert outcome.requeue_after is not None
 
 
 PASSING = {
@@ -203,9 +203,9 @@ PASSING = {
 def test_an_error_that_may_pass_is_a_fault_when_it_comes_again_and_again(failures: int, reason: str) -> None:
     owner = Owner()
     owner.api.always["apply"] = raising(BROKEN)
-    (trouble,) = owner.apply(child(replicas=3), failures=failures).troubles
-    assert trouble.reason == reason
-    assert trouble.message == "Deployment cache is not applied: etcdserver: request timed out"
+    (problem,) = owner.apply(child(replicas=3), failures=failures).problems
+    assert problem.reason == reason
+    assert problem.message == "Deployment cache is not applied: etcdserver: request timed out"
 
 
 def test_what_is_refused_is_a_fault_at_once() -> None:
@@ -225,7 +225,7 @@ def limited_owner() -> Owner:
     owner = Owner()
     owner.api.policy = limited
     outcome = owner.apply(child(replicas=9))
-    assert (outcome.troubles, owner.spec) == ([], {"replicas": 4})
+    assert (outcome.problems, owner.spec) == ([], {"replicas": 4})
     owner.api.calls.clear()
     return owner
 
@@ -301,7 +301,7 @@ def test_what_a_policy_did_to_a_child_is_forgotten_when_the_child_is_deleted() -
     owner.seen()
     owner.apply(child(replicas=9))
     assert owner.api.asked() == ["apply"]
-    owner.store.remove(DEPLOYMENT, owner.api.version + 1)
+    owner.cache.remove(DEPLOYMENT, owner.api.version + 1)
     owner.api.policy = lambda obj: {**obj, "spec": {}}
     owner.apply(child(SERVICE, a=1))
     owner.apply(child(SERVICE, a=2))
@@ -315,7 +315,7 @@ def test_a_child_that_cannot_be_deleted_is_told_of_and_the_others_are_applied() 
     outcome = owner.apply(child(SERVICE))
     assert (outcome.errors, reasons(outcome)) == ([BROKEN], ["RollingOut"])
     assert SERVICE in owner.api.objects
-    assert owner.store.get(DEPLOYMENT) is not None
+    assert owner.cache.get(DEPLOYMENT) is not None
 
 
 def test_a_namespace_that_is_said_to_be_deleted_is_looked_at_again() -> None:
@@ -324,7 +324,7 @@ def test_a_namespace_that_is_said_to_be_deleted_is_looked_at_again() -> None:
         ApiError(403, "Forbidden", "being terminated", causes=("NamespaceTerminating",))
     )
     outcome = owner.apply(child(replicas=3))
-    assert (reasons(outcome), outcome.errors, outcome.again_in) == (["WaitingForDeletion"], [], 10)
+    assert (reasons(outcome), outcome.errors, outcome.requeue_after) == (["WaitingForDeletion"], [], 10)
 
 
 REFUSAL = ApiError(503, "ServiceUnavailable", "not now", retry_after=7)
@@ -340,7 +340,7 @@ def test_what_failed_is_not_tried_again_at_each_event() -> None:
 
 
 def test_what_failed_is_tried_again_when_its_time_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcached_operator.reconcile.apply.SPARED", 0)
+    monkeypatch.setattr("memcached_operator.reconcile.apply.COOLDOWN", 0)
     owner = Owner()
     owner.api.hooks["apply"].append(raising(BROKEN))
     owner.apply(child(replicas=3))
@@ -367,7 +367,7 @@ def test_a_child_is_deleted_when_it_is_not_there_any_more(code: int) -> None:
 
     owner.api.hooks["delete"].append(gone)
     assert owner.apply().errors == []
-    assert owner.store.get(DEPLOYMENT) is None
+    assert owner.cache.get(DEPLOYMENT) is None
 
 
 @pytest.mark.parametrize("code", [404, 409])
@@ -375,7 +375,7 @@ def test_a_child_that_is_there_is_not_deleted_whatever_is_answered(code: int) ->
     owner = Owner()
     owner.api.always["delete"] = raising(ApiError(code, "", "not found"))
     assert [error.code for error in owner.apply().errors] == [code]
-    assert owner.store.get(DEPLOYMENT) is not None
+    assert owner.cache.get(DEPLOYMENT) is not None
 
 
 def test_a_child_that_could_not_be_deleted_is_not_tried_again_at_each_event() -> None:

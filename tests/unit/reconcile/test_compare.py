@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_operator.reconcile.compare import INTENT, covers, digest, signed
 from memcached_operator.kube.resource import Object
+from memcached_operator.reconcile.compare import INTENT, covers, digest, signed
 
 TEXT = st.text(string.ascii_letters, max_size=5) | st.sampled_from(["name", "uid", "selector"])
 JSON = st.recursive(

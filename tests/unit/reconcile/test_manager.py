@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator import metrics
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kind import Kind
-from memcached_operator.reconcile.manager import Manager
-from memcached_operator.runtime.queue import Queue
+from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.reconcile.manager import Manager
+from memcached_operator.runtime.queue import Queue
 from unit import builders
 from unit.fakes import Api, raising
 
@@ -33,7 +33,7 @@ def working(scenario: Scenario, *kinds: Kind) -> Api:
     async def run() -> None:
         client = cast("Client", api)
         api.add(MEMCACHEDS, builders.memcached(**SPEC))
-        manager = Manager(client, [memcached("example.com/memcached:1"), *kinds], relist_period=RELIST)
+        manager = Manager(client, [memcached("example.com/memcached:1"), *kinds], sync_period=RELIST)
         work = asyncio.create_task(manager.run(stop))
         async with asyncio.timeout(10):
             await scenario(api, manager)
@@ -44,9 +44,9 @@ def working(scenario: Scenario, *kinds: Kind) -> Api:
     return api
 
 
-async def until(look: Callable[[], Any]) -> None:
+async def until(get_live: Callable[[], Any]) -> None:
     """Wait until something is so."""
-    while not look():  # noqa: ASYNC110 - what is waited for happens in tables
+    while not get_live():  # noqa: ASYNC110 - what is waited for happens in tables
         await asyncio.sleep(0.005)
 
 
@@ -132,7 +132,7 @@ NOT_SERVED = ApiError(404, "", "the server could not find the requested resource
 
 def unlisted(monkeypatch: pytest.MonkeyPatch, error: ApiError, *resources: Resource) -> set[Resource]:
     """Resources whose lists fail, until they are taken out of the set."""
-    monkeypatch.setattr("memcached_operator.kube.reflector.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("memcached_operator.kube.reflector.MIN_PAUSE", 0.01)
     read, failing = Api.list, set(resources)
 
     async def listed(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
@@ -193,10 +193,10 @@ def test_a_child_that_changes_hands_wakes_both_of_its_owners() -> None:
     async def run() -> list[str]:
         manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1")])
         queue: Queue[Key] = vars(manager)["_queue"]
-        manager.notice(SERVICES, "seen", owned("first", 1))
+        manager.handle_event(SERVICES, "updated", owned("first", 1))
         queue.done(await queue.get())
-        manager.notice(SERVICES, "seen", owned("second", 2))
-        manager.notice(SERVICES, "seen", owned("late", 1))
+        manager.handle_event(SERVICES, "updated", owned("second", 2))
+        manager.handle_event(SERVICES, "updated", owned("late", 1))
         return [(await queue.get()).name for _ in range(len(queue))]
 
     assert sorted(asyncio.run(run())) == ["first", "second"]

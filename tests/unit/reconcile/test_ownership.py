@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from memcached_operator.kube.client import FIELD_MANAGER
-from memcached_operator.reconcile.compare import INTENT, signed
-from memcached_operator.reconcile.ownership import Action, decide, handover, is_ours, owner_reference
 from memcached_operator.kube.resource import Object
+from memcached_operator.reconcile.compare import INTENT, signed
+from memcached_operator.reconcile.ownership import Action, decide, is_ours, migration_patch, owner_reference
 from unit.builders import LABELS, memcached, owned
 
 CR = memcached()
@@ -88,9 +88,9 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize(("live", "why"), REASONS.values(), ids=REASONS.keys())
-def test_a_decision_names_the_object_and_why(live: Object, why: str) -> None:
-    assert decide(CR, DESIRED, live).why == why
+@pytest.mark.parametrize(("live", "message"), REASONS.values(), ids=REASONS.keys())
+def test_a_decision_names_the_object_and_why(live: Object, message: str) -> None:
+    assert decide(CR, DESIRED, live).message == message
 
 
 def test_ours_is_what_this_very_object_controls() -> None:
@@ -115,7 +115,7 @@ NOTHING_TO_HAND_OVER = {
 
 @pytest.mark.parametrize("fields", NOTHING_TO_HAND_OVER.values(), ids=NOTHING_TO_HAND_OVER.keys())
 def test_nothing_to_hand_over(fields: list[Object]) -> None:
-    assert handover(changed(managedFields=fields)) == []
+    assert migration_patch(changed(managedFields=fields)) == []
 
 
 @pytest.mark.parametrize(("fields", "index"), [([UPDATE], 0), ([OTHER, UPDATE], 1)], ids=["alone", "behind others"])
@@ -123,7 +123,7 @@ def test_the_handover_changes_our_entry_in_its_place_and_tests_that_it_is_ours(
     fields: list[Object], index: int
 ) -> None:
     path = f"/metadata/managedFields/{index}"
-    assert handover(changed(managedFields=fields)) == [
+    assert migration_patch(changed(managedFields=fields)) == [
         {"op": "test", "path": "/metadata/uid", "value": "child"},
         {"op": "test", "path": f"{path}/manager", "value": FIELD_MANAGER},
         {"op": "test", "path": f"{path}/operation", "value": "Update"},

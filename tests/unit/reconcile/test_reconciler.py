@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import pytest
 
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import DesiredStatus, InvalidSpecError, Kind, Snapshot
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kind import InvalidSpecError, Kind, Observed, Verdict
-from memcached_operator.runtime.queue import Queue
-from memcached_operator.reconcile.reconciler import Reconciler, worst
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
-from memcached_operator.cache.cache import Store
+from memcached_operator.reconcile.reconciler import Reconciler, most_severe
+from memcached_operator.runtime.queue import Queue
 from unit.builders import MEMCACHEDS, memcached
 
 FORBIDDEN = ApiError(403, "Forbidden", "services is forbidden")
@@ -49,31 +49,31 @@ class Api:
         return {**cr, "status": {"observedGeneration": 1, **patch["status"]}}
 
 
-def child(cr: Object, _: Observed) -> list[Object]:
+def child(cr: Object, _: Snapshot) -> list[Object]:
     """One Service."""
     meta: Object = {"name": "cache", "namespace": "test", "labels": {}}
     return [{"apiVersion": "v1", "kind": "Service", "metadata": meta}]
 
 
-def child_of_its_own(cr: Object, observed: Observed) -> list[Object]:
+def child_of_its_own(cr: Object, snapshot: Snapshot) -> list[Object]:
     """One Service, named as its object."""
-    (service,) = child(cr, observed)
+    (service,) = child(cr, snapshot)
     return [{**service, "metadata": {**service["metadata"], "name": cr["metadata"]["name"]}}]
 
 
-def told(cr: Object, observed: Observed, _: object) -> Verdict:
+def told(cr: Object, snapshot: Snapshot, _: object) -> DesiredStatus:
     """Which troubles there are."""
-    reasons = [trouble.reason for trouble in observed.troubles]
+    reasons = [problem.reason for problem in snapshot.problems]
     condition = {"type": "Degraded", "status": str(bool(reasons)), "reason": "".join(reasons), "message": ""}
-    return Verdict({"observedGeneration": 1, "conditions": [condition]})
+    return DesiredStatus({"observedGeneration": 1, "conditions": [condition]})
 
 
-def invalid(cr: Object, _: Observed) -> list[Object]:
+def invalid(cr: Object, _: Snapshot) -> list[Object]:
     """Refuse the spec."""
     raise InvalidSpecError("spec.size: must be at least 1")
 
 
-def defective(cr: Object, _: Observed) -> list[Object]:
+def defective(cr: Object, _: Snapshot) -> list[Object]:
     """A defect that one object meets."""
     if cr["metadata"]["name"] == "cache":
         raise ZeroDivisionError
@@ -87,13 +87,13 @@ def worked(api: Api, scenario: Scenario, *objects: Object, desired: Any = child,
     """Run a scenario beside the workers."""
 
     async def run() -> None:
-        store, queue = Store(), Queue[Key]("test")
+        cache, queue = Cache(), Queue[Key]("test")
         for obj in objects or (memcached(),):
-            store.put(MEMCACHEDS, obj)
+            cache.put(MEMCACHEDS, obj)
         kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), desired, told)
-        reconciler = Reconciler(cast("Client", api), store, queue, {"Memcached": kind})
+        reconciler = Reconciler(cast("Client", api), cache, queue, {"Memcached": kind})
         working = asyncio.create_task(reconciler.run(workers))
-        for obj in store.all(MEMCACHEDS):
+        for obj in cache.all(MEMCACHEDS):
             queue.add(key_of(MEMCACHEDS, obj))
         async with asyncio.timeout(5):
             await scenario(queue)
@@ -207,13 +207,13 @@ WORST = {
 
 @pytest.mark.parametrize(("errors", "expected"), WORST.values(), ids=WORST.keys())
 def test_the_worst_error_is_reported(errors: list[ApiError], expected: ApiError) -> None:
-    assert worst(errors) is expected
+    assert most_severe(errors) is expected
 
 
 def test_what_is_known_of_the_children_of_a_deleted_object_is_forgotten() -> None:
     async def run() -> None:
         kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), child, told)
-        reconciler = Reconciler(cast("Client", Api()), Store(), Queue[Key]("test"), {"Memcached": kind})
+        reconciler = Reconciler(cast("Client", Api()), Cache(), Queue[Key]("test"), {"Memcached": kind})
         known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"
         await reconciler.reconcile(Key(MEMCACHEDS, "test", "cache"))

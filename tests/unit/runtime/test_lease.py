@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from memcached_operator.runtime import lease as module
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.runtime.lease import Lease, LeaseLostError, holder_of, taken
 from memcached_operator.kube.resource import Key, Object
+from memcached_operator.runtime import lease as module
+from memcached_operator.runtime.lease import Lease, LeaseLostError, holder_of, taken
 from unit.builders import NOW
 
 AT = "2030-01-01T12:00:00.000000Z"

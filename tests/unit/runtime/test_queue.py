@@ -48,7 +48,7 @@ def test_keys_come_in_the_order_they_were_added() -> None:
 
 def test_shares_are_served_in_turn() -> None:
     async def scenario() -> None:
-        queue: Queue[str] = Queue("test", share=lambda key: key[0])
+        queue: Queue[str] = Queue("test", flow=lambda key: key[0])
         for key in ("a1", "a2", "a3", "a4", "b1", "b2", "c1"):
             queue.add(key)
         first = [await queue.get() for _ in range(3)]

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_operator.status.conditions import (
+    DEBOUNCE_PERIOD,
     PROGRESS_PERIOD,
     ROLLOUT_PERIOD,
-    SETTLE_PERIOD,
     carry_over,
+    debounce,
     differs,
     news,
     patch,
-    patience,
     timestamp,
     transitions,
 )
@@ -93,8 +93,8 @@ def test_a_patch_makes_the_new_status_of_the_old_one(old: dict[str, Any], new: d
 PATIENCE: dict[str, tuple[Any, Any, Any]] = {
     "the first status": ({}, status_of(UP), 0.0),
     "a new generation": (status_of(UP), status_of(UP, generation=2), 0.0),
-    "a condition turns": (status_of(UP), status_of(DOWN), SETTLE_PERIOD),
-    "another reason": (status_of(UP), status_of(UP | {"reason": "Other"}), SETTLE_PERIOD),
+    "a condition turns": (status_of(UP), status_of(DOWN), DEBOUNCE_PERIOD),
+    "another reason": (status_of(UP), status_of(UP | {"reason": "Other"}), DEBOUNCE_PERIOD),
     "another message": (status_of(UP), status_of(UP | {"message": "2 of 3"}), PROGRESS_PERIOD),
     "another count": (status_of(UP), status_of(UP) | {"replicas": 2}, PROGRESS_PERIOD),
     "another pod of a roll-out": (status_of(UP, MOVING), status_of(UP, MOVING) | {"replicas": 2}, ROLLOUT_PERIOD),
@@ -110,7 +110,7 @@ PATIENCE: dict[str, tuple[Any, Any, Any]] = {
 
 @pytest.mark.parametrize(("old", "new", "seconds"), PATIENCE.values(), ids=PATIENCE.keys())
 def test_patience(old: Any, new: Any, seconds: float) -> None:
-    assert patience(old, new) == seconds
+    assert debounce(old, new) == seconds
 
 
 NEWS: dict[str, tuple[Any, Any, Any]] = {

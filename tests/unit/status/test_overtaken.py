@@ -3,17 +3,17 @@
 import asyncio
 from typing import Any, cast
 
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import DesiredStatus, Kind
 from memcached_operator.kube.client import Client
-from memcached_operator.kind import Kind, Verdict
-from memcached_operator.runtime.queue import Queue
-from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.kube.resource import Key, Object, key_of
-from memcached_operator.cache.cache import Store
+from memcached_operator.reconcile.reconciler import Reconciler
+from memcached_operator.runtime.queue import Queue
 from unit.builders import MEMCACHEDS, memcached
 
 STATUS: dict[str, Any] = {"observedGeneration": 1, "conditions": []}
 KIND = Kind(
-    MEMCACHEDS, "memcached", (), desired=lambda cr, observed: [], status=lambda cr, observed, now: Verdict(STATUS)
+    MEMCACHEDS, "memcached", (), desired=lambda cr, snapshot: [], status=lambda cr, snapshot, now: DesiredStatus(STATUS)
 )
 
 
@@ -35,10 +35,10 @@ def requeued(reply: Object) -> bool:
     """Whether the object is worked on again after a status patch that is answered so."""
 
     async def run() -> bool:
-        cr, store, queue = memcached(), Store(), Queue[Key]("test")
-        store.put(MEMCACHEDS, cr)
+        cr, cache, queue = memcached(), Cache(), Queue[Key]("test")
+        cache.put(MEMCACHEDS, cr)
         key = key_of(MEMCACHEDS, cr)
-        reconciler = Reconciler(cast("Client", Answering(reply)), store, queue, {"Memcached": KIND})
+        reconciler = Reconciler(cast("Client", Answering(reply)), cache, queue, {"Memcached": KIND})
         timers = asyncio.create_task(queue.run_timers())
         await reconciler.reconcile(key)
         try:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from memcached_operator.cache.cache import Cache
 from memcached_operator.kube.client import ApiError
-from memcached_operator.runtime.queue import Queue
-from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object
-from memcached_operator.cache.cache import Store
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.reconcile.reconciler import Reconciler
+from memcached_operator.runtime.queue import Queue
 from unit import builders
 from unit.fakes import Api, raising
 
@@ -32,16 +32,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", BASE)
     monkeypatch.setattr("memcached_operator.runtime.queue.JITTER", 0)
     monkeypatch.setattr("memcached_operator.status.writer.STATUS_PERIOD", PERIOD)
-    monkeypatch.setattr("memcached_operator.status.conditions.SETTLE_PERIOD", 0)
+    monkeypatch.setattr("memcached_operator.status.conditions.DEBOUNCE_PERIOD", 0)
 
 
 class Cluster:
     """A Memcached, and the operator at work on it."""
 
     def __init__(self) -> None:
-        self.api, self.store, self.queue = Api(), Store(), Queue[Key]("test")
+        self.api, self.cache, self.queue = Api(), Cache(), Queue[Key]("test")
         self.write(builders.memcached(size=1, image="example.com/memcached:1"))
-        self.reconciler = Reconciler(self.api.client, self.store, self.queue, {"Memcached": KIND})
+        self.reconciler = Reconciler(self.api.client, self.cache, self.queue, {"Memcached": KIND})
 
     def write(self, cr: Object, **meta: Any) -> None:
         """Somebody writes the Memcached, and its event comes."""
@@ -49,7 +49,7 @@ class Cluster:
 
     def seen(self, key: Key, obj: Object) -> None:
         """The event of a change comes."""
-        self.store.put(key.resource, obj)
+        self.cache.put(key.resource, obj)
         self.queue.add(KEY)
 
     def resized(self, size: int) -> None:
@@ -62,7 +62,7 @@ class Cluster:
         live = self.api.objects[DEPLOYMENT]
         size: int = live["spec"]["replicas"]
         for name in "abcdef"[:size]:
-            self.store.put(PODS, made_by(name))
+            self.cache.put(PODS, made_by(name))
         status = {**builders.rolled_out(size)["status"], "observedGeneration": 1}
         self.seen(DEPLOYMENT, self.api.put(DEPLOYMENT, {**live, "status": status}, generation=1))
 
@@ -92,9 +92,9 @@ def working(scenario: Scenario) -> Cluster:
     return asyncio.run(run())
 
 
-async def until(look: Callable[[], Any]) -> None:
+async def until(get_live: Callable[[], Any]) -> None:
     """Wait until something is so."""
-    while not look():  # noqa: ASYNC110 - what is waited for happens in tables
+    while not get_live():  # noqa: ASYNC110 - what is waited for happens in tables
         await asyncio.sleep(0.005)
 
 
@@ -142,12 +142,12 @@ def test_a_fault_is_told_with_the_third_failure_in_a_row_and_not_before() -> Non
     failures: list[tuple[int, str]] = []
 
     async def scenario(cluster: Cluster) -> None:
-        def noting() -> None:
+        def record_errors() -> None:
             failures.append((cluster.queue.failures(KEY) + 1, reasons(cluster.api.statuses[-1])["Degraded"]))
             raise BROKEN
 
         await settled(cluster)
-        cluster.api.always["apply"] = noting
+        cluster.api.always["apply"] = record_errors
         cluster.resized(5)
         await until(lambda: cluster.says(Degraded="ApplyFailed"))
 
@@ -279,7 +279,7 @@ def test_pods_with_our_labels_but_another_controller_are_not_ours() -> None:
     async def scenario(cluster: Cluster) -> None:
         theirs = [made_by("b", controller="cache-2-5d4f"), made_by("c", "StatefulSet"), builders.crashed("copy")]
         for pod in [made_by("a"), *theirs]:
-            cluster.store.put(PODS, pod)
+            cluster.cache.put(PODS, pod)
         await settled(cluster)
 
     status = working(scenario).api.statuses[-1]
@@ -321,7 +321,7 @@ def test_of_an_object_that_is_gone_nothing_is_remembered() -> None:
         cluster.api.always["create"] = raising(BROKEN)
         await until(lambda: cluster.queue.failures(KEY) >= 2)
         assert memories(cluster.reconciler)
-        for key in cluster.store.replace(MEMCACHEDS, None, [], cluster.api.version + 1):
+        for key in cluster.cache.replace(MEMCACHEDS, None, [], cluster.api.version + 1):
             cluster.queue.add(key)
         await until(lambda: not cluster.queue.failures(KEY) and not memories(cluster.reconciler))
 

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memcached_api.appservice import APPSERVICE
-from memcached_api.faults import Fault
+from memcached_api.field_errors import FieldError
 from memcached_api.memcached import MEMCACHED
 from memcached_webhooks import appservice, memcached
 from memcached_webhooks.admission import path_of
-from memcached_webhooks.review import ALLOWED, LARGEST_ANSWER, BadReview, Verdict, answer, invalid
+from memcached_webhooks.review import ALLOWED, MAX_RESPONSE, BadReview, Response, answer, invalid
 
 from .reviews import DEFAULT, patch_of, request, review
 from .reviews import memcached as memcached_object
 
-JUDGES = {**memcached.judges(DEFAULT), **appservice.judges()}
+HANDLERS = {**memcached.handlers(DEFAULT), **appservice.handlers()}
 
 Fields = Callable[[str], dict[str, Any]]
 
@@ -35,7 +35,7 @@ LENGTHS: dict[str, tuple[int, Fields]] = {
 
 @pytest.mark.parametrize(("longest", "fields"), LENGTHS.values(), ids=LENGTHS.keys())
 def test_what_a_review_says_of_itself_is_bounded(longest: int, fields: Fields):
-    body, _ = answer(msgspec.json.encode(review({}, **fields("x" * longest))), JUDGES[memcached.VALIDATE])
+    body, _ = answer(msgspec.json.encode(review({}, **fields("x" * longest))), HANDLERS[memcached.VALIDATE])
     assert len(body) < 3000
     for length in (longest + 1, 4_000_000):
         with pytest.raises(BadReview, match=f"length <= {longest}") as raised:
@@ -73,16 +73,16 @@ def hostile(draw: st.DrawFn) -> dict[str, Any]:
     return {"metadata": {"name": draw(LONG), "generateName": draw(LONG)}, "spec": spec}
 
 
-@given(hostile(), hostile() | st.none(), st.sampled_from(sorted(JUDGES)))
+@given(hostile(), hostile() | st.none(), st.sampled_from(sorted(HANDLERS)))
 @settings(max_examples=40, deadline=None)
 def test_an_answer_is_never_large(obj: Any, old: Any, path: str):
     kind = APPSERVICE if "appservice" in path else MEMCACHED
     body = review(obj, old, name="", kind={"group": kind.group, "version": "v1", "kind": kind.name})
-    response, verdict = answer(msgspec.json.encode(body), JUDGES[path])
-    assert len(response) <= LARGEST_ANSWER
+    response, result = answer(msgspec.json.encode(body), HANDLERS[path])
+    assert len(response) <= MAX_RESPONSE
     if "/validate" in path and old is None:
         status = msgspec.json.decode(response)["response"]["status"]
-        assert verdict.refusal is not None
+        assert result.denial is not None
         assert status["code"] == 422
         assert status["details"]["causes"]
         assert status["message"].isprintable()
@@ -93,7 +93,7 @@ def test_an_answer_is_never_large(obj: Any, old: Any, path: str):
 def test_the_name_of_a_resource_is_repeated_in_part():
     name = "example.com/" + "x\n" * 1000
     obj = memcached_object({"size": 1, "resources": {"limits": {name: "1"}, "requests": {name: "2"}}})
-    response, _ = answer(msgspec.json.encode(review(obj)), JUDGES[memcached.VALIDATE])
+    response, _ = answer(msgspec.json.encode(review(obj)), HANDLERS[memcached.VALIDATE])
     message = msgspec.json.decode(response)["response"]["status"]["message"]
     assert "must be at most the " in message
     assert message.isprintable()
@@ -102,7 +102,7 @@ def test_the_name_of_a_resource_is_repeated_in_part():
 
 def test_an_object_with_a_long_name_is_denied_with_the_reason():
     obj = {"metadata": {"name": "a" * 1000}, "spec": {"size": 1}}
-    response, _ = answer(msgspec.json.encode(review(obj, name="a" * 1000)), JUDGES[memcached.VALIDATE])
+    response, _ = answer(msgspec.json.encode(review(obj, name="a" * 1000)), HANDLERS[memcached.VALIDATE])
     status = msgspec.json.decode(response)["response"]["status"]
     assert "must be a DNS-1035 label" in status["message"]
     assert f'"{"a" * 100}…" is invalid' in status["message"]
@@ -110,12 +110,12 @@ def test_an_object_with_a_long_name_is_denied_with_the_reason():
 
 
 def test_a_denial_says_how_many_faults_it_leaves_out():
-    faults = [Fault(f"spec.a[{number}]", "x" * 200, "must be something else " * 10) for number in range(1000)]
-    response, _ = answer(msgspec.json.encode(review({})), lambda _: Verdict(invalid(request({}), {}, faults)))
+    errors = [FieldError(f"spec.a[{number}]", "x" * 200, "must be something else " * 10) for number in range(1000)]
+    response, _ = answer(msgspec.json.encode(review({})), lambda _: Response(invalid(request({}), {}, errors)))
     found = msgspec.json.decode(response)["response"]["status"]
-    shown = len(found["details"]["causes"])
-    assert 10 < shown < 1000
-    assert found["message"].endswith(f", and {1000 - shown} more]")
+    format_value = len(found["details"]["causes"])
+    assert 10 < format_value < 1000
+    assert found["message"].endswith(f", and {1000 - format_value} more]")
 
 
 def test_the_defaults_of_an_object_within_its_bounds_fit_into_an_answer():
@@ -123,10 +123,10 @@ def test_the_defaults_of_an_object_within_its_bounds_fit_into_an_answer():
     numbers = range(1000, 1064)
     ports = [{"port": number, "name": f"{'c' * 59}{number}", "appProtocol": protocol} for number in numbers]
     obj = {"metadata": {"name": "app"}, "spec": {"size": 1, "image": "a", "ports": ports}}
-    assert APPSERVICE.faults(obj) == []
+    assert APPSERVICE.validate(obj) == []
     body = review(obj, kind={"group": APPSERVICE.group, "kind": APPSERVICE.name})
-    response, _ = answer(msgspec.json.encode(body), JUDGES[path_of("mutate", APPSERVICE)])
-    assert len(response) <= LARGEST_ANSWER
+    response, _ = answer(msgspec.json.encode(body), HANDLERS[path_of("mutate", APPSERVICE)])
+    assert len(response) <= MAX_RESPONSE
     (step,) = patch_of(msgspec.json.decode(response))
     assert step["path"] == "/spec/ports"
     assert [port["targetPort"] for port in step["value"]] == list(numbers)
@@ -134,7 +134,7 @@ def test_the_defaults_of_an_object_within_its_bounds_fit_into_an_answer():
 
 def test_defaults_that_do_not_fit_are_left_to_the_rules():
     old = memcached_object({"image": "x" * 100_000})
-    response, _ = answer(msgspec.json.encode(review(memcached_object({}), old)), JUDGES[memcached.MUTATE])
+    response, _ = answer(msgspec.json.encode(review(memcached_object({}), old)), HANDLERS[memcached.MUTATE])
     assert msgspec.json.decode(response)["response"] == {"uid": "u", "allowed": True}
 
 
@@ -148,10 +148,10 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("path", JUDGES)
+@pytest.mark.parametrize("path", HANDLERS)
 @pytest.mark.parametrize("spec", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_a_spec_that_cannot_be_read_is_a_bad_review(path: str, spec: bytes):
     kind = next(kind for kind in (MEMCACHED, APPSERVICE) if path.endswith(kind.name.lower()))
     body = msgspec.json.encode(review({"spec": "SPEC"}, kind={"group": kind.group, "kind": kind.name}))
     with pytest.raises(BadReview):
-        answer(body.replace(b'"SPEC"', spec), JUDGES[path])
+        answer(body.replace(b'"SPEC"', spec), HANDLERS[path])

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from memcached_webhooks import appservice
-from memcached_webhooks.review import GroupVersionKind, Patch, Request, Verdict
+from memcached_webhooks.review import GroupVersionKind, Patch, Request, Response
 
 from .reviews import raw
 
 KIND = GroupVersionKind("app.example.com", "v1", "AppService")
-JUDGES = appservice.judges()
+HANDLERS = appservice.handlers()
 MUTATE, VALIDATE = "/mutate-app-example-com-v1-appservice", "/validate-app-example-com-v1-appservice"
 IMAGE = "docker.io/library/nginx:1.28"
 REPLACES = "this change replaces every pod, some at a time"
@@ -20,14 +20,14 @@ def obj(spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "app"}, "spec": spec}
 
 
-def judged(path: str, new: Any, old: Any = None) -> Verdict:
+def judged(path: str, new: Any, old: Any = None) -> Response:
     before = raw(None if old is None else obj(old))
     operation = "CREATE" if old is None else "UPDATE"
-    return JUDGES[path](Request(uid="u", operation=operation, kind=KIND, object=raw(obj(new)), old_object=before))
+    return HANDLERS[path](Request(uid="u", operation=operation, kind=KIND, object=raw(obj(new)), old_object=before))
 
 
 def test_paths():
-    assert set(JUDGES) == {MUTATE, VALIDATE}
+    assert set(HANDLERS) == {MUTATE, VALIDATE}
 
 
 SIZE = {"op": "add", "path": "/spec/size", "value": 1}
@@ -57,17 +57,17 @@ def test_defaulting_is_idempotent():
 
 
 def test_every_fault_is_told_at_once():
-    refusal = judged(VALIDATE, {"size": 0, "ports": [{"port": 0}]}).refusal
-    assert refusal
-    assert (refusal.code, refusal.reason) == (422, "Invalid")
-    causes = [cause["field"] for cause in refusal.details["causes"]]
+    denial = judged(VALIDATE, {"size": 0, "ports": [{"port": 0}]}).denial
+    assert denial
+    assert (denial.code, denial.reason) == (422, "Invalid")
+    causes = [cause["field"] for cause in denial.details["causes"]]
     assert causes == ["spec.image", "spec.size", "spec.ports[0].port"]
 
 
 def test_a_fault_that_was_there_is_tolerated():
     spec = {"image": IMAGE, "envs": [{"name": "1"}]}
-    assert judged(VALIDATE, {**spec, "size": 2}, spec).refusal is None
-    assert judged(VALIDATE, {**spec, "size": 0}, spec).refusal
+    assert judged(VALIDATE, {**spec, "size": 2}, spec).denial is None
+    assert judged(VALIDATE, {**spec, "size": 0}, spec).denial
 
 
 def ports(*entries: dict[str, Any]) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def test_of_a_body_that_waits_little_is_read(monkeypatch: pytest.MonkeyPatch, tm
     reader = Reader()
     requests: list[web.BaseRequest] = []
 
-    async def noting(request: web.BaseRequest) -> web.Response:
+    async def record_errors(request: web.BaseRequest) -> web.Response:
         requests.append(request)
         return await reader(request)
 
@@ -180,7 +180,7 @@ def test_of_a_body_that_waits_little_is_read(monkeypatch: pytest.MonkeyPatch, tm
         await asyncio.sleep(0.3)
         assert requests[1].content.total_bytes < 2**17
 
-    run_scenario(scenario, noting, tls=tmp_path)
+    run_scenario(scenario, record_errors, tls=tmp_path)
 
 
 def test_a_body_that_waits_too_long_is_cut_and_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,25 +5,25 @@ from typing import Any
 import pytest
 
 from memcached_webhooks import memcached
-from memcached_webhooks.review import ALLOWED, GroupVersionKind, Patch, Verdict
+from memcached_webhooks.review import ALLOWED, GroupVersionKind, Patch, Response
 
 from .reviews import DEFAULT
 from .reviews import memcached as obj
 from .reviews import request as req
 
-JUDGES = memcached.judges(DEFAULT)
+HANDLERS = memcached.handlers(DEFAULT)
 SIZE = {"op": "add", "path": "/spec/size", "value": 1}
 PORT = {"op": "add", "path": "/spec/containerPort", "value": 11211}
 IMAGE = {"op": "add", "path": "/spec/image", "value": DEFAULT}
 OLD_IMAGE = {"op": "add", "path": "/spec/image", "value": "memcached:old"}
 
 
-def judged(path: str, new: Any, old: Any = None, **changes: Any) -> Verdict:
-    return JUDGES[path](req(new, old, **changes))
+def judged(path: str, new: Any, old: Any = None, **changes: Any) -> Response:
+    return HANDLERS[path](req(new, old, **changes))
 
 
-def fields(verdict: Verdict) -> list[str]:
-    return [cause["field"] for cause in verdict.refusal.details["causes"]] if verdict.refusal else []
+def fields(result: Response) -> list[str]:
+    return [cause["field"] for cause in result.denial.details["causes"]] if result.denial else []
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_defaulting_is_idempotent():
         ({"size": 3.0}, None, []),
         ({"size": 0, "containerPort": 80}, None, ["spec.size", "spec.containerPort"]),
         ({"size": 0}, {"size": 1}, ["spec.size"]),
-        # What was there already is tolerated, as long as it is the very same fault.
+        # What was there already is tolerated, as long as it is the very same error.
         ({"size": 0}, {"size": 0}, []),
         ({"size": -1}, {"size": 0}, ["spec.size"]),
         ({"size": 0, "containerPort": 80}, {"size": 0}, ["spec.containerPort"]),
@@ -94,11 +94,11 @@ def test_a_faulty_object_is_not_tolerated_because_of_what_is_no_old_object():
 
 
 def test_warnings_come_with_approval():
-    verdict = judged(memcached.VALIDATE, obj({"size": 1}), obj({"size": 3}))
-    assert verdict == Verdict(warnings=["2 of 3 pods go, and what they cache is lost"])
+    result = judged(memcached.VALIDATE, obj({"size": 1}), obj({"size": 3}))
+    assert result == Response(warnings=["2 of 3 pods go, and what they cache is lost"])
 
 
-@pytest.mark.parametrize("path", sorted(JUDGES))
+@pytest.mark.parametrize("path", sorted(HANDLERS))
 @pytest.mark.parametrize(
     "changes",
     [{"operation": "DELETE"}, {"operation": "CONNECT"}, {"sub_resource": "status"}],
@@ -107,28 +107,28 @@ def test_deletions_connections_and_status_writes_pass(path: str, changes: dict[s
     assert judged(path, obj({"size": 0}), **changes) == ALLOWED
 
 
-@pytest.mark.parametrize("path", sorted(JUDGES))
+@pytest.mark.parametrize("path", sorted(HANDLERS))
 @pytest.mark.parametrize("changes", [{"operation": ""}, {"operation": "PATCH"}, {"sub_resource": "scale"}])
 def test_what_is_not_understood_is_not_allowed(path: str, changes: dict[str, str]):
-    refusal = judged(path, obj({"size": 1}), **changes).refusal
-    assert refusal is not None
-    assert (refusal.code, refusal.reason) == (400, "BadRequest")
+    denial = judged(path, obj({"size": 1}), **changes).denial
+    assert denial is not None
+    assert (denial.code, denial.reason) == (400, "BadRequest")
 
 
-@pytest.mark.parametrize("path", sorted(JUDGES))
+@pytest.mark.parametrize("path", sorted(HANDLERS))
 def test_an_object_being_deleted_passes(path: str):
     deleted = obj({"size": 0}, deletionTimestamp="2026-01-01T00:00:00Z")
     assert judged(path, deleted, obj({"size": 1})) == ALLOWED
 
 
-@pytest.mark.parametrize("path", sorted(JUDGES))
+@pytest.mark.parametrize("path", sorted(HANDLERS))
 @pytest.mark.parametrize(
     "kind", [GroupVersionKind("apps", "v1", "Deployment"), GroupVersionKind("cache.example.com", "v1", "Other")]
 )
 def test_other_kinds_are_refused(path: str, kind: GroupVersionKind):
-    verdict = judged(path, obj({}), kind=kind)
-    assert verdict.refusal
-    assert verdict.refusal.code == 400
+    result = judged(path, obj({}), kind=kind)
+    assert result.denial
+    assert result.denial.code == 400
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha1"])

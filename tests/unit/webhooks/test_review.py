@@ -7,26 +7,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_api.faults import Fault
+from memcached_api.field_errors import FieldError
 from memcached_webhooks import memcached
 from memcached_webhooks.review import (
     ALLOWED,
     BadReview,
     Request,
-    Verdict,
+    Response,
     answer,
     invalid,
-    misdirected,
     object_name,
+    unexpected,
 )
 
 from .reviews import DEFAULT, patch_of, request, review
 
-JUDGES = memcached.judges(DEFAULT)
+HANDLERS = memcached.handlers(DEFAULT)
 
 
-def answered(body: dict[str, Any], verdict: Verdict = ALLOWED) -> dict[str, Any]:
-    return msgspec.json.decode(answer(msgspec.json.encode(body), lambda _: verdict)[0])
+def answered(body: dict[str, Any], result: Response = ALLOWED) -> dict[str, Any]:
+    return msgspec.json.decode(answer(msgspec.json.encode(body), lambda _: result)[0])
 
 
 def test_allowed():
@@ -39,19 +39,19 @@ def test_allowed():
 
 def test_a_patch_is_base64_of_json_patch():
     patch = [{"op": "add", "path": "/spec/size", "value": 1}]
-    response = answered(review({}), Verdict(patch=patch))
+    response = answered(review({}), Response(patch=patch))
     assert response["response"]["patchType"] == "JSONPatch"
     assert patch_of(response) == patch
 
 
 def test_warnings():
-    assert answered(review({}), Verdict(warnings=["x"]))["response"]["warnings"] == ["x"]
+    assert answered(review({}), Response(warnings=["x"]))["response"]["warnings"] == ["x"]
 
 
 def test_a_refusal_is_the_status_kubernetes_itself_would_give():
-    faults = [Fault("spec.size", 0, "must be at least 1"), Fault("spec.image", "A b", "no")]
-    refusal = invalid(request({}), {}, faults)
-    assert answered(review({}), Verdict(refusal))["response"] == {
+    errors = [FieldError("spec.size", 0, "must be at least 1"), FieldError("spec.image", "A b", "no")]
+    denial = invalid(request({}), {}, errors)
+    assert answered(review({}), Response(denial))["response"] == {
         "uid": "u",
         "allowed": False,
         "status": {
@@ -78,10 +78,10 @@ def test_a_refusal_is_the_status_kubernetes_itself_would_give():
 
 
 def test_a_misdirected_review_is_a_bad_request():
-    refusal = misdirected(request({}), "app.example.com", "AppService")
-    assert (refusal.code, refusal.reason) == (400, "BadRequest")
+    denial = unexpected(request({}), "app.example.com", "AppService")
+    assert (denial.code, denial.reason) == (400, "BadRequest")
     wanted = 'CREATE and UPDATE of AppService of group "app.example.com"'
-    assert f'judges {wanted}, not CREATE of Memcached of group "cache.example.com"' in refusal.message
+    assert f'judges {wanted}, not CREATE of Memcached of group "cache.example.com"' in denial.message
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ ANY: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@given(ANY, ANY, st.sampled_from(sorted(JUDGES)))
+@given(ANY, ANY, st.sampled_from(sorted(HANDLERS)))
 def test_any_object_gets_an_answer(obj: Any, old: Any, path: str):
     body = review(obj) if old is None else review(obj, old)
-    response, _ = answer(msgspec.json.encode(body), JUDGES[path])
+    response, _ = answer(msgspec.json.encode(body), HANDLERS[path])
     assert msgspec.json.decode(response)["response"]["uid"] == "u"
 
 

@@ -22,7 +22,7 @@ from yarl import URL
 from memcached_process import connections
 from memcached_process.addresses import Address
 from memcached_webhooks import bodies, certificates, memcached, server
-from memcached_webhooks.review import ALLOWED, Request, Verdict
+from memcached_webhooks.review import ALLOWED, Request, Response
 from memcached_webhooks.server import Options, run
 from support.ports import free_port
 from unit.process.serving import Line, half_open, rest
@@ -72,7 +72,7 @@ class Client:
         while line not in (await self.get(self.metrics))[1]:  # noqa: ASYNC110 (asked as Prometheus would)
             await asyncio.sleep(0.01)
 
-    async def shown(self) -> str:
+    async def format_value(self) -> str:
         """The common name that a new connection is shown."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -326,15 +326,15 @@ def test_few_denials_are_logged_in_a_second_and_all_are_counted(
 def test_an_error_of_ours_is_counted_and_ends_nothing(
     directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    def broken(request: Request) -> Verdict:
+    def broken(request: Request) -> Response:
         if request.operation == "CREATE":
             raise RuntimeError("boom")
         return ALLOWED
 
-    def judges(_: str) -> dict[str, Callable[[Request], Verdict]]:
+    def handlers(_: str) -> dict[str, Callable[[Request], Response]]:
         return {VALIDATE: broken}
 
-    monkeypatch.setattr(server.memcached, "judges", judges)
+    monkeypatch.setattr(server.memcached, "handlers", handlers)
 
     async def story(client: Client) -> None:
         assert (await client.post(VALIDATE, review({})))[0] == 500
@@ -347,13 +347,13 @@ def test_an_error_of_ours_is_counted_and_ends_nothing(
 
 def test_a_renewed_certificate_is_served_without_a_gap(directory: Path):
     async def story(client: Client) -> None:
-        assert await client.shown() == "one"
+        assert await client.format_value() == "one"
         write(directory, *pair("two"))
         await asyncio.sleep(0.1)
-        assert await client.shown() == "two"
+        assert await client.format_value() == "two"
         write(directory, b"nonsense", b"nonsense")
         await asyncio.sleep(0.1)
-        assert await client.shown() == "two"
+        assert await client.format_value() == "two"
         assert await client.is_ready()
 
     play(directory, story)
@@ -368,7 +368,7 @@ def test_not_ready_before_there_is_a_certificate(directory: Path):
         assert await client.get(f"{client.probe}/readyz") == (503, "not ready")
         write(directory, *pair("late"))
         await client.until_ready()
-        assert await client.shown() == "late"
+        assert await client.format_value() == "late"
 
     play(directory, story, ready=False)
 

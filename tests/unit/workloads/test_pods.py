@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from memcached_operator.kube.resource import Object
 from memcached_operator.workloads.pods import (
     IMAGE_REASONS,
     START_REASONS,
@@ -11,7 +12,6 @@ from memcached_operator.workloads.pods import (
     live_names,
     unschedulable,
 )
-from memcached_operator.kube.resource import Object
 from unit.builders import NOW, container, crashed, pod, running_again, waiting
 
 PULL_SECRETS = "spec.imagePullSecrets"
@@ -94,15 +94,15 @@ def test_a_container_that_cannot_be_started(reason: str) -> None:
 
 
 def test_the_two_states_of_a_container_that_never_starts_stay_one_message() -> None:
-    why = 'exec: "memcached": executable file not found in $PATH'
-    ended = {"exitCode": 128, "reason": "StartError", "message": why}
+    message = 'exec: "memcached": executable file not found in $PATH'
+    ended = {"exitCode": 128, "reason": "StartError", "message": message}
     states = (
-        waiting("RunContainerError", why),
+        waiting("RunContainerError", message),
         container({"terminated": ended}),
         waiting("CrashLoopBackOff", "back-off 10s restarting failed container", ended=ended),
     )
     assert {only(with_container(state)) for state in states} == {
-        Failure("PodsCrashing", f"pod cache-1: the container cannot be started: {why}")
+        Failure("PodsCrashing", f"pod cache-1: the container cannot be started: {message}")
     }
 
 

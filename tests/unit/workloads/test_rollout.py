@@ -87,6 +87,6 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("condition", "refused"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_refused_pods(condition: dict[str, str], refused: str) -> None:
-    assert rollout_of(deployment(conditions={"ReplicaFailure": condition})).refused == refused
+@pytest.mark.parametrize(("condition", "failure"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_refused_pods(condition: dict[str, str], failure: str) -> None:
+    assert rollout_of(deployment(conditions={"ReplicaFailure": condition})).replica_failure == failure

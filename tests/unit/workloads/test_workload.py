@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.status.conditions import MESSAGE_LIMIT
-from memcached_operator.kind import Observed, Trouble
+from memcached_operator.kind import Problem, Snapshot
 from memcached_operator.kube.resource import Object, key_of
+from memcached_operator.status.conditions import MESSAGE_LIMIT
 from memcached_operator.workloads.workload import workload_of
 from unit.builders import (
     DEPLOYMENTS,
@@ -29,111 +29,111 @@ NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
 NO_IMAGE = pod(containerStatuses=[waiting("ErrImagePull", "not found")])
 
 
-def observed(live: Object | None, *pods: Object, troubles: tuple[Trouble, ...] = ()) -> Observed:
+def snapshot(live: Object | None, *pods: Object, problems: tuple[Problem, ...] = ()) -> Snapshot:
     """What there is of a Memcached."""
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    return Observed(children, pods, troubles)
+    return Snapshot(children, pods, problems)
 
 
-def told(what: Observed) -> dict[str, tuple[str, str, str]]:
+def told(what: Snapshot) -> dict[str, tuple[str, str, str]]:
     """Status, reason and message of each condition."""
     conditions = workload_of(memcached(), what, NOW, PULL_SECRETS).conditions
     return {each["type"]: (each["status"], each["reason"], each["message"]) for each in conditions}
 
 
-AVAILABLE: dict[str, tuple[Observed, tuple[str, str, str]]] = {
-    "all ready": (observed(rolled_out()), ("True", UP, "3 of 3 pods are ready")),
+AVAILABLE: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
+    "all ready": (snapshot(rolled_out()), ("True", UP, "3 of 3 pods are ready")),
     "enough ready": (
-        observed(deployment(4, conditions={"Available": "True"}, readyReplicas=3)),
+        snapshot(deployment(4, conditions={"Available": "True"}, readyReplicas=3)),
         ("True", UP, "3 of 4 pods are ready"),
     ),
     "more ready than asked for": (
-        observed(deployment(2, conditions={"Available": "True"}, readyReplicas=3)),
+        snapshot(deployment(2, conditions={"Available": "True"}, readyReplicas=3)),
         ("True", UP, "2 of 2 pods are ready"),
     ),
     "too few ready": (
-        observed(deployment(conditions={"Available": "False"}, readyReplicas=1)),
+        snapshot(deployment(conditions={"Available": "False"}, readyReplicas=1)),
         ("False", DOWN, "1 of 3 pods are ready"),
     ),
-    "no status yet": (observed(deployment()), ("False", DOWN, "0 of 3 pods are ready")),
+    "no status yet": (snapshot(deployment()), ("False", DOWN, "0 of 3 pods are ready")),
     "no node for a pod": (
-        observed(deployment(), pod("a", phase="Pending", conditions=[NO_NODE])),
+        snapshot(deployment(), pod("a", phase="Pending", conditions=[NO_NODE])),
         ("False", DOWN, "0 of 3 pods are ready; pod a cannot be scheduled: no memory"),
     ),
     "no node for one pod of enough": (
-        observed(rolled_out(), pod("a", phase="Pending", conditions=[NO_NODE])),
+        snapshot(rolled_out(), pod("a", phase="Pending", conditions=[NO_NODE])),
         ("True", UP, "3 of 3 pods are ready"),
     ),
-    "no Deployment": (observed(None), ("False", DOWN, "there is no Deployment yet")),
+    "no Deployment": (snapshot(None), ("False", DOWN, "there is no Deployment yet")),
 }
 
 
 @pytest.mark.parametrize(("what", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
-def test_available(what: Observed, expected: tuple[str, str, str]) -> None:
+def test_available(what: Snapshot, expected: tuple[str, str, str]) -> None:
     assert told(what)["Available"] == expected
 
 
-WAITS = Trouble("WaitingForDeletion", "Service cache is being deleted")
-CONFLICTS = Trouble("Conflict", "Service cache belongs to Redis r")
-PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
-    "no Deployment": (observed(None), ("True", "RollingOut", "the Deployment is being created")),
+WAITS = Problem("WaitingForDeletion", "Service cache is being deleted")
+CONFLICTS = Problem("Conflict", "Service cache belongs to Redis r")
+PROGRESSING: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
+    "no Deployment": (snapshot(None), ("True", "RollingOut", "the Deployment is being created")),
     "pods are replaced": (
-        observed(deployment(updatedReplicas=1)),
+        snapshot(deployment(updatedReplicas=1)),
         ("True", "RollingOut", "1 of 3 pods updated"),
     ),
     "the counts are of an earlier generation": (
-        observed(deployment(updatedReplicas=3, observedGeneration=1)),
+        snapshot(deployment(updatedReplicas=3, observedGeneration=1)),
         ("True", "RollingOut", "0 of 3 pods updated"),
     ),
     "done, but its pods are not all seen yet": (
-        observed(rolled_out(), pod("a"), pod("b")),
+        snapshot(rolled_out(), pod("a"), pod("b")),
         ("True", "RollingOut", "3 of 3 pods updated"),
     ),
     "done": (
-        observed(rolled_out(), pod("a"), pod("b"), pod("c")),
+        snapshot(rolled_out(), pod("a"), pod("b"), pod("c")),
         ("False", "RolloutComplete", "3 of 3 pods are updated and ready"),
     ),
     "something is still being deleted": (
-        observed(rolled_out(), troubles=(WAITS,)),
+        snapshot(rolled_out(), problems=(WAITS,)),
         ("True", "WaitingForDeletion", WAITS.message),
     ),
-    "a conflict stands in the way": (observed(rolled_out(), troubles=(CONFLICTS,)), ("False", "Stalled", MENDED)),
-    "no progress in time": (observed(deployment(conditions=LATE)), ("False", "Stalled", MENDED)),
+    "a conflict stands in the way": (snapshot(rolled_out(), problems=(CONFLICTS,)), ("False", "Stalled", MENDED)),
+    "no progress in time": (snapshot(deployment(conditions=LATE)), ("False", "Stalled", MENDED)),
     "one waits and one conflicts": (
-        observed(rolled_out(), troubles=(CONFLICTS, WAITS)),
+        snapshot(rolled_out(), problems=(CONFLICTS, WAITS)),
         ("True", "WaitingForDeletion", WAITS.message),
     ),
     "crashing pods do not stop a roll-out by themselves": (
-        observed(deployment(updatedReplicas=2), crashed()),
+        snapshot(deployment(updatedReplicas=2), crashed()),
         ("True", "RollingOut", "2 of 3 pods updated"),
     ),
 }
 
 
 @pytest.mark.parametrize(("what", "expected"), PROGRESSING.values(), ids=PROGRESSING.keys())
-def test_progressing(what: Observed, expected: tuple[str, str, str]) -> None:
+def test_progressing(what: Snapshot, expected: tuple[str, str, str]) -> None:
     assert told(what)["Progressing"] == expected
 
 
-DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
-    "well": (observed(rolled_out()), WELL),
-    "nothing there yet": (observed(None), WELL),
-    "waiting is no fault": (observed(None, troubles=(WAITS,)), WELL),
+DEGRADED: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
+    "well": (snapshot(rolled_out()), WELL),
+    "nothing there yet": (snapshot(None), WELL),
+    "waiting is no fault": (snapshot(None, problems=(WAITS,)), WELL),
     "invalid spec": (
-        observed(rolled_out(), troubles=(Trouble("InvalidSpec", "spec.size: must be at least 1"),)),
+        snapshot(rolled_out(), problems=(Problem("InvalidSpec", "spec.size: must be at least 1"),)),
         ("True", "InvalidSpec", "spec.size: must be at least 1"),
     ),
-    "conflict": (observed(None, troubles=(CONFLICTS,)), ("True", "Conflict", CONFLICTS.message)),
+    "conflict": (snapshot(None, problems=(CONFLICTS,)), ("True", "Conflict", CONFLICTS.message)),
     "refused": (
-        observed(None, troubles=(Trouble("ApplyFailed", "Deployment cache: no"),)),
+        snapshot(None, problems=(Problem("ApplyFailed", "Deployment cache: no"),)),
         ("True", "ApplyFailed", "Deployment cache: no"),
     ),
     "pods refused": (
-        observed(deployment(conditions=REFUSED)),
+        snapshot(deployment(conditions=REFUSED)),
         ("True", "ApplyFailed", "the pods are refused: exceeded quota"),
     ),
     "late": (
-        observed(deployment(conditions=LATE, updatedReplicas=1)),
+        snapshot(deployment(conditions=LATE, updatedReplicas=1)),
         (
             "True",
             "ProgressDeadlineExceeded",
@@ -144,7 +144,7 @@ DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
 
 
 @pytest.mark.parametrize(("what", "expected"), DEGRADED.values(), ids=DEGRADED.keys())
-def test_degraded(what: Observed, expected: tuple[str, str, str]) -> None:
+def test_degraded(what: Snapshot, expected: tuple[str, str, str]) -> None:
     assert told(what)["Degraded"] == expected
 
 
@@ -156,13 +156,13 @@ OF_PODS = {
 
 @pytest.mark.parametrize(("failing", "reason", "message"), OF_PODS.values(), ids=OF_PODS.keys())
 def test_degraded_by_a_pod(failing: Object, reason: str, message: str) -> None:
-    found = told(observed(deployment(), failing))["Degraded"]
+    found = told(snapshot(deployment(), failing))["Degraded"]
     assert found[:2] == ("True", reason)
     assert message in found[2]
 
 
 def test_of_several_reasons_the_gravest_is_named_and_all_are_told() -> None:
-    everything = observed(deployment(conditions=LATE), crashed(), troubles=(CONFLICTS,))
+    everything = snapshot(deployment(conditions=LATE), crashed(), problems=(CONFLICTS,))
     status, reason, message = told(everything)["Degraded"]
     assert (status, reason) == ("True", "Conflict")
     first, second, third = message.split("; ", 2)
@@ -172,7 +172,7 @@ def test_of_several_reasons_the_gravest_is_named_and_all_are_told() -> None:
 
 
 def test_of_many_failing_pods_three_are_named() -> None:
-    message = told(observed(deployment(), *(crashed(f"cache-{n}") for n in range(10))))["Degraded"][2]
+    message = told(snapshot(deployment(), *(crashed(f"cache-{n}") for n in range(10))))["Degraded"][2]
     assert [f"pod cache-{n}:" in message for n in range(4)] == [True, True, True, False]
     assert message.endswith("; and 7 more")
 
@@ -180,7 +180,7 @@ def test_of_many_failing_pods_three_are_named() -> None:
 def test_all_three_conditions_in_order_tell_of_the_objects_generation() -> None:
     cr = memcached()
     cr["metadata"]["generation"] = 7
-    conditions = workload_of(cr, observed(None), NOW, PULL_SECRETS).conditions
+    conditions = workload_of(cr, snapshot(None), NOW, PULL_SECRETS).conditions
     assert [(each["type"], each["observedGeneration"]) for each in conditions] == [
         ("Available", 7),
         ("Progressing", 7),
@@ -195,18 +195,18 @@ AGAIN: dict[str, tuple[list[Any], float | None]] = {
 }
 
 
-@pytest.mark.parametrize(("pods", "again_in"), AGAIN.values(), ids=AGAIN.keys())
-def test_when_to_look_again(pods: list[Object], again_in: float | None) -> None:
-    assert workload_of(memcached(), observed(rolled_out(), *pods), NOW, PULL_SECRETS).again_in == again_in
+@pytest.mark.parametrize(("pods", "requeue_after"), AGAIN.values(), ids=AGAIN.keys())
+def test_when_to_look_again(pods: list[Object], requeue_after: float | None) -> None:
+    assert workload_of(memcached(), snapshot(rolled_out(), *pods), NOW, PULL_SECRETS).requeue_after == requeue_after
 
 
 def test_nodes_are_the_live_pods() -> None:
-    assert workload_of(memcached(), observed(rolled_out(), pod("b"), pod("a")), NOW, PULL_SECRETS).nodes == ["a", "b"]
+    assert workload_of(memcached(), snapshot(rolled_out(), pod("b"), pod("a")), NOW, PULL_SECRETS).nodes == ["a", "b"]
 
 
 def test_the_longest_problems_fit_a_message() -> None:
-    problems = tuple(Trouble("ApplyFailed", letter * 40_000) for letter in "abcdefg")
-    status, reason, message = told(observed(rolled_out(), troubles=problems))["Degraded"]
+    problems = tuple(Problem("ApplyFailed", letter * 40_000) for letter in "abcdefg")
+    status, reason, message = told(snapshot(rolled_out(), problems=problems))["Degraded"]
     assert (status, reason) == ("True", "ApplyFailed")
     assert re.fullmatch(r"a{100,}…; b{100,}…; c{100,}…; and 4 more", message)
     assert len(message) <= MESSAGE_LIMIT

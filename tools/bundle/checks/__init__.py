@@ -12,12 +12,12 @@ from bundle.checks.kinds import descriptors, examples, generations, owned
 from bundle.checks.layout import budgets, labels, objects, scorecard, size
 from bundle.checks.pods import images, permissions, pods, roles
 from bundle.checks.presentation import presentation
-from bundle.checks.subject import Fault, Subject
+from bundle.checks.subject import Finding, Subject
 from bundle.checks.versions import versions
 from bundle.checks.webhooks import webhooks
 from bundle.errors import BundleError
 
-Check = Callable[[Subject], Iterator[Fault]]
+Check = Callable[[Subject], Iterator[Finding]]
 
 BUNDLE_CHECKS: Final[tuple[Check, ...]] = (
     labels, objects, versions, owned, examples, descriptors, webhooks, pods, budgets, permissions, roles, images,
@@ -26,7 +26,7 @@ BUNDLE_CHECKS: Final[tuple[Check, ...]] = (
 CHECKS: Final = (*BUNDLE_CHECKS, published, graph)
 
 
-def faults(files: Mapping[str, str], config: Mapping[str, str], checks: Sequence[Check] = CHECKS) -> list[Fault]:
+def faults(files: Mapping[str, str], config: Mapping[str, str], checks: Sequence[Check] = CHECKS) -> list[Finding]:
     """All that is wrong with a bundle and its catalogue, given as path → text; `config` is the tree they are made from.
 
     Raises BundleError for what cannot be read at all.
@@ -35,7 +35,7 @@ def faults(files: Mapping[str, str], config: Mapping[str, str], checks: Sequence
     return [fault for check in checks for fault in found(check, subject)]
 
 
-def found(check: Check, subject: Subject) -> list[Fault]:
+def found(check: Check, subject: Subject) -> list[Finding]:
     """What one check finds. Raises BundleError where a part that every bundle has is missing, or of another type."""
     try:
         return list(check(subject))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bundle.checks.subject import Fault, Subject, of_csv
+from bundle.checks.subject import Finding, Subject, of_csv
 from bundle.descriptors import spec_descriptors, status_descriptors
 from bundle.images import related_variables
 from bundle.objects import Object, group_of, name_of
@@ -15,7 +15,7 @@ from memcached_api.kinds import Kind
 from memcached_api.values import child, is_array, is_object
 from memcached_webhooks import appservice, memcached
 from memcached_webhooks.admission import path_of
-from memcached_webhooks.review import CREATE, GroupVersionKind, Judge, Patch, Request
+from memcached_webhooks.review import CREATE, GroupVersionKind, Handler, Patch, Request
 
 _NEEDS: Final = (
     ("customresourcedefinitions", "required"),
@@ -26,13 +26,13 @@ INSTALL_MODES: Final = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "Al
 DEFAULT_IMAGE: Final = "RELATED_IMAGE_MEMCACHED"
 
 
-def judges(subject: Subject) -> dict[str, Judge]:
+def handlers(subject: Subject) -> dict[str, Handler]:
     """Our own admission functions, by path, with the default image that the bundle gives them."""
     images = [found for each in subject.containers if (found := related_variables(each).get(DEFAULT_IMAGE))]
-    return memcached.judges(images[0] if images else "") | appservice.judges()
+    return memcached.handlers(images[0] if images else "") | appservice.handlers()
 
 
-def owned(subject: Subject) -> Iterator[Fault]:
+def owned(subject: Subject) -> Iterator[Finding]:
     """4: owned kinds, CustomResourceDefinitions and their served versions are the same ones."""
     crds = subject.of("CustomResourceDefinition")
     served = {
@@ -47,7 +47,7 @@ def owned(subject: Subject) -> Iterator[Fault]:
             yield of_csv("owned", " ".join(each), "must stand once, and be a served version of a CRD in the bundle")
     for (name, version, _), path in served.items():
         if (name, version) not in {each[:2] for each in claimed}:
-            yield Fault(
+            yield Finding(
                 path, "spec.versions", version, f"must be among the owned kinds of the CSV: add {name} {version}"
             )
     for each in subject.owned:
@@ -56,7 +56,7 @@ def owned(subject: Subject) -> Iterator[Fault]:
                 yield of_csv(f"owned[{each['kind']} {each['version']}].{field}", each.get(field), "must say something")
 
 
-def generations(subject: Subject) -> Iterator[Fault]:
+def generations(subject: Subject) -> Iterator[Finding]:
     """14: both generations of OLM install it: in all install modes, without conversions and without dependencies."""
     modes: list[dict[str, Any]] = subject.spec.get("installModes", [])
     for mode in INSTALL_MODES:
@@ -69,7 +69,7 @@ def generations(subject: Subject) -> Iterator[Fault]:
     yield from _refused_by_v1(subject)
 
 
-def _refused_by_v1(subject: Subject) -> Iterator[Fault]:
+def _refused_by_v1(subject: Subject) -> Iterator[Finding]:
     for place, field in _NEEDS:
         if value := child(subject.spec, place, field):
             yield of_csv(f"spec.{place}.{field}", value, "must go: OLM v1 refuses it")
@@ -79,10 +79,10 @@ def _refused_by_v1(subject: Subject) -> Iterator[Fault]:
             yield of_csv("webhookdefinitions", name, "must go: a conversion is allowed in AllNamespaces only")
     for path, crd in subject.of("CustomResourceDefinition").items():
         if crd["spec"].get("conversion", {}).get("strategy", "None") != "None":
-            yield Fault(path, "spec.conversion", crd["spec"]["conversion"], "must go: its webhook is not there yet")
+            yield Finding(path, "spec.conversion", crd["spec"]["conversion"], "must go: its webhook is not there yet")
 
 
-def examples(subject: Subject) -> Iterator[Fault]:
+def examples(subject: Subject) -> Iterator[Finding]:
     """5: examples for each owned kind and version, each known to its schema and let in by our own admission."""
     found: Any = subject.examples
     if not is_array(found) or not all(is_object(each) for each in found):
@@ -105,7 +105,7 @@ def _gvk(each: Object) -> tuple[str, str, str]:
     return group_of({"apiVersion": version}), version.rpartition("/")[2], str(each.get("kind"))
 
 
-def _example(subject: Subject, place: str, each: Object) -> Iterator[Fault]:
+def _example(subject: Subject, place: str, each: Object) -> Iterator[Finding]:
     if not is_object(each.get("spec")):
         yield of_csv(f"{place}.spec", each.get("spec"), "must be there: the scorecard asks for it")
         return
@@ -116,7 +116,7 @@ def _example(subject: Subject, place: str, each: Object) -> Iterator[Fault]:
         yield of_csv(f"{place}{path}", value, "is no field of the CRD")
     for kind in KINDS:
         if (kind.group, kind.name) == (_gvk(each)[0], each["kind"]):
-            yield from _refused(judges(subject), kind, place, defaulted(each, schema))
+            yield from _refused(handlers(subject), kind, place, defaulted(each, schema))
 
 
 def schema_of(subject: Subject, example: Object) -> dict[str, Any]:
@@ -156,15 +156,15 @@ def _raw(obj: Object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(obj))
 
 
-def _refused(judged: dict[str, Judge], kind: Kind[Any], place: str, each: Object) -> Iterator[Fault]:
+def _refused(judged: dict[str, Handler], kind: Kind[Any], place: str, each: Object) -> Iterator[Finding]:
     """Asked as the API server asks when the example is created: validation sees what mutation has made of it."""
     request = Request("", CREATE, GroupVersionKind(*_gvk(each)), object=_raw(each))
     mutation = judged[path_of("mutate", kind)](request)
     validation = judged[path_of("validate", kind)](
         msgspec.structs.replace(request, object=_raw(patched(each, mutation.patch)))
     )
-    for refusal in filter(None, (mutation.refusal, validation.refusal)):
-        for cause in refusal.details.get("causes") or [{"field": "", "message": refusal.message}]:
+    for denial in filter(None, (mutation.denial, validation.denial)):
+        for cause in denial.details.get("causes") or [{"field": "", "message": denial.message}]:
             path, remedy = cause["field"], f"is refused at admission: {cause['message']}"
             yield of_csv(f"{place}.{path}", child(each, *path.split(".")), remedy)
 
@@ -178,7 +178,7 @@ def patched(each: Object, patch: Patch) -> Object:
     return changed
 
 
-def descriptors(subject: Subject) -> Iterator[Fault]:
+def descriptors(subject: Subject) -> Iterator[Finding]:
     """5: every field of spec and status has a name, a description and a descriptor for consoles."""
     kinds = {f"{kind.plural}.{kind.group}": kind for kind in KINDS}
     for each in subject.owned:

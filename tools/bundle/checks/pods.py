@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from bundle.checks.subject import Fault, Subject, of_csv
+from bundle.checks.subject import Finding, Subject, of_csv
 from bundle.images import RELATED, related_images, related_variables
 from bundle.objects import Object, containers, name_of
 from bundle.permissions import BINDINGS
@@ -29,7 +29,7 @@ _LOOSENED: Final = {"privileged": True, "runAsNonRoot": False, "runAsUser": 0}
 _RESTRICTED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def pods(subject: Subject) -> Iterator[Fault]:
+def pods(subject: Subject) -> Iterator[Finding]:
     """7: two Deployments that need no Secret, are told what to watch, ask for resources and are restricted."""
     names = [each["name"] for each in subject.deployments]
     if sorted(names) != sorted(DEPLOYMENTS):
@@ -47,7 +47,7 @@ def pods(subject: Subject) -> Iterator[Fault]:
             yield from _told(f"{place}.containers[{container['name']}]", each["name"], container)
 
 
-def _pod(place: str, pod: dict[str, Any]) -> Iterator[Fault]:
+def _pod(place: str, pod: dict[str, Any]) -> Iterator[Finding]:
     for volume in pod.get("volumes", []):
         if not volume.keys() <= {"name", *_VOLUMES}:
             remedy = f"must be one of {', '.join(_VOLUMES)}: OLM mounts its own certificate, and only that"
@@ -66,7 +66,7 @@ def _pod(place: str, pod: dict[str, Any]) -> Iterator[Fault]:
         )
 
 
-def _container(place: str, container: dict[str, Any]) -> Iterator[Fault]:
+def _container(place: str, container: dict[str, Any]) -> Iterator[Finding]:
     """What holds for init containers, too."""
     secrets = [each for each in container.get("envFrom", []) if "secretRef" in each]
     secrets += [each for each in container.get("env", []) if child(each, "valueFrom", "secretKeyRef")]
@@ -85,7 +85,7 @@ def _container(place: str, container: dict[str, Any]) -> Iterator[Fault]:
             yield of_csv(f"{place}.securityContext.{field}", refused, "must go: Pod Security restricted")
 
 
-def _told(place: str, deployment: str, container: dict[str, Any]) -> Iterator[Fault]:
+def _told(place: str, deployment: str, container: dict[str, Any]) -> Iterator[Finding]:
     """What our own processes are told: nothing of certificates of their own, and which namespaces to watch."""
     for argument in container.get("args", []):
         if argument.startswith(_OWN_CERTIFICATES):
@@ -97,7 +97,7 @@ def _told(place: str, deployment: str, container: dict[str, Any]) -> Iterator[Fa
         yield of_csv(f"{place}.env[WATCH_NAMESPACE]", variables.get("WATCH_NAMESPACE"), f"must be from {TARGETS}")
 
 
-def permissions(subject: Subject) -> Iterator[Fault]:
+def permissions(subject: Subject) -> Iterator[Finding]:
     """8: the controller has exactly the rules of config/rbac, the webhook an account and none, and nobody more."""
     install = subject.spec["install"]["spec"]
     for each in install.get("clusterPermissions", []):
@@ -115,7 +115,7 @@ def permissions(subject: Subject) -> Iterator[Fault]:
     yield from _granted_to(subject, found)
 
 
-def _granted_to(subject: Subject, found: dict[str, list[Any]]) -> Iterator[Fault]:
+def _granted_to(subject: Subject, found: dict[str, list[Any]]) -> Iterator[Finding]:
     """`found`: the rules of each of an account's entries."""
     declared = [rule for path in ROLES for role in subject.configured(path) for rule in role["rules"]]
     for account, entries in found.items():
@@ -138,7 +138,7 @@ def _said(rule: dict[str, Any]) -> str:
     return f"{','.join(rule['verbs'])} {','.join(rule.get('resources', rule.get('nonResourceURLs', [])))}"
 
 
-def roles(subject: Subject) -> Iterator[Fault]:
+def roles(subject: Subject) -> Iterator[Finding]:
     """8: the roles in the bundle are those of config/rbac that are for people, with the same rules and labels."""
     places = [path for path in subject.config if path.startswith("config/rbac/") and not path.endswith(_KUSTOMIZATION)]
     there = [each for path in places for each in subject.configured(path)]
@@ -152,10 +152,10 @@ def roles(subject: Subject) -> Iterator[Fault]:
         name_of(each): (path, _granted(each)) for kind in BINDINGS.values() for path, each in subject.of(kind).items()
     }
     for name in sorted(wanted.keys() - found.keys()):
-        yield Fault(MANIFESTS, "roles", name, "is missing, but in config/rbac: run `make bundle`")
+        yield Finding(MANIFESTS, "roles", name, "is missing, but in config/rbac: run `make bundle`")
     for name, (path, granted) in found.items():
         if granted != wanted.get(name):
-            yield Fault(path, "rules", name, "must be as in config/rbac, or go: run `make bundle`")
+            yield Finding(path, "rules", name, "must be as in config/rbac, or go: run `make bundle`")
 
 
 def _granted(role: Object) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _granted(role: Object) -> dict[str, Any]:
     return {key: value for key, value in role.items() if key != "metadata"} | {"labels": role["metadata"].get("labels")}
 
 
-def images(subject: Subject) -> Iterator[Fault]:
+def images(subject: Subject) -> Iterator[Finding]:
     """9: relatedImages are all images there are, each a full reference: clusters without a network copy just these."""
     wanted = {each["image"] for each in related_images(subject.deployments)}
     found = [each.get("image", "") for each in subject.spec.get("relatedImages", [])]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from xml.etree import ElementTree
 
-from bundle.checks.subject import Fault, Subject, of_csv
+from bundle.checks.subject import Finding, Subject, of_csv
 
 CAPABILITIES: Final = ("Basic Install", "Seamless Upgrades")
 """The levels that are built, of five. The next, Full Lifecycle, asks for backups: a cache has none."""
@@ -27,14 +27,14 @@ _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _NEEDED: Final = ("containerImage", "repository", "support")
 
 
-def presentation(subject: Subject) -> Iterator[Fault]:
+def presentation(subject: Subject) -> Iterator[Finding]:
     """10: icon, categories, capability level and texts are what catalogues accept."""
     yield from _icon(subject.spec.get("icon", []))
     yield from _annotations(subject.annotations)
     yield from _texts(subject.spec)
 
 
-def _icon(icons: list[dict[str, str]]) -> Iterator[Fault]:
+def _icon(icons: list[dict[str, str]]) -> Iterator[Finding]:
     if len(icons) != 1:
         yield of_csv("spec.icon", len(icons), "must be one")
         return
@@ -57,7 +57,7 @@ def _icon(icons: list[dict[str, str]]) -> Iterator[Fault]:
             yield of_csv("spec.icon.base64data", name, "must go: an icon only draws")
 
 
-def _annotations(annotations: dict[str, str]) -> Iterator[Fault]:
+def _annotations(annotations: dict[str, str]) -> Iterator[Finding]:
     level = annotations.get("capabilities")
     if level not in CAPABILITIES:
         yield _annotation("capabilities", level, f"must be one of {', '.join(CAPABILITIES)}: more is not built")
@@ -77,11 +77,11 @@ def _annotations(annotations: dict[str, str]) -> Iterator[Fault]:
             yield _annotation(key, annotations[key], "is none that OLM knows here: mind the case of olm.skipRange")
 
 
-def _annotation(key: str, value: Any, remedy: str) -> Fault:
+def _annotation(key: str, value: Any, remedy: str) -> Finding:
     return of_csv(f"metadata.annotations[{key}]", value, remedy)
 
 
-def _texts(spec: dict[str, Any]) -> Iterator[Fault]:
+def _texts(spec: dict[str, Any]) -> Iterator[Finding]:
     if not 3 <= len(spec.get("displayName", "")) <= 50:
         yield of_csv("spec.displayName", spec.get("displayName"), "must have 3 to 50 characters")
     if len(spec.get("description", "")) < 200:

@@ -9,14 +9,14 @@ from typing import Any, Final, NamedTuple
 from bundle.catalog import CATALOG, Packed, blobs
 from bundle.objects import Object, containers, parse
 from bundle.release import CSV_FILE, DOCKERFILE, MANIFESTS
-from memcached_api.faults import shown
+from memcached_api.field_errors import format_value
 from memcached_api.values import is_array, is_object
 
-LONGEST_NAME: Final = 63
+MAX_NAME_LENGTH: Final = 63
 """Characters of a release's and a webhook's name: OLM writes both into labels."""
 
 
-class Fault(NamedTuple):
+class Finding(NamedTuple):
     """One thing that is wrong: where, with which value, and what to do about it."""
 
     file: str
@@ -31,12 +31,12 @@ class Fault(NamedTuple):
 def _shown(value: Any) -> str:
     """As JSON, cut; objects and lists too: nobody else tells what is in them."""
     scalar = not is_object(value) and not is_array(value)
-    return shown(value) if scalar else shown(json.dumps(value, default=str))[1:-1].replace('\\"', '"')
+    return format_value(value) if scalar else format_value(json.dumps(value, default=str))[1:-1].replace('\\"', '"')
 
 
-def of_csv(field: str, value: Any, remedy: str) -> Fault:
+def of_csv(field: str, value: Any, remedy: str) -> Finding:
     """A fault of the ClusterServiceVersion."""
-    return Fault(CSV_FILE, field, value, remedy)
+    return Finding(CSV_FILE, field, value, remedy)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from bundle.checks.kinds import judges
-from bundle.checks.subject import LONGEST_NAME, Fault, Subject, of_csv
+from bundle.checks.kinds import handlers
+from bundle.checks.subject import MAX_NAME_LENGTH, Finding, Subject, of_csv
 from bundle.webhooks import TYPES
 
 CONFIGURED: Final = "config/webhook/manifests.yaml"
@@ -28,7 +28,7 @@ _FIELDS: Final = frozenset(
 """Those of an admission webhook: the other ones are for conversions, and a namespaceSelector OLM writes itself."""
 
 
-def webhooks(subject: Subject) -> Iterator[Fault]:
+def webhooks(subject: Subject) -> Iterator[Finding]:
     """6: every definition is one that OLM takes, and leads to a handler; all of config/webhook is there."""
     names = Counter(each.get("generateName") for each in subject.webhooks)
     for each in subject.webhooks:
@@ -42,10 +42,10 @@ def webhooks(subject: Subject) -> Iterator[Fault]:
     yield from _as_configured(subject)
 
 
-def _name(place: str, each: dict[str, Any], names: Counter[Any]) -> Iterator[Fault]:
+def _name(place: str, each: dict[str, Any], names: Counter[Any]) -> Iterator[Finding]:
     name = str(each.get("generateName"))
-    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
-        remedy = f"must be a DNS name of three parts or more, at most {LONGEST_NAME} characters: it is in a label"
+    if len(name) > MAX_NAME_LENGTH or not _NAME.fullmatch(name):
+        remedy = f"must be a DNS name of three parts or more, at most {MAX_NAME_LENGTH} characters: it is in a label"
         yield of_csv(f"{place}.generateName", name, remedy)
     if names[each.get("generateName")] > 1:
         yield of_csv(f"{place}.generateName", name, "must be unique among webhooks of all types")
@@ -53,7 +53,7 @@ def _name(place: str, each: dict[str, Any], names: Counter[Any]) -> Iterator[Fau
         yield of_csv(f"{place}.type", each.get("type"), f"must be one of {', '.join(TYPES.values())}")
 
 
-def _target(subject: Subject, place: str, each: dict[str, Any]) -> Iterator[Fault]:
+def _target(subject: Subject, place: str, each: dict[str, Any]) -> Iterator[Finding]:
     deployments = {deployment["name"]: deployment for deployment in subject.deployments}
     target = deployments.get(str(each.get("deploymentName")))
     if target is None:
@@ -69,12 +69,12 @@ def _target(subject: Subject, place: str, each: dict[str, Any]) -> Iterator[Faul
     ]
     if target and each.get("targetPort") not in open_ports:
         yield of_csv(f"{place}.targetPort", each.get("targetPort"), f"must be a port of the pod: {open_ports}")
-    served = judges(subject)
+    served = handlers(subject)
     if each.get("webhookPath") not in served:
         yield of_csv(f"{place}.webhookPath", each.get("webhookPath"), f"must be served: {', '.join(sorted(served))}")
 
 
-def _behaviour(place: str, each: dict[str, Any]) -> Iterator[Fault]:
+def _behaviour(place: str, each: dict[str, Any]) -> Iterator[Finding]:
     for field, wanted in (("sideEffects", "None"), ("admissionReviewVersions", ["v1"])):
         if each.get(field) != wanted:
             yield of_csv(f"{place}.{field}", each.get(field), f"must be {wanted}")
@@ -83,10 +83,10 @@ def _behaviour(place: str, each: dict[str, Any]) -> Iterator[Fault]:
         yield of_csv(f"{place}.timeoutSeconds", seconds, f"must be written, and be 1 to {_SLOWEST}")
 
 
-def _rules(place: str, each: dict[str, Any]) -> Iterator[Fault]:
+def _rules(place: str, each: dict[str, Any]) -> Iterator[Finding]:
     rules: list[dict[str, Any]] = each.get("rules") or []
     if not rules:
-        yield of_csv(f"{place}.rules", None, "must name the kinds it judges")
+        yield of_csv(f"{place}.rules", None, "must name the kinds it handlers")
     for rule in rules:
         for group in _FORBIDDEN.intersection(rule.get("apiGroups", [])):
             yield of_csv(f"{place}.rules.apiGroups", group, "must be groups of our own: OLM refuses this one")
@@ -95,7 +95,7 @@ def _rules(place: str, each: dict[str, Any]) -> Iterator[Fault]:
                 yield of_csv(f"{place}.rules.resources", resource, "must be named one by one")
 
 
-def _as_configured(subject: Subject) -> Iterator[Fault]:
+def _as_configured(subject: Subject) -> Iterator[Finding]:
     wanted = {
         webhook["name"]: {"type": TYPES[each["kind"]], "webhookPath": webhook["clientConfig"]["service"]["path"]}
         | {key: webhook[key] for key in _COPIED if key in webhook}

@@ -10,8 +10,8 @@ from memcached_api.appservice import AppServiceSpec
 from memcached_api.kubernetes import ResourceRequirements, stored
 from memcached_api.quantity import canonical_amounts
 from memcached_operator.appservice.desired.ports import container_ports
-from memcached_operator.workloads import children
 from memcached_operator.kube.resource import Object
+from memcached_operator.workloads import children
 
 APP_NAME = "appservice"
 COMPONENT = "app"

@@ -52,7 +52,7 @@ class _Kept:
         self._named = {(port.protocol, port.node_port) for port in ports}
         self._places = {(entry["protocol"], entry["port"]): entry for entry in live}
         wanted = {(port.protocol, port.port) for port in ports}
-        self._gone = [entry for place, entry in self._places.items() if place not in wanted]
+        self._removed = [entry for place, entry in self._places.items() if place not in wanted]
         self._new = [port for port in ports if (port.protocol, port.port) not in self._places]
 
     def of(self, port: ServicePort) -> int | None:
@@ -69,7 +69,9 @@ class _Kept:
         """The entry this one was before its number changed. Without a name of its own it must be the only candidate."""
         identity = _identity(port.protocol, port.port, port.name)
         gone = [
-            entry for entry in self._gone if identity == _identity(entry["protocol"], entry["port"], entry.get("name"))
+            entry
+            for entry in self._removed
+            if identity == _identity(entry["protocol"], entry["port"], entry.get("name"))
         ]
         new = [other for other in self._new if identity == _identity(other.protocol, other.port, other.name)]
         return gone[0] if len(gone) == len(new) == 1 else {}

@@ -8,9 +8,9 @@ from typing import Any
 
 from memcached_api.memcached import MemcachedSpec
 from memcached_api.memory import megabytes
-from memcached_operator.workloads import children
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.resources import requirements
+from memcached_operator.workloads import children
 
 APP_NAME = "memcached"
 COMPONENT = "cache"

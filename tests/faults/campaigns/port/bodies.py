@@ -14,7 +14,7 @@ from memcached_api.memcached import MEMCACHED
 from memcached_api.values import child
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
-from memcached_webhooks.review import LARGEST_ANSWER
+from memcached_webhooks.review import MAX_RESPONSE
 
 
 def _bytes(**fields: object) -> bytes:
@@ -116,7 +116,7 @@ async def many_faults(scene: Scene) -> None:
         used = scene.webhook.cpu() - used
         scene.stage.holds(b'"allowed":false' in payload, f"not refused: {payload[:200]!r}")
         scene.stage.holds(used < MOST_WORK, f"the answer takes {used:.1f} s of CPU")
-        scene.stage.holds(len(payload) <= LARGEST_ANSWER, f"the answer has {len(payload)} bytes")
+        scene.stage.holds(len(payload) <= MAX_RESPONSE, f"the answer has {len(payload)} bytes")
         scene.measured()
 
 

@@ -11,10 +11,10 @@ from faults.campaigns.port.scene import HEADER, LARGEST, PATH, Scene
 from faults.webhook import JSON, review
 from memcached_api.memcached import MEMCACHED
 from memcached_operator.kube.resource import Object
-from memcached_webhooks.review import LARGEST_ANSWER
+from memcached_webhooks.review import MAX_RESPONSE
 
 SHOWN = 100
-"""Characters of a string that are repeated (memcached_api.faults.LONGEST_SHOWN)."""
+"""Characters of a string that are repeated (memcached_api.field_errors.MAX_SHOWN)."""
 AT_ONCE = 4
 """Reviews with long strings at the same time."""
 FORGED = "2026-01-01 00:00:00,000 INFO    memcached_webhooks.server: FORGED"
@@ -81,7 +81,7 @@ async def _short(scene: Scene, name: str, body: bytes) -> None:
         payload = await answer.read()
     scene.stage.holds(answer.status in (200, 400), f"{answer.status} for a long {name}")
     scene.stage.holds(b'"allowed":true' not in payload, f"a long {name} is allowed")
-    scene.stage.holds(len(payload) <= LARGEST_ANSWER, f"the answer to a long {name} has {len(payload)} bytes")
+    scene.stage.holds(len(payload) <= MAX_RESPONSE, f"the answer to a long {name} has {len(payload)} bytes")
     scene.stage.holds(b"x" * (SHOWN + 1) not in payload, f"a long {name} is repeated")
 
 

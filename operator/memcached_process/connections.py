@@ -39,7 +39,7 @@ KERNEL_BUFFER: Final = 2**16  # bytes that the kernel keeps in each direction; i
 
 READ_AHEAD: Final = 2**13  # bytes of a body that aiohttp reads before the handler does, once or twice
 # Bytes of a head, and of a body until the handler begins. An API server's head has a few hundred, a token some KiB.
-LARGEST_HEAD: Final = 2**14 + 2 * READ_AHEAD
+MAX_HEAD: Final = 2**14 + 2 * READ_AHEAD
 
 _HTTP: Final[dict[str, Any]] = {
     "max_headers": 64,
@@ -206,7 +206,7 @@ class Connection(web.RequestHandler):
         if self._request is not None and not self._request.content.is_eof():
             return True
         before, self._head = self._head, self._head + size
-        return before <= LARGEST_HEAD
+        return before <= MAX_HEAD
 
     def begin_request(self, request: web.BaseRequest) -> None:
         """The head of a request is complete."""

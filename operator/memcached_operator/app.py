@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from memcached_process.addresses import Address
-from memcached_process.servers import exposition, listen, probes
-
 from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator import metrics
 from memcached_operator.appservice.controller import appservice
@@ -27,6 +24,8 @@ from memcached_operator.runtime import lifecycle
 from memcached_operator.runtime.lease import Lease
 from memcached_operator.runtime.queue import MAX_DELAY
 from memcached_operator.runtime.tasks import background
+from memcached_process.addresses import Address
+from memcached_process.servers import exposition, listen, probes
 
 if TYPE_CHECKING:
     from memcached_operator.certificates.issuer import Issuer

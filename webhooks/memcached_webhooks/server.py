@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from aiohttp import web
+
+from memcached_api.field_errors import quoted
 from memcached_process.addresses import Address
 from memcached_process.connections import Acceptor, serve
 from memcached_process.logs import RateLimit
 from memcached_process.servers import exposition, listen, probes
-
-from memcached_api.field_errors import quoted
 from memcached_webhooks import appservice, memcached
 from memcached_webhooks.bodies import LARGEST, Bodies, TooLargeError, TooSlowError
 from memcached_webhooks.certificates import Certificates

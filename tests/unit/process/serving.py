@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import aiohttp
 from aiohttp import web
-from memcached_process.addresses import Address
-from memcached_process.connections import Acceptor, Handler
 
 from memcached_process import connections
+from memcached_process.addresses import Address
+from memcached_process.connections import Acceptor, Handler
 from support.ports import free_port
 from unit.webhooks.pairs import pair, write
 

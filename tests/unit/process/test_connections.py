@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from memcached_process.addresses import Address
 
 from memcached_process import connections
+from memcached_process.addresses import Address
 from support.ports import free_port
 
 from .serving import (

@@ -4,12 +4,12 @@ from contextlib import AsyncExitStack
 
 import aiohttp
 import pytest
-from memcached_process.addresses import Address
-from memcached_process.connections import Handler
-from memcached_process.servers import exposition, listen, probes
 from prometheus_client import CollectorRegistry, Gauge
 
 from memcached_process import servers
+from memcached_process.addresses import Address
+from memcached_process.connections import Handler
+from memcached_process.servers import exposition, listen, probes
 from support.ports import free_port
 
 from .serving import HELLO, rest, status

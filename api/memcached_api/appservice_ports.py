@@ -23,7 +23,7 @@ def _number(port: ServicePort, found: int | None) -> int:
     return found or port.port
 
 
-def listened(ports: Sequence[ServicePort]) -> dict[Target, str | None]:
+def listening_ports(ports: Sequence[ServicePort]) -> dict[Target, str | None]:
     """Every port the program listens on, sorted, with the name that a target port says of it.
 
     Of several names the first in order counts, because a container's port has but one: the order of the ports in a

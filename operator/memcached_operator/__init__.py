@@ -1,3 +1,3 @@
-"""The controller process: keeps what Memcached and AppService objects declare."""
+"""The controller process: reconciles Memcached and AppService objects."""
 
 __version__ = "0.1.0"

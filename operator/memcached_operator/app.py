@@ -35,15 +35,18 @@ log = logging.getLogger(__name__)
 LEASE = "memcached-operator"
 
 CERTIFICATE_LIFETIME = timedelta(days=90)
-"""That of Let's Encrypt; a certificate is renewed after two thirds of it."""
+"""The lifetime of Let's Encrypt certificates. A certificate is renewed after two thirds of its lifetime."""
 
 RELEASE_TIMEOUT = 2.0
-"""Seconds: with the API server away, the process still ends within 5."""
+"""Seconds. The process exits within 5 seconds even if the API server is unreachable."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says. Periods are in seconds; no namespaces mean all, no address means not to listen."""
+    """The command-line options. Periods are in seconds. An empty `watch_namespaces` means all namespaces.
+
+    An address of None disables that server.
+    """
 
     leader_elect: bool = False
     metrics_bind_address: Address | None = None
@@ -57,19 +60,19 @@ class Options:
 
 
 def kinds(options: Options) -> list[Kind]:
-    """Every kind this operator runs."""
+    """Every kind that this operator reconciles."""
     return [memcached(options.default_image), appservice()]
 
 
 async def run(options: Options) -> None:
-    """Run until SIGTERM or SIGINT. Raises ConnectError, LeaseLostError, or what made it impossible to go on."""
+    """Run until SIGTERM or SIGINT. Raises ConnectError, LeaseLostError, or the error of a task that failed."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     connection = connect()
     namespace = os.environ.get("POD_NAMESPACE") or connection.namespace
     async with AsyncExitStack() as stack:
-        # The probe server starts first, and a standby is ready too: else a roll-out would wait for ever.
+        # The probe server starts before leader election: a standby must become Ready for a rollout to complete.
         await listen(stack, stop, probes(lambda: True), options.health_probe_bind_address)
         await listen(stack, stop, exposition(metrics.REGISTRY), options.metrics_bind_address)
         session = await stack.enter_async_context(connection.session())
@@ -77,9 +80,9 @@ async def run(options: Options) -> None:
         beside: list[Coroutine[Any, Any, None]] = []
         if options.leader_elect:
             lease = Lease(client, namespace, LEASE, identity())
-            # Before it is acquired: SIGTERM may come between the API server's taking it down and its answer.
+            # Registered before the lease is acquired: SIGTERM may arrive before the response to a successful write.
             stack.push_async_callback(_release, lease)
-            if not await _unless(stop, lease.acquire()):
+            if not await _run_until(stop, lease.acquire()):
                 return
             beside.append(lease.hold())
             client = Client(connection, session, lease.is_held)
@@ -93,13 +96,13 @@ async def run(options: Options) -> None:
 
 
 def identity() -> str:
-    """A name for this process that no other process has, and that says where it runs."""
+    """A unique name for this process, which includes the name of its pod or host."""
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4()}"
 
 
 def _issuer(client: Client, namespace: str, lifetime: timedelta) -> "Issuer":
     """The issuer for the webhook's objects, as config/ deploys them."""
-    # Here, because it brings 9 MiB of cryptography along, which nobody needs with certificates of somebody else's.
+    # Imported on demand: the cryptography package takes 9 MiB, which other certificate sources do not need.
     from memcached_operator.certificates.issuer import Issuer, Names
 
     names = Names(
@@ -112,8 +115,8 @@ def _issuer(client: Client, namespace: str, lifetime: timedelta) -> "Issuer":
     return Issuer(client, names, lifetime)
 
 
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Do some work, but no longer than until `stop` is set; True where it came to its end."""
+async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Run a coroutine and cancel it when `stop` is set. Returns True if the coroutine completed."""
     task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -133,4 +136,4 @@ async def _release(lease: Lease) -> None:
         async with asyncio.timeout(RELEASE_TIMEOUT):
             await lease.release()
     except (ApiError, TimeoutError) as error:
-        log.warning("the lease could not be released, a standby will wait for it to run out: %s", describe(error))
+        log.warning("cannot release the lease; a standby waits until it expires: %s", describe(error))

@@ -1,4 +1,4 @@
-"""What a kind must say of itself for the engine to run it: its resources and two pure functions."""
+"""The interface between a kind and the reconciler: its resources and two pure functions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from memcached_operator.kube.resource import Key, Object, Resource
 
 
 class InvalidSpecError(Exception):
-    """The object cannot be carried out as it stands; the message names field, value and remedy."""
+    """The spec is invalid; the message names field, value and remedy."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that keeps the children from being as desired: a reason of a condition, and what to do."""
+    """A problem that prevents the desired state: a condition reason, and a message with the remedy."""
 
     reason: str
     message: str
@@ -22,7 +22,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything a decision about one object may look at."""
+    """The observed state that the functions of a kind may read."""
 
     children: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     pods: tuple[Object, ...] = ()
@@ -35,7 +35,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class DesiredStatus:
-    """The status an object should have, and in how many seconds it may change by time alone (None: it does not)."""
+    """The desired status. `requeue_after`: seconds until it may change without an event; None if it cannot."""
 
     status: dict[str, Any]
     requeue_after: float | None = None

@@ -1,4 +1,4 @@
-"""Metrics under controller-runtime's own names, so that dashboards made for Go operators work here."""
+"""Metrics, with the names that controller-runtime uses, so that dashboards for Go operators work."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
@@ -31,13 +31,13 @@ RECONCILE_TIME = Histogram(
     ["controller"],
     registry=REGISTRY,
 )
-QUEUE_DEPTH = Gauge("workqueue_depth", "Keys that wait for a worker.", ["name"], registry=REGISTRY)
+QUEUE_DEPTH = Gauge("workqueue_depth", "Keys waiting for a worker.", ["name"], registry=REGISTRY)
 QUEUE_ADDS = Counter("workqueue_adds", "Keys added.", ["name"], registry=REGISTRY)
 QUEUE_RETRIES = Counter("workqueue_retries", "Keys added again after a failure.", ["name"], registry=REGISTRY)
 REQUESTS = Counter("rest_client_requests", "Requests to the API server.", ["code", "method"], registry=REGISTRY)
 WATCH_RETRIES = Counter(
     "memcached_operator_watch_retries",
-    "Lists and watches that failed and were tried again.",
+    "Lists and watches that failed and were retried.",
     ["resource", "reason"],
     registry=REGISTRY,
 )

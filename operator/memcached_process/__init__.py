@@ -1,1 +1,1 @@
-"""What the two processes have in common as programs: their options, their log, and the small servers beside it."""
+"""Shared by the controller and the webhook process: options, logging, HTTP connections, probes and metrics servers."""

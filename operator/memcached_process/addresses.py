@@ -1,21 +1,21 @@
-"""Addresses to listen on, as Go programs write them."""
+"""Bind addresses, in the syntax of Go programs."""
 
 from typing import NamedTuple
 
 
 class Address(NamedTuple):
-    host: str | None  # None: every address of the machine
+    host: str | None  # None: all addresses
     port: int
 
 
 def parse_address(text: str) -> Address | None:
-    """`:8081`, `127.0.0.1:8081` or `[::1]:8081`; None for `0`, which means: do not listen.
+    """Parse `:8081`, `127.0.0.1:8081` or `[::1]:8081`. Returns None for `0`, which disables the server.
 
-    Raises ValueError with a sentence for anything else.
+    Raises ValueError for any other text.
     """
     if text == "0":
         return None
     host, separator, port = text.rpartition(":")
     if not separator or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
-        raise ValueError(f"{text!r} is no address to listen on: give HOST:PORT, :PORT, or 0 for none")
+        raise ValueError(f"{text!r}: invalid bind address; use HOST:PORT, :PORT, or 0 to disable the server")
     return Address(host.strip("[]") or None, int(port))

@@ -1,4 +1,4 @@
-"""The connections of one port: aiohttp speaks HTTP on them; their number, time and memory are bounded here."""
+"""The connections of one port. aiohttp implements HTTP; this module limits their number, duration and memory."""
 
 import asyncio
 import fcntl
@@ -22,57 +22,58 @@ from memcached_process.addresses import Address
 
 log = logging.getLogger(__name__)
 
-HANDSHAKE_SECONDS: Final = 10.0  # the API server itself gives up after 10
-REQUEST_SECONDS: Final = 10.0  # from the first byte of a request to its answer; the API server gives up after 5
-IDLE_SECONDS: Final = 100.0  # without a request: longer than Go's clients keep a connection (90)
-UNREAD_SECONDS: Final = 5.0  # with an answer that the client's system does not accept
-CLOSE_SECONDS: Final = 5.0  # for the client to agree to the end of TLS; asyncio's default is 30
-GRACE_SECONDS: Final = 5.0  # for requests under way when the process ends, by default
-SWEEP_SECONDS: Final = 1.0  # between two checks of these times
-PAUSE_SECONDS: Final = 0.1  # after an accept that failed, as it does while there are too many open files
+HANDSHAKE_SECONDS: Final = 10.0  # the API server's own timeout is 10 s
+REQUEST_SECONDS: Final = 10.0  # from the first byte of a request to its response; the API server's timeout is 5 s
+IDLE_SECONDS: Final = 100.0  # without a request; longer than the idle timeout of Go clients (90 s)
+UNREAD_SECONDS: Final = 5.0  # with a response that the client's kernel does not accept
+CLOSE_SECONDS: Final = 5.0  # for the TLS shutdown; asyncio's default is 30 s
+GRACE_SECONDS: Final = 5.0  # default time for active requests to complete when the process ends
+SWEEP_SECONDS: Final = 1.0  # between two checks of these timeouts
+PAUSE_SECONDS: Final = 0.1  # after a failed accept, for example because of too many open files
 
-BACKLOG: Final = 1024  # connections that wait for being accepted; of one too many, the client tries again after 1 s
+BACKLOG: Final = 1024  # connections in the accept queue; if it is full, clients retry after 1 s
 TLS_BUFFER: Final = 2**14  # bytes that TLS reads at once, the largest record; asyncio's default is 256 KiB
-TLS_UNREAD: Final = 2**14  # bytes that TLS keeps while reading is paused; asyncio's default is 256 KiB
-UNSENT: Final = 2**12  # bytes of an answer that TLS buffers; with more, the next request waits
-KERNEL_BUFFER: Final = 2**16  # bytes that the kernel keeps in each direction; its default grows to some MiB
+TLS_UNREAD: Final = 2**14  # bytes that TLS buffers while reading is paused; asyncio's default is 256 KiB
+UNSENT: Final = 2**12  # bytes of a response that TLS buffers; with more, the next request waits
+KERNEL_BUFFER: Final = 2**16  # bytes of the kernel's buffer per direction; its default grows to several MiB
 
 READ_AHEAD: Final = 2**13  # bytes of a body that aiohttp reads before the handler does, once or twice
-# Bytes of a head, and of a body until the handler begins. An API server's head has a few hundred, a token some KiB.
+# Bytes of a request head, and of a body before the handler starts. An API server's head has a few hundred bytes, a
+# token a few KiB.
 MAX_HEAD: Final = 2**14 + 2 * READ_AHEAD
 
 _HTTP: Final[dict[str, Any]] = {
     "max_headers": 64,
     "read_bufsize": READ_AHEAD,
-    "auto_decompress": False,  # a compressed body could become a thousand times as large
+    "auto_decompress": False,  # a compressed body could expand a thousandfold
     "access_log": None,
-    "tcp_keepalive": False,  # no connection is idle for that long
+    "tcp_keepalive": False,  # idle connections are closed earlier
 }
 
 SERVER: Final = {"Server": "memcached-operator"}
-"""Header of each answer; aiohttp's own has its version and Python's."""
+"""Header of each response. aiohttp's default contains the versions of aiohttp and Python."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-"""Answers a request, whatever its path."""
+"""Handles all requests of a port."""
 
 
 class Acceptor:
-    """Accepts connections and has a handler answer their requests; `tls` is None for plain HTTP.
+    """Accepts connections and passes their requests to a handler. `tls` is None for plain HTTP.
 
-    There are at most `most`. A new one replaces one of the older half: the oldest in its handshake, else the oldest
-    idle one, else the oldest. So a new connection has time for its first request, whatever the others do.
-    `draining`: each connection ends with its next answer, so that clients open their next one elsewhere.
-    `grace`: seconds for requests under way at the end.
+    At most `max_connections` are open. A further one replaces a connection of the older half: the oldest in its
+    handshake, otherwise the oldest idle one, otherwise the oldest. So a new connection always has time for its first
+    request. `draining`: each connection is closed after its next response, so that clients connect to another pod.
+    `grace`: seconds for active requests to complete on close.
     """
 
-    def __init__(self, handler: Handler, most: int, tls: ssl.SSLContext | None, grace: float) -> None:
+    def __init__(self, handler: Handler, max_connections: int, tls: ssl.SSLContext | None, grace: float) -> None:
         self.draining = False
         self.tls = tls
         self.connections: dict[Connection, None] = {}  # the oldest first
-        # A handler is cancelled when its client leaves, so that the memory it holds is released.
+        # A handler is cancelled when its client disconnects, so that its memory is released.
         self.http = web.Server(self._answer, handler_cancellation=True)
         self._handler = handler
-        self._most = most
+        self._max_connections = max_connections
         self._grace = grace
         self._unused = asyncio.Event()
 
@@ -83,11 +84,11 @@ class Acceptor:
             try:
                 accepted, _ = await loop.sock_accept(listener)
             except OSError as error:
-                log.warning("a connection could not be accepted: %s", error)
+                log.warning("cannot accept a connection: %s", error)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             self._limit()
-            with suppress(OSError):  # the client has left already
+            with suppress(OSError):  # the client has disconnected
                 await loop.connect_accepted_socket(self._protocol, accepted)
 
     async def sweep(self) -> None:
@@ -99,7 +100,7 @@ class Acceptor:
                 each.abort_if_late(loop.time())
 
     async def close(self) -> None:
-        """Close idle connections; the others with their answer, or after the grace period."""
+        """Close idle connections at once, the others after their response or after the grace period."""
         self.draining = True
         for each in list(self.connections):
             each.close_if_idle()
@@ -112,7 +113,7 @@ class Acceptor:
             each.abort()
 
     def forget(self, connection: "Connection") -> None:
-        """A connection is closed."""
+        """Remove a closed connection."""
         self.connections.pop(connection, None)
         if not self.connections:
             self._unused.set()
@@ -123,7 +124,7 @@ class Acceptor:
 
     def _limit(self) -> None:
         count = len(self.connections)
-        if count >= self._most:
+        if count >= self._max_connections:
             older = islice(self.connections, count - count // 2)
             min(older, key=lambda each: each.importance).abort()
 
@@ -136,12 +137,12 @@ class Acceptor:
             connection.end_request()
         response.headers.update(SERVER)
         if self.draining or not request.content.is_eof():
-            response.force_close()  # aiohttp still reads the rest of a body for a while: the client may see the answer
+            response.force_close()  # aiohttp reads the rest of a body for a while, so that the client gets the response
         return response
 
 
 class Connection(web.RequestHandler):
-    """One connection: aiohttp's protocol for it, with timeouts and a bound on what is read before a handler runs.
+    """One connection: aiohttp's protocol, with timeouts and a limit on the bytes read before a handler runs.
 
     `due`: the loop's time at which it is aborted, unless it makes progress.
     """
@@ -155,12 +156,12 @@ class Connection(web.RequestHandler):
         self._is_open = False
         self._is_busy = False
         self._request: web.BaseRequest | None = None
-        self._head = 0  # bytes of a head that is not whole, or of requests behind the one under way
+        self._head = 0  # bytes of an incomplete head, or of requests after the active one
         self._unread_since = math.inf
 
     @property
     def importance(self) -> int:
-        """0 during the handshake, 1 while idle, 2 from the first byte of a request to its answer."""
+        """0 during the handshake, 1 while idle, 2 from the first byte of a request to its response."""
         return self._is_open + self._is_busy
 
     def accepted(self, raw: asyncio.BaseTransport) -> None:
@@ -174,7 +175,7 @@ class Connection(web.RequestHandler):
             self.accepted(transport)
         self._is_open = True
         self.due = self._loop.time() + IDLE_SECONDS
-        limited = cast("Any", transport)  # typeshed has the limit for reading in no public class
+        limited = cast("Any", transport)  # no public class of typeshed has the read limit
         limited.set_write_buffer_limits(UNSENT, 0)
         if self._acceptor.tls is not None:
             limited.set_read_buffer_limits(TLS_UNREAD)
@@ -190,18 +191,18 @@ class Connection(web.RequestHandler):
         self._acceptor.forget(self)
 
     def eof_received(self) -> None:
-        """The client has closed its side; asyncio closes ours, so that no answer arrives any more."""
+        """The client has closed its side. asyncio then closes the connection, so no response can be sent."""
         self.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes of a request. aiohttp itself calls this with none, to parse what it has."""
+        """Parse bytes of a request. aiohttp itself calls this with no bytes, to parse its buffer."""
         if data and not self._within_bounds(len(data)):
             self.abort()
         else:
             super().data_received(data)
 
     def _within_bounds(self, size: int) -> bool:
-        """Whether so many more bytes may be read: a body is bounded by its handler, everything else here."""
+        """Whether `size` more bytes may be read. A handler limits the body; everything else is limited here."""
         self._begin()
         if self._request is not None and not self._request.content.is_eof():
             return True
@@ -214,7 +215,7 @@ class Connection(web.RequestHandler):
         self._request, self._head = request, 0
 
     def end_request(self) -> None:
-        """The answer is ready to be written; the rest of a body may still arrive."""
+        """The response is ready to be written; the rest of a body may still arrive."""
         if self._request is not None and self._request.content.is_eof():
             self._request = None
         self._is_busy = False
@@ -226,14 +227,14 @@ class Connection(web.RequestHandler):
         request: web.BaseRequest,  # noqa: ARG002
         status: int = 500,
         exc: BaseException | None = None,
-        message: str | None = None,  # noqa: ARG002 - aiohttp's own text repeats what the client sent
+        message: str | None = None,  # noqa: ARG002 - aiohttp's message repeats bytes from the client
     ) -> web.StreamResponse:
-        """The answer to a request that is not valid HTTP, or to an error of ours; only the latter is logged."""
+        """The response to a request that is not valid HTTP, or to an internal error; only the latter is logged."""
         if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
             status, text = 400, f"the request is not valid HTTP/1.1 ({type(exc).__name__})"
         else:
             text = "internal error while handling the request; see the log"
-            if not isinstance(exc, ConnectionError):  # the client has left
+            if not isinstance(exc, ConnectionError):  # the client has disconnected
                 log.error("internal error while handling a request", exc_info=exc)
         response = web.Response(status=status, text=text, headers=SERVER)
         response.force_close()
@@ -247,14 +248,14 @@ class Connection(web.RequestHandler):
             self.abort()
 
     def close_if_idle(self) -> None:
-        """Close it if no request is under way."""
+        """Close it if no request is active."""
         if not self._is_open:
             self.abort()
         elif not self._is_busy and self.transport is not None and not self.transport.is_closing():
             self.transport.close()
 
     def abort(self) -> None:
-        """Close it at once; what is not sent yet is lost."""
+        """Close it at once; unsent data is lost."""
         self.end()
         if self._raw is not None:
             self._raw.abort()
@@ -266,7 +267,7 @@ class Connection(web.RequestHandler):
 
 
 def _unacknowledged(transport: asyncio.Transport) -> int:
-    """Bytes that the kernel holds because the client's kernel has not accepted them; 0 on other systems than Linux."""
+    """Bytes in the kernel's send queue that the client has not acknowledged; 0 on systems other than Linux."""
     descriptor = transport.get_extra_info("socket").fileno()
     if sys.platform != "linux" or descriptor < 0:
         return 0
@@ -277,8 +278,8 @@ def _unacknowledged(transport: asyncio.Transport) -> int:
 class _Tls(SSLProtocol):
     """TLS of one connection, between its socket and HTTP.
 
-    It is created here and not by asyncio for its small buffer and for the transport of the socket: aborting that one
-    always works, aborting a TLS transport does nothing after its second `close()`.
+    It is created here instead of by asyncio, for a smaller buffer and for access to the socket's transport: aborting
+    the socket's transport always works, while aborting a TLS transport has no effect after its second `close()`.
     """
 
     max_size = TLS_BUFFER
@@ -311,15 +312,15 @@ async def serve(
     stop: asyncio.Event,
     handler: Handler,
     address: Address,
-    most: int,
+    max_connections: int,
     tls: ssl.SSLContext | None = None,
     grace: float = GRACE_SECONDS,
 ) -> Acceptor:
-    """Answer requests until the stack unwinds, in up to `grace` seconds. Raises OSError if the address is taken.
+    """Serve requests until the stack unwinds, which takes up to `grace` seconds. Raises OSError if the port is in use.
 
-    A defect that ends the accepting of connections sets `stop`, and is raised when the stack unwinds.
+    An error that ends the accept loop sets `stop`, and is raised when the stack unwinds.
     """
-    acceptor = Acceptor(handler, most, tls, grace)
+    acceptor = Acceptor(handler, max_connections, tls, grace)
     _run(stack, stop, acceptor.sweep())
     stack.push_async_callback(acceptor.close)
     listener = stack.enter_context(_listener(address))
@@ -346,7 +347,7 @@ def _run(stack: AsyncExitStack, stop: asyncio.Event, work: Coroutine[Any, Any, N
 
 
 def _listener(address: Address) -> socket.socket:
-    """On every address, IPv4 and IPv6, where none is named."""
+    """A listening socket; on all addresses, IPv4 and IPv6, if `address` has no host."""
     dual = address.host is None and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual or ":" in (address.host or "") else socket.AF_INET
     where = (address.host or "", address.port)

@@ -1,4 +1,4 @@
-"""Logging to standard error, for people or for a log collector."""
+"""Logging to standard error, as text or as JSON."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ FORMATS: Final = ("text", "json")
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line, with the keys zap gives them in Go operators."""
+    """One JSON object per line, with the keys of zap, the logger of Go operators."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
@@ -33,7 +33,7 @@ def configure(level: str, form: str) -> None:
 
 
 class RateLimit:
-    """At most `count` log lines per second, for lines that clients can cause."""
+    """Limits log lines that clients can cause to `count` per second."""
 
     def __init__(self, count: int) -> None:
         self._count = count

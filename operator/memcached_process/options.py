@@ -1,4 +1,4 @@
-"""Command-line options that both processes have, under the names that kubebuilder gives them."""
+"""Command-line options of both processes, with the names that kubebuilder uses."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -20,27 +20,29 @@ def _address(_: click.Context, parameter: click.Parameter, text: str) -> Address
 
 
 _OPTIONS = (
-    click.option("--metrics-bind-address", default=":8383", callback=_address, help="Address of /metrics; 0 for none."),
+    click.option(
+        "--metrics-bind-address", default=":8383", callback=_address, help="Bind address of /metrics; 0 disables it."
+    ),
     click.option(
         "--health-probe-bind-address",
         default=":8081",
         callback=_address,
-        help="Address of /healthz and /readyz; 0 for none.",
+        help="Bind address of /healthz and /readyz; 0 disables them.",
     ),
-    click.option("--log-level", type=click.Choice(LEVELS), default="info", help="Least severe messages to print."),
-    click.option("--log-format", type=click.Choice(FORMATS), default="text", help="How to print them."),
+    click.option("--log-level", type=click.Choice(LEVELS), default="info", help="Minimum severity of log lines."),
+    click.option("--log-format", type=click.Choice(FORMATS), default="text", help="Format of log lines."),
     click.version_option(package_name="memcached-operator"),
 )
 
 
 def process_options(command: F) -> F:
-    """Add the options to a function that becomes a click command."""
+    """Decorator that adds the options to a click command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def set_up(log_level: str, log_format: str) -> None:
-    """Begin a process: its log, and no `_created` series beside every counter."""
+    """Configure logging, and disable the `_created` series of counters."""
     configure(log_level, log_format)
     disable_created_metrics()

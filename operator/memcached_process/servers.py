@@ -1,4 +1,4 @@
-"""The plain HTTP servers that run beside a process' work: `/healthz` and `/readyz`, and `/metrics`."""
+"""The plain HTTP servers of a process: `/healthz` and `/readyz`, and `/metrics`."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,16 +11,16 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from memcached_process.addresses import Address
 from memcached_process.connections import Handler, serve
 
-MOST: Final = 64
-"""Connections to each of these servers: kubelets and Prometheus have one or two."""
+MAX_CONNECTIONS: Final = 64
+"""Maximum connections to each of these servers. The kubelet and Prometheus open one or two."""
 GRACE_SECONDS: Final = 0.1
-"""For requests under way when the process ends: a page is made at once, so only an unfinished request takes longer."""
+"""Seconds for active requests when the process ends. Responses take less; only an incomplete request takes longer."""
 
 Page = Callable[[], web.Response]
 
 
 def probes(ready: Callable[[], bool]) -> Handler:
-    """`/healthz` answers 200 as long as the event loop turns, `/readyz` while `ready()`, else 503."""
+    """`/healthz` responds 200 while the event loop runs; `/readyz` responds 200 while `ready()` is true, else 503."""
 
     def healthz() -> web.Response:
         return web.Response(text="ok")
@@ -32,7 +32,7 @@ def probes(ready: Callable[[], bool]) -> Handler:
 
 
 def exposition(registry: CollectorRegistry) -> Handler:
-    """`/metrics` in Prometheus' text format."""
+    """`/metrics` in the Prometheus text format."""
 
     def metrics() -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -44,18 +44,18 @@ def _pages(pages: Mapping[str, Page]) -> Handler:
     async def respond(request: web.BaseRequest) -> web.Response:
         page = pages.get(request.raw_path.partition("?")[0])
         if page is None:
-            return web.Response(status=404, text=f"there is nothing on this path; known paths: {', '.join(pages)}")
+            return web.Response(status=404, text=f"path not found; available paths: {', '.join(pages)}")
         if request.method not in ("GET", "HEAD"):
-            return web.Response(status=405, text="want a GET", headers={"Allow": "GET, HEAD"})
+            return web.Response(status=405, text="use GET", headers={"Allow": "GET, HEAD"})
         return page()
 
     return respond
 
 
 async def listen(stack: AsyncExitStack, stop: asyncio.Event, handler: Handler, address: Address | None) -> None:
-    """Serve until the stack unwinds; nothing for an address of None. Raises OSError if it is taken.
+    """Serve until the stack unwinds; does nothing if the address is None. Raises OSError if the port is in use.
 
-    A defect that ends the server sets `stop`.
+    An error that ends the server sets `stop`.
     """
     if address is not None:
-        await serve(stack, stop, handler, address, MOST, grace=GRACE_SECONDS)
+        await serve(stack, stop, handler, address, MAX_CONNECTIONS, grace=GRACE_SECONDS)

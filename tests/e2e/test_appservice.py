@@ -174,7 +174,11 @@ def test_an_appservice_named_as_a_memcached_gets_a_conflict(namespace: str) -> N
     before = untouched(namespace, "app")
     kube.apply(appservice(namespace, ports=[{"port": 80}], resources=SMALL))
     message = degraded(namespace, "Conflict")["message"]
-    for part in ("Deployment app belongs to Memcached app", "Service app belongs", "give this AppService another name"):
+    for part in (
+        "Deployment app belongs to Memcached app",
+        "Service app belongs",
+        "use another name for this AppService",
+    ):
         assert part in message
     assert untouched(namespace, "app") == before
     memcached.settled(namespace, "app")
@@ -189,6 +193,6 @@ def test_a_memcached_named_as_an_appservice_gets_a_conflict(namespace: str) -> N
     kube.apply(memcached.memcached(namespace, "app", resources=SMALL))
     message = memcached.degraded(namespace, "Conflict", "app")["message"]
     assert "Deployment app belongs to AppService app" in message
-    assert "give this Memcached another name" in message
+    assert "use another name for this Memcached" in message
     assert untouched(namespace, "app") == before
     settled(namespace)

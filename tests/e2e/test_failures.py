@@ -46,7 +46,7 @@ def assert_mended(namespace: str, **spec: Any) -> None:
     """With this spec the object settles, and nothing of the failure is left in its status."""
     kube.apply(small(namespace, **spec))
     condition = settled(namespace)["status"]["conditions"][2]
-    assert (condition["reason"], condition["message"]) == ("AsExpected", "nothing is wrong")
+    assert (condition["reason"], condition["message"]) == ("AsExpected", "All components are healthy")
 
 
 def test_an_image_that_cannot_be_pulled_is_named(namespace: str) -> None:

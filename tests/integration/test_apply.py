@@ -231,8 +231,8 @@ def test_a_foreign_object_is_left_as_it_is_and_does_not_hold_up_the_others(owner
     assert owner.live(SERVICES) == before
     assert [reason for reason, _ in owner.problems] == ["Conflict"]
     assert owner.messages == (
-        "Service cache exists and belongs to nobody this operator knows; it is left untouched: "
-        "delete or rename it, or give this Memcached another name"
+        "Service cache exists and is not managed by this operator. The object is not modified. "
+        "Delete or rename it, or use another name for this Memcached"
     )
     assert owner.outcome.requeue_after is not None
 
@@ -289,7 +289,7 @@ def test_a_child_of_the_earlier_object_of_the_name_is_waited_for(owner: Owner) -
     owner.apply()
     assert owner.outcome.errors == []
     assert {reason for reason, _ in owner.problems} == {"WaitingForDeletion"}
-    assert "Deployment cache of the earlier Memcached of this name is still being deleted" in owner.messages
+    assert "Deployment cache of an earlier Memcached with the same name is still being deleted" in owner.messages
     owner.plane.change(owner.key(), {"metadata": {"finalizers": None}})
 
 
@@ -336,6 +336,6 @@ def test_what_the_api_server_refuses_is_told_in_its_words_and_does_not_hold_up_t
     assert owner.apply([bad, good])["create services"] == 1
     ((reason, message),) = owner.problems
     assert reason == "ApplyFailed"
-    assert message.startswith('Deployment cache is not applied: Deployment.apps "cache" is invalid: ')
+    assert message.startswith('Deployment cache cannot be applied: Deployment.apps "cache" is invalid: ')
     assert "must be between 1 and 65535" in message
     assert [error.permanent for error in owner.outcome.errors] == [True]

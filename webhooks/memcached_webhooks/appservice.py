@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
-from memcached_api.appservice_ports import listened
+from memcached_api.appservice_ports import listening_ports
 from memcached_api.kubernetes import stored
 from memcached_webhooks.admission import Admission, Spec
 from memcached_webhooks.review import Handler
@@ -46,5 +46,5 @@ def _template(spec: AppServiceSpec) -> dict[str, object]:
         "spec.image": spec.image,
         "spec.envs": [stored(env) for env in spec.envs],
         "spec.resources": amounts(spec.resources),
-        "spec.ports": listened(spec.ports),
+        "spec.ports": listening_ports(spec.ports),
     }

@@ -1,1 +1,1 @@
-"""The kind AppService: an image becomes a running, reachable service."""
+"""The AppService controller: runs an image as a Deployment with a NodePort Service."""

@@ -1,4 +1,4 @@
-"""What the kind AppService is to the engine: the resources it owns, and its two pure functions."""
+"""The AppService controller: the resources it owns, and the pure functions for its desired state and status."""
 
 from memcached_api.appservice import GROUP, KIND, PLURAL, VERSION, decode_spec, validate
 from memcached_api.field_errors import summary
@@ -13,15 +13,15 @@ APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
 
 
 def appservice() -> Kind:
-    """The kind."""
+    """The AppService kind."""
     return Kind(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), desired, status)
 
 
 def desired(cr: Object, snapshot: Snapshot) -> list[Object]:
-    """The children of an AppService: a Deployment and, where it has ports, a Service."""
-    found = validate(cr)
-    if found:
-        raise InvalidSpecError(summary(found, MESSAGE_LIMIT))
+    """The children of an AppService: a Deployment and, if the spec has ports, a Service."""
+    errors = validate(cr)
+    if errors:
+        raise InvalidSpecError(summary(errors, MESSAGE_LIMIT))
     spec = decode_spec(cr)
-    served = [service(cr, spec, snapshot.child(SERVICES))] if spec.ports else []
-    return [deployment(cr, spec), *served]
+    services = [service(cr, spec, snapshot.child(SERVICES))] if spec.ports else []
+    return [deployment(cr, spec), *services]

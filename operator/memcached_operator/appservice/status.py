@@ -10,14 +10,14 @@ from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, entr
 from memcached_operator.workloads.workload import workload_of
 
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
-"""What stands inline, as the Deployment has it."""
+"""Fields that are copied from the Deployment's status."""
 
 PULL_SECRETS = "imagePullSecrets of the ServiceAccount default"
-"""The field that names Secrets for pulling the image: the ServiceAccount of the pods, an AppService has none itself."""
+"""The field that names image pull secrets. An AppService has none, so it is a field of the pods' ServiceAccount."""
 
 
 def status(cr: Object, snapshot: Snapshot, now: datetime) -> DesiredStatus:
-    """What `AppServiceStatus` of the API describes; `now` decides only how long a crash is remembered."""
+    """The `AppServiceStatus`. `now` is used only to decide how long a crash is reported."""
     workload = workload_of(cr, snapshot, now, PULL_SECRETS)
     counted = mapping(snapshot.child(DEPLOYMENTS) or {}, "status")
     return DesiredStatus(
@@ -34,7 +34,7 @@ def status(cr: Object, snapshot: Snapshot, now: datetime) -> DesiredStatus:
 
 
 def node_ports(service: Object | None) -> list[dict[str, Any]]:
-    """The ports on every node, as a Service has them."""
+    """The node ports of a Service."""
     return [
         {name: port[name] for name in ("name", "protocol", "port", "nodePort") if name in port}
         for port in entries(service or {}, "spec", "ports")

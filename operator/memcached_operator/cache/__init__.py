@@ -1,1 +1,1 @@
-"""What was last seen of the cluster: a cache that watches and replies to writes keep current."""
+"""The cache of watched objects, updated by watch events and by responses to writes."""

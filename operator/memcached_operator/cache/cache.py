@@ -1,7 +1,7 @@
-"""What the operator has last seen of the cluster: one small copy per object, the newest resourceVersion wins.
+"""The object cache: one copy per object; the newest resourceVersion wins.
 
-A copy is kept as JSON: a quarter of the memory of a tree of dicts, and nothing for the garbage collector to walk
-through. Who asks for an object gets one of their own.
+Each copy is stored as JSON, which takes a quarter of the memory of a tree of dicts and adds no work for the garbage
+collector. Each read decodes a new copy.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,26 +13,26 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, mapping
 
 IndexKey = tuple[Any, ...]
-"""Something objects have in common, by which they are looked up: their controller, or their instance labels."""
+"""A key of the index: the controller of an object, or its instance labels."""
 
 _MANAGER_FIELDS = ("manager", "operation", "subresource")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Entry(NamedTuple):
-    """A state of an object, and what it has in common with others."""
+    """One version of an object, and its index keys."""
 
     version: int
     index_keys: tuple[IndexKey, ...]
     json: bytes
 
     def object(self) -> Object:
-        """The object, decoded anew."""
+        """Decode a new copy of the object."""
         return msgspec.json.decode(self.json)
 
 
 class Cache:
-    """Objects by key. Holds nothing that a fresh LIST would not give back."""
+    """Objects by key. All of its content can be restored by a LIST."""
 
     def __init__(self) -> None:
         self._entries: dict[Resource, dict[Key, Entry]] = {}
@@ -40,12 +40,12 @@ class Cache:
         self._tombstones: dict[Key, int] = {}
 
     def get(self, key: Key) -> Object | None:
-        """The newest known state of an object, or None."""
+        """The newest known version of an object, or None."""
         entry = self.entry(key)
         return entry.object() if entry is not None else None
 
     def entry(self, key: Key) -> Entry | None:
-        """The same, not yet decoded."""
+        """The same, without decoding it."""
         return self._entries.get(key.resource, {}).get(key)
 
     def keys(self, resource: Resource) -> list[Key]:
@@ -65,11 +65,11 @@ class Cache:
         return self._lookup(("instance", resource, namespace, app_name, instance))
 
     def put(self, resource: Resource, obj: Object) -> bool:
-        """Note a state; False where it says nothing new (older, equal, or of an object that is gone since)."""
+        """Store a version of an object. Returns False if it is not newer, or if the object was deleted later."""
         key, version = key_of(resource, obj), version_of(obj)
         known = self.entry(key)
-        # A deletion has a version of its own. An object read at the very version of its "deletion" only lost the label
-        # that it is watched by.
+        # A deletion has its own resourceVersion. If an object is read at the resourceVersion of its DELETED event, it
+        # still exists and has only lost the label that the watch selects.
         if (known is not None and known.version >= version) or self._tombstones.get(key, -1) > version:
             return False
         self._tombstones.pop(key, None)
@@ -81,22 +81,22 @@ class Cache:
         return True
 
     def remove(self, key: Key, version: int) -> bool:
-        """Note that an object was gone at this version; False where a newer state is known."""
+        """Record that an object did not exist at this version. Returns False if a newer version is known."""
         known = self.entry(key)
         if known is not None and known.version > version:
             return False
-        # Remembered, because a reply to our own write may arrive after the event of its deletion.
+        # A tombstone is needed because the response to a write may arrive after the DELETED event.
         self._tombstones[key] = max(version, self._tombstones.get(key, -1))
         return self._forget(key)
 
     def clear_tombstone(self, key: Key) -> None:
-        """Forget that an object was gone: it is about to be read, and what is read is later than that."""
+        """Remove the tombstone of an object before a live read, whose result is newer."""
         self._tombstones.pop(key, None)
 
     def replace(self, resource: Resource, namespace: str | None, items: Iterable[Object], version: int) -> list[Key]:
-        """Take a whole list as read at `version`, of one namespace or of all: what it lacks is gone, and returned."""
+        """Replace the objects of one namespace, or of all, by a list read at `version`. Returns the removed keys."""
         listed: set[Key] = set()
-        # The list knows all that was deleted by then: what it has is there, even if an earlier one lacked it.
+        # The list reflects every deletion up to `version`, so it supersedes older tombstones.
         self._tombstones = {key: at for key, at in self._tombstones.items() if key.resource != resource or at > version}
         for item in items:
             listed.add(key_of(resource, item))
@@ -120,7 +120,7 @@ class Cache:
 
 
 def index_keys(key: Key, obj: Object) -> tuple[IndexKey, ...]:
-    """By what an object is looked up: its controller, and the instance that its labels name."""
+    """The index keys of an object: its controller, and the instance that its labels name."""
     return tuple(_index_keys(key, obj))
 
 
@@ -134,15 +134,15 @@ def _index_keys(key: Key, obj: Object) -> Iterator[IndexKey]:
 
 
 def version_of(obj: Object) -> int:
-    """A resourceVersion as a number: within one resource a greater one is a later one (KEP-5504)."""
+    """A resourceVersion as a number. Within one resource, a greater number is newer (KEP-5504)."""
     return int(obj["metadata"].get("resourceVersion") or 0)
 
 
 def transform(obj: Object) -> Object:
-    """A copy without what no decision needs: the bulk of managedFields, and kubectl's copy of the whole object."""
+    """A copy without data that the controller never reads: most of managedFields, and kubectl's last-applied copy."""
     meta: Object = dict(obj["metadata"])
     fields: list[dict[str, Any]] = meta.get("managedFields") or []
-    # Every entry stays, in its place: its index is how one of them is addressed in a patch.
+    # Every entry keeps its index, because a patch addresses an entry by its index.
     meta["managedFields"] = [{name: entry[name] for name in _MANAGER_FIELDS if name in entry} for entry in fields]
     annotations = meta.get("annotations")
     if annotations and _LAST_APPLIED in annotations:

@@ -1,4 +1,4 @@
-"""Look at one object anew, where what was last seen of it cannot be."""
+"""Live reads of single objects, for when the cache is known to be stale."""
 
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kube.client import Client
@@ -6,11 +6,11 @@ from memcached_operator.kube.resource import Key, Object
 
 
 class DeletedError(Exception):
-    """The object that is worked on is no more, or is being deleted; the news of it is still on its way."""
+    """The object being reconciled is deleted or is being deleted, and the watch event has not arrived yet."""
 
 
 async def get_live(client: Client, cache: Cache, key: Key) -> Object | None:
-    """Read an object, and note in the cache what is there; None where nothing is. Raises ApiError."""
+    """Read an object from the API server and update the cache. Returns None if it does not exist. Raises ApiError."""
     cache.clear_tombstone(key)
     live = await client.get(key)
     if live is None:
@@ -25,7 +25,7 @@ async def get_live(client: Client, cache: Cache, key: Key) -> Object | None:
 
 
 async def ensure_exists(client: Client, cache: Cache, key: Key, seen: Object) -> None:
-    """Make sure that the object that was seen is still there to be worked on. Raises DeletedError, or ApiError."""
+    """Check with the API server that `seen` still exists and is not being deleted. Raises DeletedError or ApiError."""
     live = await get_live(client, cache, key)
     if live is None or live["metadata"]["uid"] != seen["metadata"]["uid"] or live["metadata"].get("deletionTimestamp"):
         raise DeletedError

@@ -1,1 +1,1 @@
-"""Our own source of the webhook's certificate, run by the leader where neither OLM nor cert-manager is one."""
+"""The built-in issuer of the webhook certificate, for installations without OLM and cert-manager."""

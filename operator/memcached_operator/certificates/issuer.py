@@ -1,9 +1,9 @@
-"""Keeps the webhook's Secret and the CA bundles of the webhook configurations; run by the leader only.
+"""Manages the webhook's Secret and the CA bundles of the webhook configurations; runs in the leader only.
 
-Order matters when a pair is replaced: first every API server trusts the new CA beside the old one, then the new leaf
-goes into the Secret. So at no time does a webhook pod serve a leaf that is not trusted, old or new.
+A pair is replaced in this order: first the new CA is added to the CA bundles, next to the old one; then the new leaf
+certificate is written to the Secret. So a webhook pod never serves a certificate that is not trusted.
 
-An old CA stays trusted until it expires. The annotation REVOKE ends that at once.
+An old CA stays trusted until it expires. The annotation REVOKE removes it at once.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ VALIDATING = Resource(
 )
 
 CHECK_PERIOD = 10.0
-"""Seconds between two looks at the Secret and the webhook configurations: three reads."""
+"""Seconds between checks of the Secret and the webhook configurations. One check takes three reads."""
 
 TRUST_PERIOD = 2.0
-"""Seconds between trusting a new CA and handing out its leaf: API servers take up a configuration by watch."""
+"""Seconds between adding a new CA to the bundles and writing its leaf: API servers watch the configurations."""
 
 REVOKE = "memcached-operator.example.com/revoke-other-authorities"
-"""Annotation of the Secret. With the value `true`, the webhooks trust the CA of this Secret and no other one, from the
-next check on. The issuer then removes the annotation."""
+"""Annotation of the Secret. If its value is `true`, the next check removes every other CA from the CA bundles. The
+issuer then removes the annotation."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """Where the pair goes, and for whom it is made out."""
+    """The names of the Secret, of the Service and of the webhook configurations."""
 
     namespace: str
     secret: str
@@ -50,7 +50,7 @@ class Names:
 
     @property
     def dns(self) -> list[str]:
-        """The name under which the API server calls the webhook, and the longer form."""
+        """The DNS name that the API server uses for the webhook, and its long form."""
         return [f"{self.service}.{self.namespace}.svc", f"{self.service}.{self.namespace}.svc.cluster.local"]
 
 
@@ -67,77 +67,77 @@ class Issuer:
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def run(self) -> None:
-        """Check for ever; what fails is logged and tried again."""
+        """Check periodically, until cancelled. An error is logged, and the next check retries."""
         while True:
             try:
                 await self.check()
             except ApiError as error:
-                log.warning("webhook certificate: %s; trying again in %.0f s", error, CHECK_PERIOD)
+                log.warning("webhook certificate: %s; retrying in %.0f s", error, CHECK_PERIOD)
             await asyncio.sleep(CHECK_PERIOD)
 
     async def check(self) -> None:
-        """Bring Secret and bundles up to date; nothing is written where nothing is due."""
+        """Bring the Secret and the CA bundles up to date. Writes only what differs."""
         secret = await self._client.get(self._secret)
         pair = pair_of(secret)
         if secret is not None and pair is not None and not pki.is_due(pair, self._names.dns, self._now()):
-            await self._keep(secret, pair)
+            await self._ensure_trusted(secret, pair)
             return
-        # Kept until it is stored: each CA that is trusted and then thrown away would stay in the bundles for its life.
+        # Reused until it is stored in the Secret: a CA that is discarded stays in the bundles until it expires.
         if self._fresh is None or pki.is_due(self._fresh, self._names.dns, self._now()):
             self._fresh = pki.issue(self._names.dns, self._lifetime, self._now())
         fresh = self._fresh
         if await self._trust(fresh.ca):
             await asyncio.sleep(TRUST_PERIOD)
-        await self._cache(secret, fresh)
+        await self._store(secret, fresh)
         self._fresh = None
-        log.info("made a new webhook certificate, valid until %s", self._now() + self._lifetime)
+        log.info("issued a new webhook certificate, valid until %s", self._now() + self._lifetime)
 
-    async def _keep(self, secret: Object, pair: pki.Pair) -> None:
-        """Have every webhook trust the CA of the stored pair; and no other one, where the annotation asks for that."""
-        alone = revokes(secret)
-        await self._trust(pair.ca, alone=alone)
-        if alone:
+    async def _ensure_trusted(self, secret: Object, pair: pki.Pair) -> None:
+        """Ensure that every CA bundle has the CA of the stored pair, and no other CA if the annotation is set."""
+        exclusive = revokes(secret)
+        await self._trust(pair.ca, exclusive=exclusive)
+        if exclusive:
             version = secret["metadata"]["resourceVersion"]
             done = {"metadata": {"annotations": {REVOKE: None}, "resourceVersion": version}}
             await self._client.patch(self._secret, done)
-            log.info("revoked: the webhooks trust the certificate authority in %s and no other one", self._secret)
+            log.info("revoked other certificate authorities: the webhooks trust only the one in %s", self._secret)
 
-    async def _trust(self, ca: bytes, *, alone: bool = False) -> bool:
-        """Have every webhook trust a CA, `alone` or beside those it trusts.
+    async def _trust(self, ca: bytes, *, exclusive: bool = False) -> bool:
+        """Add a CA to every CA bundle; if `exclusive`, remove the others.
 
-        True where one of them trusted another before, so pods may serve by now.
+        Returns True if a webhook had a CA bundle before: webhook pods may already be serving.
         """
         serving = False
         for key in self._configurations:
             live = await self._client.get(key)
             if live is None:
-                log.info("%s does not exist: nothing to trust there", key)
+                log.info("%s does not exist; its CA bundle is not updated", key)
                 continue
             serving = serving or any(webhook["clientConfig"].get("caBundle") for webhook in live.get("webhooks") or ())
-            patch = bundle_patch(live, ca, self._now(), alone=alone)
+            patch = bundle_patch(live, ca, self._now(), exclusive=exclusive)
             if patch:
                 await self._client.patch(key, patch, JSON_PATCH)
         return serving
 
-    async def _cache(self, live: Object | None, pair: pki.Pair) -> None:
+    async def _store(self, live: Object | None, pair: pki.Pair) -> None:
         secret = secret_of(self._names, pair)
         if live is None:
             await self._client.create(self._secret, secret)
             return
-        # With the resourceVersion that was read: somebody else's newer pair is not overwritten.
+        # The resourceVersion prevents overwriting a newer pair that another process wrote.
         secret["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
         await self._client.patch(self._secret, {"metadata": secret["metadata"], "data": secret["data"]})
 
 
-def bundle_patch(live: Object, ca: bytes, now: datetime, *, alone: bool = False) -> list[dict[str, Any]]:
-    """The JSON patch that makes every webhook of a configuration trust `ca`, `alone` or beside what it trusts.
+def bundle_patch(live: Object, ca: bytes, now: datetime, *, exclusive: bool = False) -> list[dict[str, Any]]:
+    """The JSON patch that adds `ca` to every CA bundle of a webhook configuration; empty if nothing changes.
 
-    Empty if it does.
+    If `exclusive`, the patch also removes every other CA.
     """
     patch: list[dict[str, Any]] = []
     for index, webhook in enumerate(live.get("webhooks") or ()):
         known = base64.b64decode(webhook["clientConfig"].get("caBundle") or "")
-        wanted = pki.trusted(ca, b"" if alone else known, now)
+        wanted = pki.trusted(ca, b"" if exclusive else known, now)
         if wanted != known:
             path = f"/webhooks/{index}/clientConfig/caBundle"
             patch.append({"op": "add", "path": path, "value": base64.b64encode(wanted).decode()})
@@ -146,12 +146,12 @@ def bundle_patch(live: Object, ca: bytes, now: datetime, *, alone: bool = False)
 
 
 def revokes(secret: Object) -> bool:
-    """True where the Secret's annotation asks that no other CA be trusted."""
+    """True if the Secret's annotation requests that no other CA is trusted."""
     return mapping(secret, "metadata", "annotations").get(REVOKE) == "true"
 
 
 def pair_of(secret: Object | None) -> pki.Pair | None:
-    """The pair in a Secret, or None where it holds none that can be read."""
+    """The pair in a Secret, or None if it has no readable pair."""
     data: dict[str, str] = (secret or {}).get("data") or {}
     try:
         return pki.Pair(*(base64.b64decode(data[name]) for name in ("tls.crt", "tls.key", "ca.crt")))

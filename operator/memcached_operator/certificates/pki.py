@@ -1,4 +1,4 @@
-"""Keys and certificates as values: make them, read them, say when they are due. No I/O."""
+"""Creates and checks keys and certificates. No I/O."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME = timedelta(days=90)
-"""Of a CA and of its one leaf. cert-manager's default for a Certificate."""
+"""Lifetime of a CA and of its leaf certificate. cert-manager's default for a Certificate."""
 
 RENEW_AFTER = 2 / 3
-"""Share of the lifetime after which a new pair is made (cert-manager's default)."""
+"""Fraction of the lifetime after which the pair is renewed (cert-manager's default)."""
 
 SKEW = timedelta(minutes=5)
-"""Certificates are valid a little before they are made, for API servers whose clock is behind."""
+"""Time by which `notBefore` precedes the creation, for API servers whose clock is behind."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A serving certificate with its key, and the CA that signed it; each PEM. The CA's key is not kept by anybody."""
+    """A serving certificate, its key, and the CA that signed it, each in PEM. The CA's key is not stored."""
 
     certificate: bytes
     key: bytes
@@ -30,7 +30,7 @@ class Pair:
 
 
 def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> Pair:
-    """Make a CA, sign one leaf with it, and forget the CA's key: nobody can sign a second one."""
+    """Create a CA, sign one leaf certificate and discard the CA's key, so that it cannot sign another one."""
     ca_key, leaf_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name(
         [x509.NameAttribute(NameOID.COMMON_NAME, f"memcached-operator-webhook-ca-{int(now.timestamp())}")]
@@ -50,7 +50,7 @@ def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> Pair:
         .add_extension(_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in dns_names]), critical=False)
-        # By the key, not by the name, OpenSSL finds this CA among several; strict clients demand both identifiers.
+        # OpenSSL selects the CA in a bundle by the key identifier; strict clients require both identifiers.
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
@@ -60,7 +60,7 @@ def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> Pair:
 
 
 def is_due(pair: Pair, dns_names: list[str], now: datetime) -> bool:
-    """True where the pair must be replaced: two thirds of its life are over, or it is not what it should be."""
+    """True if the pair must be replaced: two thirds of its lifetime have passed, or it is not valid."""
     try:
         leaf = x509.load_pem_x509_certificate(pair.certificate)
         ca = x509.load_pem_x509_certificate(pair.ca)
@@ -76,14 +76,14 @@ def is_due(pair: Pair, dns_names: list[str], now: datetime) -> bool:
 
 
 def trusted(current: bytes, known: bytes, now: datetime) -> bytes:
-    """The CA bundle: the current CA, and every other that is known and not yet over, so that old leaves stay valid."""
+    """The CA bundle: the current CA, and every known CA that has not expired, so that old leaves stay trusted."""
     own = x509.load_pem_x509_certificate(current)
     others = [ca for ca in load_bundle(known) if ca != own and ca.not_valid_after_utc > now]
     return b"".join(ca.public_bytes(serialization.Encoding.PEM) for ca in [own, *unique(others)])
 
 
 def load_bundle(bundle: bytes) -> list[x509.Certificate]:
-    """The certificates of a bundle; none where it cannot be read (it is replaced, then)."""
+    """The certificates of a bundle; empty if it cannot be parsed (it is then replaced)."""
     try:
         return x509.load_pem_x509_certificates(bundle)
     except ValueError:
@@ -91,7 +91,7 @@ def load_bundle(bundle: bytes) -> list[x509.Certificate]:
 
 
 def unique(certificates: Iterable[x509.Certificate]) -> list[x509.Certificate]:
-    """Each certificate once, in the order they came."""
+    """The certificates without duplicates, in their original order."""
     return list(dict.fromkeys(certificates))
 
 

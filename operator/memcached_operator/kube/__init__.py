@@ -1,1 +1,1 @@
-"""The API server: connection, client, watches, and the names of resources and labels. Knows nothing above it."""
+"""Access to the API server: connection, client, reflector, resources and labels."""

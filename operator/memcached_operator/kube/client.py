@@ -1,4 +1,4 @@
-"""A thin client of the API server: one request, one answer, errors as values one can decide on."""
+"""A thin client for the API server. Every failed request raises an ApiError."""
 
 import asyncio
 import random
@@ -16,17 +16,17 @@ from memcached_operator.kube.resource import Key, Object, Resource
 T = TypeVar("T")
 
 FIELD_MANAGER = "memcached-operator"
-"""Under this name the operator's fields stand in every object's managedFields."""
+"""The field manager of the operator in managedFields."""
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=10)
-"""Seconds for one whole request. The API server gives up on its own after 60; by then the lease would be lost."""
+"""Seconds for one request. The API server's own timeout is 60 s, longer than the lease lasts."""
 
 WATCH_SECONDS = (300, 600)
-"""Seconds after which the API server is asked to end a watch, by chance between these, as client-go has it: so that
-watches move to other API servers in time, and not all at once."""
+"""Bounds of the random timeout of a watch, in seconds, as in client-go. So watches move to other API servers over time,
+but not all at once."""
 
-SILENCE = 150.0
-"""Seconds without a word after which a watch is taken for dead: a bookmark comes about every minute."""
+WATCH_IDLE_TIMEOUT = 150.0
+"""Seconds without data after which a watch is closed. The API server sends a bookmark about every minute."""
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -34,9 +34,9 @@ MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-@dataclass(eq=False)  # not frozen: context managers assign the traceback of what passes through them
+@dataclass(eq=False)  # not frozen: context managers assign __traceback__
 class ApiError(Exception):
-    """The API server said no, or could not be reached (code 0)."""
+    """An error response of the API server. Code 0 means that there was no response."""
 
     code: int
     reason: str
@@ -49,12 +49,12 @@ class ApiError(Exception):
 
     @property
     def permanent(self) -> bool:
-        """True where the same request will not succeed until somebody changes something."""
+        """True if a retry of the same request fails until an object or a permission changes."""
         return self.code in (400, 403, 405, 413, 422) or (self.code == 404 and bool(self.reason))
 
     @property
     def namespace_terminating(self) -> bool:
-        """True where the namespace is being deleted, and all that is in it: nothing can be made there any more."""
+        """True if the namespace is being deleted: no object can be created in it."""
         return "NamespaceTerminating" in self.causes
 
 
@@ -65,7 +65,7 @@ def _always() -> bool:
 class Client:
     """Requests over one pooled session. All methods raise ApiError.
 
-    `may_write` is asked right before each write is sent.
+    `may_write` is called immediately before each write.
     """
 
     def __init__(
@@ -83,15 +83,15 @@ class Client:
         content_type: str = JSON,
         params: Mapping[str, str] | None = None,
     ) -> Object:
-        """Send one request and return the decoded answer."""
+        """Send one request and return the decoded response."""
         payload = await self._send(method, path, body, content_type, params)
-        return _decoded(payload, _OBJECTS, f"{method} {path}")
+        return _decode(payload, _OBJECTS, f"{method} {path}")
 
     async def _send(
         self, method: str, path: str, body: Any, content_type: str, params: Mapping[str, str] | None
     ) -> bytes:
         if method != "GET" and not self._may_write():
-            raise ApiError(0, "NotLeading", "this process is not the leader any more: it may not write")
+            raise ApiError(0, "NotLeader", "not the leader: the write is not sent")
         data = None if body is None else msgspec.json.encode(body)
         try:
             async with self._session.request(
@@ -114,25 +114,25 @@ class Client:
     async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[Iterator[Object], str]:
         """All objects of a resource (in one namespace, or in all) and the list's resourceVersion.
 
-        Each object is decoded when its turn comes: thousands at once would be the most memory ever needed.
+        Objects are decoded lazily: decoding thousands at once would set the peak of memory use.
         """
         params = {"labelSelector": selector} if selector else {}
-        asked = f"GET {resource.path(namespace)}"
-        answer = _decoded(await self._send("GET", resource.path(namespace), None, JSON, params), _LISTS, asked)
-        whose = {"apiVersion": resource.api_version, "kind": resource.kind}
-        items = (whose | _known(_decoded(item, _OBJECTS, asked), _Live) for item in answer.items or ())
-        return items, answer.metadata.resource_version
+        request = f"GET {resource.path(namespace)}"
+        response = _decode(await self._send("GET", resource.path(namespace), None, JSON, params), _LISTS, request)
+        type_meta = {"apiVersion": resource.api_version, "kind": resource.kind}
+        items = (type_meta | _validated(_decode(item, _OBJECTS, request), _Named) for item in response.items or ())
+        return items, response.metadata.resource_version
 
     async def watch(
         self, resource: Resource, namespace: str | None, selector: str, version: str
     ) -> AsyncGenerator[tuple[str, Object]]:
-        """Type and object of every event after a version, until the API server ends the watch."""
+        """Yield type and object of every event after `version`, until the API server ends the watch."""
         params = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
         params["timeoutSeconds"] = str(random.randint(*WATCH_SECONDS))  # noqa: S311 - jitter, not a secret
         if selector:
             params["labelSelector"] = selector
         url = self._server + resource.path(namespace)
-        timeout = aiohttp.ClientTimeout(sock_connect=10, sock_read=SILENCE)
+        timeout = aiohttp.ClientTimeout(sock_connect=10, sock_read=WATCH_IDLE_TIMEOUT)
         try:
             async with self._session.get(url, params=params, timeout=timeout) as response:
                 metrics.REQUESTS.labels(str(response.status), "GET").inc()
@@ -144,7 +144,7 @@ class Client:
             raise ApiError(0, "Unreachable", f"the API server cannot be reached: {describe(error)}") from error
 
     async def get(self, key: Key) -> Object | None:
-        """The object, or None where there is none."""
+        """The object, or None if it does not exist."""
         try:
             return await self.request("GET", key.resource.path(key.namespace, key.name))
         except ApiError as error:
@@ -153,11 +153,11 @@ class Client:
             raise
 
     async def create(self, key: Key, obj: Object) -> Object:
-        """POST: it can only create, never overwrite."""
+        """Create an object by POST, which never overwrites an existing one."""
         return await self.request("POST", key.resource.path(key.namespace), obj, params={"fieldManager": FIELD_MANAGER})
 
     async def apply(self, key: Key, obj: Object) -> Object:
-        """Server-side apply: takes exactly the fields that `obj` names."""
+        """Server-side apply with force: the operator owns exactly the fields of `obj`."""
         params = {"fieldManager": FIELD_MANAGER, "force": "true"}
         return await self.request("PATCH", key.resource.path(key.namespace, key.name), obj, APPLY_PATCH, params=params)
 
@@ -167,7 +167,7 @@ class Client:
         return await self.request("PATCH", path, patch, content_type, params={"fieldManager": FIELD_MANAGER})
 
     async def delete(self, key: Key, uid: str, resource_version: str) -> None:
-        """Delete this very object, in this very state; the children go in the background."""
+        """Delete this object at this resourceVersion; its dependents are deleted in the background."""
         body = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -177,35 +177,35 @@ class Client:
         await self.request("DELETE", key.resource.path(key.namespace, key.name), body)
 
 
-def _decoded(payload: bytes, decoder: msgspec.json.Decoder[T], asked: str) -> T:
+def _decode(payload: bytes, decoder: msgspec.json.Decoder[T], request: str) -> T:
     try:
         return decoder.decode(payload)
     except msgspec.MsgspecError as error:
-        raise ApiError(200, "Garbled", f"the answer to {asked} is no JSON: {error}") from error
+        raise ApiError(200, "InvalidResponse", f"the response to {request} is not valid JSON: {error}") from error
 
 
-def _known(obj: Object, shape: type[msgspec.Struct]) -> Object:
-    """An object that tells which one it is, and in which state. Raises ApiError for others: nobody can work with it."""
+def _validated(obj: Object, shape: type[msgspec.Struct]) -> Object:
+    """The object, if it has the required metadata. Raises ApiError otherwise."""
     try:
         msgspec.convert(obj, shape)
     except msgspec.ValidationError as error:
-        raise ApiError(200, "Garbled", f"an object of the API server is none: {error}") from error
+        raise ApiError(200, "InvalidResponse", f"the API server sent an invalid object: {error}") from error
     return obj
 
 
 def api_error(code: int, headers: Mapping[str, str], payload: bytes) -> ApiError:
-    """Turn an answer of 400 and above into an ApiError; the body may be a Status, or anything."""
+    """Convert a response with a status of 400 or above to an ApiError. The body may be a Status or any other text."""
     try:
         status = msgspec.json.decode(payload, type=_Status)
     except msgspec.MsgspecError:
         status = _Status(message=payload[:200].decode(errors="replace").strip())
-    message = status.message or f"the API server answered {code}"
+    message = status.message or f"the API server responded with status {code}"
     causes = tuple(cause.reason for cause in (status.details and status.details.causes) or ())
     return ApiError(code, status.reason, message, _retry_after(headers.get("Retry-After")), causes)
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes]:
-    """Whole lines of any length; what comes after the last line end is no line."""
+    """Yield complete lines of any length. An unterminated last line is dropped."""
     rest = b""
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -217,19 +217,19 @@ def _event(line: bytes) -> tuple[str, Object]:
     try:
         event = _EVENTS.decode(line)
     except msgspec.MsgspecError as error:
-        raise ApiError(200, "Garbled", f"an event of a watch is none: {error}") from error
+        raise ApiError(200, "InvalidResponse", f"the API server sent an invalid watch event: {error}") from error
     if event.type == "ERROR":
         status = event.object
         raise ApiError(
             status.get("code") or 500, status.get("reason") or "", status.get("message") or "no reason given"
         )
-    return event.type, _known(event.object, _Marked if event.type == "BOOKMARK" else _Live)
+    return event.type, _validated(event.object, _Versioned if event.type == "BOOKMARK" else _Named)
 
 
 def describe(error: BaseException) -> str:
-    """A sentence for an error whose own text may be empty (a TimeoutError's is)."""
+    """A text for an error whose own text may be empty, as that of a TimeoutError."""
     if isinstance(error, asyncio.TimeoutError):
-        return "no answer in time"
+        return "timed out"
     return str(error) or type(error).__name__
 
 
@@ -256,23 +256,23 @@ class _Event(msgspec.Struct):
     object: Object
 
 
-class _Version(msgspec.Struct, rename="camel"):
+class _VersionMeta(msgspec.Struct, rename="camel"):
     resource_version: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,20}$")]
 
 
-class _Identity(_Version):
+class _NamedMeta(_VersionMeta):
     name: str
 
 
-class _Marked(msgspec.Struct):
-    metadata: _Version
+class _Versioned(msgspec.Struct):
+    metadata: _VersionMeta
 
 
-class _Live(msgspec.Struct):
-    metadata: _Identity
+class _Named(msgspec.Struct):
+    metadata: _NamedMeta
 
 
-class _List(_Marked):
+class _List(_Versioned):
     items: list[msgspec.Raw] | None = None
 
 

@@ -1,4 +1,4 @@
-"""How to reach the API server: the service account inside a cluster, the kubeconfig outside."""
+"""Connection and credentials for the API server: the service account in a cluster, the kubeconfig elsewhere."""
 
 import os
 import ssl
@@ -15,16 +15,16 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts the pod's credentials (Kubernetes documentation, "Accessing the API from a Pod")."""
 
 TOKEN_PERIOD = 60.0
-"""Seconds between readings of the token file; the kubelet renews a token long before its hour is over."""
+"""Seconds between reads of the token file. The kubelet renews a token well before it expires after one hour."""
 
 
 class ConnectError(Exception):
-    """There is no usable way to an API server; the message says what to set."""
+    """No API server is configured, or its credentials cannot be read; the message contains the remedy."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Address of the API server and what it takes to be let in."""
+    """Address of the API server, and the credentials for it."""
 
     server: str
     namespace: str
@@ -33,7 +33,7 @@ class Connection:
     token_file: Path | None = None
 
     def session(self, middlewares: Sequence[aiohttp.ClientMiddlewareType] = ()) -> aiohttp.ClientSession:
-        """Open a session of its own; the caller closes it."""
+        """Open a new session; the caller closes it."""
         chain = [*middlewares, *([TokenFile(self.token_file)] if self.token_file else [])]
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self.tls, keepalive_timeout=75),
@@ -43,7 +43,7 @@ class Connection:
 
 
 class TokenFile:
-    """Middleware that signs each request with the current content of a token file."""
+    """Middleware that sends the current content of a token file as the bearer token."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -61,7 +61,7 @@ class TokenFile:
 
     def _current(self, max_age: float) -> str:
         if time.monotonic() - self._read_at >= max_age:
-            # A few hundred bytes from tmpfs, once a minute: not worth a thread.
+            # Blocking is acceptable: the file has a few hundred bytes in tmpfs and is read once a minute.
             self._token = self._path.read_text().strip()
             self._read_at = time.monotonic()
         return self._token
@@ -70,7 +70,7 @@ class TokenFile:
 def connect() -> Connection:
     """Find the API server as client-go does: `KUBECONFIG` first, then the service account, then `~/.kube/config`.
 
-    Raises ConnectError where none of them is usable.
+    Raises ConnectError if none of them is usable.
     """
     try:
         if os.environ.get("KUBECONFIG"):
@@ -86,7 +86,7 @@ def _from_service_account() -> Connection:
     info = kopf.login_with_service_account(settings=kopf.OperatorSettings())
     if info is None:
         raise ConnectError(f"no service account token in {SERVICE_ACCOUNT}")
-    # By address, not by name: the operator must work while the cluster's DNS does not.
+    # Use the address instead of the DNS name: the operator must work while the cluster's DNS does not.
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if host:
         info = replace(info, server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}")
@@ -97,12 +97,12 @@ def _from_kubeconfig() -> Connection:
     try:
         info = kopf.login_with_kubeconfig(settings=kopf.OperatorSettings())
     except KeyError as error:
-        raise ConnectError(f"the kubeconfig refers to {error}, which it does not have") from error
+        raise ConnectError(f"the kubeconfig refers to {error}, which does not exist in it") from error
     except (yaml.YAMLError, AttributeError, TypeError) as error:
-        # kopf reads whatever is there as if it were a kubeconfig.
-        raise ConnectError(f"this is no kubeconfig: {' '.join(str(error).split())}") from error
+        # kopf does not check that the file is a kubeconfig.
+        raise ConnectError(f"the kubeconfig is not valid: {' '.join(str(error).split())}") from error
     if info is None or not info.server:
-        raise ConnectError("no cluster to work on: set KUBECONFIG, or run inside a cluster")
+        raise ConnectError("no cluster is configured: set KUBECONFIG, or run in a cluster")
     return _connection(info)
 
 

@@ -1,4 +1,4 @@
-"""The labels every child carries, and the way back from a child to the object it belongs to."""
+"""The labels of every child, which also map a child to its custom resource."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,20 +12,20 @@ COMPONENT = "app.kubernetes.io/component"
 
 MANAGER = "memcached-operator"
 SELECTOR = f"{MANAGED_BY}={MANAGER}"
-"""Label selector of everything the operator watches apart from its own kinds."""
+"""Label selector of all watches except those of custom resources."""
 
 
 def selector_labels(app_name: str, instance: str) -> dict[str, str]:
-    """What selects the pods of one object: never a version or an image, because a selector cannot change."""
+    """The labels that select the pods of one object. No version and no image: a selector is immutable."""
     return {NAME: app_name, INSTANCE: instance, MANAGED_BY: MANAGER}
 
 
 def selector(app_name: str, instance: str) -> str:
-    """The same in text form, as `/scale` and `kubectl get -l` take it."""
+    """The same labels as a selector string, for `/scale` and `kubectl get -l`."""
     return ",".join(f"{name}={value}" for name, value in sorted(selector_labels(app_name, instance).items()))
 
 
 def has(obj: Object, labels: Mapping[str, Any]) -> bool:
-    """True where an object carries all these labels."""
+    """True if the object has all these labels."""
     own = mapping(obj, "metadata", "labels")
     return all(own.get(name) == value for name, value in labels.items())

@@ -1,7 +1,7 @@
-"""Where events come from: one list and one watch for each resource, kept up for ever.
+"""Reflectors: one list and one watch per resource, restarted until stopped.
 
-A watch goes on where the last one ended (bookmarks keep that place young); where the API server no longer knows the
-place, everything is read anew. No answer of the API server ends the process or makes it spin.
+A watch resumes at the last known resourceVersion, which bookmarks keep recent. If the API server has expired that
+version, the resource is listed again. An error response never ends the process and never causes a busy loop.
 """
 
 import asyncio
@@ -21,20 +21,20 @@ log = logging.getLogger(__name__)
 Change = Literal["updated", "deleted"]
 
 EventHandler = Callable[[Resource, Change, Object], None]
-"""What is told of each event; must return at once and must not raise."""
+"""Called for each event; must not block and must not raise."""
 
 MIN_PAUSE, MAX_PAUSE = 1.0, 30.0
-"""Seconds before a failed list or watch is tried again: doubling from the first to the last."""
+"""Bounds of the exponential backoff, in seconds, before a failed list or watch is retried."""
 
 MIN_WATCH = 5.0
-"""Seconds. A watch that ends sooner than this is followed by a pause, as one that failed."""
+"""Seconds. A watch that ends earlier counts as failed and is followed by a backoff."""
 
 
 @dataclass(eq=False)
 class Reflector:
-    """One resource, in one namespace or in all, and up to which version it is known ("": not at all).
+    """One resource, in one namespace or in all. `version`: the resourceVersion to resume at; empty before a list.
 
-    `synced` is set by the first list that succeeds.
+    `synced` is set by the first successful list.
     """
 
     resource: Resource
@@ -48,7 +48,7 @@ class Reflector:
 
 
 Lister = Callable[[Reflector], Awaitable[None]]
-"""Lists a feed, takes note of what there is and of what is gone, and sets its version. Raises ApiError."""
+"""Lists a reflector's resource, updates the cache and sets the reflector's version. Raises ApiError."""
 
 
 async def watch(
@@ -59,7 +59,7 @@ async def watch(
     stop: asyncio.Event,
     max_pause: float = MAX_PAUSE,
 ) -> None:
-    """Tell `notice` of every event of these feeds until `stop` is set."""
+    """Call `on_event` for every event of these reflectors until `stop` is set."""
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_follow(client, each, list_all, on_event, max_pause), name=f"watch {each}")
@@ -85,7 +85,7 @@ async def _follow(
             log.warning("cannot list or watch %s: %s", reflector, explain(error))
             reason, at_least = str(error.code or error.reason), error.retry_after or 0.0
             if error.code == 410:
-                # The place is too old. A list also shows what was deleted meanwhile.
+                # The resourceVersion has expired. A list also reveals objects deleted in the meantime.
                 reflector.version = ""
         if time.monotonic() - started >= MIN_WATCH and not at_least:
             pause = MIN_PAUSE
@@ -96,12 +96,13 @@ async def _follow(
 
 
 def explain(error: ApiError) -> str:
-    """Why something cannot be listed or watched, with the remedy where there is one."""
-    return "it is not served; install the CustomResourceDefinitions" if error.code == 404 else str(error)
+    """The cause of a failed list or watch, with the remedy if there is one."""
+    return "the resource is not served; install the CRDs" if error.code == 404 else str(error)
 
 
 async def _watch(client: Client, reflector: Reflector, on_event: EventHandler) -> None:
-    async for what, obj in client.watch(reflector.resource, reflector.namespace, reflector.selector, reflector.version):
-        if what != "BOOKMARK":
-            on_event(reflector.resource, "deleted" if what == "DELETED" else "updated", obj)
+    events = client.watch(reflector.resource, reflector.namespace, reflector.selector, reflector.version)
+    async for event_type, obj in events:
+        if event_type != "BOOKMARK":
+            on_event(reflector.resource, "deleted" if event_type == "DELETED" else "updated", obj)
         reflector.version = obj["metadata"]["resourceVersion"]

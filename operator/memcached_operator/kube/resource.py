@@ -1,4 +1,4 @@
-"""Names of things at the API server: resources, objects, and the paths under which they are served."""
+"""Resources, object keys, and their paths on the API server."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """What stands in an object's `apiVersion`."""
+        """The `apiVersion` of its objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """Path at the API server: of all namespaces, of one, of one object, or of its subresource."""
+        """Path on the API server, for all namespaces, one namespace, one object, or a subresource."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         parts += ["namespaces", namespace] if namespace else []
         parts += [part for part in (self.plural, name, subresource) if part]
@@ -31,7 +31,7 @@ class Resource:
 
 
 class Key(NamedTuple):
-    """Which object, in the terms a person uses: resource, namespace and name."""
+    """Identifies an object by resource, namespace and name."""
 
     resource: Resource
     namespace: str
@@ -42,14 +42,14 @@ class Key(NamedTuple):
 
 
 def mapping(obj: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """The mapping at a path, empty where there is none: `mapping(pod, "metadata", "labels")`."""
+    """The mapping at a path, or an empty one: `mapping(pod, "metadata", "labels")`."""
     for name in path:
         obj = obj.get(name) or {}
     return obj
 
 
 def entries(obj: Mapping[str, Any], *path: str) -> Sequence[Mapping[str, Any]]:
-    """The list of mappings at a path, empty where there is none: `entries(pod, "status", "conditions")`."""
+    """The list of mappings at a path, or an empty one: `entries(pod, "status", "conditions")`."""
     found: Sequence[Mapping[str, Any]] | None = mapping(obj, *path[:-1]).get(path[-1])
     return found or ()
 
@@ -61,7 +61,7 @@ def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:
 
 
 def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The owner reference marked `controller: true`, if there is one."""
+    """The owner reference with `controller: true`, or None."""
     owners = entries(obj, "metadata", "ownerReferences")
     return next((owner for owner in owners if owner.get("controller")), None)
 

@@ -1,1 +1,1 @@
-"""The kind Memcached: what its children should be, and what its status should say."""
+"""The Memcached controller: the desired state of its children, and its status."""

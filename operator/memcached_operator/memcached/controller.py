@@ -1,4 +1,4 @@
-"""What the kind Memcached is to the engine: the resources it owns, and its two pure functions."""
+"""The Memcached controller: the resources it owns, and the pure functions for its desired state and status."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,22 +14,22 @@ from memcached_operator.status.conditions import MESSAGE_LIMIT
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
 PINNED_IMAGE = "memcached-operator.example.com/default-image"
-"""Annotation of a Deployment whose Memcached names no image (it was stored while admission was away): the operator's
-default of that day, so that the next release does not restart this cache either."""
+"""Annotation of a Deployment whose Memcached has no `spec.image`, because the webhook was unavailable on create. Its
+value is the default image at that time, so that a later release does not restart the cache."""
 
 
 def memcached(default_image: str) -> Kind:
-    """The kind, with the image for objects that name none."""
+    """The Memcached kind. `default_image`: the image of objects without `spec.image`."""
     return Kind(MEMCACHEDS, APP_NAME, (DEPLOYMENTS, SERVICES), desired_with(default_image), status)
 
 
 def desired_with(default_image: str) -> Callable[[Object, Snapshot], list[Object]]:
-    """The children of a Memcached, as a function of the object and of what is there."""
+    """The function that computes the children of a Memcached from the object and the observed state."""
 
     def desired(cr: Object, snapshot: Snapshot) -> list[Object]:
-        found = validate(cr)
-        if found:
-            raise InvalidSpecError(summary(found, MESSAGE_LIMIT))
+        errors = validate(cr)
+        if errors:
+            raise InvalidSpecError(summary(errors, MESSAGE_LIMIT))
         spec = decode_spec(cr)
         if spec.image:
             return [deployment(cr, spec, spec.image), service(cr, spec)]
@@ -40,16 +40,16 @@ def desired_with(default_image: str) -> Callable[[Object, Snapshot], list[Object
 
 
 def outdated(objects: Iterable[Object], default_image: str) -> int:
-    """How many objects name another image than the default: nothing is done about it, but somebody may want to."""
+    """The number of objects whose `spec.image` is not the default. It is only reported, as a metric."""
     return sum(mapping(obj, "spec").get("image", default_image) != default_image for obj in objects)
 
 
 def pinned_image(snapshot: Snapshot) -> str | None:
-    """The image this operator, or an earlier release of it, chose for a Memcached that names none."""
+    """The image that this or an earlier release of the operator chose for a Memcached without `spec.image`."""
     live = snapshot.child(DEPLOYMENTS)
     return None if live is None else mapping(live, "metadata", "annotations").get(PINNED_IMAGE)
 
 
 def pinned(deployment: Object, image: str) -> Object:
-    """The Deployment with the choice of its image noted on it."""
+    """The Deployment with its image recorded in the PINNED_IMAGE annotation."""
     return {**deployment, "metadata": {**deployment["metadata"], "annotations": {PINNED_IMAGE: image}}}

@@ -9,11 +9,11 @@ from memcached_operator.memcached.desired.deployment import APP_NAME
 from memcached_operator.workloads.workload import workload_of
 
 PULL_SECRETS = "spec.imagePullSecrets"
-"""The field that names Secrets for pulling the image."""
+"""The field that names image pull secrets."""
 
 
 def status(cr: Object, snapshot: Snapshot, now: datetime) -> DesiredStatus:
-    """What `MemcachedStatus` of the API describes; `now` decides only how long a crash is remembered."""
+    """The `MemcachedStatus`. `now` is used only to decide how long a crash is reported."""
     workload = workload_of(cr, snapshot, now, PULL_SECRETS)
     return DesiredStatus(
         {

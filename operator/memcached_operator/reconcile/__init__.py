@@ -1,1 +1,1 @@
-"""The way from an event to the writes it needs: manager, reconciler, and decisions about each child."""
+"""Reconciliation: the manager, the reconciler, and the decisions about each child."""

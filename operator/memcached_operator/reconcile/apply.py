@@ -1,4 +1,4 @@
-"""Bring the children of one object to what is desired, with the least possible writes."""
+"""Applies the desired children of one object with as few writes as possible."""
 
 import logging
 import time
@@ -12,7 +12,7 @@ from memcached_operator.cache.live import get_live
 from memcached_operator.kind import Problem
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
-from memcached_operator.reconcile.compare import INTENT, fingerprint, owned, signed
+from memcached_operator.reconcile.compare import INTENT, fingerprint, owned, with_intent
 from memcached_operator.reconcile.ownership import (
     Action,
     Step,
@@ -26,31 +26,31 @@ from memcached_operator.reconcile.ownership import (
 log = logging.getLogger(__name__)
 
 CONFLICT_PERIOD = 10.0
-"""Seconds until an object that stands in the way, or a namespace, is looked at again: they are not watched."""
+"""Seconds until a conflicting object or a terminating namespace is checked again: neither is watched."""
 
 WAIT_PERIOD = 1.0
-"""Seconds until a child that is being deleted is looked at again, should the event of its deletion be missed."""
+"""Seconds until a child that is being deleted is checked again, in case its DELETED event is missed."""
 
 
 ATTEMPTS = 3
-"""Times a child is decided on at once, where it was not what was last seen of it."""
+"""Attempts per reconciliation to apply a child whose live state differs from the cache."""
 
 COOLDOWN = 0.3
-"""Seconds for which a write that failed is not tried again: less than the shortest back-off. Events would bring it back
-many times per second while pods come and go."""
+"""Seconds before a failed write is retried. Shorter than the shortest backoff. Without it, events would cause many
+retries per second while pods change."""
 
 DELETION = "deletion"
-"""Stands for the digest of an intent where a child is to go."""
+"""Used instead of an intent digest for the deletion of a child."""
 
-PERSISTENT = 3
-"""A passing error becomes Degraded when it has come so many times in a row."""
+DEGRADED_THRESHOLD = 3
+"""Consecutive failures after which a transient error is reported as Degraded."""
 
 
 @dataclass
 class Outcome:
-    """What came of applying the children: troubles for the status, and when to look again.
+    """The result of applying the children: problems for the status, errors, and when to requeue.
 
-    `patient`: errors that pass by themselves are told as progress for now. `created`: a child is new.
+    `tolerant`: report transient errors as Progressing. `created`: at least one child was created.
     """
 
     tolerant: bool = True
@@ -60,28 +60,28 @@ class Outcome:
     requeue_after: float | None = None
 
     def block(self, problem: Problem, seconds: float) -> None:
-        """Something stands in the way; look again in so many seconds, or earlier."""
+        """Add a problem that prevents applying a child, and requeue after at most `seconds`."""
         self.problems.append(problem)
         self.requeue_after = seconds if self.requeue_after is None else min(self.requeue_after, seconds)
 
     @contextmanager
     def record_errors(self, key: Key) -> Generator[None]:
-        """An error of the block is noted, not raised: the status must not claim what was not applied."""
+        """Record an ApiError of the block as a problem instead of raising it, so that the status reports it."""
         try:
             yield
         except ApiError as error:
             if error.namespace_terminating:
-                self.block(Problem(c.WAITING_FOR_DELETION, "the namespace is being deleted"), CONFLICT_PERIOD)
+                self.block(Problem(c.WAITING_FOR_DELETION, "The namespace is being deleted"), CONFLICT_PERIOD)
                 return
             self.errors.append(error)
-            told = f"{key.resource.kind} {key.name} is not applied: {error.message}"
-            passing = self.tolerant and not error.permanent
-            self.problems.append(Problem(c.ROLLING_OUT if passing else c.APPLY_FAILED, told))
+            message = f"{key.resource.kind} {key.name} cannot be applied: {error.message}"
+            transient = self.tolerant and not error.permanent
+            self.problems.append(Problem(c.ROLLING_OUT if transient else c.APPLY_FAILED, message))
 
 
 @dataclass(frozen=True)
-class _Failed:
-    """A write that failed, and until when it is not to be tried again."""
+class _FailedWrite:
+    """A failed write, and the time until which it is not retried."""
 
     intent: str
     error: ApiError
@@ -89,22 +89,22 @@ class _Failed:
 
 
 class Applier:
-    """Creates, changes and deletes children. The store is kept current with every answer."""
+    """Creates, updates and deletes children. Every response updates the cache."""
 
     def __init__(self, client: Client, cache: Cache) -> None:
         self._client = client
         self._cache = cache
         self._ineffective: dict[Key, str] = {}
-        self._failed: dict[Key, _Failed] = {}
+        self._failed: dict[Key, _FailedWrite] = {}
 
     async def apply_all(
         self, cr: Object, desired: Iterable[Object], owns: Iterable[Resource], failures: int = 0
     ) -> Outcome:
-        """Each child on its own: one that fails does not hold up the others.
+        """Apply each child independently: a failure does not block the others.
 
-        `failures`: how many times in a row this has failed; what goes on failing becomes a trouble that is told.
+        `failures`: consecutive failures so far; from DEGRADED_THRESHOLD on, transient errors are reported as Degraded.
         """
-        outcome = Outcome(tolerant=failures + 1 < PERSISTENT)
+        outcome = Outcome(tolerant=failures + 1 < DEGRADED_THRESHOLD)
         wanted: set[Key] = set()
         resources = {(resource.api_version, resource.kind): resource for resource in owns}
         for child in desired:
@@ -120,17 +120,17 @@ class Applier:
 
     @contextmanager
     def _cooldown(self, key: Key, intent: str) -> Generator[None]:
-        """What failed is not tried again at once, however many events there are. Raises the ApiError as before."""
+        """Skip a write that failed recently, and raise its ApiError again."""
         before = self._failed.get(key)
         if before is not None and before.intent == intent and time.monotonic() < before.until:
-            # How long to wait was told once: told again, it would begin anew.
+            # Without retry_after: the server's delay is already scheduled, and must not restart.
             raise replace(before.error, retry_after=None)
         try:
             yield
         except ApiError as error:
             now = time.monotonic()
             self._failed = {other: failed for other, failed in self._failed.items() if failed.until > now}
-            self._failed[key] = _Failed(intent, error, now + max(COOLDOWN, error.retry_after or 0))
+            self._failed[key] = _FailedWrite(intent, error, now + max(COOLDOWN, error.retry_after or 0))
             raise
         self._failed.pop(key, None)
 
@@ -144,25 +144,25 @@ class Applier:
                 case Action.APPLY:
                     done = self._is_ineffective(key, child) or await self._change(key, child)
                 case Action.WAIT:
-                    # The deletion may have happened while nobody was watching: ask, it costs one read.
+                    # The DELETED event may have been missed, so read the object.
                     done = await self._refresh(key) is not None
                     if done:
                         outcome.block(Problem(c.WAITING_FOR_DELETION, step.message), WAIT_PERIOD)
                 case Action.CONFLICT:
                     done = True
-                    remedy = f"delete or rename it, or give this {cr['kind']} another name"
-                    problem = Problem(c.CONFLICT, f"{step.message}; it is left untouched: {remedy}")
+                    remedy = f"Delete or rename it, or use another name for this {cr['kind']}"
+                    problem = Problem(c.CONFLICT, f"{step.message}. The object is not modified. {remedy}")
                     outcome.block(problem, CONFLICT_PERIOD)
                 case Action.SKIP:
                     done = True
             if done:
                 return
-        raise ApiError(409, "Conflict", f"{key} changes faster than it can be applied")
+        raise ApiError(409, "Conflict", f"{key} still changes after {ATTEMPTS} attempts to apply it")
 
     async def _decide(self, cr: Object, key: Key, child: Object) -> Step:
         step = decide(cr, child, self._cache.get(key))
         if step.action is Action.CONFLICT or (step.action is Action.CREATE and cr.get("status")):
-            # What is not ours is not watched: it may be gone by now, or be there where nothing should be missing.
+            # Objects without the operator's label are not watched, so the cache may be wrong in both cases.
             step = decide(cr, child, await self._refresh(key))
         return step
 
@@ -176,14 +176,14 @@ class Applier:
         return True
 
     async def _change(self, key: Key, child: Object) -> bool:
-        """Apply to the very object that was decided on; False where another state, or another object, is there.
+        """Apply a child. Returns False if the live object has changed since the decision.
 
-        What is refused although that very state is there raises the ApiError: another try would be no better.
+        Raises ApiError if the write is rejected although the live object is unchanged: a retry would fail again.
         """
         live = self._cache.get(key)
         if live is None:
             return False
-        # The uid as precondition: a child of the same name made meanwhile by somebody else is refused.
+        # The uid is a precondition: the API server rejects the write if the object was recreated in the meantime.
         applied = {**child, "metadata": {**child["metadata"], "uid": live["metadata"]["uid"]}}
         try:
             patch = migration_patch(live)
@@ -191,33 +191,33 @@ class Applier:
                 live = await self._client.patch(key, patch, JSON_PATCH)
             reply = await self._client.apply(key, applied)
         except ApiError as error:
-            # 422 too: of an object with another uid, more than its uid may be immutable.
+            # 422 as well: for an object with another uid, immutable fields can differ.
             if error.code in (404, 409, 422) and await self._has_changed(key, live):
                 return False
             raise
         self._cache.put(key.resource, reply)
-        self._note_effect(key, child, reply)
+        self._record_effect(key, child, reply)
         return True
 
     def _is_ineffective(self, key: Key, child: Object) -> bool:
-        """True where this intent was applied to this child before, and its owned values are what came of that."""
+        """True if this intent was applied to this child before and had no effect, and neither has changed since."""
         live = self._cache.get(key)
         return live is not None and self._ineffective.get(key) == _effect(child, live)
 
-    def _note_effect(self, key: Key, child: Object, reply: Object) -> None:
+    def _record_effect(self, key: Key, child: Object, reply: Object) -> None:
         self._ineffective.pop(key, None)
         if is_current(child, reply):
             return
         self._ineffective[key] = _effect(child, reply)
-        log.warning("%s: a policy of the cluster changes what is applied; it is left so until either changes", key)
+        log.warning("%s: a cluster policy modifies the applied object; not applying again until either changes", key)
 
     def forget_deleted(self) -> None:
-        """An object is deleted: forget what applying had no effect on, where it is deleted too."""
+        """Remove the records of children that no longer exist. Called when an owner is deleted."""
         known = {key: effect for key, effect in self._ineffective.items() if self._cache.entry(key) is not None}
         self._ineffective = known
 
     async def _has_changed(self, key: Key, seen: Object | None) -> bool:
-        """Look anew; True where what is there is not what was seen."""
+        """Read the object again; True if it is not the version in `seen`."""
         return _state(await self._refresh(key)) != _state(seen)
 
     async def _refresh(self, key: Key) -> Object | None:
@@ -244,11 +244,11 @@ def _state(obj: Object | None) -> tuple[str, str] | None:
 
 
 def _effect(child: Object, live: Object) -> str:
-    """A digest of an intent and of what this very child has in its place."""
+    """A digest of an intent and of the values that the live child has at its paths."""
     return fingerprint({"intent": child, "uid": live["metadata"]["uid"], "found": owned(live, child)})
 
 
 def complete(cr: Object, child: Object) -> Object:
-    """What is sent for a desired child: with its namespace, its owner and the digest of the intent."""
+    """The complete object to send: the desired child with namespace, owner reference and intent digest."""
     meta = {**child["metadata"], "namespace": cr["metadata"]["namespace"], "ownerReferences": [owner_reference(cr)]}
-    return signed({**child, "metadata": meta})
+    return with_intent({**child, "metadata": meta})

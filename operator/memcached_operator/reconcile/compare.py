@@ -1,4 +1,4 @@
-"""Does a live object already say what we want? Pure comparisons of JSON trees."""
+"""Compares live objects with desired objects. Pure functions on JSON trees."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -9,57 +9,56 @@ import msgspec
 from memcached_operator.kube.resource import Object
 
 INTENT = "memcached-operator.example.com/intent"
-"""Annotation of every child: a digest of what was last applied. It shows that a field was *removed* from the intent,
-which a comparison of values alone cannot see."""
+"""Annotation of every child: a digest of the last applied intent. It detects the *removal* of a field from the intent,
+which a comparison of values does not."""
 
 ATOMIC = frozenset({"selector", "nodeSelector"})
-"""Maps that Kubernetes replaces as a whole (`+structType=atomic`): a foreign entry changes the meaning of ours."""
+"""Maps that Kubernetes replaces as a whole (`+structType=atomic`). An additional entry changes their meaning."""
 
 
 ALLOCATED = frozenset({"nodePort"})
-"""Fields that Kubernetes fills in and keeps where nobody names a value. To name no longer one that is in effect leaves
-nothing over, so these are no part of the digest; their values are compared as all others are."""
+"""Fields that Kubernetes allocates and keeps if the applied object omits them. Removing one from the intent changes
+nothing, so they are not part of the digest. Their values are compared as those of all other fields."""
 
 MERGE_KEYS = (("uid",), ("port", "protocol"), ("containerPort", "protocol"), ("name",))
-"""By what the API server matches the entries of a list: owner references, ports of a Service and of a container, and
-everything else that has a name."""
+"""The merge keys of lists: owner references, ports of a Service, ports of a container, and all other named entries."""
 
 
 def digest(obj: Object) -> str:
-    """16 hex digits that change whenever the intent does."""
-    return fingerprint(_chosen(obj))
+    """16 hex digits of a hash of the intent."""
+    return fingerprint(_without_allocated(obj))
 
 
 def fingerprint(obj: Object) -> str:
-    """16 hex digits that change whenever anything does."""
+    """16 hex digits of a hash of the whole object."""
     return hashlib.sha256(msgspec.json.encode(obj, order="deterministic")).hexdigest()[:16]
 
 
-def _chosen(value: Any) -> Any:
-    """The value without what is ALLOCATED."""
+def _without_allocated(value: Any) -> Any:
+    """The value without ALLOCATED fields."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()
-        return {name: _chosen(item) for name, item in fields if name not in ALLOCATED}
-    return [_chosen(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {name: _without_allocated(item) for name, item in fields if name not in ALLOCATED}
+    return [_without_allocated(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
-def signed(obj: Object) -> Object:
-    """The intent with its own digest in the INTENT annotation."""
+def with_intent(obj: Object) -> Object:
+    """The object with its digest in the INTENT annotation."""
     meta = obj["metadata"]
     annotations = {**meta.get("annotations", {}), INTENT: digest(obj)}
     return {**obj, "metadata": {**meta, "annotations": annotations}}
 
 
 def covers(live: Any, desired: Any) -> bool:
-    """True where every desired value stands in `live`; what others added beside it does not matter."""
+    """True if `live` has every desired value. Additional values in `live` are ignored."""
     return bool(owned(live, desired) == desired)
 
 
 def owned(live: Any, desired: Any) -> Any:
-    """The values of `live` at the paths of `desired`, in the order of `desired`; a path that `live` lacks is left out.
+    """The values of `live` at the paths of `desired`, in the order of `desired`. Paths missing in `live` are omitted.
 
-    Lists are matched by MERGE_KEYS, as the API server merges them; any other list is matched item by item if it has the
-    same length, else it is returned whole.
+    Lists are matched by MERGE_KEYS, as the API server merges them. Other lists are matched item by item if they have
+    the same length; otherwise the live list is returned as a whole.
     """
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
         return _owned_fields(cast("Mapping[str, Any]", live), cast("Mapping[str, Any]", desired))
@@ -72,7 +71,7 @@ def _owned_fields(live: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[s
     found: dict[str, Any] = {}
     for name, value in desired.items():
         if name in ALLOCATED and not value:
-            found[name] = value  # a 0 there asks for any value
+            found[name] = value  # 0 accepts any allocated value
         elif name in live:
             found[name] = live[name] if name in ATOMIC else owned(live[name], value)
     return found
@@ -80,10 +79,10 @@ def _owned_fields(live: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[s
 
 def _owned_items(live: Sequence[Any], desired: Sequence[Any]) -> Sequence[Any]:
     for merge_key in MERGE_KEYS:
-        mine = _by(merge_key, desired)
-        if mine and len(mine) == len(desired):
+        wanted = _by(merge_key, desired)
+        if wanted and len(wanted) == len(desired):
             found = _by(merge_key, live)
-            return [owned(found[key], item) for key, item in mine.items() if key in found]
+            return [owned(found[key], item) for key, item in wanted.items() if key in found]
     return [*map(owned, live, desired)] if len(live) == len(desired) else live
 
 
@@ -92,7 +91,7 @@ def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
 
 
 def _by(merge_key: tuple[str, ...], items: Sequence[Any]) -> dict[tuple[Any, ...], Any]:
-    """The items that have a number or a text under each part of the merge key, by these."""
+    """The items by merge key. Items whose merge key is not a number or a string in each part are left out."""
     maps = [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
     keyed = [(tuple(item.get(part) for part in merge_key), item) for item in maps]
     return {key: item for key, item in keyed if all(isinstance(part, str | int) for part in key)}

@@ -1,4 +1,4 @@
-"""Runs the kinds: fills the store, lets events in, keeps the workers going, and reads everything again now and then."""
+"""The manager: fills the cache, handles events, runs the workers, and resyncs periodically."""
 
 import asyncio
 import logging
@@ -19,14 +19,14 @@ from memcached_operator.runtime.tasks import background
 log = logging.getLogger(__name__)
 
 WORKERS = 16
-"""Objects worked on at the same time: enough that the API server, not this process, is what is waited for."""
+"""Maximum concurrent reconciliations: enough that the API server, not this process, limits the throughput."""
 
 SYNC_PERIOD = 600.0
-"""Seconds between two readings of everything: it finds what watches missed, and looks at healthy objects again."""
+"""Seconds between resyncs, which list all resources and reconcile all objects, to correct for missed watch events."""
 
 
 class Manager:
-    """All kinds of one process. No namespaces means all of them."""
+    """Runs all kinds of one process. An empty `namespaces` means all namespaces."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Manager:
         self._sync_period = sync_period
         self._max_pause = min(MAX_PAUSE, max_retry_delay)
         self._cache = Cache()
-        # Namespace by namespace, in turn: a user who creates a thousand objects does not hold up the others.
+        # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
         self._reconciler = Reconciler(client, self._cache, self._queue, self._kinds)
         self._reflectors = [
@@ -54,7 +54,7 @@ class Manager:
 
     @property
     def children(self) -> tuple[Resource, ...]:
-        """What is watched beside the kinds themselves, by label."""
+        """The resources that are watched by label: those of the children and pods."""
         return tuple(dict.fromkeys([*(owned for kind in self._kinds.values() for owned in kind.owns), PODS]))
 
     @property
@@ -62,13 +62,13 @@ class Manager:
         return (*self.children, *(kind.resource for kind in self._kinds.values()))
 
     def objects(self, resource: Resource) -> Iterator[Object]:
-        """Every object of a resource, as last seen."""
+        """Every cached object of a resource."""
         return self._cache.all(resource)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Reconcile until `stop` is set or a signal arrives. Raises what made it impossible to go on.
+        """Reconcile until `stop` is set. Raises the error of a task that failed.
 
-        Each kind starts when it and its children are listed; what cannot be listed is retried and holds up no other.
+        Each kind starts when it and its children are listed. A failed list is retried and does not delay other kinds.
         """
         workers = self._reconciler.run(WORKERS)
         async with background(stop, workers, self._resync()):
@@ -77,7 +77,7 @@ class Manager:
             )
 
     def handle_event(self, resource: Resource, change: Change, obj: Object) -> None:
-        """Note one event and enqueue the objects it may matter to."""
+        """Update the cache with one event and enqueue the affected objects."""
         key = key_of(resource, obj)
         before = self._cache.entry(key)
         changed = self._cache.put(resource, obj) if change == "updated" else self._cache.remove(key, version_of(obj))
@@ -85,7 +85,7 @@ class Manager:
             return
         self._enqueue(self._affected(key, obj))
         if before is not None and before.index_keys != index_keys(key, obj):
-            # It was somebody else's before.
+            # The object had another owner or instance label before.
             self._enqueue(self._affected(key, before.object()))
 
     def _enqueue(self, keys: Iterable[Key]) -> None:
@@ -93,7 +93,7 @@ class Manager:
             self._queue.add(key)
 
     def _affected(self, key: Key, obj: Object) -> Iterator[Key]:
-        """The object itself if it is of a kind of ours, else the ones its owner reference and its labels name."""
+        """The object itself if it is a custom resource, otherwise those that its owner reference and labels name."""
         if key.resource.kind in self._kinds:
             yield key
             return
@@ -107,10 +107,10 @@ class Manager:
             yield Key(kind.resource, key.namespace, own[labels.INSTANCE])
 
     async def _first_list(self, reflector: Reflector) -> None:
-        """List a feed that is not known yet, or not any more. Raises ApiError."""
+        """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""
         kind = self._kinds.get(reflector.resource.kind)
         if kind is not None and not reflector.synced.is_set():
-            # An object must not be reconciled before its children are known: they would be created again.
+            # Children must be listed before their owners are reconciled; otherwise they would be created again.
             for child in self._reflectors:
                 if child.namespace == reflector.namespace and child.resource in (*kind.owns, PODS):
                     await child.synced.wait()
@@ -127,7 +127,7 @@ class Manager:
             log.info("listed %s", reflector)
 
     def _enqueue_affected(self, reflector: Reflector) -> None:
-        """The objects that what was listed may matter to."""
+        """Enqueue the objects that the listed resource may affect."""
         for kind in self._kinds.values():
             if reflector.resource in (kind.resource, *kind.owns, PODS):
                 keys = self._cache.keys(kind.resource)
@@ -143,7 +143,7 @@ class Manager:
                 self._enqueue(self._cache.keys(kind.resource))
 
     async def _try_list(self, reflector: Reflector) -> None:
-        """One that cannot be listed now does not hold up the others: its turn comes with the next reading."""
+        """List a resource. An error is logged and does not delay the others; the next resync retries."""
         try:
             await self._list(reflector)
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""Whose is it, and what is to be done about it: pure decisions about one child."""
+"""Decides which action one child needs, from its owner and its state. Pure functions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from memcached_operator.reconcile.compare import INTENT, covers
 
 
 class Action(Enum):
-    """What one child needs."""
+    """The action for one child."""
 
     CREATE = "create"
     APPLY = "apply"
@@ -23,14 +23,14 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """An action, and why, where somebody should read it."""
+    """An action, and for WAIT and CONFLICT its cause as a message for the status."""
 
     action: Action
     message: str = ""
 
 
 def owner_reference(cr: Object) -> Object:
-    """The controller reference that makes a child belong to `cr` and go with it."""
+    """The controller reference to `cr`, for garbage collection."""
     return {
         "apiVersion": cr["apiVersion"],
         "kind": cr["kind"],
@@ -42,43 +42,43 @@ def owner_reference(cr: Object) -> Object:
 
 
 def is_ours(cr: Object, live: Object) -> bool:
-    """True where `cr`, and not an earlier object of its name, controls `live`."""
+    """True if `cr` controls `live`. An earlier object with the same name has another uid."""
     controller = controller_of(live)
     return controller is not None and controller["uid"] == cr["metadata"]["uid"]
 
 
 def decide(cr: Object, desired: Object, live: Object | None) -> Step:
-    """The one next step for a child, given what is there."""
+    """The next step for a child, given the live object."""
     if live is None:
         return Step(Action.CREATE)
-    what = f"{live['kind']} {live['metadata']['name']}"
+    name = f"{live['kind']} {live['metadata']['name']}"
     controller = controller_of(live)
     if controller is None and not _was_ours(desired, live):
-        return Step(Action.CONFLICT, f"{what} exists and belongs to nobody this operator knows")
+        return Step(Action.CONFLICT, f"{name} exists and is not managed by this operator")
     if controller is not None and not is_ours(cr, live):
-        if _who(controller) == _who(owner_reference(cr)):
-            return Step(Action.WAIT, f"{what} of the earlier {cr['kind']} of this name is still being deleted")
-        return Step(Action.CONFLICT, f"{what} belongs to {controller['kind']} {controller['name']}")
+        if _owner_id(controller) == _owner_id(owner_reference(cr)):
+            return Step(Action.WAIT, f"{name} of an earlier {cr['kind']} with the same name is still being deleted")
+        return Step(Action.CONFLICT, f"{name} belongs to {controller['kind']} {controller['name']}")
     if live["metadata"].get("deletionTimestamp"):
-        return Step(Action.WAIT, f"{what} is being deleted")
+        return Step(Action.WAIT, f"{name} is being deleted")
     return Step(Action.SKIP if is_current(desired, live) else Action.APPLY)
 
 
 def is_current(desired: Object, live: Object) -> bool:
-    """True where nothing desired is missing and nothing we once set is left over."""
+    """True if `live` has every desired value, and no field of an earlier intent remains."""
     annotations = mapping(live, "metadata", "annotations")
     return annotations.get(INTENT) == desired["metadata"]["annotations"][INTENT] and covers(live, desired)
 
 
 def migration_patch(live: Object) -> list[Object]:
-    """The JSON patch that makes our fields those of an *Apply*; empty where they are, or where we have none.
+    """The JSON patch that migrates field ownership from *Update* to *Apply*; empty if nothing is to be migrated.
 
-    The fields of an object we created by POST belong to our manager's *Update* entry, and an apply would not remove a
-    field from there. The tests in the patch, not the resourceVersion, guard it: the status of a Deployment changes all
-    the time, and does not matter here.
+    After a create by POST, the fields belong to the *Update* entry of the operator's field manager, and an apply does
+    not remove a field from that entry. The patch has test operations instead of a resourceVersion, because every change
+    of the Deployment's status changes the resourceVersion.
     """
-    entries_ = entries(live, "metadata", "managedFields")
-    ours = {entry["operation"]: index for index, entry in enumerate(entries_) if _is_our_entry(entry)}
+    managed_fields = entries(live, "metadata", "managedFields")
+    ours = {entry["operation"]: index for index, entry in enumerate(managed_fields) if _is_our_entry(entry)}
     if "Update" not in ours or "Apply" in ours:
         return []
     path = f"/metadata/managedFields/{ours['Update']}"
@@ -90,8 +90,8 @@ def migration_patch(live: Object) -> list[Object]:
     ]
 
 
-def _who(owner: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Group, kind and name: others have a kind Memcached too, and a kind of ours has several versions."""
+def _owner_id(owner: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Group, kind and name. Not the version, because a kind can have several."""
     return owner["apiVersion"].partition("/")[0], owner["kind"], owner["name"]
 
 
@@ -100,6 +100,6 @@ def _is_our_entry(entry: Mapping[str, Any]) -> bool:
 
 
 def _was_ours(desired: Object, live: Object) -> bool:
-    """Orphaned by hand: no controller, but our labels and our field manager."""
+    """True for a manually orphaned child: no controller, but the operator's labels and field manager."""
     ours = any(map(_is_our_entry, entries(live, "metadata", "managedFields")))
     return ours and labels.has(live, desired["metadata"]["labels"])

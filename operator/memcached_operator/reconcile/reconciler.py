@@ -1,4 +1,4 @@
-"""One reconcile, for every kind: read the store, apply the children, write the status if it differs."""
+"""The reconciler for every kind: read the cache, apply the children, write the status if it differs."""
 
 import asyncio
 import logging
@@ -15,13 +15,13 @@ from memcached_operator.reconcile.apply import Applier, Outcome
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.events import Recorder
 from memcached_operator.status.writer import StatusWriter
-from memcached_operator.workloads.pods import is_of
+from memcached_operator.workloads.pods import belongs_to
 
 log = logging.getLogger(__name__)
 
 
 class Reconciler:
-    """Works off the queue for all kinds; any number of its workers may run."""
+    """Reconciles the keys of the queue, for all kinds, with any number of workers."""
 
     def __init__(self, client: Client, cache: Cache, queue: Queue[Key], kinds: dict[str, Kind]) -> None:
         self._client = client
@@ -33,7 +33,7 @@ class Reconciler:
         self._status = StatusWriter(client, cache, self._recorder)
 
     async def run(self, workers: int) -> None:
-        """Run the workers and what they need until one of them fails; its error is raised in an exception group."""
+        """Run workers, queue timers and the event recorder until one fails. Raises its error in an ExceptionGroup."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run_timers(), name="queue timers")
             group.create_task(self._recorder.run(), name="events")
@@ -41,7 +41,7 @@ class Reconciler:
                 group.create_task(self.work(), name=f"worker {number}")
 
     async def work(self) -> None:
-        """One worker: reconcile key after key, for ever."""
+        """Run one worker: reconcile keys from the queue until cancelled."""
         while True:
             key = await self._queue.get()
             try:
@@ -57,19 +57,19 @@ class Reconciler:
         except ApiError as error:
             metrics.RECONCILE_ERRORS.labels(name).inc()
             delay = self._queue.retry(key, error.retry_after or 0)
-            log.warning("%s: %s; trying again in %.1f s", key, error, delay)
+            log.warning("%s: %s; retrying in %.1f s", key, error, delay)
             result = "error"
         except Exception:
-            # The outermost edge of one object's work: a defect here must not stop the work on all others.
+            # A broad except at the outermost level: a defect that affects one object must not stop the others.
             metrics.RECONCILE_PANICS.labels(name).inc()
             delay = self._queue.retry(key)
-            log.exception("%s: unexpected error, please report it; trying again in %.1f s", key, delay)
+            log.exception("%s: unexpected error, please report it; retrying in %.1f s", key, delay)
             result = "error"
         metrics.RECONCILES.labels(name, result).inc()
         metrics.RECONCILE_TIME.labels(name).observe(time.monotonic() - started)
 
     async def reconcile(self, key: Key) -> str:
-        """Bring one object's children and status up to date. Raises the ApiError that makes a retry necessary."""
+        """Reconcile the children and the status of one object. Raises the ApiError that requires a retry."""
         kind = self._kinds[key.resource.kind]
         cr = self._cache.get(key)
         if cr is None or cr["metadata"].get("deletionTimestamp"):
@@ -83,11 +83,11 @@ class Reconciler:
             self._queue.add(key)
             return "requeue"
         if outcome.created and not outcome.problems and not cr.get("status") and len(self._queue):
-            # Somebody waits, maybe for his children: they come before the first status of this object.
+            # Other objects are queued; create their children before writing first statuses.
             self._queue.add(key)
             return "requeue"
         snapshot = self._snapshot(kind, cr, tuple(outcome.problems))
-        # What stands in the way, and what is to be told, does not wait for the back-off of what failed.
+        # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         self._requeue_after(key, outcome.requeue_after)
         pause = await self._status.write(kind, key, cr, snapshot)
         self._requeue_after(key, pause)
@@ -108,7 +108,7 @@ class Reconciler:
         except InvalidSpecError as error:
             return Outcome(problems=[Problem(c.INVALID_SPEC, str(error))])
         if cr.get("status") and len(snapshot.children) < len(desired):
-            # A child that was there is missing: it may have gone with its owner.
+            # A child has disappeared. Its owner may be deleted too.
             await ensure_exists(self._client, self._cache, key, cr)
         failures = self._queue.failures(key)
         return await self._applier.apply_all(cr, desired, kind.owns, failures)
@@ -122,9 +122,9 @@ class Reconciler:
         }
         pods = self._cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
         deployments = [child["metadata"]["name"] for key, child in children.items() if key.resource == DEPLOYMENTS]
-        return Snapshot(children, tuple(pod for pod in pods if is_of(pod, deployments)), problems)
+        return Snapshot(children, tuple(pod for pod in pods if belongs_to(pod, deployments)), problems)
 
 
 def most_severe(errors: list[ApiError]) -> ApiError:
-    """The error to report: one that somebody must act on before one that passes."""
+    """The error to report: permanent errors precede transient ones."""
     return max(errors, key=lambda error: (error.permanent, error.retry_after or 0))

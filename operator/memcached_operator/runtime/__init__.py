@@ -1,1 +1,1 @@
-"""Running the process: leader election, work queue, lifecycle and background tasks."""
+"""The runtime of the process: leader election, work queue, lifecycle and background tasks."""

@@ -1,4 +1,4 @@
-"""Leader election by a Lease, as client-go does it: one process works, the others stand by."""
+"""Leader election with a Lease, as in client-go: one process is active, the others are standbys."""
 
 import asyncio
 import logging
@@ -14,26 +14,26 @@ from memcached_operator.kube.resource import LEASES, Key, Object
 log = logging.getLogger(__name__)
 
 DURATION = 15.0
-"""Seconds that a lease is valid after its last renewal (client-go's LeaseDuration)."""
+"""Seconds for which a lease is valid after its last renewal (client-go's LeaseDuration)."""
 RENEW_DEADLINE = 10.0
-"""Seconds without a successful renewal after which the leader gives up (client-go's RenewDeadline)."""
+"""Seconds without a successful renewal after which the leader stops (client-go's RenewDeadline)."""
 RETRY_PERIOD = 2.0
-"""Seconds between tries to acquire or to renew (client-go's RetryPeriod)."""
+"""Seconds between attempts to acquire or to renew (client-go's RetryPeriod)."""
 
 ATTEMPT_TIMEOUT = 5.0
-"""Seconds for one try: a lost answer must leave time for another try before the deadline (controller-runtime's half
-of RenewDeadline); and a lease whose answer comes later than that is renewed before it is used."""
+"""Seconds for one attempt. A lost response leaves time for a second attempt before the deadline (half of RenewDeadline,
+as in controller-runtime). An attempt whose response arrives later counts as failed."""
 
 
 class LeaseLostError(Exception):
-    """This process may no longer write: it must end."""
+    """This process is no longer the leader and must exit."""
 
 
 @dataclass
-class _Seen:
-    """The lease as last seen, and when by our own clock: other machines' clocks are not trusted.
+class _Observed:
+    """The last observed version of the lease, and the local time of the observation. Remote clocks are not trusted.
 
-    `duration`: seconds that it is valid.
+    `duration`: seconds for which it is valid.
     """
 
     version: str = ""
@@ -49,42 +49,41 @@ class Lease:
         self._key = Key(LEASES, namespace, name)
         self._identity = identity
         self._holder = ""
-        self._seen = _Seen()
+        self._observed = _Observed()
         self._renewed = float("-inf")
         self._gauge = metrics.LEADER.labels(name)
         self._gauge.set(0)
 
     def is_held(self) -> bool:
-        """Whether this process may write: it holds the lease, as far as it knows, and has renewed it in time.
+        """Whether this process may write: it holds the lease and has renewed it before the deadline.
 
-        One that stood still, in a frozen container for example, learns from this that it must not go on, before it
-        has heard of its successor.
+        A process that resumes from a pause, for example of its container, gets False before it observes its successor.
         """
-        return time.monotonic() - self._renewed < RENEW_DEADLINE and not self._seen_other()
+        return time.monotonic() - self._renewed < RENEW_DEADLINE and not self._is_held_by_other()
 
     async def acquire(self) -> None:
         """Wait until this process is the leader."""
         log.info("waiting for the lease %s", self._key)
-        while not await self.attempt(ATTEMPT_TIMEOUT):  # noqa: ASYNC110 - what is waited for happens elsewhere
+        while not await self.attempt(ATTEMPT_TIMEOUT):  # noqa: ASYNC110 - the lease changes on the API server
             await asyncio.sleep(RETRY_PERIOD)
         self._gauge.set(1)
-        log.info("this process is the leader now (%s)", self._identity)
+        log.info("became the leader as %s", self._identity)
 
     async def hold(self) -> None:
-        """Renew for ever. Raises LeaseLostError when another process holds it, or the deadline passed."""
+        """Renew periodically. Raises LeaseLostError if another process holds the lease or the deadline has passed."""
         pause = RETRY_PERIOD
         while True:
             await asyncio.sleep(pause)
             started = time.monotonic()
             left = self._renewed + RENEW_DEADLINE - started
             held = await self.attempt(min(max(left, 0), ATTEMPT_TIMEOUT))
-            if not held and (time.monotonic() - self._renewed >= RENEW_DEADLINE or self._seen_other()):
+            if not held and (time.monotonic() - self._renewed >= RENEW_DEADLINE or self._is_held_by_other()):
                 self._gauge.set(0)
                 raise LeaseLostError(f"the lease {self._key} is lost")
             pause = max(0.0, started + RETRY_PERIOD - time.monotonic())
 
     async def release(self) -> None:
-        """Let a standby take over at once."""
+        """Release the lease, so that a standby can acquire it immediately."""
         live = await self._client.get(self._key)
         if live is not None and holder_of(live) == self._identity:
             spec = {**live["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
@@ -92,7 +91,7 @@ class Lease:
         self._gauge.set(0)
 
     async def attempt(self, seconds: float) -> bool:
-        """Take or renew it within so many seconds. It counts from the beginning, whenever the answer came."""
+        """Acquire or renew the lease within `seconds`. Its duration counts from the start of the attempt."""
         started = time.monotonic()
         try:
             async with asyncio.timeout(seconds):
@@ -107,52 +106,52 @@ class Lease:
         try:
             live = await self._client.get(self._key)
             if live is None:
-                # Deleted by somebody, while its holder works: that one makes it again.
-                if not self._has_run_out():
+                # If the Lease was deleted while its holder is active, the holder creates it again.
+                if not self._has_expired():
                     return False
-                await self._client.create(self._key, self._fresh())
+                await self._client.create(self._key, self._new_lease())
                 return True
-            if not self._may_take(live):
+            if not self._can_acquire(live):
                 return False
-            await self._write({**live, "spec": taken(live["spec"], self._identity, datetime.now(UTC))})
+            await self._write({**live, "spec": held_spec(live["spec"], self._identity, datetime.now(UTC))})
         except ApiError as error:
             log.warning("%s: %s", self._key, error)
             return False
         return True
 
-    def _may_take(self, live: Object) -> bool:
+    def _can_acquire(self, live: Object) -> bool:
         self._holder = holder_of(live)
         version = live["metadata"]["resourceVersion"]
-        if version != self._seen.version:
-            self._seen = _Seen(version, time.monotonic(), live["spec"].get("leaseDurationSeconds") or DURATION)
-        return self._has_run_out()
+        if version != self._observed.version:
+            self._observed = _Observed(version, time.monotonic(), live["spec"].get("leaseDurationSeconds") or DURATION)
+        return self._has_expired()
 
-    def _has_run_out(self) -> bool:
-        return not self._seen_other() or time.monotonic() - self._seen.at > self._seen.duration
+    def _has_expired(self) -> bool:
+        return not self._is_held_by_other() or time.monotonic() - self._observed.at > self._observed.duration
 
-    def _seen_other(self) -> bool:
+    def _is_held_by_other(self) -> bool:
         return self._holder not in ("", self._identity)
 
     async def _write(self, lease: Object) -> None:
-        # With the resourceVersion that was read: of two processes only one can succeed.
+        # With the observed resourceVersion, so that only one of two concurrent writers succeeds.
         await self._client.request("PUT", self._key.resource.path(self._key.namespace, self._key.name), lease)
 
-    def _fresh(self) -> dict[str, Any]:
+    def _new_lease(self) -> dict[str, Any]:
         return {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
             "metadata": {"name": self._key.name, "namespace": self._key.namespace},
-            "spec": taken({}, self._identity, datetime.now(UTC)),
+            "spec": held_spec({}, self._identity, datetime.now(UTC)),
         }
 
 
 def holder_of(lease: Object) -> str:
-    """Identity of the process that holds a lease, empty where nobody does."""
+    """Identity of the process that holds a lease; empty if the lease is not held."""
     return lease["spec"].get("holderIdentity") or ""
 
 
-def taken(spec: Object, identity: str, now: datetime) -> dict[str, Any]:
-    """The spec of a lease as `identity` holds it from now on."""
+def held_spec(spec: Object, identity: str, now: datetime) -> dict[str, Any]:
+    """The spec of a lease that `identity` acquires or renews at `now`."""
     at = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
     changed = (spec.get("holderIdentity") or "") != identity
     return {

@@ -1,7 +1,7 @@
-"""The life of the process, as kopf leads it: its startup starts the work, signals and its cleanup end it.
+"""The lifecycle of the process, run by kopf: startup and cleanup handlers, and signals.
 
-Of kopf this much is used, and its reading of credentials (session.py). Its watches are not: they cost more CPU than all
-the rest (docs/decisions/kopf.md).
+The operator uses kopf for this and for reading credentials (kube/connection.py). It does not use kopf's watches, which
+take more CPU than everything else together (docs/decisions/kopf.md).
 """
 
 import asyncio
@@ -13,10 +13,10 @@ import kopf
 
 
 class _AllTasks(frozenset["asyncio.Task[Any]"]):
-    """All tasks there are or will be.
+    """A set that contains every task.
 
-    At its end kopf waits 5 s for every task it is not told to ignore, and cancels it; the operator's own (workers, the
-    lease, connections of the probe server) are none of its business.
+    On exit, kopf waits 5 s for each task that is not in `ignored` and then cancels it. The operator ends its own tasks
+    (workers, lease, connections of the probe server) itself.
     """
 
     def __contains__(self, _: object) -> bool:
@@ -24,11 +24,11 @@ class _AllTasks(frozenset["asyncio.Task[Any]"]):
 
 
 async def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], stop: asyncio.Event) -> None:
-    """Run some work until `stop` is set, or SIGTERM or SIGINT arrives; then the work is to end by itself.
+    """Run `work` until it ends. It must end when `stop` is set; SIGTERM and SIGINT set `stop`.
 
-    Where the work ends earlier, `stop` is set. Raises what the work raised.
+    Sets `stop` when the work ends earlier. Raises the error of the work.
     """
-    # Its warnings are about what is wanted here: that its login ends with the process, and not before.
+    # kopf warns that the login handler does not return, which is intended here.
     logging.getLogger("kopf").setLevel(logging.ERROR)
     registry = kopf.OperatorRegistry()
     running: list[asyncio.Task[None]] = []
@@ -47,15 +47,15 @@ async def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], stop: 
 
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> None:
-        # Never done: so kopf sends no requests. It has no handlers to send any for, but would read all of discovery,
-        # and end the process where it is refused.
+        # Never returns, so that kopf sends no requests. It has no handlers that need any, but would read the whole
+        # discovery API, and would exit if that is forbidden.
         await asyncio.Event().wait()
 
     tasks = await kopf.spawn_tasks(
         registry=registry,
         clusterwide=True,
         standalone=True,
-        # Told, because kopf would ask the system for a user's name, and a container's user may have none.
+        # Set explicitly: kopf's default reads the name of the current user, which a container may not have.
         identity=cast("Any", "memcached-operator"),
         stop_flag=stop,
     )

@@ -1,4 +1,4 @@
-"""The work queue: a key waits at most once, is worked on by one worker at a time, and failures back off."""
+"""The work queue: keys are deduplicated, each is processed by one worker at a time, and failures back off."""
 
 import asyncio
 import heapq
@@ -15,19 +15,19 @@ K = TypeVar("K")
 BASE_DELAY = 0.5
 """Seconds before the first retry of a key."""
 MAX_DELAY = 300.0
-"""Seconds between retries of a key that keeps failing, at most, where nothing else is told."""
+"""Default maximum of the backoff, in seconds."""
 JITTER = 0.25
-"""Share by which a delay is longer or shorter by chance, so that what failed together is not tried again together."""
+"""Fraction by which a delay varies randomly, so that simultaneous failures are not retried simultaneously."""
 
 
 def backoff(failures: int, chance: float, max_delay: float = MAX_DELAY) -> float:
-    """Seconds to wait after so many failures in a row: doubling, ± JITTER by `chance` (0 … 1), at most `max_delay`."""
+    """Seconds to wait after consecutive failures: exponential, ± JITTER by `chance` (0 … 1), at most `max_delay`."""
     delay = min(max_delay / (1 + JITTER), BASE_DELAY * 2 ** min(failures - 1, 20))
     return delay * (1 - JITTER + 2 * JITTER * chance)
 
 
 class _FairQueue(Generic[K]):
-    """Keys by share, and the shares served in turn: one with a thousand keys does not hold up one with a single key."""
+    """A queue per flow, served round-robin: a flow with many keys does not delay the other flows."""
 
     def __init__(self, flow: Callable[[K], Hashable]) -> None:
         self._flow = flow
@@ -55,9 +55,9 @@ def _one_flow(_: Hashable) -> Hashable:
 
 
 class Queue(Generic[K]):
-    """A de-duplicating queue with delays, in the manner of client-go's work queue; `share`s of keys are served in turn.
+    """A deduplicating queue with delays and backoff, like client-go's workqueue. `flow` maps a key to its flow.
 
-    Without `share`, keys are served in the order in which they came.
+    Without `flow`, keys are served first in, first out.
     """
 
     def __init__(self, name: str, flow: Callable[[K], Hashable] = _one_flow, max_delay: float = MAX_DELAY) -> None:
@@ -77,11 +77,11 @@ class Queue(Generic[K]):
         self._retries = metrics.QUEUE_RETRIES.labels(name)
 
     def __len__(self) -> int:
-        """How many keys wait for a worker."""
+        """The number of keys waiting for a worker."""
         return len(self._ready)
 
     def add(self, key: K) -> None:
-        """Have a key worked on as soon as may be; again, where it is being worked on right now."""
+        """Enqueue a key. If the key is being processed, it is enqueued again when that is done."""
         if key in self._waiting:
             return
         self._waiting.add(key)
@@ -91,7 +91,7 @@ class Queue(Generic[K]):
             self._push(key)
 
     def add_after(self, key: K, delay: float) -> None:
-        """Have a key worked on in `delay` seconds, or earlier where something earlier is planned."""
+        """Enqueue a key in `delay` seconds, unless it is scheduled earlier."""
         if key in self._waiting:
             return
         due = asyncio.get_running_loop().time() + delay
@@ -102,10 +102,10 @@ class Queue(Generic[K]):
             self._wake.set()
 
     def retry(self, key: K, at_least: float = 0) -> float:
-        """Have a failed key worked on again after its back-off, or `at_least` seconds; says in how many.
+        """Enqueue a failed key after its backoff, or after `at_least` seconds if that is longer. Returns the delay.
 
-        A key that an event brings back before that, only to fail again, has not failed once more: a burst of events
-        must not put off the moment at which a mended cause is noticed.
+        A failure before the end of the current backoff is not counted: a burst of events must not increase the delay
+        until a fixed cause is detected.
         """
         now = asyncio.get_running_loop().time()
         delay = self._backoff_until.get(key, now) - now
@@ -119,16 +119,16 @@ class Queue(Generic[K]):
         return delay
 
     def forget(self, key: K) -> None:
-        """A key went well: its next failure starts from the shortest back-off."""
+        """Reset the backoff of a key, after a success."""
         self._failures.pop(key, None)
         self._backoff_until.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """How many times in a row a key has failed."""
+        """The number of consecutive failures of a key."""
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
-        """Wait for a key; `done` must follow."""
+        """Wait for a key. The caller must call `done` afterwards."""
         while not self._ready:
             idle = asyncio.get_running_loop().create_future()
             self._idle.append(idle)
@@ -144,13 +144,13 @@ class Queue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """A key is no longer worked on."""
+        """Mark a key as processed."""
         self._working.discard(key)
         if key in self._waiting:
             self._push(key)
 
     async def run_timers(self) -> None:
-        """Move delayed keys into the queue when they are due; for ever."""
+        """Enqueue delayed keys when they are due, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()

@@ -1,1 +1,1 @@
-"""Writing statuses: conditions, when they are written, and the Events that report them."""
+"""Statuses: conditions, when they are written, and the Events that report them."""

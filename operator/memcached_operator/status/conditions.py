@@ -1,4 +1,4 @@
-"""The one place where conditions and times of a status are set."""
+"""Sets the conditions and timestamps of a status, and decides when it is written. Pure functions."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -10,23 +10,23 @@ Condition = dict[str, Any]
 
 
 def timestamp(at: datetime) -> str:
-    """A time as Kubernetes writes it: UTC, whole seconds."""
+    """A time in the format of Kubernetes: UTC, in whole seconds."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 MESSAGE_LIMIT = 4096
-"""Characters of a condition's message. The CRD allows 32,768; beyond that no status at all would be written."""
+"""Maximum characters of a condition's message. The CRD allows 32,768; a longer one makes the status invalid."""
 
 
-def cut(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """A text of at most `limit` characters; one that was longer ends with an ellipsis."""
+def truncate(text: str, limit: int = MESSAGE_LIMIT) -> str:
+    """The text, truncated to `limit` characters with an ellipsis at the end."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def carry_over(old: Iterable[Mapping[str, Any]], new: Iterable[Condition], now: datetime) -> list[Condition]:
-    """The new conditions, complete: their messages bounded, and their lastTransitionTime.
+    """The new conditions with truncated messages and with lastTransitionTime.
 
-    That is the old one where the condition's status did not change.
+    The old lastTransitionTime is kept if the condition's status has not changed.
     """
     before = {condition["type"]: condition for condition in old}
     result: list[Condition] = []
@@ -34,50 +34,50 @@ def carry_over(old: Iterable[Mapping[str, Any]], new: Iterable[Condition], now: 
         known = before.get(condition["type"])
         same = known is not None and known.get("status") == condition["status"]
         since = known.get("lastTransitionTime") if known is not None and same else None
-        message = cut(condition.get("message", ""))
+        message = truncate(condition.get("message", ""))
         result.append({**condition, "message": message, "lastTransitionTime": since or timestamp(now)})
     return result
 
 
 def differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """True where a status must be written."""
+    """True if the status must be written."""
     return any(old.get(name) != value for name, value in new.items()) or bool(old.keys() - new.keys())
 
 
 DEBOUNCE_PERIOD = 0.5
-"""Seconds that a changed condition waits for events that are on their way in other watches."""
+"""Seconds to debounce a changed condition, until pending events of other watches have arrived."""
 
 PROGRESS_PERIOD = 10.0
-"""Seconds that mere progress waits for what follows it, so that a roll-out is two patches and not ten: most are over
-by then, and the end is written at once."""
+"""Seconds to debounce a status without a changed condition, so that a rollout takes two patches instead of ten: most
+rollouts complete within this time, and their completion is written after DEBOUNCE_PERIOD."""
 
 
 ROLLOUT_PERIOD = 30.0
-"""Seconds that pods which come and go in a roll-out wait while the number of ready ones stays the same: a thousand
-roll-outs at once take longer than PROGRESS_PERIOD, and would each cost a patch more that tells nobody anything."""
+"""Seconds to debounce a status during a rollout while the number of ready pods does not change. A thousand simultaneous
+rollouts take longer than PROGRESS_PERIOD, and would each need one more patch without useful content."""
 
 
 def debounce(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
-    """Seconds that a status may wait to be written: none where it answers a new generation of the spec."""
+    """Seconds for which the write of a status may be delayed; 0 if it is the first for a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
     if transitions(old, new):
         return DEBOUNCE_PERIOD
-    return ROLLOUT_PERIOD if _rolls_out(new) and _awaited(old) == _awaited(new) else PROGRESS_PERIOD
+    return ROLLOUT_PERIOD if _is_progressing(new) and _relevant(old) == _relevant(new) else PROGRESS_PERIOD
 
 
-def _rolls_out(status: Mapping[str, Any]) -> bool:
+def _is_progressing(status: Mapping[str, Any]) -> bool:
     return any((each["type"], each["status"]) == ("Progressing", "True") for each in entries(status, "conditions"))
 
 
-def _awaited(status: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What somebody waits for during a roll-out, or has to act on."""
+def _relevant(status: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The part of a status that matters to users during a rollout."""
     messages = [each.get("message") for each in entries(status, "conditions") if each["type"] != "Progressing"]
     return status.get("readyReplicas"), status.get("availableReplicas"), *messages
 
 
 def patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch from one status to another: what is new, and null for what is no more."""
+    """The merge patch from one status to another: changed fields, and null for removed ones."""
     changed = {name: value for name, value in new.items() if old.get(name) != value}
     return changed | dict.fromkeys(old.keys() - new.keys())
 
@@ -88,10 +88,10 @@ def transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Conditio
     return [condition for condition in new["conditions"] if before.get(condition["type"]) != _state(condition)]
 
 
-def news(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
-    """The conditions that turned for better or worse; what is first said of an object is news only if it is bad.
+def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
+    """The transitions that emit an Event. A first status emits an Event only for Degraded=True.
 
-    Progress is not news while it goes on: that it is over is told by Available.
+    Progressing never emits an Event; the end of a rollout is reported by Available.
     """
     before = {condition["type"]: condition for condition in entries(old, "conditions")}
     return [

@@ -1,4 +1,4 @@
-"""Events in the user's namespace: posted only when a condition changes for better or worse."""
+"""Events in the object's namespace, posted when Available or Degraded changes."""
 
 import asyncio
 import logging
@@ -14,50 +14,50 @@ log = logging.getLogger(__name__)
 
 COMPONENT = "memcached-operator"
 MESSAGE_LIMIT = 1024
-"""Characters; the API server refuses an Event with a longer message (validation of core/v1 Event)."""
+"""Characters. The API server rejects an Event with a longer message (validation of core/v1 Event)."""
 
 
 BACKLOG = 1000
-"""Events that may wait to be posted; more are dropped, because nobody would read them."""
+"""Maximum Events in the queue; further Events are dropped."""
 
 
 class Recorder:
-    """Posts Events beside the work: nobody waits for them, and one that cannot be posted is logged and forgotten."""
+    """Posts Events in the background. An Event that cannot be posted is logged and dropped."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._backlog: asyncio.Queue[tuple[Key, dict[str, Any]]] = asyncio.Queue(BACKLOG)
 
     def record(self, cr: Object, changed: Iterable[Condition]) -> None:
-        """Note one Event per condition."""
+        """Enqueue one Event per condition."""
         for condition in changed:
             event = event_of(cr, condition, datetime.now(UTC))
             key = Key(EVENTS, cr["metadata"]["namespace"], event["metadata"]["name"])
             try:
                 self._backlog.put_nowait((key, event))
             except asyncio.QueueFull:
-                log.warning("%s is dropped: %d Events wait already", key, BACKLOG)
+                log.warning("%s is dropped: %d Events are queued", key, BACKLOG)
 
     async def run(self) -> None:
-        """Post what is noted, one after the other, for ever."""
+        """Post queued Events one after the other, until cancelled."""
         while True:
             key, event = await self._backlog.get()
             try:
                 await self._client.create(key, event)
             except ApiError as error:
                 log.log(
-                    logging.DEBUG if error.namespace_terminating else logging.INFO, "%s is not posted: %s", key, error
+                    logging.DEBUG if error.namespace_terminating else logging.INFO, "cannot post %s: %s", key, error
                 )
 
 
 def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:
-    """The Event that tells of a condition."""
+    """The Event that reports a condition."""
     meta = cr["metadata"]
     good = (condition["status"] == "True") == (condition["type"] == "Available")
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        # Unique without asking: the object, and the time in nanoseconds, as client-go names them.
+        # A unique name from the object's name and the time in nanoseconds, as in client-go.
         "metadata": {"name": f"{meta['name']}.{int(now.timestamp() * 1e9):x}", "namespace": meta["namespace"]},
         "involvedObject": {
             "apiVersion": cr["apiVersion"],

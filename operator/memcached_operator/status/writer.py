@@ -1,4 +1,4 @@
-"""Writes statuses: only where they differ, not too often, and the last state always."""
+"""Writes statuses if they differ, at a limited rate. The latest status is always written eventually."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,11 +14,11 @@ from memcached_operator.status import conditions
 from memcached_operator.status.events import Recorder
 
 STATUS_PERIOD = 1.0
-"""Seconds between two status patches of one object, at least."""
+"""Minimum seconds between two status patches of one object."""
 
 
 class StatusWriter:
-    """Remembers, per object, only when it wrote last and since when something waits to be written."""
+    """Writes statuses. Its state per object: the times of the last write and of the first unwritten change."""
 
     def __init__(self, client: Client, cache: Cache, recorder: Recorder) -> None:
         self._client = client
@@ -30,9 +30,9 @@ class StatusWriter:
         self._clock: Callable[[], float] = time.monotonic
 
     async def write(self, kind: Kind, key: Key, cr: Object, snapshot: Snapshot) -> float | None:
-        """Write the status where it differs and its time has come; the seconds after which to look again.
+        """Write the status if it differs and its debounce period is over. Returns the delay for a requeue, or None.
 
-        Raises the ApiError of a patch that failed.
+        Raises ApiError if the patch fails.
         """
         now = datetime.now(UTC)
         old = mapping(cr, "status")
@@ -50,20 +50,20 @@ class StatusWriter:
         self._changed_at.pop(key, None)
         if reply is None:
             return None
-        self._recorder.record(cr, conditions.news(old, new))
+        self._recorder.record(cr, conditions.reported_transitions(old, new))
         return 0.0 if self._has_new_generation(key, cr, new, reply) else desired.requeue_after
 
     def is_pending(self, key: Key) -> bool:
-        """True while something waits to be written."""
+        """True while a change of the status is not written."""
         return key in self._changed_at
 
     def forget(self, key: Key) -> None:
-        """An object is gone."""
+        """Remove the state of a deleted object."""
         for memory in (self._patched_at, self._changed_at, self._pruned):
             memory.pop(key, None)
 
     async def _patch(self, key: Key, cr: Object, changes: Mapping[str, Any]) -> Object | None:
-        # The uid, so that the status of an object is never written to a later one of its name.
+        # The uid is a precondition: the status is never written to a later object of the same name.
         body = {"metadata": {"uid": cr["metadata"]["uid"]}, "status": changes}
         try:
             reply = await self._client.patch(key, body, subresource="status")
@@ -78,12 +78,12 @@ class StatusWriter:
         return reply
 
     def _has_new_generation(self, key: Key, cr: Object, status: Mapping[str, Any], reply: Object) -> bool:
-        """True where the reply tells of a change made since `cr` was read: its own event will be old news."""
+        """True if the response shows a change since `cr` was read. The cache ignores the event of that change."""
         kept = mapping(reply, "status")
         self._pruned.pop(key, None)
         if not conditions.differs(kept, status):
             return reply["metadata"].get("generation") != cr["metadata"].get("generation")
-        # Once more, in case somebody else wrote it; not for ever, in case the CRD has no such field.
+        # Retry once, in case another client wrote the status; not more, in case the CRD prunes a field.
         self._pruned[key] = (status, kept)
         return True
 

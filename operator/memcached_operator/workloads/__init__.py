@@ -1,1 +1,1 @@
-"""What Deployments and pods have in common for every kind: building them, and reading their state."""
+"""Deployments, Services and pods of every kind: building children, and reading their state."""

@@ -1,4 +1,4 @@
-"""The frame of a child: what is the same for every kind."""
+"""Builders for the parts of a child that are the same for every kind."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Reso
 
 
 def deployment(cr: Object, app_name: str, component: str, replicas: int, pod: Object) -> Object:
-    """A Deployment named as the object: so many pods of this spec."""
+    """A Deployment with the object's name, `replicas` pods and the pod spec `pod`."""
     own = _labels(cr, app_name, component)
     spec = {
         "replicas": replicas,
@@ -18,7 +18,7 @@ def deployment(cr: Object, app_name: str, component: str, replicas: int, pod: Ob
 
 
 def service(cr: Object, app_name: str, component: str, spec: dict[str, Any]) -> Object:
-    """A Service named as the object, in front of its pods; `spec` is the rest of it."""
+    """A Service with the object's name that selects its pods. `spec`: the other fields of its spec."""
     return _child(SERVICES, cr, _labels(cr, app_name, component), spec | {"selector": _selector(cr, app_name)})
 
 

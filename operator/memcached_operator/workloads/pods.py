@@ -1,4 +1,4 @@
-"""What pods tell of themselves: which are alive, and why others are not."""
+"""Reads the state of pods: which are running, and why others fail."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from memcached_api import conditions as c
 from memcached_operator.kube.resource import Object, controller_of, entries, mapping
 
 READY_PERIOD = 30.0
-"""Seconds that a container which crashed must be Ready to count as well again: no flapping during a crash loop."""
+"""Seconds for which a restarted container must be Ready to count as recovered, to avoid flapping in a crash loop."""
 
 IMAGE_REASONS = frozenset(
     {
@@ -23,16 +23,17 @@ IMAGE_REASONS = frozenset(
         "SignatureValidationFailed",
     }
 )
-"""Reasons of a waiting container that lacks its image (kubernetes pkg/kubelet/images/types.go, cri-api pkg/errors)."""
+"""Waiting reasons for a missing image (kubernetes pkg/kubelet/images/types.go, cri-api pkg/errors)."""
 
-BACK_OFF = re.compile(r'Back-off pulling image "[^"]*": \w+: ')
-"""What the kubelet writes before the error while it waits for the next try (its image_manager.go)."""
+BACK_OFF_PREFIX = re.compile(r'Back-off pulling image "[^"]*": \w+: ')
+"""The kubelet's prefix of the error during its backoff (its image_manager.go)."""
 
 START_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
-"""Reasons of a waiting container that cannot be started (kubernetes pkg/kubelet/kuberuntime)."""
+"""Waiting reasons for a container that cannot be started (kubernetes pkg/kubelet/kuberuntime)."""
 
-START_ENDS = frozenset({"StartError", "ContainerCannotRun"})
-"""Reasons of a container's end that mean it never ran (containerd, docker); it turns up beside RunContainerError."""
+TERMINATED_START_REASONS = frozenset({"StartError", "ContainerCannotRun"})
+"""Termination reasons for a container that never ran (containerd, docker); the kubelet alternates between these and
+RunContainerError."""
 
 
 _NOTHING: Mapping[str, Any] = {}
@@ -40,7 +41,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a pod does not work, as a reason of Degraded; `clears_in` seconds, where time alone may mend it."""
+    """A failure of a pod, with a reason for Degraded. `clears_in`: seconds until it may clear without an event."""
 
     reason: str
     message: str
@@ -48,17 +49,17 @@ class Failure:
 
 
 def live_names(pods: Iterable[Object]) -> list[str]:
-    """Sorted names of the pods that run and are not being deleted."""
+    """Sorted names of the running pods that are not being deleted."""
     return sorted(pod["metadata"]["name"] for pod in pods if is_live(pod) and _phase(pod) == "Running")
 
 
 def is_live(pod: Object) -> bool:
-    """False for a pod that is over, or being deleted."""
+    """False for a pod that has completed or is being deleted."""
     return _phase(pod) not in ("Succeeded", "Failed") and not pod["metadata"].get("deletionTimestamp")
 
 
-def is_of(pod: Object, deployments: Iterable[str]) -> bool:
-    """True for a pod that one of these Deployments made: labels alone, on a copy of a pod for example, do not count."""
+def belongs_to(pod: Object, deployments: Iterable[str]) -> bool:
+    """True for a pod of a ReplicaSet of one of these Deployments. Labels alone, as on a copied pod, are not enough."""
     controller = controller_of(pod)
     if controller is None or controller["kind"] != "ReplicaSet":
         return False
@@ -67,19 +68,19 @@ def is_of(pod: Object, deployments: Iterable[str]) -> bool:
 
 
 def failures(pods: Iterable[Object], now: datetime, pull_secrets: str) -> list[Failure]:
-    """One failure per container that fails, in the order of the pods' names.
+    """One failure per failing container, in the order of the pods' names.
 
-    `pull_secrets`: the field that names Secrets for pulling the image.
+    `pull_secrets`: the field that names image pull secrets, for the remedy.
     """
     found: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         if is_live(pod):
-            found += _of_pod(pod, now, pull_secrets)
+            found += _pod_failures(pod, now, pull_secrets)
     return found
 
 
 def unschedulable(pods: Iterable[Object]) -> str:
-    """Why the first pod that no node will take is not scheduled, or nothing."""
+    """A message about the first unschedulable pod; empty if there is none."""
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         scheduled = _condition(pod, "PodScheduled")
         if is_live(pod) and scheduled.get("reason") == "Unschedulable":
@@ -87,46 +88,47 @@ def unschedulable(pods: Iterable[Object]) -> str:
     return ""
 
 
-def _of_pod(pod: Object, now: datetime, pull_secrets: str) -> Iterator[Failure]:
+def _pod_failures(pod: Object, now: datetime, pull_secrets: str) -> Iterator[Failure]:
     for container in entries(pod, "status", "containerStatuses"):
-        failure = _of_container(pod, container, now, pull_secrets)
+        failure = _container_failure(pod, container, now, pull_secrets)
         if failure is not None:
             yield failure
 
 
-def _of_container(pod: Object, container: Mapping[str, Any], now: datetime, pull_secrets: str) -> Failure | None:
+def _container_failure(pod: Object, container: Mapping[str, Any], now: datetime, pull_secrets: str) -> Failure | None:
     waiting = mapping(container, "state", "waiting")
     reason = waiting.get("reason", "")
-    where = f"pod {pod['metadata']['name']}"
+    prefix = f"Pod {pod['metadata']['name']}"
     if reason in IMAGE_REASONS:
-        return Failure(c.IMAGE_UNAVAILABLE, f"{where}: {_image_message(container, waiting, pull_secrets)}")
+        return Failure(c.IMAGE_UNAVAILABLE, f"{prefix}: {_image_message(container, waiting, pull_secrets)}")
     if reason in START_REASONS:
-        return _unstartable(where, waiting)
-    ended = _last_end(container)
-    if ended is None:
+        return _start_failure(prefix, waiting)
+    terminated = _last_termination(container)
+    if terminated is None:
         return None
-    if ended.get("reason") in START_ENDS and not container.get("ready"):
-        return _unstartable(where, ended)
-    clears_in = _ready_in(pod, container, now)
+    if terminated.get("reason") in TERMINATED_START_REASONS and not container.get("ready"):
+        return _start_failure(prefix, terminated)
+    clears_in = _recovers_in(pod, container, now)
     if clears_in == 0:
         return None
-    return Failure(c.PODS_CRASHING, f"{where}: {_crash_message(pod, container, ended)}", clears_in)
+    return Failure(c.PODS_CRASHING, f"{prefix}: {_crash_message(pod, container, terminated)}", clears_in)
 
 
-def _unstartable(where: str, state: Mapping[str, Any]) -> Failure:
+def _start_failure(prefix: str, state: Mapping[str, Any]) -> Failure:
     cause = state.get("message") or state["reason"]
-    return Failure(c.PODS_CRASHING, f"{where}: the container cannot be started: {cause}")
+    return Failure(c.PODS_CRASHING, f"{prefix}: the container cannot be started: {cause}")
 
 
-def _last_end(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """How the container ended last, if it should not have."""
-    ended = mapping(container, "state", "terminated") or mapping(container, "lastState", "terminated")
-    # It should not end with 0 either; only one that never ran before may be on its way.
-    return ended if ended and (ended.get("exitCode") != 0 or container.get("restartCount", 0) > 0) else None
+def _last_termination(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The last unexpected termination of the container, or None."""
+    terminated = mapping(container, "state", "terminated") or mapping(container, "lastState", "terminated")
+    # Exit code 0 is unexpected too, unless the container has never been restarted.
+    unexpected = terminated and (terminated.get("exitCode") != 0 or container.get("restartCount", 0) > 0)
+    return terminated if unexpected else None
 
 
-def _ready_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float | None:
-    """Seconds until a container that crashed counts as well: 0 where it does, None where it is not even Ready."""
+def _recovers_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float | None:
+    """Seconds until a restarted container counts as recovered: 0 if it does, None if it is not Ready."""
     ready = _condition(pod, "Ready")
     if not container.get("ready") or ready.get("status") != "True":
         return None
@@ -136,20 +138,20 @@ def _ready_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float
 
 def _image_message(container: Mapping[str, Any], waiting: Mapping[str, Any], pull_secrets: str) -> str:
     text: str = waiting.get("message") or waiting["reason"]
-    # The kubelet's text alternates between the error and "Back-off …: <the error>": keep to the error.
-    cause = BACK_OFF.sub("", text, count=1)
+    # The kubelet's message alternates between "<error>" and "Back-off …: <error>"; the prefix is removed.
+    cause = BACK_OFF_PREFIX.sub("", text, count=1)
     remedy = f"correct spec.image, or name a Secret with the registry's credentials in {pull_secrets}"
     return f"the image {container.get('image')} cannot be pulled: {cause}; {remedy}"
 
 
-def _crash_message(pod: Object, container: Mapping[str, Any], ended: Mapping[str, Any]) -> str:
-    code, reason = ended.get("exitCode"), ended.get("reason", "Error")
+def _crash_message(pod: Object, container: Mapping[str, Any], terminated: Mapping[str, Any]) -> str:
+    code, reason = terminated.get("exitCode"), terminated.get("reason", "Error")
     meta = pod["metadata"]
     if reason == "OOMKilled":
-        remedy = "raise spec.resources.limits.memory, or lower what the process uses"
+        remedy = "raise spec.resources.limits.memory, or reduce the memory use of the process"
     else:
         remedy = f"see kubectl logs --previous -n {meta.get('namespace')} {meta['name']}"
-    return f"container {container['name']} ended with exit code {code} ({reason}); {remedy}"
+    return f"container {container['name']} terminated with exit code {code} ({reason}); {remedy}"
 
 
 def _condition(pod: Object, name: str) -> Mapping[str, Any]:

@@ -1,16 +1,16 @@
-"""How far a Deployment is: its own status read as `kubectl rollout status` reads it."""
+"""The progress of a rollout, from the Deployment's status, as in `kubectl rollout status`."""
 
 from dataclasses import dataclass
 
 from memcached_operator.kube.resource import Object, entries, mapping
 
 MAX_UNAVAILABLE = 4
-"""One pod of so many may be missing while the rest counts as available: a Deployment's default, 25 % rounded down."""
+"""One of this many pods may be unavailable: the default maxUnavailable of a Deployment, 25 % rounded down."""
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """Counts of pods, and what the Deployment controller says of them."""
+    """Pod counts and conditions from the status of a Deployment."""
 
     exists: bool = False
     size: int = 0
@@ -25,12 +25,12 @@ class Rollout:
 
     @property
     def complete(self) -> bool:
-        """True where every pod is of the current template and available, and no other pod is left."""
+        """True if all pods have the current template and are available, and no other pods are left."""
         return self.current and self.size == self.replicas == self.updated == self.available_pods
 
 
 def rollout_of(deployment: Object | None) -> Rollout:
-    """Read a Deployment; one that does not exist has no pods and nothing current."""
+    """Read a Deployment. None, for one that does not exist, gives an empty Rollout."""
     if deployment is None:
         return Rollout()
     status = mapping(deployment, "status")
@@ -47,7 +47,7 @@ def rollout_of(deployment: Object | None) -> Rollout:
         ready=status.get("readyReplicas", 0),
         available_pods=available_pods,
         current=current,
-        # Until its controller has seen a new size, the condition is about the old one: say now what it will say.
+        # Until the Deployment controller observes a new size, its condition refers to the old one; compute it instead.
         available=available if current else available_pods >= size - size // MAX_UNAVAILABLE,
         deadline_exceeded=mapping(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
         replica_failure=failure.get("message", "") if failure.get("status") == "True" else "",

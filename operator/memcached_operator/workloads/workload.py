@@ -1,4 +1,4 @@
-"""The three conditions of an object that runs as a Deployment, from what is observed of it."""
+"""Computes the three conditions of an object that runs as a Deployment."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from typing import Any
 from memcached_api import conditions as c
 from memcached_operator.kind import Problem, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object
-from memcached_operator.status.conditions import cut
+from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.pods import failures, live_names, unschedulable
 from memcached_operator.workloads.rollout import Rollout, rollout_of
 
-SHOWN, SHOWN_CHARACTERS = 3, 1300
-"""A message names so many problems, each cut at so many characters: together they fit conditions.MESSAGE_LIMIT."""
+MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
+"""Maximum problems in a message, and characters of each: together they fit conditions.MESSAGE_LIMIT."""
 
 SEVERITY = (
     c.INVALID_SPEC,
@@ -23,16 +23,16 @@ SEVERITY = (
     c.PODS_CRASHING,
     c.PROGRESS_DEADLINE_EXCEEDED,
 )
-"""Reasons of Degraded; of several that hold, the first gives the reason and all give the message."""
+"""Reasons of Degraded, the most severe first. The condition has the most severe reason and all messages."""
 
 
-PASSING = (c.WAITING_FOR_DELETION, c.ROLLING_OUT)
-"""Reasons of Progressing: troubles that pass by themselves."""
+TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.ROLLING_OUT)
+"""Reasons of transient problems, which are reported as Progressing."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What statuses are made of; `requeue_after` seconds it may change by time alone (None: it does not)."""
+    """The observed state for a status. `requeue_after`: seconds until it may change without an event, or None."""
 
     rollout: Rollout
     nodes: list[str]
@@ -41,22 +41,23 @@ class Workload:
 
 
 def workload_of(cr: Object, snapshot: Snapshot, now: datetime, pull_secrets: str) -> Workload:
-    """Read an object's Deployment and pods, and what hindered applying them.
+    """Compute the state of a workload from its Deployment, its pods and the problems of applying its children.
 
-    `pull_secrets`: the field that names Secrets for pulling the image, for the remedy of one that cannot be pulled.
+    `pull_secrets`: the field that names image pull secrets, for the remedy.
     """
     rollout = rollout_of(snapshot.child(DEPLOYMENTS))
     failed = failures(snapshot.pods, now, pull_secrets)
-    problems = [problem for problem in snapshot.problems if problem.reason not in PASSING]
-    waiting = [problem for problem in snapshot.problems if problem.reason in PASSING]
-    reasons = [*problems, *(Problem(failure.reason, failure.message) for failure in failed), *_of_rollout(rollout)]
+    problems = [problem for problem in snapshot.problems if problem.reason not in TRANSIENT_REASONS]
+    transient = [problem for problem in snapshot.problems if problem.reason in TRANSIENT_REASONS]
+    pod_problems = (Problem(failure.reason, failure.message) for failure in failed)
+    degraded = [*problems, *pod_problems, *_rollout_problems(rollout)]
     nodes = live_names(snapshot.pods)
-    # Pods come by another watch than their Deployment: it is over when both say so, and `nodes` is right then.
+    # Pods and Deployments are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
     complete = rollout.complete and len(nodes) == rollout.size
     conditions = [
         _available(rollout, unschedulable(snapshot.pods)),
-        _progressing(rollout, waiting, stalled=bool(problems) or rollout.deadline_exceeded, complete=complete),
-        _degraded(reasons),
+        _progressing(rollout, transient, stalled=bool(problems) or rollout.deadline_exceeded, complete=complete),
+        _degraded(degraded),
     ]
     generation = cr["metadata"].get("generation", 0)
     return Workload(
@@ -67,50 +68,51 @@ def workload_of(cr: Object, snapshot: Snapshot, now: datetime, pull_secrets: str
     )
 
 
-def _of_rollout(rollout: Rollout) -> Iterable[Problem]:
+def _rollout_problems(rollout: Rollout) -> Iterable[Problem]:
     if rollout.replica_failure:
-        yield Problem(c.APPLY_FAILED, f"the pods are refused: {rollout.replica_failure}")
+        yield Problem(c.APPLY_FAILED, f"Pods cannot be created: {rollout.replica_failure}")
     if rollout.deadline_exceeded:
-        message = f"the roll-out made no progress in time: {rollout.updated} of {rollout.size} pods are updated"
+        message = f"The rollout exceeded its progress deadline: {rollout.updated} of {rollout.size} pods are updated"
         yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; see kubectl describe pods")
 
 
 def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
     message = f"{min(rollout.ready, rollout.size)} of {rollout.size} pods are ready"
     if not rollout.exists:
-        message = "there is no Deployment yet"
+        message = "The Deployment does not exist yet"
     if rollout.available:
         return _condition(c.AVAILABLE, c.TRUE, c.MINIMUM_REPLICAS_AVAILABLE, message)
     message = f"{message}; {hint}" if hint else message
     return _condition(c.AVAILABLE, c.FALSE, c.MINIMUM_REPLICAS_UNAVAILABLE, message)
 
 
-def _progressing(rollout: Rollout, waiting: list[Problem], *, stalled: bool, complete: bool) -> dict[str, Any]:
-    if waiting:
-        return _condition(c.PROGRESSING, c.TRUE, waiting[0].reason, _joined(waiting))
+def _progressing(rollout: Rollout, transient: list[Problem], *, stalled: bool, complete: bool) -> dict[str, Any]:
+    if transient:
+        return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _joined(transient))
     if stalled:
-        return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "nothing moves until what Degraded tells of is mended")
+        return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "The rollout is stalled; see the Degraded condition")
     if complete:
         message = f"{rollout.size} of {rollout.size} pods are updated and ready"
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:
-        return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "the Deployment is being created")
+        return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "The Deployment is being created")
     updated = rollout.updated if rollout.current else 0
-    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"{updated} of {rollout.size} pods updated")
+    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"{updated} of {rollout.size} pods are updated")
 
 
-def _degraded(reasons: list[Problem]) -> dict[str, Any]:
-    if not reasons:
-        return _condition(c.DEGRADED, c.FALSE, c.AS_EXPECTED, "nothing is wrong")
-    ordered = sorted(reasons, key=lambda problem: SEVERITY.index(problem.reason))
+def _degraded(problems: list[Problem]) -> dict[str, Any]:
+    if not problems:
+        return _condition(c.DEGRADED, c.FALSE, c.AS_EXPECTED, "All components are healthy")
+    ordered = sorted(problems, key=lambda problem: SEVERITY.index(problem.reason))
     return _condition(c.DEGRADED, c.TRUE, ordered[0].reason, _joined(ordered))
 
 
 def _joined(problems: list[Problem]) -> str:
-    more = [f"and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
+    more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
     if len(problems) == 1:
         return problems[0].message
-    return "; ".join([*(cut(problem.message, SHOWN_CHARACTERS) for problem in problems[:SHOWN]), *more])
+    shown = (truncate(problem.message, MAX_PROBLEM_LENGTH) for problem in problems[:MAX_PROBLEMS])
+    return "; ".join([*shown, *more])
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> dict[str, Any]:

@@ -355,7 +355,7 @@ async def _begin(stage: Stage) -> None:
 
 
 async def _complains(stage: Stage) -> bool:
-    return "it is not served; install the CustomResourceDefinitions" in stage.operator.text()
+    return "the resource is not served; install the CRDs" in stage.operator.text()
 
 
 async def _delete_crd(stage: Stage, resource: Resource) -> None:

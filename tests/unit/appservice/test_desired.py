@@ -8,7 +8,7 @@ import pytest
 from memcached_operator.appservice.controller import appservice, desired
 from memcached_operator.kind import InvalidSpecError, Snapshot
 from memcached_operator.kube.resource import SERVICES, Object, key_of
-from memcached_operator.reconcile.compare import signed
+from memcached_operator.reconcile.compare import with_intent
 from memcached_operator.reconcile.ownership import is_current
 from unit.builders import appservice as cr_of
 from unit.builders import owned
@@ -112,7 +112,7 @@ def test_children_are_named_like_their_object_and_carry_what_selects_them() -> N
 def stored(service: Object, *node_ports: int) -> Object:
     """A Service as it is applied, and as the API server keeps it: with node ports."""
     ports = [{**port, "nodePort": number} for port, number in zip(service["spec"]["ports"], node_ports, strict=True)]
-    meta = {**owned(resource=SERVICES)["metadata"], **signed(service)["metadata"]}
+    meta = {**owned(resource=SERVICES)["metadata"], **with_intent(service)["metadata"]}
     return {**service, "metadata": meta, "spec": {**service["spec"], "ports": ports, "clusterIP": "10.0.0.1"}}
 
 
@@ -129,9 +129,9 @@ CHANGES: dict[str, tuple[list[dict[str, Any]], bool]] = {
 def test_a_service_is_written_only_when_it_differs(ports: list[dict[str, Any]], current: bool) -> None:
     live = stored(children(cr_of(ports=[{"port": 80, "name": "http"}]))["Service"], 31000)
     wanted = children(cr_of(ports=ports), live)["Service"]
-    assert is_current(signed(wanted), live) == current
+    assert is_current(with_intent(wanted), live) == current
     again = stored(wanted, wanted["spec"]["ports"][0]["nodePort"])
-    assert is_current(signed(children(cr_of(ports=ports), again)["Service"]), again), "one write is enough"
+    assert is_current(with_intent(children(cr_of(ports=ports), again)["Service"]), again), "one write is enough"
 
 
 def test_an_object_that_breaks_rules_is_refused_with_all_of_them() -> None:

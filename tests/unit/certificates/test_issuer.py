@@ -74,7 +74,7 @@ ALONE: dict[str, tuple[Object, list[dict[str, str]]]] = {
 
 @pytest.mark.parametrize(("live", "patch"), ALONE.values(), ids=ALONE.keys())
 def test_bundle_patch_that_revokes_all_others(live: Object, patch: list[dict[str, str]]) -> None:
-    assert bundle_patch(live, PAIR.ca, NOW, alone=True) == patch
+    assert bundle_patch(live, PAIR.ca, NOW, exclusive=True) == patch
 
 
 @pytest.mark.parametrize(

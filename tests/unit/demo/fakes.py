@@ -73,7 +73,7 @@ def screen(out: io.StringIO | None = None, clock: Clock | None = None) -> Screen
 
 def memcached(size: int = 3, ready: int = 3, nodes: tuple[str, ...] = ("a", "b", "c"), **changes: str) -> Object:
     """A Memcached named cache, settled unless `changes` sets a condition otherwise; `message` is Degraded's."""
-    message = changes.pop("message", "nothing is wrong")
+    message = changes.pop("message", "All components are healthy")
     states = {"Available": "True", "Progressing": "False", "Degraded": "False"} | changes
     return {
         "metadata": {"name": "cache", "generation": 2},

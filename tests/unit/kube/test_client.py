@@ -33,6 +33,7 @@ def refusal(script: Script, call: Call = lambda client: client.request("GET", "/
 
 
 STATUS = json.dumps({"kind": "Status", "message": 'services "x" is forbidden', "reason": "Forbidden", "code": 403})
+NOT_JSON = "the response to GET /x is not valid JSON"
 ANSWERS = {
     "a Status": (answer(403, STATUS), (403, "Forbidden", 'services "x" is forbidden', None)),
     "a Status and when to retry": (
@@ -45,11 +46,16 @@ ANSWERS = {
     ),
     "an error page": (answer(502, "<h1>Bad gateway</h1>\n"), (502, "", "<h1>Bad gateway</h1>", None)),
     "a long error page": (answer(502, "x" * 1000), (502, "", "x" * 200, None)),
-    "nothing": (answer(500, ""), (500, "", "the API server answered 500", None)),
+    "nothing": (answer(500, ""), (500, "", "the API server responded with status 500", None)),
     "JSON of another shape": (answer(500, '{"message": 5}'), (500, "", '{"message": 5}', None)),
     "success that is no JSON": (
         answer(200, "<h1>Log in</h1>"),
-        (200, "Garbled", "the answer to GET /x is no JSON: JSON is malformed: invalid character (byte 0)", None),
+        (
+            200,
+            "InvalidResponse",
+            f"{NOT_JSON}: JSON is malformed: invalid character (byte 0)",
+            None,
+        ),
     ),
 }
 
@@ -75,7 +81,7 @@ def test_one_that_may_not_write_reads_on_and_sends_no_write(method: str) -> None
             await client.request("GET", "/x")
             await client.request(method, "/x", {})
 
-    with pytest.raises(ApiError, match="this process is not the leader any more: it may not write") as caught:
+    with pytest.raises(ApiError, match="not the leader: the write is not sent") as caught:
         asyncio.run(run())
     assert (caught.value.code, caught.value.permanent) == (0, False)
     assert [request.method for request in script.requests] == ["GET"]
@@ -95,7 +101,7 @@ def test_a_server_that_cannot_be_reached() -> None:
 
 
 def test_a_timeout_has_a_text() -> None:
-    assert describe(TimeoutError()) == "no answer in time"
+    assert describe(TimeoutError()) == "timed out"
     assert describe(OSError()) == "OSError"
     assert describe(OSError("disk full")) == "disk full"
 
@@ -230,4 +236,4 @@ def test_a_list_that_cannot_be_worked_with_is_an_error(text: str) -> None:
         list(items)
 
     error = refusal(Script([answer(200, text)]), read)
-    assert (error.code, error.reason, error.permanent) == (200, "Garbled", False)
+    assert (error.code, error.reason, error.permanent) == (200, "InvalidResponse", False)

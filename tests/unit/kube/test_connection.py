@@ -17,11 +17,11 @@ users: [{name: u, user: {token: secret}}]
 """
 UNUSABLE = {
     "empty": ("", "Current context is not set"),
-    "not YAML": ("{ a: [b", "this is no kubeconfig: while parsing"),
-    "not a mapping": ("- a", "this is no kubeconfig"),
-    "null where a list should be": ("contexts: null", "this is no kubeconfig"),
-    "a context that is not there": ("current-context: gone", "refers to 'gone', which it does not have"),
-    "no server": (USABLE.replace('server: "https://127.0.0.1:6443/"', ""), "no cluster to work on: set KUBECONFIG"),
+    "not YAML": ("{ a: [b", "the kubeconfig is not valid: while parsing"),
+    "not a mapping": ("- a", "the kubeconfig is not valid"),
+    "null where a list should be": ("contexts: null", "the kubeconfig is not valid"),
+    "a context that is not there": ("current-context: gone", "refers to 'gone', which does not exist in it"),
+    "no server": (USABLE.replace('server: "https://127.0.0.1:6443/"', ""), "no cluster is configured: set KUBECONFIG"),
     "a CA file that is not there": (
         USABLE.replace("server:", "certificate-authority: gone.crt, server:"),
         "No such file or directory",
@@ -76,7 +76,7 @@ def test_a_kubeconfig_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_nothing_at_all() -> None:
-    with pytest.raises(ConnectError, match="no cluster to work on: set KUBECONFIG, or run inside a cluster"):
+    with pytest.raises(ConnectError, match="no cluster is configured: set KUBECONFIG, or run in a cluster"):
         connect()
 
 

@@ -18,5 +18,5 @@ def test_addresses(text: str, address: Address | None):
 
 @pytest.mark.parametrize("text", ["", "8081", ":", ":x", ":65536", ":-1", "a:٣"])
 def test_what_is_no_address(text: str):
-    with pytest.raises(ValueError, match="is no address to listen on: give HOST:PORT, :PORT, or 0 for none"):
+    with pytest.raises(ValueError, match=": invalid bind address; use HOST:PORT, :PORT, or 0 to disable the server"):
         parse_address(text)

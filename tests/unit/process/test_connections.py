@@ -351,7 +351,7 @@ def test_a_failed_accept_is_logged_and_tried_again(
         assert await status(await port.open()) == OK
 
     run_scenario(scenario, hello)
-    assert "could not be accepted: too many open files" in caplog.text
+    assert "cannot accept a connection: too many open files" in caplog.text
 
 
 # How all of it ends.

@@ -51,7 +51,7 @@ def test_a_query_is_no_other_path() -> None:
     assert asked(probes(lambda: True), "/healthz?verbose") == (200, "ok")
 
 
-METHODS = {"HEAD": (200, ""), "POST": (405, "want a GET"), "DELETE": (405, "want a GET")}
+METHODS = {"HEAD": (200, ""), "POST": (405, "use GET"), "DELETE": (405, "use GET")}
 
 
 @pytest.mark.parametrize(("method", "answer"), METHODS.items())

@@ -205,7 +205,7 @@ def test_an_error_that_may_pass_is_a_fault_when_it_comes_again_and_again(failure
     owner.api.always["apply"] = raising(BROKEN)
     (problem,) = owner.apply(child(replicas=3), failures=failures).problems
     assert problem.reason == reason
-    assert problem.message == "Deployment cache is not applied: etcdserver: request timed out"
+    assert problem.message == "Deployment cache cannot be applied: etcdserver: request timed out"
 
 
 def test_what_is_refused_is_a_fault_at_once() -> None:

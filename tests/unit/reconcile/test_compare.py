@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.compare import INTENT, covers, digest, signed
+from memcached_operator.reconcile.compare import INTENT, covers, digest, with_intent
 
 TEXT = st.text(string.ascii_letters, max_size=5) | st.sampled_from(["name", "uid", "selector"])
 JSON = st.recursive(
@@ -129,7 +129,7 @@ def test_the_digest_does_not_tell_of_what_kubernetes_allocates() -> None:
 
 def test_a_signed_intent_carries_the_digest_of_the_unsigned_one() -> None:
     child: Object = {"kind": "Service", "metadata": {"name": "a", "annotations": {"own": "kept"}}}
-    assert signed(child) == {
+    assert with_intent(child) == {
         "kind": "Service",
         "metadata": {"name": "a", "annotations": {"own": "kept", INTENT: digest(child)}},
     }
@@ -138,4 +138,4 @@ def test_a_signed_intent_carries_the_digest_of_the_unsigned_one() -> None:
 
 def test_signing_needs_no_annotations() -> None:
     child: Object = {"metadata": {"name": "a"}}
-    assert signed(child)["metadata"]["annotations"] == {INTENT: digest(child)}
+    assert with_intent(child)["metadata"]["annotations"] == {INTENT: digest(child)}

@@ -154,7 +154,7 @@ def test_a_kind_that_is_not_served_does_not_hold_up_the_other_one(
         api.add(APPSERVICES, {**app, "metadata": {**app["metadata"], "uid": "app"}})
         await until(lambda: api.statuses)
         assert Key(DEPLOYMENTS, "test", "cache") in api.objects
-        await until(lambda: "it is not served; install the CustomResourceDefinitions" in caplog.text)
+        await until(lambda: "the resource is not served; install the CRDs" in caplog.text)
         assert Key(DEPLOYMENTS, "test", "app") not in api.objects
         failing.clear()
         await until(lambda: Key(DEPLOYMENTS, "test", "app") in api.objects)

@@ -4,12 +4,12 @@ import pytest
 
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.compare import INTENT, signed
+from memcached_operator.reconcile.compare import INTENT, with_intent
 from memcached_operator.reconcile.ownership import Action, decide, is_ours, migration_patch, owner_reference
 from unit.builders import LABELS, memcached, owned
 
 CR = memcached()
-DESIRED = signed(
+DESIRED = with_intent(
     {
         "kind": "Deployment",
         "metadata": {"name": "cache", "labels": LABELS, "ownerReferences": [owner_reference(CR)]},
@@ -75,7 +75,7 @@ REASONS = {
     "being deleted": (changed(deletionTimestamp="now"), "Deployment cache is being deleted"),
     "of an earlier object": (
         changed(ownerReferences=EARLIER),
-        "Deployment cache of the earlier Memcached of this name is still being deleted",
+        "Deployment cache of an earlier Memcached with the same name is still being deleted",
     ),
     "of another": (
         changed(ownerReferences=[EARLIER[0] | {"kind": "Redis", "name": "r"}]),
@@ -83,7 +83,7 @@ REASONS = {
     ),
     "foreign": (
         changed(ownerReferences=[], managedFields=[]),
-        "Deployment cache exists and belongs to nobody this operator knows",
+        "Deployment cache exists and is not managed by this operator",
     ),
 }
 

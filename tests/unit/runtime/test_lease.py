@@ -10,7 +10,7 @@ import pytest
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.runtime import lease as module
-from memcached_operator.runtime.lease import Lease, LeaseLostError, holder_of, taken
+from memcached_operator.runtime.lease import Lease, LeaseLostError, held_spec, holder_of
 from unit.builders import NOW
 
 AT = "2030-01-01T12:00:00.000000Z"
@@ -39,7 +39,7 @@ TAKEN: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(("before", "after"), TAKEN.values(), ids=TAKEN.keys())
 def test_taken(before: dict[str, Any], after: dict[str, Any]) -> None:
-    assert taken(before, "me", NOW + timedelta(seconds=2.5)) == after | {"renewTime": LATER}
+    assert held_spec(before, "me", NOW + timedelta(seconds=2.5)) == after | {"renewTime": LATER}
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from memcached_operator.status.conditions import (
     carry_over,
     debounce,
     differs,
-    news,
     patch,
+    reported_transitions,
     timestamp,
     transitions,
 )
@@ -132,7 +132,7 @@ NEWS: dict[str, tuple[Any, Any, Any]] = {
 
 @pytest.mark.parametrize(("old", "new", "expected"), NEWS.values(), ids=NEWS.keys())
 def test_news_are_turns_for_better_or_worse(old: Any, new: Any, expected: list[Any]) -> None:
-    assert news(old, new) == expected
+    assert reported_transitions(old, new) == expected
 
 
 def test_transitions_are_the_conditions_whose_status_or_reason_changed() -> None:

@@ -20,7 +20,7 @@ from unit.fakes import Api, raising
 KEY = Key(MEMCACHEDS, "test", "cache")
 DEPLOYMENT, SERVICE = Key(DEPLOYMENTS, "test", "cache"), Key(SERVICES, "test", "cache")
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
-SILENT = ApiError(0, "Unreachable", "the API server cannot be reached: no answer in time")
+SILENT = ApiError(0, "Unreachable", "the API server cannot be reached: timed out")
 KIND = memcached("example.com/memcached:1")
 BASE = 0.05
 PERIOD = 0.02
@@ -133,9 +133,9 @@ def test_a_status_never_says_that_what_was_not_applied_is_done(error: ApiError) 
     assert statuses
     assert "RolloutComplete" not in [reasons(status)["Progressing"] for status in statuses]
     assert (reasons(statuses[0])["Progressing"], reasons(statuses[0])["Degraded"]) == ("RollingOut", "AsExpected")
-    assert messages(statuses[0])["Progressing"] == f"Deployment cache is not applied: {error}"
+    assert messages(statuses[0])["Progressing"] == f"Deployment cache cannot be applied: {error}"
     assert (reasons(statuses[-1])["Progressing"], reasons(statuses[-1])["Degraded"]) == ("Stalled", "ApplyFailed")
-    assert messages(statuses[-1])["Degraded"] == f"Deployment cache is not applied: {error}"
+    assert messages(statuses[-1])["Degraded"] == f"Deployment cache cannot be applied: {error}"
 
 
 def test_a_fault_is_told_with_the_third_failure_in_a_row_and_not_before() -> None:

@@ -7,8 +7,8 @@ from memcached_operator.workloads.pods import (
     IMAGE_REASONS,
     START_REASONS,
     Failure,
+    belongs_to,
     failures,
-    is_of,
     live_names,
     unschedulable,
 )
@@ -64,7 +64,7 @@ def test_live_names(pods: list[Object], names: list[str]) -> None:
 def test_an_image_that_cannot_be_had(reason: str) -> None:
     assert only(with_container(waiting(reason, ERROR))) == Failure(
         "ImageUnavailable",
-        f"pod cache-1: the image example.com/memcached:1 cannot be pulled: {ERROR}; "
+        f"Pod cache-1: the image example.com/memcached:1 cannot be pulled: {ERROR}; "
         f"correct spec.image, or name a Secret with the registry's credentials in {PULL_SECRETS}",
     )
 
@@ -90,7 +90,7 @@ def test_without_a_text_the_reason_is_told() -> None:
 @pytest.mark.parametrize("reason", sorted(START_REASONS))
 def test_a_container_that_cannot_be_started(reason: str) -> None:
     failure = only(with_container(waiting(reason, 'secret "x" not found')))
-    assert failure == Failure("PodsCrashing", 'pod cache-1: the container cannot be started: secret "x" not found')
+    assert failure == Failure("PodsCrashing", 'Pod cache-1: the container cannot be started: secret "x" not found')
 
 
 def test_the_two_states_of_a_container_that_never_starts_stay_one_message() -> None:
@@ -102,27 +102,30 @@ def test_the_two_states_of_a_container_that_never_starts_stay_one_message() -> N
         waiting("CrashLoopBackOff", "back-off 10s restarting failed container", ended=ended),
     )
     assert {only(with_container(state)) for state in states} == {
-        Failure("PodsCrashing", f"pod cache-1: the container cannot be started: {message}")
+        Failure("PodsCrashing", f"Pod cache-1: the container cannot be started: {message}")
     }
 
 
 CRASHES: dict[str, tuple[Object, str]] = {
-    "waits to be started again": (crashed(), "container memcached ended with exit code 64 (Error)"),
+    "waits to be started again": (crashed(), "container memcached terminated with exit code 64 (Error)"),
     "has just ended": (
         with_container(container({"terminated": {"exitCode": 71, "reason": "Error"}})),
-        "container memcached ended with exit code 71 (Error)",
+        "container memcached terminated with exit code 71 (Error)",
     ),
     "no reason given": (
         with_container(container({"terminated": {"exitCode": 71}})),
-        "container memcached ended with exit code 71 (Error)",
+        "container memcached terminated with exit code 71 (Error)",
     ),
     "ends well again and again": (restarted(crashed(exit_code=0, reason="Completed")), "exit code 0 (Completed)"),
     "has just ended well once more": (
         restarted(with_container(container({"terminated": {"exitCode": 0, "reason": "Completed"}}))),
         "exit code 0 (Completed)",
     ),
-    "runs, not ready": (running_again(None), "ended with exit code 64"),
-    "ended well and runs again, not ready": (restarted(running_again(None, exit_code=0)), "ended with exit code 0"),
+    "runs, not ready": (running_again(None), "terminated with exit code 64"),
+    "ended well and runs again, not ready": (
+        restarted(running_again(None, exit_code=0)),
+        "terminated with exit code 0",
+    ),
 }
 
 
@@ -136,8 +139,8 @@ def test_a_crash_names_exit_code_reason_and_where_to_look(crashing: Object, mess
 
 def test_a_pod_killed_for_its_memory_says_what_to_raise() -> None:
     assert only(crashed(exit_code=137, reason="OOMKilled")).message == (
-        "pod cache-1: container memcached ended with exit code 137 (OOMKilled); "
-        "raise spec.resources.limits.memory, or lower what the process uses"
+        "Pod cache-1: container memcached terminated with exit code 137 (OOMKilled); "
+        "raise spec.resources.limits.memory, or reduce the memory use of the process"
     )
 
 
@@ -195,13 +198,13 @@ OF_DEPLOYMENT: dict[str, tuple[Object, bool]] = {
 
 @pytest.mark.parametrize(("made", "expected"), OF_DEPLOYMENT.values(), ids=OF_DEPLOYMENT.keys())
 def test_only_what_a_replica_set_of_the_deployment_made_is_its_pod(made: Object, expected: bool) -> None:
-    assert is_of(made, ["cache"]) is expected
-    assert not is_of(made, [])
+    assert belongs_to(made, ["cache"]) is expected
+    assert not belongs_to(made, [])
 
 
 def test_failures_come_in_the_order_of_the_pods_names() -> None:
     found = failures([crashed("cache-2"), pod("cache-3"), crashed("cache-1")], NOW, PULL_SECRETS)
-    assert [failure.message.split(":")[0] for failure in found] == ["pod cache-1", "pod cache-2"]
+    assert [failure.message.split(":")[0] for failure in found] == ["Pod cache-1", "Pod cache-2"]
 
 
 UNSCHEDULABLE: dict[str, tuple[list[Object], str]] = {

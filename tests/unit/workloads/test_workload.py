@@ -21,8 +21,8 @@ from unit.builders import (
 
 PULL_SECRETS = "spec.imagePullSecrets"
 UP, DOWN = "MinimumReplicasAvailable", "MinimumReplicasUnavailable"
-WELL = ("False", "AsExpected", "nothing is wrong")
-MENDED = "nothing moves until what Degraded tells of is mended"
+WELL = ("False", "AsExpected", "All components are healthy")
+MENDED = "The rollout is stalled; see the Degraded condition"
 LATE = {"Progressing": {"status": "False", "reason": "ProgressDeadlineExceeded"}}
 REFUSED = {"ReplicaFailure": {"status": "True", "message": "exceeded quota"}}
 NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no memory"}
@@ -64,7 +64,7 @@ AVAILABLE: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
         snapshot(rolled_out(), pod("a", phase="Pending", conditions=[NO_NODE])),
         ("True", UP, "3 of 3 pods are ready"),
     ),
-    "no Deployment": (snapshot(None), ("False", DOWN, "there is no Deployment yet")),
+    "no Deployment": (snapshot(None), ("False", DOWN, "The Deployment does not exist yet")),
 }
 
 
@@ -76,18 +76,18 @@ def test_available(what: Snapshot, expected: tuple[str, str, str]) -> None:
 WAITS = Problem("WaitingForDeletion", "Service cache is being deleted")
 CONFLICTS = Problem("Conflict", "Service cache belongs to Redis r")
 PROGRESSING: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
-    "no Deployment": (snapshot(None), ("True", "RollingOut", "the Deployment is being created")),
+    "no Deployment": (snapshot(None), ("True", "RollingOut", "The Deployment is being created")),
     "pods are replaced": (
         snapshot(deployment(updatedReplicas=1)),
-        ("True", "RollingOut", "1 of 3 pods updated"),
+        ("True", "RollingOut", "1 of 3 pods are updated"),
     ),
     "the counts are of an earlier generation": (
         snapshot(deployment(updatedReplicas=3, observedGeneration=1)),
-        ("True", "RollingOut", "0 of 3 pods updated"),
+        ("True", "RollingOut", "0 of 3 pods are updated"),
     ),
     "done, but its pods are not all seen yet": (
         snapshot(rolled_out(), pod("a"), pod("b")),
-        ("True", "RollingOut", "3 of 3 pods updated"),
+        ("True", "RollingOut", "3 of 3 pods are updated"),
     ),
     "done": (
         snapshot(rolled_out(), pod("a"), pod("b"), pod("c")),
@@ -105,7 +105,7 @@ PROGRESSING: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
     ),
     "crashing pods do not stop a roll-out by themselves": (
         snapshot(deployment(updatedReplicas=2), crashed()),
-        ("True", "RollingOut", "2 of 3 pods updated"),
+        ("True", "RollingOut", "2 of 3 pods are updated"),
     ),
 }
 
@@ -130,14 +130,14 @@ DEGRADED: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
     ),
     "pods refused": (
         snapshot(deployment(conditions=REFUSED)),
-        ("True", "ApplyFailed", "the pods are refused: exceeded quota"),
+        ("True", "ApplyFailed", "Pods cannot be created: exceeded quota"),
     ),
     "late": (
         snapshot(deployment(conditions=LATE, updatedReplicas=1)),
         (
             "True",
             "ProgressDeadlineExceeded",
-            "the roll-out made no progress in time: 1 of 3 pods are updated; see kubectl describe pods",
+            "The rollout exceeded its progress deadline: 1 of 3 pods are updated; see kubectl describe pods",
         ),
     ),
 }
@@ -168,12 +168,12 @@ def test_of_several_reasons_the_gravest_is_named_and_all_are_told() -> None:
     first, second, third = message.split("; ", 2)
     assert first == CONFLICTS.message
     assert "exit code 64" in second
-    assert "the roll-out made no progress in time" in third
+    assert "The rollout exceeded its progress deadline" in third
 
 
 def test_of_many_failing_pods_three_are_named() -> None:
     message = told(snapshot(deployment(), *(crashed(f"cache-{n}") for n in range(10))))["Degraded"][2]
-    assert [f"pod cache-{n}:" in message for n in range(4)] == [True, True, True, False]
+    assert [f"Pod cache-{n}:" in message for n in range(4)] == [True, True, True, False]
     assert message.endswith("; and 7 more")
 
 

@@ -1,7 +1,7 @@
 """The Deployment of an AppService.
 
-Its pod template is a promise, as that of a Memcached: for the same spec every later release builds it byte for byte the
-same (docs/decisions/template-stability.md). The goldens hold it.
+The pod template is stable across releases, as for a Memcached: for the same spec, every later release builds an
+identical template (docs/decisions/template-stability.md). The golden files check this.
 """
 
 from typing import Any
@@ -17,21 +17,21 @@ APP_NAME = "appservice"
 COMPONENT = "app"
 
 DRAIN_SECONDS = 5
-"""Seconds between a pod's removal from the endpoints and SIGTERM: until then nodes may still send it connections."""
+"""Seconds from the start of a pod's termination to SIGTERM. During this time nodes may still send new connections."""
 
 
 def deployment(cr: Object, spec: AppServiceSpec) -> Object:
-    """Build the Deployment: `spec.size` pods with one container each, named as the object."""
+    """Build the Deployment: `spec.size` pods with one container each. The container has the object's name."""
     return children.deployment(cr, APP_NAME, COMPONENT, spec.size, _pod(cr["metadata"]["name"], spec))
 
 
 def _pod(name: str, spec: AppServiceSpec) -> Object:
     return {
-        # Else whoever may create an AppService could act as the namespace's ServiceAccount.
+        # Otherwise, anyone who can create an AppService could act as the namespace's default ServiceAccount.
         "automountServiceAccountToken": False,
-        # Else the environment of a pod would depend on which Services there are when it starts.
+        # Otherwise, a pod's environment depends on the Services that exist when it starts.
         "enableServiceLinks": False,
-        # User, group and capabilities are the image's own choice, within the namespace's Pod Security level.
+        # The image chooses user, group and capabilities, within the namespace's Pod Security level.
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(name, spec)],
     }
@@ -50,7 +50,7 @@ def _container(name: str, spec: AppServiceSpec) -> Object:
 
 
 def _resources(resources: ResourceRequirements) -> Object:
-    """In the spelling in which the API server stores them."""
+    """Limits and requests in canonical form, as the API server stores them."""
     return {
         part: canonical_amounts(amounts)
         for part, amounts in (("limits", resources.limits), ("requests", resources.requests))

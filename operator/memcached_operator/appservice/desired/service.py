@@ -1,4 +1,4 @@
-"""The Service of an AppService: every node answers on its ports."""
+"""The Service of an AppService, of type NodePort."""
 
 from memcached_api.appservice import AppServiceSpec
 from memcached_operator.appservice.desired.deployment import APP_NAME, COMPONENT
@@ -8,6 +8,6 @@ from memcached_operator.workloads import children
 
 
 def service(cr: Object, spec: AppServiceSpec, live: Object | None) -> Object:
-    """Build the Service; `live` is the one there is, whose node ports stay."""
+    """Build the Service. `live` is the existing Service, whose node ports are kept."""
     ports = service_ports(spec.ports, entries(live or {}, "spec", "ports"))
     return children.service(cr, APP_NAME, COMPONENT, {"type": "NodePort", "ports": ports})

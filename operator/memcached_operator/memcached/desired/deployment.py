@@ -1,7 +1,8 @@
 """The Deployment of a Memcached.
 
-Its pod template is a promise: for the same spec, every later release must build it byte for byte the same, or all
-caches restart on the day the operator is upgraded (docs/decisions/template-stability.md). The goldens hold it.
+The pod template is stable across releases: for the same spec, every later release must build an identical template.
+Otherwise an upgrade of the operator restarts all caches (docs/decisions/template-stability.md). The golden files check
+this.
 """
 
 from typing import Any
@@ -18,17 +19,17 @@ CONTAINER = "memcached"
 PORT_NAME = "memcached"
 
 USER = 1001
-"""Numeric user and group of the container: not root, and none that an image needs to know."""
+"""Numeric, non-root user and group of the container. The image does not need to define them."""
 
 DRAIN_SECONDS = 5
-"""Seconds between a pod's removal from the endpoints and SIGTERM: memcached resets its clients on SIGTERM (~1 s)."""
+"""Seconds from the start of a pod's termination to SIGTERM. memcached closes client connections ~1 s after SIGTERM."""
 
 LIVENESS_DELAY, LIVENESS_PERIOD, READINESS_PERIOD = 30, 10, 5
-"""Seconds; a TCP connect each, which passes even while memcached is at its connection limit."""
+"""Seconds. The probes open a TCP connection, which succeeds even while memcached is at its connection limit."""
 
 
 def deployment(cr: Object, spec: MemcachedSpec, image: str) -> Object:
-    """Build the Deployment: `spec.size` pods of `image`, none of them root, none of them writing to disk."""
+    """Build the Deployment: `spec.size` non-root pods of `image` with a read-only root file system."""
     return children.deployment(cr, APP_NAME, COMPONENT, spec.size, _pod(spec, image))
 
 
@@ -75,14 +76,14 @@ def _container(spec: MemcachedSpec, image: str) -> Object:
 
 
 def command(spec: MemcachedSpec) -> list[str]:
-    """The command line; values stand apart from their flags, because memcached reads `-m=64` as 0."""
+    """The command line. Flags and values are separate arguments, because memcached parses `-m=64` as 0."""
     return [
         "memcached",
         "-m",
         str(megabytes(spec.cache.memory)),
         "-p",
         str(spec.container_port),
-        "-U",  # an older image would serve UDP, which amplifies forged requests
+        "-U",  # disables UDP, which older images enable; it allows amplification attacks
         "0",
         "-o",
         "modern",

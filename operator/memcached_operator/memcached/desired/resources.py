@@ -1,4 +1,4 @@
-"""Requests and limits of the memcached container: what the user sets wins, key by key; the rest is derived."""
+"""Requests and limits of the memcached container. Values from the spec take precedence; the others are derived."""
 
 from decimal import Decimal
 
@@ -9,14 +9,14 @@ from memcached_api.quantity import canonical_amounts, canonical_resource, parse
 Amounts = dict[str, str]
 
 REQUEST_CPU = "100m"
-"""memcached is seldom bound by CPU; enough to be scheduled fairly."""
+"""Enough for fair scheduling; memcached is rarely CPU-bound."""
 
 
 def requirements(spec: MemcachedSpec) -> dict[str, Amounts]:
-    """The container's `resources`, in the spelling in which the API server stores them.
+    """The container's `resources` in canonical form, as the API server stores them.
 
-    Memory is requested and limited alike, by the measured need of the cache. A derived request never exceeds a limit
-    that the user gave, and a derived limit is never below a request that the user gave.
+    The derived memory request equals the derived limit, from the measured memory need of the cache. A derived request
+    never exceeds a limit from the spec, and a derived limit is never below a request from the spec.
     """
     given = spec.resources
     limits = canonical_amounts(given.limits) if given else {}

@@ -1,4 +1,4 @@
-"""The Service of a Memcached: headless, because clients spread their keys over the pods themselves."""
+"""The Service of a Memcached: headless, because clients distribute keys over the pods themselves."""
 
 from memcached_api.memcached import MemcachedSpec
 from memcached_operator.kube.resource import Object

@@ -150,15 +150,15 @@ def dry_run(verb: str, asked: Object) -> Object:
     return json.loads(kubectl(verb, "--dry-run=server", "-o", "json", "-f", "-", stdin=asked).stdout)
 
 
-RESTART = "this change replaces every pod, some at a time, and what they cache is lost"
+RESTART = "this change replaces all pods in a rolling update; the cached data of these pods is lost"
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "port": ({"containerPort": 12000}, f"Warning: spec.containerPort: {RESTART}"),
     "image": ({"image": OTHER_IMAGE}, f"Warning: spec.image: {RESTART}"),
     "cache": ({"cache": {"memory": "65Mi"}}, f"Warning: spec.cache.memory: {RESTART}"),
     "resources": ({"resources": {"requests": {"cpu": "20m"}}}, f"Warning: spec.resources: {RESTART}"),
     "several": ({"containerPort": 12000, "image": OTHER_IMAGE}, f"Warning: spec.containerPort, spec.image: {RESTART}"),
-    "fewer": ({"size": 1}, "Warning: 1 of 2 pods goes, and what they cache is lost"),
-    "loose tag": ({"image": "memcached:latest"}, "Warning: spec.image memcached:latest names no fixed version"),
+    "fewer": ({"size": 1}, "Warning: 1 of 2 pods will be deleted; the cached data of these pods is lost"),
+    "loose tag": ({"image": "memcached:latest"}, "Warning: spec.image memcached:latest has no fixed version"),
 }
 
 

@@ -70,14 +70,14 @@ def dry_run(asked: Object) -> Object:
     return json.loads(kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=asked).stdout)
 
 
-RESTART = "this change replaces every pod, some at a time"
+RESTART = "this change replaces all pods in a rolling update"
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "image": ({"image": OTHER_IMAGE}, f"Warning: spec.image: {RESTART}"),
-    "loose tag": ({"image": "nginx"}, "Warning: spec.image nginx names no fixed version"),
+    "loose tag": ({"image": "nginx"}, "Warning: spec.image nginx has no fixed version"),
     "envs": ({"envs": [{"name": "A", "value": "1"}]}, f"Warning: spec.envs: {RESTART}"),
     "target port": ({"ports": [{"port": 80, "targetPort": 8080}]}, f"Warning: spec.ports: {RESTART}"),
-    "no ports": ({"ports": []}, "Warning: spec.ports: without ports the Service goes"),
-    "fewer": ({"size": 1}, "Warning: 1 of 2 pods goes"),
+    "no ports": ({"ports": []}, "Warning: spec.ports: without ports, the Service is deleted"),
+    "fewer": ({"size": 1}, "Warning: 1 of 2 pods will be deleted"),
 }
 FREE: dict[str, dict[str, Any]] = {
     "nothing": {},

@@ -130,7 +130,11 @@ class Webhook:
     def failures(self) -> list[str]:
         """What must not be in its log, or among its exits, whatever is done to it."""
         text = self.process.text()
-        found = [word for word in ("Traceback", "error of ours", "Task exception", "Unhandled") if word in text]
+        found = [
+            word
+            for word in ("Traceback", "internal error while handling a request to", "Task exception", "Unhandled")
+            if word in text
+        ]
         return found + [f"exit code {code}" for code in self.process.exits]
 
 

@@ -81,7 +81,7 @@ def test_size_0_is_refused(everywhere: Installation, namespace: str) -> None:
 def test_admission_answers(everywhere: Installation, namespace: str) -> None:
     """Its warnings come from nobody else, nor does an image."""
     done = kubectl("create", "-f", "-", stdin=memcached(namespace, image="memcached:latest", resources=SMALL))
-    assert "names no fixed version" in done.stderr
+    assert "has no fixed version" in done.stderr
 
 
 def test_from_nothing_to_a_cache(everywhere: Installation, namespace: str) -> None:

@@ -37,7 +37,7 @@ def test_it_is_for_all_namespaces(applied: Installation) -> None:
 def test_admission_and_a_cache(applied: Installation, namespace: str) -> None:
     assert "spec.size" in kube.refused(memcached(namespace, size=0), verb="create")
     done = kubectl("create", "-f", "-", stdin=memcached(namespace, image="memcached:latest", resources=SMALL))
-    assert "names no fixed version" in done.stderr, "which only our webhook says"
+    assert "has no fixed version" in done.stderr, "which only our webhook says"
     kube.apply(memcached(namespace, "sound", resources=SMALL))
     assert settled(namespace, "sound")["spec"]["image"]
 

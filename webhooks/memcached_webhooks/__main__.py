@@ -1,4 +1,4 @@
-"""Command line of the admission process."""
+"""Command line of the webhook process."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger("memcached_webhooks")
 
 def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
     if not is_reference(text):
-        raise click.BadParameter(f"{text!r} is no image reference", param=parameter)
+        raise click.BadParameter(f"{text!r}: invalid image reference", param=parameter)
     return text
 
 
@@ -28,22 +28,22 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
     "--webhook-cert-path",
     type=click.Path(path_type=Path),
     default=Path("/tmp/k8s-webhook-server/serving-certs"),  # noqa: S108 (where OLM and kubebuilder mount it)
-    help="Directory of the serving certificate; read again when it changes.",
+    help="Directory of the serving certificate; reloaded when it changes.",
 )
-@click.option("--webhook-cert-name", default="tls.crt", help="File of the certificate in it.")
-@click.option("--webhook-cert-key", default="tls.key", help="File of the key in it.")
+@click.option("--webhook-cert-name", default="tls.crt", help="File name of the certificate.")
+@click.option("--webhook-cert-key", default="tls.key", help="File name of the key.")
 @click.option(
     "--default-image",
     default=DEFAULT_IMAGE,
     envvar="RELATED_IMAGE_MEMCACHED",
     callback=_image,
-    help="Image that objects without one are pinned to.",
+    help="Image that is set in Memcached objects without spec.image.",
 )
 @click.option(
     "--shutdown-delay",
     type=click.FloatRange(min=0),
     default=3.0,
-    help="Seconds to go on serving after SIGTERM, while API servers learn that this pod goes.",
+    help="Seconds to continue serving after SIGTERM, until endpoints no longer include this pod.",
 )
 @process_options
 def main(
@@ -59,10 +59,10 @@ def main(
     log_level: str,
     log_format: str,
 ) -> None:
-    """Answer admission reviews: fill in defaults, and refuse objects that break a rule.
+    """Serve admission webhooks: set defaults, and deny invalid objects.
 
-    Asks Kubernetes for nothing. Every option can be given as an environment variable MEMCACHED_WEBHOOKS_<OPTION> too;
-    --default-image as RELATED_IMAGE_MEMCACHED.
+    Sends no requests to the API server. Every option can also be set by the environment variable
+    MEMCACHED_WEBHOOKS_<OPTION>, and --default-image by RELATED_IMAGE_MEMCACHED.
     """
     set_up(log_level, log_format)
     options = Options(

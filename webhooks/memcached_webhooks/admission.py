@@ -1,4 +1,4 @@
-"""What admission does with an object of any kind: fills in defaults, and judges. Pure and idempotent."""
+"""Admission of objects of any kind: sets defaults and validates. Pure and idempotent."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ from memcached_webhooks.review import (
 
 Spec = Mapping[str, Any]
 
-_Judge = Callable[[Request, Any, Any], Response]
-"""A verdict on a request, its object and its old object; the latter is None on CREATE."""
+_ObjectHandler = Callable[[Request, Any, Any], Response]
+"""Returns the response to a request, its object and its old object, which is None on CREATE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a kind says of itself.
+    """The admission of one kind.
 
-    `defaults`: the fields to write into a spec, given it and the old object's, which is None on CREATE.
-    `warnings`: sentences about a valid object that is created (the old one is None) or changed.
+    `defaults`: returns the fields to set in a spec, from the spec and the old object's spec, which is None on CREATE.
+    `warnings`: returns warnings about a valid object that is created (the old one is None) or changed.
     """
 
     kind: Kind[Any]
@@ -42,14 +42,14 @@ class Admission:
     warnings: Callable[[Any, Any], list[str]]
 
     def handlers(self) -> dict[str, Handler]:
-        """The function for each path."""
+        """The handler for each path."""
         return {
             path_of("mutate", self.kind): self._guarded(self._patched),
             path_of("validate", self.kind): self._guarded(self._validate),
         }
 
-    def _guarded(self, handler: _Judge) -> Handler:
-        """Common to both: other kinds are refused; deletions, objects being deleted and status writes pass."""
+    def _guarded(self, handler: _ObjectHandler) -> Handler:
+        """A handler that denies other kinds, and allows deletions, objects being deleted and status writes."""
         wanted = (self.kind.group, self.kind.name)
 
         def guarded(request: Request) -> Response:
@@ -66,19 +66,19 @@ class Admission:
             except UNREADABLE as error:
                 raise BadReview(f"the object cannot be read: {error}") from error
             if child(obj, "metadata", "deletionTimestamp") is not None:
-                return ALLOWED  # only finalizers are left to change, and a refusal would keep the object for ever
+                return ALLOWED  # only finalizers can change, and a denial would block the deletion
             return handler(request, obj, old)
 
         return guarded
 
     def _patched(self, request: Request, obj: Any, old: Any) -> Response:
-        """Allowed, with a JSON patch that writes every default the object lacks."""
+        """Allow, with a JSON patch that sets every missing default."""
         return Response(patch=self._patch(obj, None if request.operation == CREATE else child(old, "spec") or {}))
 
     def _patch(self, obj: Any, before: Any) -> Patch:
         spec = child(obj, "spec")
         if not is_object(obj) or (spec is not None and not is_object(spec)):
-            return []  # validation tells what is wrong
+            return []  # the validating webhook reports the error
         if before is not None and not is_object(before):
             before = {}
         missing = self.defaults(spec or {}, before)
@@ -87,15 +87,15 @@ class Admission:
         return [{"op": "add", "path": f"/spec/{field}", "value": value} for field, value in missing.items()]
 
     def _validate(self, request: Request, obj: Any, old: Any) -> Response:
-        """Refused with all its errors at once, but for those the old object had; else allowed, with warnings."""
-        found = self.kind.validate(obj)
-        if not found:
+        """Deny with all errors, except those of the old object; otherwise allow, with warnings."""
+        errors = self.kind.validate(obj)
+        if not errors:
             return Response(warnings=self.warnings(obj, old))
         before = self.kind.validate(old) if request.operation == UPDATE else []
-        new = [error for error in found if error not in before]
+        new = [error for error in errors if error not in before]
         return Response(invalid(request, obj, new)) if new else ALLOWED
 
 
 def path_of(verb: str, kind: Kind[Any]) -> str:
-    """The path of a kind's webhook, as controller-runtime makes it: `/mutate-cache-example-com-v1-memcached`."""
+    """The path of a kind's webhook, as in controller-runtime: `/mutate-cache-example-com-v1-memcached`."""
     return f"/{verb}-{kind.group.replace('.', '-')}-{kind.versions[0]}-{kind.name.lower()}"

@@ -1,4 +1,4 @@
-"""What admission does with an AppService: its defaults, and what a change of it will do."""
+"""Admission of AppService: defaults and warnings."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,40 +8,40 @@ from memcached_api.appservice_ports import listening_ports
 from memcached_api.kubernetes import stored
 from memcached_webhooks.admission import Admission, Spec
 from memcached_webhooks.review import Handler
-from memcached_webhooks.warnings import about_restart, about_size, about_tag, amounts, readable
+from memcached_webhooks.warnings import amounts, decoded, restart_warnings, size_warnings, tag_warnings
 
 
 def handlers() -> dict[str, Handler]:
-    """The function for each path."""
+    """The handler for each path."""
     return Admission(APPSERVICE, defaults, warnings).handlers()
 
 
 def defaults(spec: Spec, _: Spec | None) -> dict[str, Any]:
-    """Every default the spec lacks; the list of ports is written as a whole."""
+    """Every missing default. The list of ports is set as a whole."""
     return {field: value for field, value in with_defaults(spec).items() if spec.get(field) != value}
 
 
 def warnings(obj: Any, old: Any) -> list[str]:
-    """Sentences about a valid object that is created (`old` is None) or changed."""
+    """Warnings about a valid object that is created (`old` is None) or changed."""
     new = decode_spec(obj)
-    before = readable(decode_spec, old)
+    before = decoded(decode_spec, old)
     if before is None:
-        return list(about_tag(new.image))
+        return list(tag_warnings(new.image))
     return [
-        *about_size(new.size, before.size),
-        *about_restart(_template(new), _template(before)),
-        *_about_ports(new, before),
-        *(about_tag(new.image) if new.image != before.image else ()),
+        *size_warnings(new.size, before.size),
+        *restart_warnings(_template(new), _template(before)),
+        *_port_warnings(new, before),
+        *(tag_warnings(new.image) if new.image != before.image else ()),
     ]
 
 
-def _about_ports(new: AppServiceSpec, old: AppServiceSpec) -> Iterator[str]:
+def _port_warnings(new: AppServiceSpec, old: AppServiceSpec) -> Iterator[str]:
     if old.ports and not new.ports:
-        yield "spec.ports: without ports the Service goes, and with it its address and its node ports"
+        yield "spec.ports: without ports, the Service is deleted with its cluster IP and node ports"
 
 
 def _template(spec: AppServiceSpec) -> dict[str, object]:
-    """What goes into the pods, in a form in which equal means equal for them."""
+    """The fields that affect the pod template, normalized for comparison."""
     return {
         "spec.image": spec.image,
         "spec.envs": [stored(env) for env in spec.envs],

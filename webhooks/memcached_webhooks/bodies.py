@@ -1,4 +1,4 @@
-"""Reads the bodies of requests: bounded in size, and the large ones in number."""
+"""Reads request bodies, with limits on their size and on the number of large ones."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -7,10 +7,10 @@ from typing import Final
 
 from aiohttp import StreamReader, hdrs, web
 
-LARGEST: Final = 4 * 2**20  # bytes; an object is at most 1.5 MiB in etcd, and a review holds two of them
+LARGEST: Final = 4 * 2**20  # bytes; an object has at most 1.5 MiB in etcd, and a review contains two of them
 SMALL: Final = 2**16  # bytes; most reviews have less than a tenth
-LARGE_AT_ONCE: Final = 4  # larger ones, and those of unknown length, that are read at the same time; more wait
-TURN_SECONDS: Final = 1.0  # for one of them while more wait, from its beginning; the API server gives up after 5
+LARGE_AT_ONCE: Final = 4  # concurrent reads of larger bodies and of those with unknown length
+TURN_SECONDS: Final = 1.0  # for one large body while others wait; the API server's timeout is 5 s
 PIECE: Final = 2**16  # bytes of a large body that are read at once
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -43,20 +43,20 @@ class Bodies:
 
 
 class Turns:
-    """At most `count` at a time; the newest waits the least.
+    """A semaphore with `count` slots that serves the newest waiter first.
 
-    While others wait, a turn ends after TURN_SECONDS, by TooSlowError. So the newest gets its turn within that time,
-    whatever the clients of the others do, unless a newer one comes first.
+    While others wait, a slot is released after TURN_SECONDS with TooSlowError. So the newest waiter gets a slot within
+    that time, independently of the other clients, unless an even newer one arrives.
     """
 
     def __init__(self, count: int) -> None:
         self._free = count
         self._waiting: list[asyncio.Future[None]] = []  # the newest last
-        self._taken: dict[asyncio.Timeout, float] = {}  # the loop's time at which each ends if others wait
+        self._taken: dict[asyncio.Timeout, float] = {}  # the loop's time at which each slot is released if others wait
 
     @asynccontextmanager
     async def take(self) -> AsyncGenerator[None]:
-        """Wait for a turn, and hold it."""
+        """Wait for a slot and hold it."""
         await self._wait()
         try:
             async with asyncio.timeout(None) as limit:
@@ -80,7 +80,7 @@ class Turns:
         self._set_limits()
         try:
             await turn
-        except asyncio.CancelledError:  # the client has left, perhaps just when its turn came
+        except asyncio.CancelledError:  # the client has disconnected, possibly after the slot was assigned
             if turn in self._waiting:
                 self._waiting.remove(turn)
                 self._set_limits()
@@ -122,7 +122,7 @@ async def _rest(content: StreamReader, body: bytearray) -> bytearray:
 
 
 async def _continue(request: web.BaseRequest) -> None:
-    """Tell a client to go on that waits for this before it sends the body."""
+    """Send `100 Continue` if the client expects it before it sends the body."""
     if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.version >= (1, 1):
         await request.writer.write(CONTINUE)
-        request.writer.output_size = 0  # the answer itself has not begun
+        request.writer.output_size = 0  # the response itself has not started

@@ -1,4 +1,4 @@
-"""The serving certificate: read from a directory, and read again whenever somebody renews it there."""
+"""The serving certificate: read from a directory, and reloaded when it is renewed there."""
 
 import asyncio
 import logging
@@ -12,9 +12,10 @@ from memcached_webhooks.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS: Final = 1.0  # a few stat calls; the kubelet itself brings a renewed Secret only after a minute or so
+POLL_SECONDS: Final = 1.0  # a few stat calls; the kubelet updates a mounted Secret after about a minute
 
-# For TLS 1.2; TLS 1.3 has only good ones. Forward secrecy and authenticated encryption, as the API server offers them.
+# For TLS 1.2, only ciphers with forward secrecy and authenticated encryption, as the API server supports them. TLS 1.3
+# has no others.
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 _Fingerprint = tuple[str | int, ...]
@@ -22,10 +23,10 @@ _MISSING: Final[_Fingerprint] = ()
 
 
 class Certificates:
-    """A TLS context that always serves the newest good pair of `certificate` and `key` (files in PEM).
+    """A TLS context that serves the newest valid pair of `certificate` and `key` (files in PEM).
 
-    A pair is tried before it is used: one that is gone, cannot be read, or whose halves do not match, leaves the old
-    one in place and counts in the metrics. Connections that are open keep what they began with.
+    A new pair is loaded before it is used. If a file is missing or unreadable, or if the key does not match the
+    certificate, the previous pair stays in use and a metric counts the error. Open connections are not affected.
     """
 
     def __init__(self, certificate: Path, key: Path, metrics: Metrics) -> None:
@@ -33,17 +34,17 @@ class Certificates:
         self._metrics = metrics
         self._seen = _MISSING
         self._current: ssl.SSLContext | None = None
-        # Handshakes begin here and are handed over: the current pair is replaced whole, never half.
+        # A handshake starts with this context and switches to the current one, so that a pair is replaced atomically.
         self.context = _context()
-        self.context.sni_callback = self._hand_over
+        self.context.sni_callback = self._select_context
 
     @property
     def ready(self) -> bool:
-        """Whether there is a pair to serve with."""
+        """Whether a pair has been loaded."""
         return self._current is not None
 
     def refresh(self) -> None:
-        """Read the pair if its files are other ones than last time. Never raises for what is in them."""
+        """Load the pair if its files have changed. Never raises for invalid content."""
         seen = _fingerprint(*self._files)
         if seen == self._seen:
             return
@@ -53,22 +54,22 @@ class Certificates:
             self._current, until = _load(*self._files)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             if not isinstance(error, ssl.SSLError):
-                self._seen = _MISSING  # the files may be read the next time, and be the same
+                self._seen = _MISSING  # retry, because the same files may be readable the next time
             self._metrics.certificate_errors.inc()
-            kept = "the one in use is kept" if self.ready else "waiting for another"
-            log.error("certificate %s and its key cannot be used: %s; %s", self._files[0], error, kept)
+            consequence = "the previous pair stays in use" if self.ready else "waiting for a valid pair"
+            log.error("certificate %s and its key cannot be used: %s; %s", self._files[0], error, consequence)
             return
         self._metrics.certificate_expiry.set(until)
-        log.info("certificate %s read", self._files[0])
+        log.info("certificate %s loaded", self._files[0])
 
     async def watch(self) -> None:
-        """Refresh for ever."""
+        """Refresh periodically, until cancelled."""
         while True:
             self.refresh()
             await asyncio.sleep(POLL_SECONDS)
 
     async def wait(self) -> None:
-        """Refresh until there is a pair: at the very first start its Secret may not be filled yet."""
+        """Refresh until a pair is loaded. At the first start, the Secret may not have a pair yet."""
         self.refresh()
         if not self.ready:
             log.info("waiting for certificate %s and key %s", *self._files)
@@ -76,17 +77,17 @@ class Certificates:
             await asyncio.sleep(POLL_SECONDS)
             self.refresh()
 
-    def _hand_over(self, handshake: ssl.SSLObject | ssl.SSLSocket, _: str | None, __: ssl.SSLContext) -> int | None:
+    def _select_context(self, tls: ssl.SSLObject | ssl.SSLSocket, _: str | None, __: ssl.SSLContext) -> int | None:
         if self._current is None:
             return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
-        handshake.context = self._current
+        tls.context = self._current
         return None
 
 
 def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, float]:
-    """A context of the pair, and when it expires (Unix time). Raises OSError or ValueError for a bad one."""
+    """A context with the pair, and its expiry in Unix time. Raises OSError or ValueError if the pair is not valid."""
     context = _context()
-    # An empty passphrase: for a locked key, OpenSSL would ask whoever sits at the terminal, and wait.
+    # With an empty passphrase, OpenSSL does not prompt for one if the key is encrypted.
     context.load_cert_chain(certificate, key, password="")
     return context, expiry(certificate.read_bytes())
 
@@ -100,9 +101,9 @@ def _context() -> ssl.SSLContext:
 
 
 def _fingerprint(*files: Path) -> _Fingerprint:
-    """What changes when files change, symbolic links on the way to them (a Secret's `..data`) included.
+    """A value that changes when the files, or symbolic links to them such as a Secret's `..data`, change.
 
-    The time of change is one that copying does not set back. _MISSING while one of the files is missing.
+    It contains the ctime, which a copy does not preserve. _MISSING if one of the files is missing.
     """
     try:
         stats = [(os.path.realpath(file), file.stat()) for file in files]

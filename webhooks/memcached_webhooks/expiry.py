@@ -1,4 +1,4 @@
-"""When a certificate expires. Only that is read of it here: to load the package cryptography would take 8 MiB."""
+"""Reads the expiry of a certificate without the cryptography package, which takes 8 MiB of memory."""
 
 import re
 from base64 import b64decode
@@ -13,18 +13,18 @@ _VALIDITY: Final = 3  # after the serial number, the algorithm and the issuer
 
 
 def expiry(pem: bytes) -> float:
-    """`notAfter` of the first certificate in a text, in Unix time. Raises ValueError where there is none."""
+    """`notAfter` of the first certificate in a PEM text, in Unix time. Raises ValueError if there is none."""
     block = _PEM.search(pem)
     if block is None:
-        raise ValueError("it has no certificate in PEM")
+        raise ValueError("the file contains no PEM certificate")
     try:
         return _not_after(b64decode(block[2])).timestamp()
     except (LookupError, StopIteration, ValueError) as error:
-        raise ValueError("its certificate does not say when it expires") from error
+        raise ValueError("the certificate has no valid expiry date") from error
 
 
 def _not_after(der: bytes) -> datetime:
-    """As RFC 5280, 4.1 has it."""
+    """The `notAfter` of a certificate in DER (RFC 5280, section 4.1)."""
     _, certificate = next(_elements(der))
     _, to_be_signed = next(_elements(certificate))
     fields = [content for tag, content in _elements(to_be_signed) if tag != _VERSION]
@@ -33,7 +33,7 @@ def _not_after(der: bytes) -> datetime:
 
 
 def _elements(der: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tag and content of each element; DER writes a length of 128 or more behind the number of its bytes."""
+    """Tag and content of each DER element. A length of 128 or more is preceded by the number of its bytes."""
     while der:
         tag, length, start = der[0], der[1], 2
         if length & 0x80:

@@ -1,4 +1,4 @@
-"""What admission does with a Memcached: its defaults, and what a change of it will do."""
+"""Admission of Memcached: defaults and warnings."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -9,25 +9,25 @@ from memcached_api.image import repository
 from memcached_api.memcached import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, MEMCACHED, MemcachedSpec, decode_spec
 from memcached_webhooks.admission import Admission, Spec, path_of
 from memcached_webhooks.review import Handler
-from memcached_webhooks.warnings import about_restart, about_size, about_tag, amounts, cut, readable
+from memcached_webhooks.warnings import amounts, decoded, restart_warnings, size_warnings, tag_warnings, truncate
 
 MUTATE: Final = path_of("mutate", MEMCACHED)
 VALIDATE: Final = path_of("validate", MEMCACHED)
 
-_LOST: Final = ", and what they cache is lost"
+_DATA_LOSS: Final = "; the cached data of these pods is lost"
 
 
 def handlers(default_image: str) -> dict[str, Handler]:
-    """The function for each path. `default_image`: what an object without `spec.image` is pinned to."""
+    """The handler for each path. `default_image`: the image to set in an object without `spec.image`."""
     image = {"default_image": default_image}
     return Admission(MEMCACHED, partial(defaults, **image), partial(warnings, **image)).handlers()
 
 
 def defaults(spec: Spec, old: Spec | None, default_image: str) -> dict[str, Any]:
-    """Every default the spec lacks; a null counts as lacking.
+    """Every missing default. A null counts as missing.
 
-    The image is pinned once, when the object is created: an update without one keeps the old object's, and where that
-    has none (it came in while admission was away) the controller goes on with the image that it chose.
+    The image is set when the object is created. An update without an image keeps the image of the old object. If the
+    old object has none, because the webhook was unavailable on create, the controller keeps the image that it chose.
     """
     image = default_image if old is None else old.get("image")
     wanted: dict[str, Any] = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
@@ -37,24 +37,24 @@ def defaults(spec: Spec, old: Spec | None, default_image: str) -> dict[str, Any]
 
 
 def warnings(obj: Any, old: Any, default_image: str) -> list[str]:
-    """Sentences about a valid object that is created (`old` is None) or changed."""
+    """Warnings about a valid object that is created (`old` is None) or changed."""
     new = decode_spec(obj)
-    before = readable(decode_spec, old)
+    before = decoded(decode_spec, old)
     if before is None:
-        return list(about_tag(new.image))
-    about_image = _about_pin(new, default_image) if new.image == before.image else about_tag(new.image)
-    restart = about_restart(_template(new), _template(before), _LOST)
-    return [*about_size(new.size, before.size, _LOST), *restart, *about_image]
+        return list(tag_warnings(new.image))
+    image = _pin_warnings(new, default_image) if new.image == before.image else tag_warnings(new.image)
+    restart = restart_warnings(_template(new), _template(before), _DATA_LOSS)
+    return [*size_warnings(new.size, before.size, _DATA_LOSS), *restart, *image]
 
 
-def _about_pin(new: MemcachedSpec, default_image: str) -> Iterator[str]:
-    """Only for images of the default's own repository: others are the user's choice."""
+def _pin_warnings(new: MemcachedSpec, default_image: str) -> Iterator[str]:
+    """A warning if the image is not the default, but from the same repository."""
     if new.image and new.image != default_image and repository(new.image) == repository(default_image):
-        yield f"spec.image {cut(new.image)} is kept; this operator's default is {cut(default_image)}"
+        yield f"spec.image {truncate(new.image)} is kept; this operator's default is {truncate(default_image)}"
 
 
 def _template(spec: MemcachedSpec) -> dict[str, object]:
-    """What goes into the pods, in a form in which equal means equal for them."""
+    """The fields that affect the pod template, normalized for comparison."""
     return {
         "spec.containerPort": spec.container_port,
         "spec.image": spec.image,

@@ -1,4 +1,4 @@
-"""Metrics, under controller-runtime's names where it has one, so that dashboards for Go operators fit."""
+"""Metrics, with the names that controller-runtime uses where it has one, so that dashboards for Go operators work."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ _BUCKETS: Final = (
 
 
 class Metrics:
-    """All metrics of one process, in a registry of their own. `webhook` is the path; seconds are seconds."""
+    """All metrics of the process, in their own registry. The label `webhook` is the path."""
 
     def __init__(self) -> None:
         self.registry: Final = CollectorRegistry()
@@ -54,12 +54,12 @@ class Metrics:
         )
         self.panics: Final = Counter(
             "controller_runtime_webhook_panics",
-            "Admission requests that met an error of ours.",
+            "Admission requests that failed with an internal error.",
             registry=self.registry,
         )
         self.denials: Final = Counter(
             "memcached_webhooks_denials",
-            "Objects refused, by path and reason.",
+            "Admission requests denied, by path and reason.",
             ["webhook", "reason"],
             registry=self.registry,
         )
@@ -73,6 +73,6 @@ class Metrics:
         )
         self.certificate_expiry: Final = Gauge(
             "memcached_webhooks_certificate_expiry_timestamp_seconds",
-            "When the serving certificate in use expires, in Unix time; 0 before the first is read.",
+            "Expiry of the serving certificate in Unix time; 0 before the first certificate is loaded.",
             registry=self.registry,
         )

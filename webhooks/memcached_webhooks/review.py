@@ -1,4 +1,4 @@
-"""AdmissionReview in, AdmissionReview out: bytes to bytes, and nothing else happens."""
+"""Decodes AdmissionReview requests and encodes AdmissionReview responses. No I/O."""
 
 from base64 import b64encode
 from collections.abc import Callable
@@ -20,17 +20,18 @@ CONNECT: Final = "CONNECT"
 Patch = list[dict[str, Any]]
 
 MAX_RESPONSE: Final = 2**16
-"""Bytes of an answer, whatever the review was. What a review may bring into it is bounded by the constants below."""
+"""Maximum bytes of a response. The constants below limit the parts that depend on the request."""
 MAX_REPORT: Final = 28_000
-"""Bytes of the field errors that a denial reports; they stand in it twice, in the message and as causes."""
+"""Bytes of the field errors in a denial, which has them twice: in the message and as causes."""
 CAUSE: Final = 80
 """Bytes of a cause besides its field and its message."""
 MAX_PATCH: Final = 45_000
-"""Bytes of a patch, which becomes a third longer in base64."""
+"""Bytes of a patch before base64 encoding, which makes it a third longer."""
 
-# Bounds of what a review says of itself, in characters. The API server keeps them: a UID is a UUID of 36, a group is a
-# DNS subdomain, versions, kinds and subresources are DNS labels, and CONNECT is the longest operation. A name is a DNS
-# subdomain too, but the API server checks that after admission: a longer one is denied with the rule that it breaks.
+# Maximum lengths of the fields of a request, in characters. Requests of the API server do not exceed them: a UID is a
+# UUID of 36, a group is a DNS subdomain, versions, kinds and subresources are DNS labels, and CONNECT is the longest
+# operation. A name is a DNS subdomain too, but the API server checks it after admission; the rule for names denies a
+# longer one.
 Uid = Annotated[str, Meta(max_length=128)]
 Name = Annotated[str, Meta(max_length=1024)]
 Subdomain = Annotated[str, Meta(max_length=253)]
@@ -39,7 +40,7 @@ Operation = Annotated[str, Meta(max_length=32)]
 
 
 class BadReview(ValueError):  # noqa: N818 (it is the review that is bad)
-    """The body is no AdmissionReview request this process could answer; the text says why."""
+    """The body is not a valid AdmissionReview request; the message contains the cause."""
 
 
 class GroupVersionKind(msgspec.Struct):
@@ -52,7 +53,7 @@ NULL: Final = msgspec.Raw(b"null")
 
 
 class Request(msgspec.Struct, rename="camel"):
-    """What we need of an AdmissionRequest; the rest (who asks, options) is not even decoded."""
+    """The used fields of an AdmissionRequest; others, such as userInfo and options, are not decoded."""
 
     uid: Uid
     operation: Operation
@@ -70,7 +71,7 @@ class Review(msgspec.Struct, rename="camel"):
 
 
 class Denial(NamedTuple):
-    """Why a request is denied: the parts of a Kubernetes Status."""
+    """A denial: the fields of a Kubernetes Status."""
 
     code: int
     reason: str
@@ -79,7 +80,7 @@ class Denial(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What a review comes to; allowed if there is no refusal."""
+    """The response to a request: allowed unless it has a denial."""
 
     denial: Denial | None = None
     patch: Patch = []  # noqa: RUF012 (a NamedTuple's default; never changed)
@@ -92,37 +93,37 @@ Handler = Callable[[Request], Response]
 
 
 def answer(body: bytes | bytearray, handler: Handler) -> tuple[bytes, Response]:
-    """The response to a review, and the verdict in it. Raises BadReview when the body is no v1 AdmissionReview."""
+    """The encoded response to a review, and its content. Raises BadReview if the body is not a v1 AdmissionReview."""
     request = _request(body)
     result = handler(request)
     return msgspec.json.encode(_response(request.uid, result)), result
 
 
 def unexpected(request: Request, group: str, kind: str) -> Denial:
-    """The answer about an object of a kind this path does not judge: never allowed by mistake."""
+    """The denial of a request that this path does not handle."""
     part = f"/{plain(request.sub_resource)}" if request.sub_resource else ""
     given = f"{plain(request.operation)} of {plain(request.kind.kind) or 'nothing'}{part}"
     given += f" of group {quoted(request.kind.group)}"
     wanted = f"{CREATE} and {UPDATE} of {kind} of group {quoted(group)}"
-    message = f"this webhook judges {wanted}, not {given}: correct the rules of its configuration"
+    message = f"this webhook handles {wanted}, not {given}; correct the rules of the webhook configuration"
     return Denial(400, "BadRequest", message, {})
 
 
 def invalid(request: Request, obj: Any, errors: list[FieldError]) -> Denial:
-    """The errors in one Status, in the form in which the API server itself refuses an object: all that fit."""
+    """A denial with as many errors as fit, in the format of the API server's own validation errors."""
     name = request.name or object_name(obj)
-    format_value = cut(name)
+    short_name = cut(name)
     kind, group = request.kind.kind, request.kind.group
     reported = _fitting(errors)
     causes = [{"reason": error.kind, "message": error.detail, "field": error.field_text} for error in reported]
-    named = {"name": name} if name == format_value else {}  # details are for programs: no name rather than a part of it
+    named = {"name": name} if name == short_name else {}  # programs read the details, so no truncated name
     details = {**named, "group": group, "kind": kind, "causes": causes}
     text = sentence(reported, len(errors) - len(reported))
-    return Denial(422, "Invalid", f"{kind}.{group} {quoted(format_value)} is invalid: {text}", details)
+    return Denial(422, "Invalid", f"{kind}.{group} {quoted(short_name)} is invalid: {text}", details)
 
 
 def _fitting(errors: list[FieldError]) -> list[FieldError]:
-    """The first of them, as many as fit into MAX_REPORT."""
+    """The first errors, as many as fit into MAX_REPORT."""
     size = 0
     for count, error in enumerate(errors):
         size += len(msgspec.json.encode(str(error))) + CAUSE
@@ -132,13 +133,13 @@ def _fitting(errors: list[FieldError]) -> list[FieldError]:
 
 
 def object_name(obj: Any) -> str:
-    """The name in an object's metadata, or the prefix one is to be made from; empty if it has neither."""
+    """The `name` of an object, otherwise its `generateName`; empty if it has neither."""
     name = child(obj, "metadata", "name") or child(obj, "metadata", "generateName")
     return name if isinstance(name, str) else ""
 
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What is raised for JSON that is malformed, too deep, or has numbers that nothing can hold."""
+"""Errors for JSON that is malformed, nested too deeply, or has numbers out of range."""
 
 _DECODER: Final = msgspec.json.Decoder(Review)
 
@@ -147,10 +148,10 @@ def _request(body: bytes | bytearray) -> Request:
     try:
         review = _DECODER.decode(body)
     except UNREADABLE as error:
-        raise BadReview(f"the body is no AdmissionReview: {error}") from error
+        raise BadReview(f"the body is not a valid AdmissionReview: {error}") from error
     if review.api_version != API_VERSION or review.kind != "AdmissionReview":
         given = f"{quoted(review.kind)} of {quoted(review.api_version)}"
-        raise BadReview(f"want an AdmissionReview of {API_VERSION}, got {given}")
+        raise BadReview(f"expected an AdmissionReview of {API_VERSION}, got {given}")
     if review.request is None:
         raise BadReview("the AdmissionReview has no request")
     return review.request
@@ -161,7 +162,7 @@ def _response(uid: str, result: Response) -> dict[str, Any]:
     if result.denial is not None:
         response["status"] = {"status": "Failure", **result.denial._asdict()}
     patch = msgspec.json.encode(result.patch) if result.patch else b""
-    # A larger one is for an object beyond its bounds: schema and rules deny it, with the reason, also without defaults.
+    # Only an object that exceeds its limits needs a larger patch. Schema and rules deny it also without defaults.
     if 0 < len(patch) <= MAX_PATCH:
         response["patchType"] = "JSONPatch"
         response["patch"] = b64encode(patch).decode()

@@ -1,4 +1,4 @@
-"""What an accepted change will do, told to whoever makes it. Kubernetes shows warnings, it never acts on them."""
+"""Admission warnings about the effects of an allowed change."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -11,36 +11,35 @@ from memcached_api.kubernetes import ResourceRequirements
 Spec = TypeVar("Spec")
 
 
-def readable(decode: Callable[[Any], Spec], old: Any) -> Spec | None:
-    """The old object's spec; None for no object, and for one that came in under other rules and cannot be compared."""
+def decoded(decode: Callable[[Any], Spec], old: Any) -> Spec | None:
+    """The old object's spec; None if there is no old object, or if it was stored under other rules and is not valid."""
     try:
         return decode(old) if old is not None else None
     except InvalidSpec:
         return None
 
 
-def about_tag(image: str | None) -> Iterator[str]:
-    """An image that may be another one tomorrow."""
+def tag_warnings(image: str | None) -> Iterator[str]:
+    """A warning if the image reference has no fixed version."""
     if image and not is_fixed(image):
-        yield f"spec.image {cut(image)} names no fixed version: pods started later may run another one"
+        yield f"spec.image {truncate(image)} has no fixed version; new pods may run a different one"
 
 
-def about_size(new: int, old: int, lost: str = "") -> Iterator[str]:
-    """Fewer pods than before; `lost` goes on with what that means."""
+def size_warnings(new: int, old: int, consequence: str = "") -> Iterator[str]:
+    """A warning if the number of pods decreases. `consequence` is appended."""
     if new < old:
-        gone = old - new
-        yield f"{gone} of {old} pods {'goes' if gone == 1 else 'go'}{lost}"
+        yield f"{old - new} of {old} pods will be deleted{consequence}"
 
 
-def about_restart(new: Mapping[str, object], old: Mapping[str, object], lost: str = "") -> Iterator[str]:
-    """Fields that go into the pods and have changed, by path; `lost` goes on with what that means."""
+def restart_warnings(new: Mapping[str, object], old: Mapping[str, object], consequence: str = "") -> Iterator[str]:
+    """A warning if fields of the pod template change. `consequence` is appended."""
     changed = [field for field, value in new.items() if value != old[field]]
     if changed:
-        yield f"{', '.join(changed)}: this change replaces every pod, some at a time{lost}"
+        yield f"{', '.join(changed)}: this change replaces all pods in a rolling update{consequence}"
 
 
 def amounts(resources: ResourceRequirements | None) -> list[dict[str, object]]:
-    """Limits and requests as numbers: equal where they are equal for a container."""
+    """Limits and requests as numbers, normalized for comparison."""
     given = resources or ResourceRequirements()
     return [
         {name: quantity.parse(quantity.canonical_resource(amount)) for name, amount in part.items()}
@@ -48,6 +47,6 @@ def amounts(resources: ResourceRequirements | None) -> list[dict[str, object]]:
     ]
 
 
-def cut(text: str) -> str:
-    """Kubernetes asks for warnings of at most 120 characters, and cuts longer ones when many come together."""
+def truncate(text: str) -> str:
+    """The text, truncated to 80 characters: Kubernetes recommends warnings of at most 120 characters."""
     return text if len(text) <= 80 else f"{text[:79]}…"

@@ -13,7 +13,7 @@ KIND = GroupVersionKind("app.example.com", "v1", "AppService")
 HANDLERS = appservice.handlers()
 MUTATE, VALIDATE = "/mutate-app-example-com-v1-appservice", "/validate-app-example-com-v1-appservice"
 IMAGE = "docker.io/library/nginx:1.28"
-REPLACES = "this change replaces every pod, some at a time"
+REPLACES = "this change replaces all pods in a rolling update"
 
 
 def obj(spec: Any) -> dict[str, Any]:
@@ -78,9 +78,9 @@ def ports(*entries: dict[str, Any]) -> dict[str, Any]:
     ("old", "new", "expected"),
     [
         (None, {}, []),
-        (None, {"image": "nginx"}, ["spec.image nginx names no fixed version: pods started later may run another one"]),
+        (None, {"image": "nginx"}, ["spec.image nginx has no fixed version; new pods may run a different one"]),
         ({}, {}, []),
-        ({"size": 3}, {"size": 1}, ["2 of 3 pods go"]),
+        ({"size": 3}, {"size": 1}, ["2 of 3 pods will be deleted"]),
         ({}, {"image": "nginx:2"}, [f"spec.image: {REPLACES}"]),
         ({}, {"envs": [{"name": "A"}]}, [f"spec.envs: {REPLACES}"]),
         ({}, {"resources": {"limits": {"cpu": 1}}}, [f"spec.resources: {REPLACES}"]),
@@ -100,7 +100,7 @@ def ports(*entries: dict[str, Any]) -> dict[str, Any]:
             {},
             [
                 f"spec.ports: {REPLACES}",
-                "spec.ports: without ports the Service goes, and with it its address and its node ports",
+                "spec.ports: without ports, the Service is deleted with its cluster IP and node ports",
             ],
         ),
         ({"size": "x"}, {"image": "nginx:2"}, []),

@@ -93,7 +93,7 @@ def test_flags_and_their_twins(given: list[Options], arguments: list[str], envir
 @pytest.mark.parametrize(
     ("argument", "complaint"),
     [
-        ("--default-image=A b", "'A b' : invalid image reference"),
+        ("--default-image=A b", "'A b': invalid image reference"),
         ("--metrics-bind-address=x", "'x': invalid bind address"),
         ("--webhook-port=70000", "70000 is not in the range"),
         ("--shutdown-delay=-1", "-1.0 is not in the range"),

@@ -95,7 +95,7 @@ def test_a_faulty_object_is_not_tolerated_because_of_what_is_no_old_object():
 
 def test_warnings_come_with_approval():
     result = judged(memcached.VALIDATE, obj({"size": 1}), obj({"size": 3}))
-    assert result == Response(warnings=["2 of 3 pods go, and what they cache is lost"])
+    assert result == Response(warnings=["2 of 3 pods will be deleted; the cached data of these pods is lost"])
 
 
 @pytest.mark.parametrize("path", sorted(HANDLERS))

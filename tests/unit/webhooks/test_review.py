@@ -101,12 +101,12 @@ def test_object_name(obj: Any, name: str):
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        (b"", "no AdmissionReview"),
-        (b"{", "no AdmissionReview"),
-        (b"[]", "no AdmissionReview"),
-        (b'"\xff"', "no AdmissionReview"),
-        (b"[" * 100_000, "no AdmissionReview"),
-        (b"{}", 'want an AdmissionReview of admission.k8s.io/v1, got "" of ""'),
+        (b"", "not a valid AdmissionReview"),
+        (b"{", "not a valid AdmissionReview"),
+        (b"[]", "not a valid AdmissionReview"),
+        (b'"\xff"', "not a valid AdmissionReview"),
+        (b"[" * 100_000, "not a valid AdmissionReview"),
+        (b"{}", 'expected an AdmissionReview of admission.k8s.io/v1, got "" of ""'),
         (b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview"}', 'got "AdmissionReview" of "admission'),
         (b'{"apiVersion":"admission.k8s.io/v1","kind":"Review"}', 'got "Review"'),
         (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "has no request"),

@@ -158,7 +158,7 @@ def test_what_is_no_review_on_a_known_path_is_never_allowed(
 def test_another_content_type_is_repeated_in_part(directory: Path):
     async def story(client: Client) -> None:
         status, text = await client.post(VALIDATE, b"{}", headers={"Content-Type": "x" * 5000})
-        assert (status, text) == (415, f'want application/json, got "{"x" * 100}…"'.encode())
+        assert (status, text) == (415, f'expected Content-Type application/json, got "{"x" * 100}…"'.encode())
 
     play(directory, story)
 

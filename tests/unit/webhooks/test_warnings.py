@@ -8,8 +8,8 @@ from memcached_webhooks.memcached import warnings
 
 from .reviews import DEFAULT, memcached
 
-REPLACES = "this change replaces every pod, some at a time, and what they cache is lost"
-UNFIXED = "names no fixed version: pods started later may run another one"
+REPLACES = "this change replaces all pods in a rolling update; the cached data of these pods is lost"
+UNFIXED = "has no fixed version; new pods may run a different one"
 LONG = "memcached:" + "t" * 100
 
 
@@ -25,8 +25,8 @@ def resources(**limits: Any) -> dict[str, Any]:
         (None, {"image": "memcached"}, [f"spec.image memcached {UNFIXED}"]),
         (None, {"image": "memcached:latest"}, [f"spec.image memcached:latest {UNFIXED}"]),
         ({"size": 1}, {"size": 3}, []),
-        ({"size": 3}, {"size": 2}, ["1 of 3 pods goes, and what they cache is lost"]),
-        ({"size": 3}, {}, ["2 of 3 pods go, and what they cache is lost"]),
+        ({"size": 3}, {"size": 2}, ["1 of 3 pods will be deleted; the cached data of these pods is lost"]),
+        ({"size": 3}, {}, ["2 of 3 pods will be deleted; the cached data of these pods is lost"]),
         ({}, {"containerPort": 11211, "cache": {"memory": "65536Ki"}, "resources": {}}, []),
         ({}, {"containerPort": 2000}, [f"spec.containerPort: {REPLACES}"]),
         ({}, {"cache": {"memory": "65Mi"}}, [f"spec.cache.memory: {REPLACES}"]),

@@ -81,7 +81,7 @@ async def run(stage: Stage, _: References, scenario: Scenario, soon: float) -> N
             await scenario(scene)
             await scene.well()
             code = (await here.metrics())["controller_runtime_webhook_panics_total"]
-            stage.holds(code == 0, f"{code:g} reviews met an error of ours")
+            stage.holds(code == 0, f"{code:g} reviews failed with an internal error")
             stage.holds(not here.failures(), f"admission itself: {here.failures()}")
             stage.holds(len(here.process.began) == 1, "the process was started again")
             strings.check_log(scene, time.monotonic() - started)

@@ -1,4 +1,4 @@
-"""The kind AppService of app.example.com: its spec, status and defaults. Its rules are in appservice_rules."""
+"""The kind AppService of app.example.com: its spec, status and defaults. The rules are in appservice_rules."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Final, Literal
@@ -29,29 +29,29 @@ _COUNT: Final = Meta(extra_json_schema={"format": "int32"})
 
 
 class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What shall run, and how it is reached."""
+    """The desired state of the service."""
 
     size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE)] = DEFAULT_SIZE
     """Number of pods."""
 
     image: Annotated[str, Meta(min_length=1, max_length=LONGEST_IMAGE)]
-    """Container image to run, with the program and the user it names itself. It is pulled where a node does not have it
-    yet. A change replaces the pods."""
+    """Container image to run, with the command and the user of the image. The pull policy is IfNotPresent. A change
+    replaces the pods."""
 
     resources: ResourceRequirements | None = None
-    """Compute resources of each container. When absent, none are requested and none limited. A change replaces the
+    """Compute resources of each container. When absent, there are no requests and no limits. A change replaces the
     pods."""
 
     envs: Annotated[list[EnvVar], Meta(max_length=128, extra_json_schema=LIST_BY_NAME)] = []
     """Environment variables of the container. A change replaces the pods."""
 
     ports: Annotated[list[ServicePort], Meta(max_length=MAX_PORTS)] = []
-    """Ports of the Service, each open on every node. The container's ports follow from the target ports; a change of
-    these replaces the pods. Without ports there is no Service. The list is replaced as a whole."""
+    """Ports of the Service, each open on every node. The target ports define the container's ports; changing a target
+    port replaces the pods. Without ports there is no Service. The list is replaced as a whole."""
 
 
 class NodePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
-    """One port on which every node answers."""
+    """One node port of the Service."""
 
     name: str | None = None
     """Name of the Service's port, if it has one."""
@@ -67,37 +67,37 @@ class NodePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_d
 
 
 class AppServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What the operator last saw. The counts are those of the Deployment."""
+    """The last observed state. The counts are those of the Deployment."""
 
     observed_generation: int = 0
-    """The `metadata.generation` of the spec this status answers to."""
+    """The `metadata.generation` of the spec that this status refers to."""
 
     replicas: Annotated[int, _COUNT] = 0
     """Number of pods that exist."""
 
     updated_replicas: Annotated[int, _COUNT] = 0
-    """Number of pods that are as the spec says."""
+    """Number of pods with the current pod template."""
 
     ready_replicas: Annotated[int, _COUNT] = 0
     """Number of pods that are ready."""
 
     available_replicas: Annotated[int, _COUNT] = 0
-    """Number of pods that serve."""
+    """Number of pods that are available."""
 
     unavailable_replicas: Annotated[int, _COUNT] = 0
-    """Number of pods that are still missing, or exist and do not serve."""
+    """Number of pods that are missing or not available."""
 
     selector: str = ""
     """Label selector of the pods, in text form, for `kubectl scale` and autoscalers."""
 
     nodes: Annotated[list[str], Meta(extra_json_schema={"x-kubernetes-list-type": "set"})] = []
-    """Names of the live pods, sorted."""
+    """Names of the running pods, sorted."""
 
     node_ports: Annotated[list[NodePort], Meta(extra_json_schema={"x-kubernetes-list-type": "atomic"})] = []
-    """Ports on every node, as they are in effect: those the spec names, and those Kubernetes chose."""
+    """Node ports in use: those of the spec, and those that Kubernetes allocated."""
 
     conditions: Annotated[list[Condition], Meta(extra_json_schema=LIST_BY_TYPE)] = []
-    """Available, Progressing and Degraded, always all three, in this order."""
+    """The conditions Available, Progressing and Degraded, in this order."""
 
 
 APPSERVICE: Final = Kind(
@@ -106,19 +106,20 @@ APPSERVICE: Final = Kind(
     name=KIND,
     plural=PLURAL,
     short_names=SHORT_NAMES,
-    description="A program that runs as a number of equal pods, and is reached through one Service on a port of every "
-    "node. Who may create one may run any image in the namespace, and read its Secrets and ConfigMaps through `envs`.",
+    description="A container image that runs as a number of identical pods, with a Service of type NodePort. Anyone "
+    "who can create an AppService can run any image in the namespace, and read its Secrets and ConfigMaps through "
+    "`envs`.",
     spec=AppServiceSpec,
     status=AppServiceStatus,
     rules=RULES,
     columns=(
-        Column("Size", "integer", ".spec.size", "Pods asked for"),
+        Column("Size", "integer", ".spec.size", "Desired number of pods"),
         Column("Ready", "integer", ".status.readyReplicas", "Pods that are ready"),
-        Column("Available", "string", condition_path("Available", "status"), "Whether enough pods serve"),
-        Column("Degraded", "string", condition_path("Degraded", "status"), "Whether something needs a look"),
-        Column("Node Port", "integer", ".status.nodePorts[0].nodePort", "The first port on every node"),
+        Column("Available", "string", condition_path("Available", "status"), "Whether enough pods are available"),
+        Column("Degraded", "string", condition_path("Degraded", "status"), "Whether there is a problem"),
+        Column("Node Port", "integer", ".status.nodePorts[0].nodePort", "The first node port"),
         Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
-        Column("Image", "string", ".spec.image", "Image that runs", 1),
+        Column("Image", "string", ".spec.image", "Container image", 1),
         Column("Reason", "string", condition_path("Degraded", "reason"), "Reason of Degraded", 1),
         Column("Message", "string", condition_path("Degraded", "message"), "Message of Degraded, with the remedy", 1),
     ),
@@ -126,16 +127,16 @@ APPSERVICE: Final = Kind(
 
 
 def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec with every default it lacks; a null counts as lacking, and what cannot be read stays as it is.
+    """The spec with every missing default. A null counts as missing; values of a wrong type are not changed.
 
-    So does a list of more than MAX_PORTS ports. A port gets its protocol, its targetPort and, beside others, a name:
-    Kubernetes demands one there.
+    A list of more than MAX_PORTS ports is not changed either. A port gets its protocol, its targetPort and, if there
+    are several ports, a name, which Kubernetes then requires.
     """
     size = DEFAULT_SIZE if spec.get("size") is None else spec["size"]
     ports = spec.get("ports")
     found = {**spec, "size": size}
     if not is_array(ports) or len(ports) > MAX_PORTS:
-        return found  # names for more ports than may be would cost the square of their number
+        return found  # the time to generate names is quadratic in the number of ports
     return {**found, "ports": _with_names([_port(port) for port in ports])}
 
 
@@ -163,15 +164,15 @@ def _named(port: Mapping[str, Any], taken: Collection[str]) -> Mapping[str, Any]
 
 
 def decode_spec(obj: Mapping[str, Any]) -> AppServiceSpec:
-    """The spec of a whole AppService object, defaults filled in, unknown fields ignored.
+    """The spec of an AppService object, with defaults and without unknown fields.
 
-    Raises InvalidSpec, with every error found, when it cannot be decoded. What decodes may still break a rule
-    that no type expresses: `errors` knows.
+    Raises InvalidSpec with all structural errors if it cannot be decoded. A decoded spec can still violate a rule: see
+    `validate`.
     """
     spec = child(obj, "spec")
     return APPSERVICE.decode({**obj, "spec": with_defaults(spec)} if is_object(spec) else obj)
 
 
 def validate(obj: Any) -> list[FieldError]:
-    """Every error of a whole AppService object; an empty list says it is valid. Never raises, whatever JSON it gets."""
+    """All errors of an AppService object; empty if it is valid. Never raises, for any JSON value."""
     return APPSERVICE.validate(obj)

@@ -1,4 +1,4 @@
-"""What the ports of an AppService mean for its program (docs/decisions/appservice-ports.md)."""
+"""Maps the ports of an AppService to container ports (docs/decisions/appservice-ports.md)."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 from .kubernetes import ServicePort
 
 Target = tuple[str, int]
-"""Protocol and number of a port that the program listens on."""
+"""Protocol and number of a port that the container listens on."""
 
 DEFAULT_PROTOCOL: Final = "TCP"
 
 
 def targets(ports: Sequence[ServicePort]) -> list[Target]:
-    """The target of each port, with names looked up. The rules see to it that every name is there."""
+    """The target of each port, with names resolved. The rules ensure that every name exists."""
     named = {(port.protocol, port.name): port.target_port for port in ports if isinstance(port.target_port, int)}
     return [(port.protocol, _number(port, named.get((port.protocol, str(port.target_port))))) for port in ports]
 
@@ -24,23 +24,25 @@ def _number(port: ServicePort, found: int | None) -> int:
 
 
 def listening_ports(ports: Sequence[ServicePort]) -> dict[Target, str | None]:
-    """Every port the program listens on, sorted, with the name that a target port says of it.
+    """Every port that the container listens on, sorted, with the name by which a `targetPort` refers to it.
 
-    Of several names the first in order counts, because a container's port has but one: the order of the ports in a
-    spec never matters to a pod.
+    If there are several names, the first in alphabetical order is used, because a container port has one name. So the
+    order of the ports in a spec does not affect the pods.
     """
     found: dict[Target, str | None] = {}
-    for target, port in sorted(zip(targets(ports), ports, strict=True), key=lambda pair: (pair[0], _said(pair[1]))):
-        found[target] = found.get(target) or _said(port) or None
+    for target, port in sorted(
+        zip(targets(ports), ports, strict=True), key=lambda pair: (pair[0], _target_name(pair[1]))
+    ):
+        found[target] = found.get(target) or _target_name(port) or None
     return found
 
 
-def _said(port: ServicePort) -> str:
+def _target_name(port: ServicePort) -> str:
     return port.target_port if isinstance(port.target_port, str) else ""
 
 
 def generated_name(protocol: str, number: int, taken: Collection[str] = ()) -> str:
-    """The name of a port beside others that has none of its own: Kubernetes demands one there."""
+    """The name for a port without a name. Kubernetes requires names if there are several ports."""
     name = f"{protocol.lower()}-{number}"
     tries = (f"{name}-{count}" for count in range(2, len(taken) + 3))
     return next(candidate for candidate in (name, *tries) if candidate not in taken)

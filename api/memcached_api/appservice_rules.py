@@ -1,4 +1,4 @@
-"""The rules of AppService, each in Python and in CEL side by side."""
+"""The rules of AppService, each in Python and in CEL."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _KEY: Final = "^[-._a-zA-Z0-9]+$"
 _LABEL_DOMAIN: Final = SUBDOMAIN[1:-1]
 _ANNOTATION_DOMAIN: Final = _LABEL_DOMAIN.replace("a-z", "a-zA-Z")  # Kubernetes ignores its case
 _KEY_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-# Keys are qualified names (apimachinery's IsQualifiedName): a Deployment with another one is refused.
+# Keys are qualified names (apimachinery's IsQualifiedName): the API server rejects a Deployment with any other key.
 _FIELD_PATH: Final = (
     rf"^(metadata\.(name|namespace|uid)|metadata\.labels\['({_LABEL_DOMAIN}/)?{_KEY_NAME}'\]"
     rf"|metadata\.annotations\['({_ANNOTATION_DOMAIN}/)?{_KEY_NAME}'\]"
@@ -60,7 +60,7 @@ ENV_NAME: Final = value_rule(
     "spec.envs[*].name",
     _is_env_name,
     f"self.matches('{_ENV_NAME}') && self != '.' && !self.startsWith('..')",
-    "must be letters, digits, '_', '-' and '.', with no digit first, such as LOG_LEVEL",
+    "must consist of letters, digits, '_', '-' and '.', and must not start with a digit, such as LOG_LEVEL",
 )
 
 ENV_NAMES: Final = unique_rule(
@@ -77,14 +77,14 @@ def _two_values(env: _Entry) -> Iterator[Violation]:
         yield Violation(".valueFrom", env["valueFrom"], _TWO_VALUES)
 
 
-_TWO_VALUES: Final = "must not be given beside value; remove one of the two"
+_TWO_VALUES: Final = "must not be set together with value; remove one of the two"
 
 ENV_VALUE: Final = Rule(
     "spec.envs[*]",
     _two_values,
     "!has(self.valueFrom) || !has(self.value) || self.value == ''",
     _TWO_VALUES,
-    blames=".valueFrom",
+    field_path=".valueFrom",
 )
 
 ENV_SOURCE: Final = value_rule(
@@ -99,7 +99,7 @@ def _pattern_rule(at: str, pattern: str, message: str) -> Rule:
     return value_rule(at, lambda text: matches(pattern, text), f'self.matches(r"{pattern}")', message)
 
 
-_OBJECT_NAME: Final = "must be the name of an object: lower-case letters, digits, '-' and '.'"
+_OBJECT_NAME: Final = "must be an object name: lower-case letters, digits, '-' and '.'"
 _DATA_KEY: Final = "must be a key of the object's data: letters, digits, '-', '_' and '.'"
 
 SOURCES: Final = (
@@ -111,7 +111,7 @@ SOURCES: Final = (
         "spec.envs[*].valueFrom.fieldRef.fieldPath",
         lambda path: matches(_FIELD_PATH, path) and not matches(_LONG_DOMAIN, path),
         f'self.matches(r"{_FIELD_PATH}") && !self.matches(r"{_LONG_DOMAIN}")',
-        "must be a field that Kubernetes offers: metadata.name, metadata.namespace, metadata.uid, "
+        "must be a supported field: metadata.name, metadata.namespace, metadata.uid, "
         "metadata.labels['key'], metadata.annotations['key'] with a key such as example.com/team, spec.nodeName, "
         "spec.serviceAccountName, status.hostIP(s) or status.podIP(s)",
     ),
@@ -122,7 +122,9 @@ SOURCES: Final = (
     ),
 )
 
-PORT: Final = port_rule("spec.ports[*].port", f"between {MIN_PORT} and {MAX_PORT}: the port clients of the Service use")
+PORT: Final = port_rule(
+    "spec.ports[*].port", f"between {MIN_PORT} and {MAX_PORT}: the port that clients of the Service use"
+)
 
 NODE_PORT: Final = port_rule(
     "spec.ports[*].nodePort",
@@ -135,14 +137,14 @@ PORT_NAME: Final = value_rule(
     "spec.ports[*].name",
     lambda name: matches(_PORT_NAME, name),
     f"self.matches('{_PORT_NAME}')",
-    "must be lower-case letters, digits and '-', with no '-' at either end, such as http",
+    "must consist of lower-case letters, digits and '-', and must not start or end with '-', such as http",
 )
 
 APP_PROTOCOL: Final = value_rule(
     "spec.ports[*].appProtocol",
     lambda name: matches(_APP_PROTOCOL, name),
     f"self.matches(r'{_APP_PROTOCOL}')",
-    "must be a protocol such as http, or one with a domain before it such as kubernetes.io/h2c",
+    "must be a protocol such as http, or one with a domain prefix such as kubernetes.io/h2c",
 )
 
 
@@ -160,7 +162,7 @@ PORTS: Final = unique_rule(
     "spec.ports",
     "port",
     f"a.port == b.port && {_SAME_PROTOCOL}",
-    "must be unique in ports for its protocol; give the second one another number",
+    "must be unique in ports for its protocol; use another number for one of the two",
     _with_protocol("port"),
 )
 
@@ -168,7 +170,7 @@ NODE_PORTS: Final = unique_rule(
     "spec.ports",
     "nodePort",
     f"a.nodePort == b.nodePort && {_SAME_PROTOCOL}",
-    "must be unique in ports for its protocol; give the second one another number, or none",
+    "must be unique in ports for its protocol; use another number for one of the two, or remove it",
     _with_protocol("nodePort"),
 )
 
@@ -185,12 +187,12 @@ TARGET: Final = value_rule(
     "spec.ports[*].targetPort",
     lambda target: not is_integer(target) or MIN_PORT <= target <= MAX_PORT,
     f"!({is_cel_type('self', 'int')}) || (self >= {MIN_PORT} && self <= {MAX_PORT})",
-    f"must be between {MIN_PORT} and {MAX_PORT}: the port the program listens on",
+    f"must be between {MIN_PORT} and {MAX_PORT}: the port that the container listens on",
 )
 
 _NO_TARGET: Final = (
-    "must be the number of the port the program listens on, without quotes, or the name of another entry of ports that "
-    "has the same protocol and such a number; a name has a letter and at most 15 characters"
+    "must be the number of the port that the container listens on, without quotes, or the name of another entry of "
+    "ports with the same protocol and a numeric targetPort; a name has at least one letter and at most 15 characters"
 )
 
 
@@ -212,7 +214,7 @@ TARGETS: Final = Rule(
     _missing_targets,
     "self.all(a, !has(a.targetPort) || type(a.targetPort) == int || self.exists(b, has(b.name)"
     f" && b.name == a.targetPort && {_SAME_PROTOCOL} && (!has(b.targetPort) || type(b.targetPort) == int)"
-    # The name is looked at where its length is bounded: CEL knows no bound of an integer or string.
+    # The name is matched at `b.name`, whose length is bounded: CEL has no bound for an int-or-string.
     f" && b.name.matches('{_TARGET_NAME}') && b.name.matches('[a-z]')))",
     _NO_TARGET,
 )

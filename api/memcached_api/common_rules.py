@@ -1,4 +1,4 @@
-"""Rules that hold for every kind, each in Python and in CEL side by side."""
+"""Rules for every kind, each in Python and in CEL."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ MIN_SIZE: Final = 1
 MAX_SIZE: Final = 2**31 - 1  # a Deployment's replicas are an int32
 MIN_PORT: Final = 1
 MAX_PORT: Final = 65535
-MAX_NAME_LENGTH: Final = 52  # characters: leaves 11 of a label's 63 for what a ReplicaSet's hash or a suffix adds
+MAX_NAME_LENGTH: Final = 52  # characters: leaves 11 of a label's 63 for the hash of a ReplicaSet or a suffix
 MAX_SUBDOMAIN_LENGTH: Final = 253  # characters, as of a Secret's name
 
 SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # DNS-1123, as a Secret's
@@ -26,7 +26,7 @@ _KNOWN_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a text matches a pattern of the form `^…$`, as CEL's `matches` has it: the end is the very end."""
+    """Whether the whole text matches a pattern of the form `^…$`, as CEL's `matches` does."""
     return _compiled(pattern).fullmatch(text) is not None
 
 
@@ -49,9 +49,9 @@ def is_cel_type(value: str, name: str) -> str:
 
 
 def cel_quantity(value: str) -> str:
-    """CEL for the quantity that an integer-or-string stands for.
+    """CEL for the quantity in an int-or-string.
 
-    It means `quantity(string(value))` at half of its estimated cost: the text is read once.
+    It equals `quantity(string(value))` at half of the estimated cost, because the text is read once.
     """
     return f"({is_cel_type(value, 'string')} ? quantity({value}) : quantity('0').add({value}))"
 
@@ -62,21 +62,21 @@ def _is_name(name: Any) -> bool:
 
 _NAME_MESSAGE: Final = (
     f"must be a DNS-1035 label of at most {MAX_NAME_LENGTH} characters (lower-case letters, digits and '-', a letter "
-    "first), because its Service is named the same; create the object under such a name"
+    "first), because its Service has the same name; create the object with a valid name"
 )
 
 NAME: Final = Rule(
     "metadata.name",
     lambda name: () if _is_name(name) else (Violation("", name, _NAME_MESSAGE),),
-    # A name never changes: an object that came in under an older rule must stay editable.
+    # A name is immutable, so an object that was stored under an older rule must remain editable.
     f"oldSelf.hasValue() || (size(self.metadata.name) <= {MAX_NAME_LENGTH} && self.metadata.name.matches('{_LABEL}'))",
     _NAME_MESSAGE,
-    blames=".metadata.name",
+    field_path=".metadata.name",
 )
 
 
 def size_rule(remedy: str) -> Rule:
-    """At least one pod; `remedy` tells what to do for none."""
+    """At least one pod. `remedy`: how to run no pods."""
     return value_rule(
         "spec.size",
         lambda size: size >= MIN_SIZE,
@@ -86,7 +86,7 @@ def size_rule(remedy: str) -> Rule:
 
 
 def image_rule(message: str) -> Rule:
-    """What a container runtime can make sense of."""
+    """A valid image reference."""
     fits = f"self.matches(r'{image.FITTING}') && !self.matches(r'{image.TOO_LONG}')"
     cel = f"self.matches(r'{image.PATTERN}') && !self.matches('{image.IDENTIFIER}') && {fits}"
     return value_rule("spec.image", image.is_reference, cel, message)
@@ -100,7 +100,7 @@ def port_rule(at: str, message: str, lowest: int = MIN_PORT, highest: int = MAX_
 
 
 def _repeated(entries: Sequence[Entry], key: Callable[[Entry], Hashable]) -> Iterator[int]:
-    """The places of entries whose key an earlier one has already; a key of None is none."""
+    """The indexes of entries whose key is the key of an earlier entry. Entries with a key of None are ignored."""
     seen: set[Hashable] = set()
     for index, entry in enumerate(entries):
         if key(entry) in seen:
@@ -110,16 +110,16 @@ def _repeated(entries: Sequence[Entry], key: Callable[[Entry], Hashable]) -> Ite
 
 
 def unique_rule(at: str, field: str, same: str, message: str, key: Callable[[Entry], Hashable]) -> Rule:
-    """No two entries of a list alike: `same` is CEL that compares `a` and `b`, which both have the field."""
+    """No two equal entries in a list. `same`: CEL that compares `a` and `b`, which both have the field."""
 
     def violations(entries: Sequence[Entry]) -> Iterator[Violation]:
         return (
             Violation(f"[{index}].{field}", entries[index].get(field), message) for index in _repeated(entries, key)
         )
 
-    alone = f"!has(a.{field}) || self.exists_one(b, has(b.{field}) && {same})"
-    named = quoted("%s " + message) + f".format([self.filter(a, !({alone})).map(a, a.{field})])"
-    return Rule(at, violations, f"self.all(a, {alone})", message, message_cel=named)
+    is_unique = f"!has(a.{field}) || self.exists_one(b, has(b.{field}) && {same})"
+    with_values = quoted("%s " + message) + f".format([self.filter(a, !({is_unique})).map(a, a.{field})])"
+    return Rule(at, violations, f"self.all(a, {is_unique})", message, message_cel=with_values)
 
 
 def _resource_rules(part: str) -> tuple[Rule, Rule]:
@@ -131,13 +131,13 @@ def _resource_rules(part: str) -> tuple[Rule, Rule]:
 
     known = f"name in {names} || name.startsWith('hugepages-') || name.contains('/')"
 
-    def misnamed(resources: Mapping[str, Any]) -> Iterator[Violation]:
+    def unknown(resources: Mapping[str, Any]) -> Iterator[Violation]:
         return (Violation(f"[{name}]", name, message) for name in resources if not _is_resource(name))
 
     return (
         Rule(
             f"spec.resources.{part}",
-            misnamed,
+            unknown,
             f"self.all(name, {known})",
             message,
             message_cel=quoted("%s " + message) + f".format([self.filter(name, !({known}))])",
@@ -175,6 +175,6 @@ RESOURCES: Final = (
         "must be at most the limit of the same resource; lower the request or raise the limit",
         message_cel="'%s must be at most the limit of the same resource, of %s; lower the request or raise the limit'"
         ".format([self.requests, self.limits])",
-        blames=".requests",
+        field_path=".requests",
     ),
 )

@@ -1,6 +1,6 @@
-"""The conditions every status of ours carries: always all three, in the order of TYPES.
+"""The conditions of every status: always all three, in the order of TYPES.
 
-None is ever Unknown: the first status is written when the children are, and knows of all three.
+Their status is never Unknown, because the first status is written after the children are applied.
 """
 
 from typing import Annotated, ClassVar, Final, Literal
@@ -36,32 +36,32 @@ INVALID_SPEC: Final = "InvalidSpec"
 AS_EXPECTED: Final = "AsExpected"
 
 
-# What each reason tells, for the reference page.
+# The meaning of each reason, for the API reference.
 MEANINGS: Final = {
     AVAILABLE: {
         MINIMUM_REPLICAS_AVAILABLE: "enough pods are ready to serve",
-        MINIMUM_REPLICAS_UNAVAILABLE: "fewer pods are ready than it takes to serve; Degraded names the cause, if known",
+        MINIMUM_REPLICAS_UNAVAILABLE: "too few pods are ready to serve; Degraded has the cause, if known",
     },
     PROGRESSING: {
         ROLLING_OUT: "pods are being created or replaced",
-        WAITING_FOR_DELETION: "what a deleted object of the same name left behind is still being removed",
-        ROLLOUT_COMPLETE: "every pod is as the spec says",
-        STALLED: "the rollout makes no headway; Degraded names the cause",
+        WAITING_FOR_DELETION: "children of a deleted object with the same name are still being deleted",
+        ROLLOUT_COMPLETE: "all pods are updated and ready",
+        STALLED: "the rollout is stalled; see the Degraded condition",
     },
     DEGRADED: {
         PROGRESS_DEADLINE_EXCEEDED: "the rollout took longer than its deadline",
-        PODS_CRASHING: "a container ends again and again; the message has its exit code and reason",
+        PODS_CRASHING: "a container terminates repeatedly or cannot be started; the message has the cause",
         IMAGE_UNAVAILABLE: "the image cannot be pulled; correct `spec.image`, or the `imagePullSecrets`",
-        APPLY_FAILED: "the API server refused a child of the object; the message has its words",
-        CONFLICT: "an object of the same name belongs to somebody else; remove it or rename one of the two",
-        INVALID_SPEC: "the spec breaks a rule; the message names field, value and remedy",
-        AS_EXPECTED: "nothing is wrong",
+        APPLY_FAILED: "the API server rejected a child of the object; the message has its error message",
+        CONFLICT: "an object of the same name is not managed by this object; delete or rename one of the two",
+        INVALID_SPEC: "the spec is invalid; the message has field, value and remedy",
+        AS_EXPECTED: "all components are healthy",
     },
 }
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel"):
-    """One aspect of an object's state; `last_transition_time` is RFC 3339 in UTC and moves only when `status` does."""
+    """One aspect of an object's state. `last_transition_time` (RFC 3339, UTC) changes only when `status` changes."""
 
     SCHEMA: ClassVar[str] = "io.k8s.apimachinery.pkg.apis.meta.v1.Condition"
 

@@ -1,4 +1,4 @@
-"""What is wrong with an object, in the words Kubernetes uses for it."""
+"""Field errors of an object, in the format of Kubernetes."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from .values import is_array, is_object
 
-# Kinds of errors: the `reason` of a Status cause, and the words for it (k8s.io/apimachinery pkg/util/validation/field).
+# Types of errors: the `reason` of a Status cause, and its text (k8s.io/apimachinery pkg/util/validation/field).
 INVALID: Final = "FieldValueInvalid"
 MISTYPED: Final = "FieldValueTypeInvalid"
 REQUIRED: Final = "FieldValueRequired"
@@ -25,13 +25,13 @@ _WORDS: Final = {
 }
 
 MAX_SHOWN: Final = 100
-"""Characters of a value that a message repeats."""
+"""Maximum characters of a value in a message."""
 
 
 class FieldError(NamedTuple):
     """One error of an object: the field, its value, and a message that names the remedy.
 
-    Two errors are equal when all of it is, so a error whose numbers changed counts as a new one.
+    Two errors are equal if all parts are equal. So an error with another value counts as a new one.
     """
 
     field: str
@@ -40,17 +40,17 @@ class FieldError(NamedTuple):
     kind: str = INVALID
 
     def __str__(self) -> str:
-        """Read as Kubernetes' own field errors do: `spec.size: Invalid value: 0: must be at least 1`."""
+        """Format as Kubernetes formats field errors: `spec.size: Invalid value: 0: must be at least 1`."""
         return f"{self.field_text}: {self.detail}"
 
     @property
     def field_text(self) -> str:
-        """The field as a message names it: a key of a map is chosen by the user, and may be long."""
+        """The field for messages: quoted and truncated if needed, because the user chooses the keys of maps."""
         return plain(self.field)
 
     @property
     def detail(self) -> str:
-        """The error without its field, as a Status cause has it."""
+        """The error without its field, as in a Status cause."""
         words = _WORDS[self.kind]
         return (
             f"{words}: {self.message}"
@@ -60,7 +60,7 @@ class FieldError(NamedTuple):
 
 
 class InvalidSpec(ValueError):  # noqa: N818 (named as the condition's reason)
-    """An object whose spec cannot be decoded; `errors` says why, one entry per field."""
+    """An object whose spec cannot be decoded. `errors`: one entry per field."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors: Final = list(errors)
@@ -68,7 +68,7 @@ class InvalidSpec(ValueError):  # noqa: N818 (named as the condition's reason)
 
 
 def format_value(value: Any) -> str:
-    """A scalar as JSON, cut at 100 characters; of an object or a list only its type, as the API server shows it."""
+    """A scalar as JSON, truncated to 100 characters; for an object or a list its type, as in the API server."""
     if is_object(value):
         return '"object"'
     if is_array(value):
@@ -77,23 +77,23 @@ def format_value(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as JSON, cut at 100 characters: on one line, and whatever is in it ends with the closing quote."""
+    """A text as JSON, truncated to 100 characters: always one line, with a closing quote."""
     short = cut(text)
     return json.dumps(short, ensure_ascii=not short.isprintable())
 
 
 def plain(text: str) -> str:
-    """A text that is usually a plain name: as it is where it is short and printable, else quoted."""
+    """The text itself if it is short and printable, otherwise quoted."""
     return text if len(text) <= MAX_SHOWN and text.isprintable() else quoted(text)
 
 
 def cut(text: str) -> str:
-    """A text of at most 100 characters, or its beginning."""
+    """The text, truncated to 100 characters."""
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def sentence(errors: Iterable[FieldError], more: int = 0) -> str:
-    """All errors in one line, and how many `more` there are; several stand in brackets, as Kubernetes has it."""
+    """All errors in one line, in brackets if there are several, as in Kubernetes. `more`: number of omitted errors."""
     texts = [str(error) for error in errors]
     if more:
         texts.append(f"and {more} more")
@@ -101,7 +101,7 @@ def sentence(errors: Iterable[FieldError], more: int = 0) -> str:
 
 
 def summary(errors: Sequence[FieldError], limit: int) -> str:
-    """The first errors in one line of at most `limit` characters, and how many more there are; always the first."""
+    """The first errors in one line of at most `limit` characters, and the number of omitted ones. Never empty."""
     ends = accumulate(len(str(error)) + len(", ") for error in errors)
     fitting = max(1, sum(end <= limit - len("[and 1000000 more]") for end in ends))
     return sentence(errors[:fitting], len(errors) - fitting)

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-# The text is used twice: by Python here and by CEL (RE2) in the CRD. Digests are those go-digest can verify.
+# The patterns are used by Python here and by CEL (RE2) in the CRD. The digests are those that go-digest supports.
 _HOST_PART: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _HOST: Final = rf"(?:{_HOST_PART}(?:\.{_HOST_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
 _NAME_PART: Final = r"[a-z0-9]+(?:(?:[._]|__|[-]+)[a-z0-9]+)*"
@@ -15,8 +15,8 @@ PATTERN: Final = rf"^(?:{_HOST}/)?{_PATH}(?::{_TAG})?(?:@{_DIGEST})?$"
 LONGEST: Final = 1024  # characters; host, path, tag and digest at their longest stay below
 MAX_PATH_LENGTH: Final = 255  # characters: distribution's RepositoryNameTotalLengthMax
 
-# The bound of the path, for CEL: a reference that matches PATTERN, with what is certainly a host before the path, and
-# without a longer name that gets `library/` put before it.
+# The limit of the path, for CEL: a reference that matches PATTERN, with an unambiguous host before the path, and
+# without a longer name that gets the prefix `library/`.
 _SURE_HOST: Final = r"(?:localhost|[a-zA-Z0-9:\[\]-]*[.:A-Z][a-zA-Z0-9.:\[\]-]*)"
 _AFTER: Final = "(?::[^/@]*)?(?:@.*)?$"
 FITTING: Final = rf"^(?:{_SURE_HOST}/)?[^:@]{{1,{MAX_PATH_LENGTH}}}{_AFTER}"
@@ -25,12 +25,12 @@ TOO_LONG: Final = rf"^(?:(?:index\.)?docker\.io/)?[^/:@]{{{MAX_PATH_LENGTH - len
 _PARTS: Final = re.compile(
     rf"(?P<host>{_HOST}/)?(?P<path>{_PATH})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII
 )
-IDENTIFIER: Final = r"^[a-f0-9]{64}$"  # an image ID, which nothing can be pulled by
+IDENTIFIER: Final = r"^[a-f0-9]{64}$"  # an image ID, which cannot be pulled
 _DOCKER_HUB: Final = ("", "docker.io/", "index.docker.io/")
 
 
 def is_reference(text: str) -> bool:
-    """Whether a container runtime can make sense of it: `memcached`, `host:5000/a/b:1.6`, `a/b@sha256:…`."""
+    """Whether the text is a valid image reference: `memcached`, `host:5000/a/b:1.6`, `a/b@sha256:…`."""
     if len(text) > LONGEST or re.fullmatch(IDENTIFIER, text):
         return False
     match = _PARTS.fullmatch(text)
@@ -38,19 +38,19 @@ def is_reference(text: str) -> bool:
 
 
 def repository(text: str) -> str:
-    """A reference without tag and digest; the text itself if it is no reference."""
+    """A reference without tag and digest; the text itself if it is not a reference."""
     match = _PARTS.fullmatch(text)
     return text if match is None else f"{match['host'] or ''}{match['path']}"
 
 
 def is_fixed(text: str) -> bool:
-    """Whether it names one version: by a digest, or by a tag other than `latest`."""
+    """Whether the reference has a fixed version: a digest, or a tag other than `latest`."""
     match = _PARTS.fullmatch(text)
     return match is not None and bool(match["digest"] or (match["tag"] or "latest") != "latest")
 
 
 def _path(match: re.Match[str]) -> str:
-    """The repository's path as the registry sees it: a first part without dot, colon or capital is no host."""
+    """The repository's path in the registry. A first part without dot, colon or upper-case letter is not a host."""
     host, path = match["host"] or "", match["path"]
     is_host = host == "localhost/" or host != host.lower() or any(character in host for character in ".:")
     if not is_host:

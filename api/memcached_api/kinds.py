@@ -1,4 +1,4 @@
-"""What the house knows of a kind: one record, from which its CRD, its reference page and its checks are made."""
+"""The definition of a kind, from which its CRD, its API reference and its validation are generated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ class Column(NamedTuple):
 
 
 def condition_path(type_: str, part: str) -> str:
-    """The path of one part of one condition, for a column."""
+    """The JSON path of a field of a condition, for a column."""
     return f'.status.conditions[?(@.type=="{type_}")].{part}'
 
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Spec]):
-    """One kind of ours. `versions` share one schema; the first is the stored one."""
+    """One custom resource kind. All `versions` have the same schema; the first is the storage version."""
 
     group: str
     versions: tuple[str, ...]
@@ -46,9 +46,9 @@ class Kind(Generic[Spec]):
     columns: tuple[Column, ...]
 
     def decode(self, obj: Mapping[str, Any]) -> Spec:
-        """The object's spec, defaults filled in, unknown fields left out. Raises InvalidSpec with every error found."""
-        if wrong := self._not_an_object(obj):
-            raise InvalidSpec(wrong)
+        """The spec, with defaults and without unknown fields. Raises InvalidSpec with all structural errors."""
+        if errors := self._not_an_object(obj):
+            raise InvalidSpec(errors)
         spec = _spec(obj)
         try:
             return msgspec.convert(spec, self.spec)
@@ -59,27 +59,27 @@ class Kind(Generic[Spec]):
             return msgspec.convert(spec, self.spec)
 
     def read(self, raw: bytes) -> Any:
-        """The object in `raw`, as `errors` and `decode` need it. Raises what `reading.read` does."""
+        """The object in `raw`, for `validate` and `decode`. Raises the errors of `reading.read`."""
         return reading.read(raw, self.spec)
 
     def validate(self, obj: Any) -> list[FieldError]:
-        """Every error of an object, none if it is valid; never raises, whatever JSON it is given."""
-        if wrong := self._not_an_object(obj):
-            return wrong
-        spec, structural = self._examined(_spec(obj))
+        """All errors of an object; empty if it is valid. Never raises, for any JSON value."""
+        if errors := self._not_an_object(obj):
+            return errors
+        spec, structural = self._check_structure(_spec(obj))
         if len(structural) >= MAX_ERRORS or any(error.kind == TOO_MANY for error in structural):
-            return structural  # the rules would have no end of things to look at
+            return structural  # the time to evaluate the rules would be unbounded
         unreadable = [error for error in structural if error.kind == MISTYPED]
         ruled = list(rule_errors(self.rules, {"metadata": obj.get("metadata"), "spec": spec}, unreadable))
-        blamed = {error.field for error in ruled}  # where a rule speaks, the bare bound need not: it names no remedy
-        return [error for error in structural if error.field not in blamed] + ruled
+        reported = {error.field for error in ruled}  # a rule's error has a remedy, so it replaces the structural one
+        return [error for error in structural if error.field not in reported] + ruled
 
     def _not_an_object(self, obj: Any) -> list[FieldError]:
         message = f"must be an object of kind {self.name}"
         return [] if isinstance(obj, Mapping) else [FieldError("", obj, message, MISTYPED)]
 
-    def _examined(self, spec: Any) -> tuple[Any, list[FieldError]]:
-        """The spec in a form that rules can read, and its structural errors: looked for only if msgspec meets one."""
+    def _check_structure(self, spec: Any) -> tuple[Any, list[FieldError]]:
+        """The normalized spec and its structural errors, which are collected only if msgspec finds one."""
         try:
             msgspec.convert(spec, self.spec)
         except msgspec.ValidationError:
@@ -89,6 +89,6 @@ class Kind(Generic[Spec]):
 
 
 def _spec(obj: Mapping[str, Any]) -> Any:
-    """The CRD's default for an absent spec is an empty one."""
+    """The spec of an object. The CRD's default for an absent spec is an empty one."""
     spec = obj.get("spec")
     return {} if spec is None else spec

@@ -1,7 +1,7 @@
-"""Kubernetes' own types, as far as our specs offer them.
+"""Kubernetes types that the specs use.
 
-`SCHEMA` names the type in Kubernetes' OpenAPI document: descriptions and list types of the CRD come from there, bounds
-from here.
+`SCHEMA` is the type's name in the OpenAPI document of Kubernetes, which provides descriptions and list types for the
+CRD. The bounds are defined here.
 """
 
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -10,23 +10,24 @@ import msgspec
 from msgspec import Meta
 
 from .quantity import canonical
-from .values import LEAST, MOST
+from .values import MAX_INTEGER, MIN_INTEGER
 
 LIST_BY_NAME: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 LIST_BY_TYPE: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
-# The spellings `quantity.parse` takes. Tighter than controller-tools' pattern only in that an exponent is a whole
-# number (as apimachinery demands, too) of at most three digits.
+# The syntax that `quantity.parse` accepts. Stricter than controller-tools' pattern only in that an exponent is an
+# integer (as apimachinery requires, too) of at most three digits.
 QUANTITY: Final = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?"
 
-# An int-or-string in the CRD. The end of a text is `$` there, but `\Z` to Python.
+# An int-or-string in the CRD. The end of a text is `$` in the CRD and `\Z` in Python.
 Quantity = Annotated[
-    Annotated[int, Meta(ge=LEAST, le=MOST)] | Annotated[str, Meta(pattern=rf"^{QUANTITY}\Z", max_length=64)],
+    Annotated[int, Meta(ge=MIN_INTEGER, le=MAX_INTEGER)]
+    | Annotated[str, Meta(pattern=rf"^{QUANTITY}\Z", max_length=64)],
     Meta(extra_json_schema={"pattern": f"^{QUANTITY}$", "maxLength": 64}),
 ]
 
-# Kubernetes itself knows five kinds of resources. Seven fit into half of CEL's cost budget, even on API servers before
-# 1.34, which do not see the bound on a quantity's length.
+# Kubernetes itself defines five kinds of resources. Seven fit into half of CEL's cost budget, even on API servers
+# before 1.34, which ignore the bound on a quantity's length.
 Resources = Annotated[dict[str, Quantity], Meta(max_length=7)]
 
 
@@ -38,7 +39,7 @@ class LocalObjectReference(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ResourceRequirements(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Without `claims`: dynamic resource allocation has no use for a cache."""
+    """Without `claims`, because a cache does not use dynamic resource allocation."""
 
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.ResourceRequirements"
 
@@ -54,7 +55,7 @@ class _KeySelector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     """Key in its data."""
 
     optional: bool | None = None
-    """Whether the pods start without it, too."""
+    """Whether the pods also start if it does not exist."""
 
 
 class ConfigMapKeySelector(_KeySelector, frozen=True):
@@ -73,7 +74,7 @@ class ObjectFieldSelector(msgspec.Struct, frozen=True, rename="camel", omit_defa
 
 
 class ResourceFieldSelector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Without `containerName`: there is but one container."""
+    """Without `containerName`, because there is only one container."""
 
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.ResourceFieldSelector"
 
@@ -82,7 +83,7 @@ class ResourceFieldSelector(msgspec.Struct, frozen=True, rename="camel", omit_de
 
 
 class EnvVarSource(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Without `fileKeyRef`: there are no volumes."""
+    """Without `fileKeyRef`, because there are no volumes."""
 
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.EnvVarSource"
 
@@ -96,14 +97,14 @@ class EnvVar(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.EnvVar"
 
     name: Annotated[str, Meta(max_length=253)]
-    """Name of the variable: letters, digits, `_`, `-` and `.`, no digit first."""
+    """Name of the variable: letters, digits, `_`, `-` and `.`, not starting with a digit."""
 
     value: Annotated[str, Meta(max_length=65536)] | None = None
     value_from: EnvVarSource | None = None
 
 
 def stored(env: EnvVar) -> dict[str, Any]:
-    """The variable in the spelling in which the API server stores it: equal where it is equal for a container."""
+    """The variable in canonical form, as the API server stores it: equal if it is equal for a container."""
     entry = msgspec.to_builtins(env)
     if not env.value:
         entry.pop("value", None)  # an empty one is not stored
@@ -134,13 +135,13 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Port of the Service."""
 
     target_port: TargetPort | None = None
-    """Port the program listens on: its number, or the name of another entry of the list that has the number. When
-    absent, the same as `port`."""
+    """Port that the container listens on: its number, or the name of another entry of the list with a numeric
+    `targetPort`. When absent, the same as `port`."""
 
     node_port: Annotated[int, Meta(ge=30000, le=32767)] | None = None
-    """Port on every node. When absent, Kubernetes chooses one, and it stays for as long as the port keeps its number
-    or its name."""
+    """Port on every node. When absent, Kubernetes allocates one, which is kept while the port keeps its number or its
+    name."""
 
     app_protocol: Annotated[str, Meta(max_length=317)] | None = None
     """Protocol of the application, a hint for load balancers: a standard name such as `http`, or one with a domain
-    before it such as `kubernetes.io/h2c`."""
+    prefix such as `kubernetes.io/h2c`."""

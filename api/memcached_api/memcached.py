@@ -1,4 +1,4 @@
-"""The kind Memcached of cache.example.com: its spec, status and defaults. Its rules are in memcached_rules."""
+"""The kind Memcached of cache.example.com: its spec, status and defaults. The rules are in memcached_rules."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
@@ -15,8 +15,8 @@ from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quanti
 from .memcached_rules import DEFAULT_CACHE_MEMORY, MIN_PORT, RULES
 
 GROUP: Final = "cache.example.com"
-VERSION: Final = "v1"  # the stored one
-VERSIONS: Final = ("v1", "v1alpha1")  # one schema for both, so nothing is ever converted
+VERSION: Final = "v1"  # the storage version
+VERSIONS: Final = ("v1", "v1alpha1")  # one schema for both, so no conversion is needed
 KIND: Final = "Memcached"
 PLURAL: Final = "memcacheds"
 SHORT_NAMES: Final = ("mc",)
@@ -27,62 +27,62 @@ DEFAULT_IMAGE: Final = "docker.io/library/memcached:1.6.38"  # unless RELATED_IM
 
 
 class Cache(msgspec.Struct, frozen=True, rename="camel"):
-    """What each memcached keeps in memory."""
+    """The cache of each memcached server."""
 
     memory: Quantity = DEFAULT_CACHE_MEMORY
-    """Memory for cached items, per pod: memcached's `-m`, in whole mebibytes, rounded down. From 2Mi to 1Pi. The
-    container's memory request and limit follow from it unless `resources` names them. A change replaces the pods."""
+    """Memory for cached items, per pod: memcached's `-m`, in whole mebibytes, rounded down. From 2Mi to 1Pi. The memory
+    request and limit of the container are derived from it unless `resources` sets them. A change replaces the pods."""
 
 
 class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What the cluster shall be."""
+    """The desired state of the cache servers."""
 
     size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE)] = DEFAULT_SIZE
-    """Number of memcached pods. Clients spread their keys over them."""
+    """Number of memcached pods. Clients distribute keys over them."""
 
     container_port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] = DEFAULT_CONTAINER_PORT
-    """Port every memcached listens on, and the Service too. A change replaces the pods."""
+    """Port of every memcached server and of the Service. A change replaces the pods."""
 
     image: Annotated[str, Meta(min_length=1, max_length=LONGEST_IMAGE)] | None = None
-    """Container image of memcached. When absent, admission writes the operator's default of that day here, so that a
-    later release of the operator does not restart the cache. A change replaces the pods."""
+    """Container image of memcached. When absent, admission sets the current default of the operator, so that a later
+    release of the operator does not restart the cache. A change replaces the pods."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. When absent, Kubernetes' own default:
-    `Always` for the tag `latest`, else `IfNotPresent`. A change replaces the pods."""
+    """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. When absent, the default of Kubernetes:
+    `Always` for the tag `latest`, otherwise `IfNotPresent`. A change replaces the pods."""
 
     image_pull_secrets: Annotated[list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME)] = []
-    """Secrets of this namespace with which the image is pulled. A change replaces the pods."""
+    """Image pull secrets in this namespace. A change replaces the pods."""
 
     resources: ResourceRequirements | None = None
-    """Compute resources of each memcached container; what is named here wins, resource by resource. Else the container
-    requests `cpu: 100m`, and of memory it requests, and is limited to, the larger of 128Mi and 1.25 times the least
-    limit. The least limit is 1.10 times `cache.memory` plus 24Mi. A change replaces the pods."""
+    """Compute resources of each memcached container. Resources that are not set have defaults: a request of `cpu:
+    100m`, and a memory request and limit of 1.25 times the minimum limit, but at least 128Mi. The minimum limit is 1.10
+    times `cache.memory` plus 24Mi. A change replaces the pods."""
 
     cache: Cache = field(default_factory=Cache)
-    """What each memcached keeps in memory."""
+    """The cache of each memcached server."""
 
 
 class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What the operator last saw."""
+    """The last observed state."""
 
     observed_generation: int = 0
-    """The `metadata.generation` of the spec this status answers to."""
+    """The `metadata.generation` of the spec that this status refers to."""
 
     replicas: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
     """Number of pods that exist."""
 
     ready_replicas: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
-    """Number of pods that serve."""
+    """Number of pods that are ready."""
 
     selector: str = ""
     """Label selector of the pods, in text form, for `kubectl scale` and autoscalers."""
 
     nodes: Annotated[list[str], Meta(extra_json_schema={"x-kubernetes-list-type": "set"})] = []
-    """Names of the live pods, sorted."""
+    """Names of the running pods, sorted."""
 
     conditions: Annotated[list[Condition], Meta(extra_json_schema=LIST_BY_TYPE)] = []
-    """Available, Progressing and Degraded, always all three, in this order."""
+    """The conditions Available, Progressing and Degraded, in this order."""
 
 
 MEMCACHED: Final = Kind(
@@ -91,16 +91,16 @@ MEMCACHED: Final = Kind(
     name=KIND,
     plural=PLURAL,
     short_names=SHORT_NAMES,
-    description="A group of memcached servers of one version and size, each a cache of its own, behind one headless "
-    "Service through which clients find them all.",
+    description="A group of independent memcached servers with the same image and size, and a headless Service by "
+    "which clients discover all of them.",
     spec=MemcachedSpec,
     status=MemcachedStatus,
     rules=RULES,
     columns=(
-        Column("Size", "integer", ".spec.size", "Pods asked for"),
-        Column("Ready", "integer", ".status.readyReplicas", "Pods that serve"),
-        Column("Available", "string", condition_path("Available", "status"), "Whether enough pods serve"),
-        Column("Degraded", "string", condition_path("Degraded", "status"), "Whether something needs a look"),
+        Column("Size", "integer", ".spec.size", "Desired number of pods"),
+        Column("Ready", "integer", ".status.readyReplicas", "Pods that are ready"),
+        Column("Available", "string", condition_path("Available", "status"), "Whether enough pods are available"),
+        Column("Degraded", "string", condition_path("Degraded", "status"), "Whether there is a problem"),
         Column("Port", "integer", ".spec.containerPort", "Port of memcached"),
         Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
         Column("Memory", "string", ".spec.cache.memory", "Memory for items, per pod", 1),
@@ -112,14 +112,14 @@ MEMCACHED: Final = Kind(
 
 
 def decode_spec(obj: Mapping[str, Any]) -> MemcachedSpec:
-    """The spec of a whole Memcached object, defaults filled in, unknown fields ignored.
+    """The spec of a Memcached object, with defaults and without unknown fields.
 
-    Raises InvalidSpec, with every error found, when it cannot be decoded. What decodes may still break a rule
-    that no type expresses: `errors` knows.
+    Raises InvalidSpec with all structural errors if it cannot be decoded. A decoded spec can still violate a rule: see
+    `validate`.
     """
     return MEMCACHED.decode(obj)
 
 
 def validate(obj: Any) -> list[FieldError]:
-    """Every error of a whole Memcached object; an empty list says it is valid. Never raises, whatever JSON it gets."""
+    """All errors of a Memcached object; empty if it is valid. Never raises, for any JSON value."""
     return MEMCACHED.validate(obj)

@@ -1,4 +1,4 @@
-"""The rules of Memcached, each in Python and in CEL side by side."""
+"""The rules of Memcached, each in Python and in CEL."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -22,7 +22,7 @@ from .rules import Rule, Violation, value_rule
 from .values import child
 
 DEFAULT_CACHE_MEMORY: Final = "64Mi"  # memcached's own default for `-m`
-MIN_PORT: Final = 1024  # memcached runs without root rights, and only root binds ports below
+MIN_PORT: Final = 1024  # memcached does not run as root, and only root can bind lower ports
 
 _SPARE: Final = memory.HASH_TABLE + memory.PER_CONNECTION * memory.CONNECTIONS
 _PERCENT: Final = 100 + memory.OVERHEAD_PERCENT
@@ -31,21 +31,21 @@ SIZE: Final = size_rule("to stop the cache delete the Memcached object instead")
 
 CONTAINER_PORT: Final = port_rule(
     "spec.containerPort",
-    f"between {MIN_PORT} and {MAX_PORT}; memcached runs without root rights and cannot bind a lower "
-    "port: use 11211, its usual one",
+    f"between {MIN_PORT} and {MAX_PORT}; memcached does not run as root and cannot bind a lower "
+    "port; use 11211, its default",
     MIN_PORT,
 )
 
 IMAGE: Final = image_rule(
     "must be an image reference such as docker.io/library/memcached:1.6.38 or host:5000/name@sha256:<64 hexadecimal "
-    "digits>; leave the field out when creating to get the operator's default",
+    "digits>; omit the field on create to use the operator's default",
 )
 
 IMAGE_PULL_SECRET: Final = value_rule(
     "spec.imagePullSecrets[*].name",
     lambda name: len(name) <= MAX_SUBDOMAIN_LENGTH and matches(SUBDOMAIN, name),
     f"self.matches(r'{SUBDOMAIN}')",
-    "must be the name of a Secret of this namespace: lower-case letters, digits, '-' and '.', at most "
+    "must be the name of a Secret in this namespace: lower-case letters, digits, '-' and '.', at most "
     f"{MAX_SUBDOMAIN_LENGTH} characters",
 )
 
@@ -77,7 +77,7 @@ def _memory_limit_below_floor(spec: Mapping[str, Any]) -> Iterable[Violation]:
 
 
 def _hundred_floors(cache: Decimal) -> Decimal:
-    """100 times memory.floor, so that Python and CEL (in floats) compare the very same whole numbers."""
+    """100 times memory.floor, so that Python and CEL (in floats) compare the same integers."""
     return cache * _PERCENT + _SPARE * 100
 
 
@@ -100,10 +100,10 @@ MEMORY_LIMIT: Final = Rule(
     " || quantity(string(self.resources.limits['memory'])).asApproximateFloat() * 100.0"
     f" >= {_CACHE_CEL}.asApproximateFloat() * {_PERCENT}.0 + {_SPARE * 100}.0",
     "must be large enough for spec.cache.memory; raise this limit or lower spec.cache.memory",
-    # Of CEL's ways to a text with a number, only format() has a cost the API server can bound.
+    # Of the ways to format a number in CEL, only format() has a cost that the API server can bound.
     message_cel=f"'limit %s {_floor_message('%dMi', '%s')}'"
     f".format([self.resources.limits['memory'], {_LEAST_CEL}, self.cache.memory])",
-    blames=".resources.limits.memory",
+    field_path=".resources.limits.memory",
     reads=("resources.limits[memory]", "cache.memory"),
 )
 

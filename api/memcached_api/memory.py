@@ -1,4 +1,4 @@
-"""How much memory a memcached container needs for a given cache. Every amount is in bytes unless its name says else.
+"""The memory that a memcached container needs for a given cache. Amounts are in bytes unless the name has another unit.
 
 The figures were measured on memcached 1.6.18 and 1.6.38 with caches of 64 MiB to 1 GiB, items of 64 B to 10 KiB and up
 to 1,024 connections: over `-m` memcached needs 8.4 % in the worst case (64 B items), a hash table of 16 MiB, and
@@ -25,35 +25,35 @@ MIN_DEFAULT: Final = 128 * MEBIBYTE
 
 
 def floor(cache_bytes: int, connections: int = CONNECTIONS) -> int:
-    """The least container memory limit that holds a full cache: m × 1.10 + 16Mi + 8Ki × connections, rounded up."""
-    return _up(_hundred_floors(cache_bytes, connections), 100)
+    """The minimum container memory limit for a full cache: m × 1.10 + 16Mi + 8Ki × connections, rounded up."""
+    return _divide_up(_hundred_floors(cache_bytes, connections), 100)
 
 
 def default_limit(cache_bytes: int, connections: int = CONNECTIONS) -> int:
-    """The memory request and limit given to a container whose user names none: max(128Mi, 1.25 × floor), rounded up."""
+    """The default memory request and limit of a container: max(128Mi, 1.25 × floor), rounded up."""
     least = _hundred_floors(cache_bytes, connections) * (100 + HEADROOM_PERCENT)
-    return max(MIN_DEFAULT, _up(least, 100 * 100))
+    return max(MIN_DEFAULT, _divide_up(least, 100 * 100))
 
 
 def cache_bytes(quantity: str | float) -> int:
-    """A cache memory quantity in whole bytes, rounded down. Raises ValueError when it is no quantity."""
+    """A cache memory quantity in whole bytes, rounded down. Raises ValueError if it is not a quantity."""
     return int(parse(quantity))
 
 
 def megabytes(quantity: str | float) -> int:
-    """The number for memcached's `-m`: whole mebibytes, rounded down. Raises ValueError when it is no quantity."""
+    """The value of memcached's `-m`: whole mebibytes, rounded down. Raises ValueError if it is not a quantity."""
     return cache_bytes(quantity) // MEBIBYTE
 
 
 def mebibytes_text(amount: Decimal | int) -> str:
-    """An amount for people: whole mebibytes, rounded up, as a quantity (`95Mi`)."""
+    """An amount for messages: whole mebibytes, rounded up, as a quantity (`95Mi`)."""
     return f"{-(-int(amount) // MEBIBYTE)}Mi"
 
 
 def _hundred_floors(cache_bytes: int, connections: int) -> int:
-    """100 times the floor: whole, so that nothing is rounded before the end."""
+    """100 times the floor, an integer, so that only the final result is rounded."""
     return cache_bytes * (100 + OVERHEAD_PERCENT) + (HASH_TABLE + PER_CONNECTION * connections) * 100
 
 
-def _up(amount: int, divisor: int) -> int:
+def _divide_up(amount: int, divisor: int) -> int:
     return -(-amount // divisor)

@@ -25,19 +25,19 @@ _EXACT: Final = Context(prec=2000)  # more digits than 64 characters and a three
 class _Quantity(NamedTuple):
     value: Decimal
     family: str  # "binary", "decimal" or "exponent": the kind of suffix, which canonical form keeps
-    kept: str  # the spelling itself where apimachinery stores it unchanged, else ""
+    kept: str  # the original text if apimachinery stores it unchanged, otherwise ""
 
 
 def parse(q: str | float) -> Decimal:
-    """The exact number a quantity stands for, rounded up (away from zero) to nano like the API server does.
+    """The exact value of a quantity, rounded up (away from zero) to nano as in the API server.
 
-    Raises ValueError, with a sentence that says what a quantity looks like, for anything else.
+    Raises ValueError for anything else; the message describes the syntax of a quantity.
     """
     return _read(_text(q)).value
 
 
 def canonical(q: str | float) -> str:
-    """The spelling in which the API server stores a quantity: `1024Mi` → `1Gi`, `0.5` → `500m`, `1e3` → `1e3`.
+    """The canonical form in which the API server stores a quantity: `1024Mi` → `1Gi`, `0.5` → `500m`, `1e3` → `1e3`.
 
     Raises ValueError as `parse` does. Within a container's resources the server also rounds: see `canonical_resource`.
     """
@@ -45,21 +45,21 @@ def canonical(q: str | float) -> str:
 
 
 def canonical_resource(q: str | float) -> str:
-    """The spelling in which the API server stores a quantity of a container's `limits` or `requests`.
+    """The canonical form in which the API server stores a quantity of a container's `limits` or `requests`.
 
-    There, and only there, values are rounded up to thousandths: `100u` → `1m` (SetDefaults_ResourceList of
+    Only there, values are rounded up to thousandths: `100u` → `1m` (SetDefaults_ResourceList of
     kubernetes pkg/apis/core/v1/defaults.go). Raises ValueError as `parse` does.
     """
     return _canonical_resource(_text(q))
 
 
 def canonical_amounts(amounts: Mapping[str, str | int | float]) -> dict[str, str]:
-    """`limits` or `requests` in the spelling in which the API server stores them. Raises ValueError as `parse` does."""
+    """`limits` or `requests` in canonical form, as the API server stores them. Raises ValueError as `parse` does."""
     return {name: canonical_resource(amount) for name, amount in amounts.items()}
 
 
 def equal(a: str | float, b: str | float) -> bool:
-    """Whether two quantities are the same number, however they are spelled. Raises ValueError as `parse` does."""
+    """Whether two quantities have the same value, in any form. Raises ValueError as `parse` does."""
     return a == b or parse(a) == parse(b)
 
 
@@ -106,7 +106,7 @@ def _complaint(text: str) -> str:
 
 
 def _is_kept(whole: str, part: str, shift: int, family: str) -> bool:
-    """Whether ParseQuantity's fast path keeps the spelling as it is, though another may be shorter (`1024` stays)."""
+    """Whether ParseQuantity's fast path keeps the text unchanged, even if a shorter form exists (`1024`)."""
     digits = whole + part
     if family == "binary":
         fits = not part and len(whole) + shift * 3 // 10 <= 14
@@ -129,18 +129,18 @@ def _capped(value: Decimal, family: str, kept: str) -> _Quantity:
 @lru_cache(maxsize=4096)
 def _canonical(text: str) -> str:
     quantity = _read(text)
-    return quantity.kept or _spelled(quantity.value, quantity.family)
+    return quantity.kept or _format(quantity.value, quantity.family)
 
 
 @lru_cache(maxsize=4096)
 def _canonical_resource(text: str) -> str:
     quantity = _read(text)
     rounded = _rounded(quantity.value, _MILLI)
-    return _canonical(text) if rounded == quantity.value else _spelled(rounded, quantity.family)
+    return _canonical(text) if rounded == quantity.value else _format(rounded, quantity.family)
 
 
-def _spelled(value: Decimal, family: str) -> str:
-    """CanonicalizeBytes: no fraction, the largest suffix of the same family; binary only from 1024 on and if whole."""
+def _format(value: Decimal, family: str) -> str:
+    """As CanonicalizeBytes: no fraction, the largest suffix of the family; binary only for integers from 1024 on."""
     if not value:
         return "0"
     if family == "binary" and abs(value) >= 1024 and value == value.to_integral_value():

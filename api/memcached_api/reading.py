@@ -1,4 +1,4 @@
-"""Objects from JSON, without what no rule reads: an unknown field costs no memory, however much is in it."""
+"""Decodes objects from JSON, without the fields that no rule reads: an unknown field of any size takes no memory."""
 
 from functools import cache
 from typing import Annotated, Any, Final, TypedDict, Union, cast
@@ -9,10 +9,10 @@ from msgspec import Meta, inspect
 from .field_errors import FieldError, InvalidSpec
 
 MAX_OBJECT: Final = 2 * 2**20
-"""Bytes of an object. etcd stores none of more than 1.5 MiB (its default `--max-request-bytes`)."""
+"""Maximum bytes of an object. etcd accepts at most 1.5 MiB (its default `--max-request-bytes`)."""
 
 MAX_EXAMINED: Final = 256 * 2**10
-"""Bytes of a spec whose values have wrong types, and that is examined for all its errors: up to 25 times the memory."""
+"""Maximum bytes of a spec with mistyped values that is checked for all errors, which takes up to 25 times its size."""
 
 _NULL: Final = b"null"
 
@@ -20,11 +20,11 @@ Scalar = str | int | float | bool | None
 
 
 def read(raw: bytes, spec: type[msgspec.Struct]) -> Any:
-    """The object in `raw`: of its metadata what admission reads, of its spec the fields that its type has.
+    """The object in `raw`, with the metadata that admission reads and the known fields of the spec.
 
-    If a value has another type than the spec's, the whole spec is returned, so that every error can be reported.
-    Raises InvalidSpec if there is too much of it for that; msgspec.DecodeError, UnicodeDecodeError or RecursionError if
-    `raw` is not JSON, is too deep, or has a number that is out of range.
+    If a value has a wrong type, the whole spec is returned, so that all errors can be reported. Raises InvalidSpec if
+    the spec is too large for that; msgspec.DecodeError, UnicodeDecodeError or RecursionError if `raw` is not JSON, is
+    nested too deeply, or has a number out of range.
     """
     if len(raw) == len(_NULL) and bytes(raw) == _NULL:
         return None
@@ -77,7 +77,7 @@ def _decoder(spec: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
 
 
 def _known(type_: inspect.Type) -> Any:
-    """The type that reads JSON for a type of ours: as dicts, lists and scalars, with the known fields only."""
+    """The type that decodes JSON for a spec type as dicts, lists and scalars, with known fields only."""
     match type_:
         case inspect.StructType():
             fields = {field.encode_name: Union[_known(field.type), None] for field in type_.fields}  # noqa: UP007
@@ -97,5 +97,5 @@ def _known(type_: inspect.Type) -> Any:
 
 
 def _typed_dict(name: str, fields: dict[str, Any]) -> Any:
-    """A TypedDict made at run time, which a type checker does not expect."""
+    """A TypedDict that is created at run time, which type checkers do not support."""
     return cast("Any", TypedDict)(name, fields, total=False)

@@ -1,6 +1,6 @@
-"""Rules about values: each says the same thing once in Python, for the webhooks, and once in CEL, for the CRD.
+"""Validation rules: each is defined in Python, for the webhooks, and in CEL, for the CRD.
 
-A rule looks at JSON as it stands in the object, so that one unreadable field does not hide what is wrong with others.
+A rule reads the JSON of the object, so that an invalid field does not hide the errors of others.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from .values import child, is_array, is_object
 
 
 class Violation(NamedTuple):
-    """What a rule found: where below its own path (`.limits[memory]`), the value, and the message with its numbers."""
+    """A violation of a rule: the path below that of the rule (`.limits[memory]`), the value, and the message."""
 
     below: str
     value: Any
@@ -24,11 +24,11 @@ class Violation(NamedTuple):
 class Rule:
     """One rule of a kind.
 
-    `at`: the path of the value it looks at, from the object's root; `[*]` stands for every entry of a list or map.
+    `at`: the path of the value, from the object's root; `[*]` means every entry of a list or map.
     `cel`: the same rule for the CRD, where `self` is the value at `at`, or the whole object for a path in `metadata`.
-    `message`: the remedy, for CEL; `message_cel`: CEL text that adds the numbers; `blames`: the field CEL reports.
-    `reads`: for a rule on several fields, these, below `at`; a breach implies that all are given, and an update that
-    leaves them as they were may keep the breach.
+    `message`: the message for CEL; `message_cel`: a messageExpression with values; `field_path`: the fieldPath for CEL.
+    `reads`: for a rule on several fields, these fields, below `at`. A violation implies that all of them are set, and
+    an update that does not change them may keep the violation.
     """
 
     at: str
@@ -36,12 +36,12 @@ class Rule:
     cel: str
     message: str
     message_cel: str = ""
-    blames: str = ""
+    field_path: str = ""
     reads: tuple[str, ...] = ()
 
 
 def value_rule(at: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
-    """A rule about one value, which alone decides."""
+    """A rule about a single value."""
 
     def violations(value: Any) -> Iterable[Violation]:
         return () if holds(value) else (Violation("", value, message),)
@@ -50,7 +50,7 @@ def value_rule(at: str, holds: Callable[[Any], bool], cel: str, message: str) ->
 
 
 def rule_errors(rules: Iterable[Rule], obj: Any, broken: Sequence[FieldError] = ()) -> Iterator[FieldError]:
-    """Every breach of every rule. A rule whose input is already `broken` (has the wrong type) stays silent."""
+    """All violations of all rules. A rule is skipped if its input is `broken`, that is, has a wrong type."""
     for rule in rules:
         parent, fields, steps = _steps(rule.at)
         root = child(obj, *fields)
@@ -64,7 +64,7 @@ def rule_errors(rules: Iterable[Rule], obj: Any, broken: Sequence[FieldError] = 
 
 
 def _found(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str, Any]]:
-    """The values that steps lead to, each with its path: those of `spec.limits[*]` are `spec.limits[cpu]` and so on."""
+    """The values at a path with steps, each with its own path: for `spec.limits[*]`, `spec.limits[cpu]` and so on."""
     found = [(path, value)]
     for step in steps:
         found = [pair for path, value in found for pair in _children(path, value, step) if pair[1] is not None]
@@ -73,7 +73,7 @@ def _found(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str,
 
 @cache
 def _steps(at: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """A path up to its first `[*]`; the fields of this part, and the steps from there on."""
+    """The path up to its first `[*]`, the fields of this part, and the remaining steps."""
     parent = at.partition("[*]")[0]
     fields, steps = tuple(parent.split(".")), at.replace("[*]", ".*").split(".")
     return parent, fields, tuple(steps[len(fields) :])

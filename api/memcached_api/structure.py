@@ -1,4 +1,4 @@
-"""Every structural error of a JSON value against a msgspec type: where msgspec itself stops at the first."""
+"""Collects all structural errors of a JSON value against a msgspec type; msgspec itself stops at the first."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,11 +13,11 @@ from .field_errors import MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, F
 from .values import is_array, is_integer, is_object
 
 MAX_ERRORS: Final = 100
-"""As many as anybody reads; three megabytes have room for a hundred thousand."""
+"""Maximum reported errors; an object of three megabytes can have a hundred thousand."""
 
 
 def schema_errors(value: Any, cls: type[msgspec.Struct], path: str) -> list[FieldError]:
-    """The first MAX_ERRORS, in the order of the type's fields. Unknown fields are none; a null is an absent field."""
+    """The first MAX_ERRORS errors, in the order of the type's fields. Unknown fields and nulls are ignored."""
     return list(islice(_check(value, _described(cls), path), MAX_ERRORS))
 
 
@@ -39,7 +39,7 @@ def _object(value: Any, type_: inspect.StructType, path: str) -> Iterator[FieldE
         if item is not None:
             yield from _check(item, field.type, below)
         elif field.required:
-            yield FieldError(below, None, "must be given", REQUIRED)
+            yield FieldError(below, None, "must be set", REQUIRED)
 
 
 def _map(value: Any, type_: inspect.DictType, path: str) -> Iterator[FieldError]:
@@ -100,7 +100,7 @@ def _boolean(value: Any, _: inspect.BoolType, path: str) -> Iterator[FieldError]
 
 
 def _union(value: Any, type_: inspect.UnionType, path: str) -> Iterator[FieldError]:
-    """Our unions are `X | None`, integers or names, and quantities; a null has been passed over by now."""
+    """The specs use these unions: `X | None`, int-or-string, and quantities. A null is skipped before."""
     given = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
     if len(given) == 1:
         yield from _check(value, given[0], path)

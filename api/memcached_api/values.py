@@ -1,9 +1,9 @@
-"""JSON values of unknown shape: what they are, and what the API server makes of them."""
+"""Checks and normalizes JSON values of unknown structure, as the API server does."""
 
 from typing import Any, Final, TypeGuard
 
-LEAST: Final = -(2**63)
-MOST: Final = 2**63 - 1
+MIN_INTEGER: Final = -(2**63)
+MAX_INTEGER: Final = 2**63 - 1
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -15,17 +15,17 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def is_integer(value: object) -> TypeGuard[int | float]:
-    """Whether the API server takes it for an integer: 3.0 yes, true no, nor what 64 bits (a float: 53) cannot hold."""
+    """Whether the API server accepts it as an integer: 3.0 yes; true, or more than 64 bits (53 as a float), no."""
     if isinstance(value, float):
         return value.is_integer() and abs(value) < 2**53
-    return isinstance(value, int) and not isinstance(value, bool) and LEAST <= value <= MOST
+    return isinstance(value, int) and not isinstance(value, bool) and MIN_INTEGER <= value <= MAX_INTEGER
 
 
 def child(value: object, *fields: str) -> Any:
-    """The value at a path of fields; None where the path leads nowhere."""
+    """The value at a path of fields; None if it does not exist."""
     found: Any = value
     for field in fields:
-        if not isinstance(found, dict):  # not `is_object`: of a review, a tenth of the time would be its call
+        if not isinstance(found, dict):  # not `is_object`, whose calls would take a tenth of the time of a review
             return None
         found = found.get(field)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return found  # pyright: ignore[reportUnknownVariableType]
@@ -34,7 +34,7 @@ def child(value: object, *fields: str) -> Any:
 def normalized(value: Any, depth: int = 8) -> Any:
     """The value as the API server stores it: 3.0 becomes 3, and a null field is dropped.
 
-    `depth`: levels to go down; no type of ours is deeper, and what lies below is unknown to them anyway.
+    `depth`: maximum levels to descend; deeper values are unknown fields.
     """
     if is_object(value) and depth:
         return {key: normalized(item, depth - 1) for key, item in value.items() if item is not None}

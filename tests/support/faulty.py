@@ -26,7 +26,7 @@ def unsaid(faulty: Faulty, message: str, version: str) -> list[str]:
 
 
 SIZE = "must be at least 1; to stop the cache delete the Memcached object instead"
-PORT = "must be between 1024 and 65535; memcached runs without root rights"
+PORT = "must be between 1024 and 65535; memcached does not run as root"
 IMAGE = "must be an image reference such as docker.io/library/memcached:1.6.38"
 MEMORY = "must be a quantity from 2Mi, below which memcached does not start, to 1Pi; its default is 64Mi"
 LIMIT = "must be at least 95Mi to hold spec.cache.memory of 64Mi"
@@ -64,7 +64,7 @@ RULES = {
     ),
     "secret that can be none": Faulty(
         {"imagePullSecrets": [{"name": "Not_A_Name"}]},
-        ("spec.imagePullSecrets[0].name", "Not_A_Name", "must be the name of a Secret of this namespace"),
+        ("spec.imagePullSecrets[0].name", "Not_A_Name", "must be the name of a Secret in this namespace"),
     ),
     "several at once": Faulty(
         {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}},

@@ -8,10 +8,10 @@ SIZE = "must be at least 1; to stop the service delete the AppService object ins
 IMAGE = "must be an image reference such as docker.io/library/nginx:1.28"
 PORT = "must be between 1 and 65535"
 NODE_PORT = "must be between 30000 and 32767; remove the field to have Kubernetes choose one"
-PORT_NAME = "must be lower-case letters, digits and '-'"
+PORT_NAME = "must consist of lower-case letters, digits and '-'"
 TWICE = "must be unique in ports"
-TARGET = "or the name of another entry of ports that has the same protocol and such a number"
-ENV_NAME = "must be letters, digits, '_', '-' and '.', with no digit first"
+TARGET = "or the name of another entry of ports with the same protocol and a numeric targetPort"
+ENV_NAME = "must consist of letters, digits, '_', '-' and '.', and must not start with a digit"
 SOURCES = "must name exactly one of configMapKeyRef, secretKeyRef, fieldRef, resourceFieldRef"
 
 SECRET = {"secretKeyRef": {"name": "credentials", "key": "password"}}
@@ -40,7 +40,7 @@ RULES = {
     "node port 80": Faulty(ports({"port": 80, "nodePort": 80}), ("spec.ports[0].nodePort", "80", NODE_PORT)),
     "a node port twice": Faulty(
         ports({"port": 80, "nodePort": 32001}, {"port": 81, "nodePort": 32001}),
-        ("spec.ports", "32001", TWICE, "another number, or none"),
+        ("spec.ports", "32001", TWICE, "or remove it"),
     ),
     "port name in capitals": Faulty(
         ports({"name": "HTTP", "port": 80}), ("spec.ports[0].name", "HTTP", PORT_NAME, "such as http")
@@ -78,7 +78,7 @@ RULES = {
     ),
     "variable of no Secret's name": Faulty(
         envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "BAD NAME", "key": "k"}}}),
-        ("spec.envs[0].valueFrom.secretKeyRef.name", "BAD NAME", "must be the name of an object"),
+        ("spec.envs[0].valueFrom.secretKeyRef.name", "BAD NAME", "must be an object name"),
     ),
     "variable of no Secret's key": Faulty(
         envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "a/b"}}}),
@@ -86,7 +86,7 @@ RULES = {
     ),
     "variable of no ConfigMap's name": Faulty(
         envs({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "-", "key": "k"}}}),
-        ("spec.envs[0].valueFrom.configMapKeyRef.name", "-", "must be the name of an object"),
+        ("spec.envs[0].valueFrom.configMapKeyRef.name", "-", "must be an object name"),
     ),
     "variable of no ConfigMap's key": Faulty(
         envs({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "a b"}}}),
@@ -94,7 +94,7 @@ RULES = {
     ),
     "variable of a field nobody offers": Faulty(
         envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}}),
-        ("spec.envs[0].valueFrom.fieldRef.fieldPath", "spec.x", "must be a field that Kubernetes offers"),
+        ("spec.envs[0].valueFrom.fieldRef.fieldPath", "spec.x", "must be a supported field"),
     ),
     "variable of a malformed annotation": Faulty(
         envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['a b']"}}}),

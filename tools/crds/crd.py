@@ -96,8 +96,8 @@ def validation(rule: Rule) -> dict[str, Any]:
     entry: dict[str, Any] = {"rule": _ratcheted(rule), "message": rule.message}
     if rule.message_cel:
         entry["messageExpression"] = rule.message_cel
-    if rule.blames:
-        entry["fieldPath"] = rule.blames
+    if rule.field_path:
+        entry["fieldPath"] = rule.field_path
     if "oldSelf" in entry["rule"]:
         entry["optionalOldSelf"] = True
     return entry

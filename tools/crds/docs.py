@@ -78,7 +78,7 @@ def _type(field: Schema) -> str:
 
 
 def _place(rule: Rule) -> str:
-    return rule.at if rule.blames == f".{rule.at}" else f"{rule.at}{rule.blames}"
+    return rule.at if rule.field_path == f".{rule.at}" else f"{rule.at}{rule.field_path}"
 
 
 def _conditions() -> Iterator[str]:

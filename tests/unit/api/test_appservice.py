@@ -36,7 +36,7 @@ def test_an_image_is_enough():
 
 @pytest.mark.parametrize("nothing", [{}, {"spec": None}, {"spec": {}}])
 def test_an_image_is_necessary(nothing: dict[str, Any]):
-    assert [str(error) for error in validate(nothing)] == ["spec.image: Required value: must be given"]
+    assert [str(error) for error in validate(nothing)] == ["spec.image: Required value: must be set"]
     with pytest.raises(InvalidSpec, match=r"spec\.image: Required value"):
         decode_spec(nothing)
 

@@ -8,7 +8,7 @@ from memcached_api.field_errors import REQUIRED, FieldError, InvalidSpec, format
     [
         (FieldError("spec.size", 0, "must be at least 1"), "spec.size: Invalid value: 0: must be at least 1"),
         (FieldError("spec.image", 'a"b', "no"), 'spec.image: Invalid value: "a\\"b": no'),
-        (FieldError("a.name", None, "must be given", REQUIRED), "a.name: Required value: must be given"),
+        (FieldError("a.name", None, "must be set", REQUIRED), "a.name: Required value: must be set"),
     ],
 )
 def test_reads_like_kubernetes_own(error: FieldError, text: str):

@@ -51,7 +51,7 @@ REFUSED: list[tuple[Any, list[str]]] = [
     ({"size": 3.5}, ["spec.size: Invalid value: 3.5: must be an integer"]),
     ({"size": True}, ["spec.size: Invalid value: true: must be an integer"]),
     ({"size": 2**31}, ["spec.size: Invalid value: 2147483648: must be at most 2147483647"]),
-    ({"containerPort": 80}, ["spec.containerPort: Invalid value: 80: must be between 1024 and 65535; memcached runs"]),
+    ({"containerPort": 80}, ["spec.containerPort: Invalid value: 80: must be between 1024 and 65535; memcached does"]),
     ({"containerPort": 65536}, ["spec.containerPort: Invalid value: 65536: must be between 1024 and 65535"]),
     ({"image": "A b"}, ['spec.image: Invalid value: "A b": must be an image reference such as']),
     ({"image": ""}, ['spec.image: Invalid value: "": must be an image reference such as']),
@@ -63,7 +63,7 @@ REFUSED: list[tuple[Any, list[str]]] = [
     (
         {"imagePullSecrets": [{"name": "A"}, {}, None]},
         [
-            "spec.imagePullSecrets[1].name: Required value: must be given",
+            "spec.imagePullSecrets[1].name: Required value: must be set",
             "spec.imagePullSecrets[2]: Invalid value: null: must be an object",
             'spec.imagePullSecrets[0].name: Invalid value: "A": must be the name of a Secret',
         ],

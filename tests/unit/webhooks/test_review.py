@@ -81,7 +81,7 @@ def test_a_misdirected_review_is_a_bad_request():
     denial = unexpected(request({}), "app.example.com", "AppService")
     assert (denial.code, denial.reason) == (400, "BadRequest")
     wanted = 'CREATE and UPDATE of AppService of group "app.example.com"'
-    assert f'judges {wanted}, not CREATE of Memcached of group "cache.example.com"' in denial.message
+    assert f'handles {wanted}, not CREATE of Memcached of group "cache.example.com"' in denial.message
 
 
 @pytest.mark.parametrize(

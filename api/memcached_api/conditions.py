@@ -69,8 +69,8 @@ MEANINGS: Final = {
         ),
         APPLY_FAILED: Meaning(
             "The API server rejected a child or its pods, for example because of a quota, a LimitRange, Pod Security, "
-            "a missing permission, a node port that is in use, or an admission policy that forbids a field which another "
-            "client added to the child.",
+            "a missing permission, a node port that is in use, or an admission policy that forbids a field which "
+            "another client added to the child.",
             "Correct what the API server's error message names; the condition's message contains it.",
         ),
         IMAGE_UNAVAILABLE: Meaning(

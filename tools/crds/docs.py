@@ -86,8 +86,8 @@ def _conditions() -> Iterator[str]:
         "## Conditions",
         "",
         "Every status has all three, in this order. Before the controller writes the first status, there are no "
-        "conditions. If Degraded has several causes, its reason is the first of this table that applies, and its message "
-        "lists all causes.",
+        "conditions. If Degraded has several causes, its reason is the first of this table that applies; its message "
+        "names up to three causes and counts the others.",
         "",
     )
     rows = (

@@ -3,7 +3,7 @@
 Their status is never Unknown, because the first status is written after the children are applied.
 """
 
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -36,28 +36,60 @@ INVALID_SPEC: Final = "InvalidSpec"
 AS_EXPECTED: Final = "AsExpected"
 
 
-# The meaning of each reason, for the API reference.
+class Meaning(NamedTuple):
+    """What a reason means for a user, and what the user can do; the action is empty if there is nothing to do."""
+
+    meaning: str
+    action: str = ""
+
+
 MEANINGS: Final = {
     AVAILABLE: {
-        MINIMUM_REPLICAS_AVAILABLE: "enough pods are ready to serve",
-        MINIMUM_REPLICAS_UNAVAILABLE: "too few pods are ready to serve; Degraded has the cause, if known",
+        MINIMUM_REPLICAS_AVAILABLE: Meaning("Enough pods are ready."),
+        MINIMUM_REPLICAS_UNAVAILABLE: Meaning("Too few pods are ready.", "Read the message and Degraded."),
     },
     PROGRESSING: {
-        ROLLING_OUT: "pods are being created or replaced",
-        WAITING_FOR_DELETION: "children of a deleted object with the same name are still being deleted",
-        ROLLOUT_COMPLETE: "all pods are updated and ready",
-        STALLED: "the rollout is stalled; see the Degraded condition",
+        ROLLING_OUT: Meaning("Pods are being created or replaced.", "Wait."),
+        WAITING_FOR_DELETION: Meaning(
+            "A child of a deleted object of the same name is still being deleted.",
+            "Wait. If the child does not disappear, a finalizer blocks it: the message names the child.",
+        ),
+        ROLLOUT_COMPLETE: Meaning("Every pod matches the spec."),
+        STALLED: Meaning("The rollout is stalled.", "See the Degraded condition."),
     },
     DEGRADED: {
-        PROGRESS_DEADLINE_EXCEEDED: "the rollout took longer than its deadline",
-        PODS_CRASHING: "a container terminates repeatedly or cannot be started; the message has the cause",
-        IMAGE_UNAVAILABLE: "the image cannot be pulled; correct `spec.image`, or the `imagePullSecrets`",
-        APPLY_FAILED: "the API server rejected a child of the object; the message has its error message",
-        CONFLICT: "an object of the same name is not managed by this object; delete or rename one of the two",
-        INVALID_SPEC: "the spec is invalid; the message has field, value and remedy",
-        AS_EXPECTED: "all components are healthy",
+        INVALID_SPEC: Meaning(
+            "The spec violates a rule: it was stored before the rule existed.",
+            "Correct the field that the message names.",
+        ),
+        CONFLICT: Meaning(
+            "An object that does not belong to this one has the name of a child: it was created manually, or by an "
+            "object of another kind with the same name. It is not modified. Checked again every 10 s.",
+            "Delete or rename one of the two.",
+        ),
+        APPLY_FAILED: Meaning(
+            "The API server rejected a child or its pods, for example because of a quota, a LimitRange, Pod Security, "
+            "a missing permission, a node port that is in use, or an admission policy that forbids a field which "
+            "another client added to the child.",
+            "Correct what the API server's error message names; the condition's message contains it.",
+        ),
+        IMAGE_UNAVAILABLE: Meaning(
+            "The image cannot be pulled, for example because of a typing error or a private registry.",
+            "Correct `spec.image` or `spec.imagePullSecrets` (AppService: the pull secrets of the ServiceAccount "
+            "`default`).",
+        ),
+        PODS_CRASHING: Meaning(
+            "A container exits repeatedly, or cannot start. Clears after the pod was ready for 30 s.",
+            "Read exit code and reason in the message, and `kubectl logs --previous`. OOMKilled: raise the memory "
+            "limit. Exit code 64: memcached rejected its options.",
+        ),
+        PROGRESS_DEADLINE_EXCEEDED: Meaning(
+            "The rollout made no progress for 10 minutes.", "Run `kubectl describe pods`. Often no node has room."
+        ),
+        AS_EXPECTED: Meaning("All components are healthy."),
     },
 }
+"""Every reason by type of condition. docs/api.md is generated from this table; other pages link to it."""
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel"):

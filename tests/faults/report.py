@@ -16,19 +16,19 @@ RESULTS = ROOT / "build/faults/results.jsonl"
 DOCUMENT = ROOT / "docs/reliability.md"
 CAMPAIGNS = {
     "T1": "SIGKILL before, during and after every write, and around a deletion",
-    "T2": "a write is carried out, its reply is lost",
-    "T3": "a write is refused, once, 3 times, 20 times, for 60 s",
+    "T2": "a write is executed, its reply is lost",
+    "T3": "a write is rejected once, 3 times, 20 times, for 60 s",
     "T4": "lists and watches fail",
-    "T5": "old lists, late events, a namesake behind a held watch",
-    "T6": "intent changes while the operator is away or sees nothing",
-    "T7": "somebody else changes, loses or takes a child",
+    "T5": "stale lists, late events, an object recreated while its watch is delayed",
+    "T6": "the spec changes while the operator is down or receives no events",
+    "T7": "another client changes, deletes or adopts a child",
     "T8": "every field of both kinds, from the CRDs",
     "T9": "admission fails",
     "T10": "certificate files change",
-    "T11": "two operators at once",
+    "T11": "two operators at the same time",
     "T12": "namespace, quota, Pod Security, CRD, permissions",
     "T13": "soak",
-    "T14": "mutants of the operator, each caught by a case",
+    "T14": "mutants of the operator, each detected by a case",
     "fuzz": "random objects and requests",
 }
 
@@ -82,7 +82,7 @@ def _figures(cases: Sequence[Case]) -> str:
 def _mutants() -> str:
     """What is wrong with each mutant, and the case that notices it."""
     results = known()
-    rows = ["| Mutant | What is wrong with it | Caught by | Caught |", "|---|---|---|---|"]
+    rows = ["| Mutant | Defect | Detected by | Detected |", "|---|---|---|---|"]
     for name, mutant in mutants().items():
         result = results.get(f"T14/{name}")
         caught = "not run" if result is None else "no" if result.fault else "yes"

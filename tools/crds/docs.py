@@ -85,15 +85,17 @@ def _conditions() -> Iterator[str]:
     yield from (
         "## Conditions",
         "",
-        "Every status has all three, in this order. Before the first is written, there is no status.",
+        "Every status has all three, in this order. Before the controller writes the first status, there are no "
+        "conditions. If Degraded has several causes, its reason is the first of this table that applies; its message "
+        "names up to three causes and counts the others.",
         "",
     )
     rows = (
-        (f"`{type_}`", f"`{reason}`", meaning)
+        (f"`{type_}`", f"`{reason}`", meaning.meaning, meaning.action)
         for type_, reasons in conditions.MEANINGS.items()
         for reason, meaning in reasons.items()
     )
-    yield from _table(("Type", "Reason", "Meaning"), rows)
+    yield from _table(("Type", "Reason", "Meaning", "What to do"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Any) -> Iterator[str]:

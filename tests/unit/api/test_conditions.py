@@ -11,7 +11,7 @@ def test_the_order_is_available_progressing_degraded():
 
 
 def test_every_reason_has_a_meaning():
-    assert all(all(reasons.values()) for reasons in conditions.MEANINGS.values())
+    assert all(each.meaning for reasons in conditions.MEANINGS.values() for each in reasons.values())
 
 
 def test_a_status_is_written_as_kubernetes_spells_it():

@@ -1,4 +1,4 @@
-"""What README and docs/ tell is what the code has."""
+"""README and docs/ agree with the code."""
 
 import re
 from pathlib import Path
@@ -22,8 +22,9 @@ from memcached_webhooks.metrics import Metrics
 
 KINDS = (MEMCACHED, APPSERVICE)
 README = (ROOT / "README.md").read_text()
+USAGE = (ROOT / "docs/usage.md").read_text()
 OPERATING = (ROOT / "docs/operating.md").read_text()
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DECISIONS = [page for page in PAGES if page.parent.name == "decisions" and page.name != "README.md"]
 OF_THE_LANGUAGE = ("python_", "process_")
 
@@ -34,9 +35,22 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not link.startswith("http") and not (page.parent / link).exists()] == []
 
 
+def _anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub derives them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_anchors_exist(page: Path) -> None:
+    links: list[tuple[str, str]] = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text())
+    missing = [link for link in links if link[1] not in _anchors((page.parent / link[0]) if link[0] else page)]
+    assert missing == []
+
+
 def test_pages_are_short() -> None:
     lines = {page: len(page.read_text().splitlines()) for page in PAGES}
-    assert lines[ROOT / "README.md"] <= 150
+    assert lines[ROOT / "README.md"] <= 120
     assert [page.name for page in DECISIONS if lines[page] > 60] == []
 
 
@@ -46,10 +60,22 @@ def test_every_decision_has_its_figures() -> None:
         assert all(text.count(heading) == 1 for text in decisions)
 
 
-def test_the_first_objects_are_valid() -> None:
-    objects = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)]
-    assert [obj["kind"] for obj in objects] == [kind.name for kind in KINDS]
-    assert [kind.validate(obj) for kind, obj in zip(KINDS, objects, strict=True)] == [[], []]
+def _examples(page: str) -> list[dict[str, Any]]:
+    """The objects in the YAML blocks of a page."""
+    return [
+        yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+    ]
+
+
+def test_the_example_of_the_readme_is_valid() -> None:
+    (example,) = _examples("README.md")
+    assert (example["kind"], MEMCACHED.validate(example)) == (MEMCACHED.name, [])
+
+
+def test_the_examples_of_the_usage_page_are_valid() -> None:
+    examples = _examples("docs/usage.md")
+    assert [example["kind"] for example in examples] == [kind.name for kind in KINDS]
+    assert [kind.validate(example) for kind, example in zip(KINDS, examples, strict=True)] == [[], []]
 
 
 def test_the_tested_versions_are_told_and_the_oldest_is_the_least() -> None:
@@ -61,14 +87,21 @@ def test_the_tested_versions_are_told_and_the_oldest_is_the_least() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_field_is_told(kind: Kind[Any]) -> None:
-    missing = [field for field in kind.spec.__struct_encode_fields__ if f"`{field}" not in README]
+def test_every_field_is_documented(kind: Kind[Any]) -> None:
+    missing = [field for field in kind.spec.__struct_encode_fields__ if f"`{field}" not in USAGE]
     assert missing == []
 
 
-def test_every_reason_is_told() -> None:
+def test_the_table_of_reasons_exists_once() -> None:
     reasons = {reason for meanings in conditions.MEANINGS.values() for reason in meanings}
-    assert [reason for reason in reasons if f"`{reason}`" not in README] == []
+    types = "|".join(conditions.TYPES)
+    rows = {
+        reason: re.compile(rf"^\|( *`?({types})[^|]*\|)? *`{reason}` *\|", flags=re.MULTILINE) for reason in reasons
+    }
+    found = {reason: [page.name for page in PAGES if row.search(page.read_text())] for reason, row in rows.items()}
+    assert found == {reason: ["api.md"] for reason in reasons}
+    assert "](docs/api.md#conditions)" in README
+    assert all("](api.md#conditions)" in text for text in (USAGE, OPERATING))
 
 
 @pytest.mark.parametrize("command", [operator_command, webhooks_command], ids=["operator", "webhooks"])

@@ -29,6 +29,7 @@ SCENARIOS: dict[str, Scenario] = {
     "broken-reviews": bodies.broken_reviews,
     "deep-nesting": bodies.deep_nesting,
     "huge-values": bodies.huge_values,
+    "costly-reviews": bodies.costly_reviews,
     "many-faults": bodies.many_faults,
     "content-types": bodies.content_types,
     "encodings": bodies.encodings,
@@ -63,6 +64,7 @@ ALONE: dict[str, Scenario] = {
 GATE = (
     "random-bytes",
     "deep-nesting",
+    "costly-reviews",
     "content-types",
     "hostile-names",
     "half-open-probes",

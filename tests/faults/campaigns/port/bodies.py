@@ -100,6 +100,30 @@ async def huge_values(scene: Scene) -> None:
     scene.measured()
 
 
+def _costly() -> Iterator[bytes]:
+    """Specs of up to two megabytes that would cost many times their size in memory, or the square of it in time."""
+    yield b'{"size":"x","x":[' + b",".join([b'{"":[]}'] * 250_000) + b"]}"
+    yield b'{"size":1,"imagePullSecrets":[' + b",".join([b"{}"] * 650_000) + b"]}"
+    yield b'{"image":"a","envs":[' + b",".join([b'{"name":"A"}'] * 20_000) + b"]}"
+    for count in (1_700, 40_000):
+        names = [b'{"name":"tcp-1-%d"}' % number for number in range(2, count)]
+        yield b'{"image":"a","ports":[' + b",".join([*names, b'{"name":"tcp-1"}', *[b'{"port":1}'] * count]) + b"]}"
+
+
+async def costly_reviews(scene: Scene) -> None:
+    """Reviews on every path that are expensive to read, to complete with defaults, or to examine."""
+    for path in PATHS:
+        kind = next(kind for kind in KINDS if path.endswith(kind.name.lower()))
+        frame = json.dumps(review(kind, {"metadata": {"name": "app"}, "spec": "SPEC"})).encode()
+        for spec in _costly():
+            used = scene.webhook.cpu()
+            await sent(scene.session, scene.webhook.url, path, frame.replace(b'"SPEC"', spec))
+            used = scene.webhook.cpu() - used
+            scene.stage.holds(used < MOST_WORK, f"{spec[:40]!r}… on {path} takes {used:.1f} s of CPU")
+            scene.measured()
+            await scene.well()
+
+
 async def many_faults(scene: Scene) -> None:
     """Objects of three megabytes, as many faults as fit in: an answer in time, and of a size one can read."""
     kind = KINDS[1]

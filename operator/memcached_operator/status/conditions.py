@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from memcached_api import conditions as c
 from memcached_operator.kube.resource import entries
 
 Condition = dict[str, Any]
@@ -61,13 +62,22 @@ def debounce(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     """Seconds that a status may wait to be written: none where it answers a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
-    if transitions(old, new):
+    if not all(_starts_rollout(condition) for condition in transitions(old, new)):
         return DEBOUNCE_PERIOD
-    return ROLLOUT_PERIOD if _rolls_out(new) and _awaited(old) == _awaited(new) else PROGRESS_PERIOD
+    return ROLLOUT_PERIOD if _rolls_out(old) and _awaited(old) == _awaited(new) else PROGRESS_PERIOD
+
+
+def _starts_rollout(condition: Condition) -> bool:
+    """True for a rollout that no change of the spec started, for example because a pod was deleted.
+
+    The end of it, or that the object is not available meanwhile, is what users act on: both are written promptly, and
+    written alone, the start would cost one more patch wherever the Deployment's own status arrives late.
+    """
+    return (condition["type"], *_state(condition)) == (c.PROGRESSING, c.TRUE, c.ROLLING_OUT)
 
 
 def _rolls_out(status: Mapping[str, Any]) -> bool:
-    return any((each["type"], each["status"]) == ("Progressing", "True") for each in entries(status, "conditions"))
+    return any((each["type"], each["status"]) == (c.PROGRESSING, c.TRUE) for each in entries(status, "conditions"))
 
 
 def _awaited(status: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -97,8 +107,8 @@ def news(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
     return [
         condition
         for condition in transitions(old, new)
-        if condition["type"] != "Progressing"
-        and (condition["type"] in before or (condition["type"], condition["status"]) == ("Degraded", "True"))
+        if condition["type"] != c.PROGRESSING
+        and (condition["type"] in before or (condition["type"], condition["status"]) == (c.DEGRADED, c.TRUE))
     ]
 
 

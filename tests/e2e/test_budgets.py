@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from support import controller, kube
 from support.audit import Audit
-from support.kube import Object, kubectl, must_get
+from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, memcached, pods_of, settled
 
 OTHER_IMAGE = "docker.io/library/memcached:1.6.39"
@@ -47,6 +47,12 @@ def assert_within(spent: Spent, children: dict[str, int]) -> None:
     assert 1 <= spent.writes[STATUS] <= 2 + spent.seconds // PROGRESS, spent
 
 
+def lists_its_pods(namespace: str) -> bool:
+    """True if the status lists exactly the pods that exist."""
+    status = must_get("memcacheds", namespace, "cache")["status"]
+    return sorted(status["nodes"]) == sorted(kube.names(pods_of(namespace)))
+
+
 def test_create_is_one_write_per_child_and_two_status_patches(namespace: str, audit: Audit) -> None:
     assert_within(change(namespace, audit), {"create deployments": 1, "create services": 1})
 
@@ -65,6 +71,7 @@ def test_a_change_of_a_childs_status_costs_no_write_of_a_child(namespace: str, a
     change(namespace, audit)
     since = Audit(audit.path)
     kubectl("delete", "pod", kube.names(pods_of(namespace))[0], "-n", namespace)
+    eventually(lambda: lists_its_pods(namespace), 60, "the status lists the pod that replaces the deleted one")
     assert_within(settle(namespace, since), {})
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from memcached_api import conditions as c
 from memcached_operator.kube.resource import entries
 
 Condition = dict[str, Any]
@@ -61,13 +62,22 @@ def debounce(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     """Seconds for which the write of a status may be delayed; 0 if it is the first for a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
-    if transitions(old, new):
+    if not all(_starts_rollout(condition) for condition in transitions(old, new)):
         return DEBOUNCE_PERIOD
-    return ROLLOUT_PERIOD if _is_progressing(new) and _relevant(old) == _relevant(new) else PROGRESS_PERIOD
+    return ROLLOUT_PERIOD if _is_progressing(old) and _relevant(old) == _relevant(new) else PROGRESS_PERIOD
+
+
+def _starts_rollout(condition: Condition) -> bool:
+    """True for a rollout without a change of the spec, for example because a pod was deleted.
+
+    Users act on a lost availability and on the end of the rollout; both are written promptly. Writing the start by
+    itself would need one more patch whenever the Deployment's status arrives after the events of its pods.
+    """
+    return (condition["type"], *_state(condition)) == (c.PROGRESSING, c.TRUE, c.ROLLING_OUT)
 
 
 def _is_progressing(status: Mapping[str, Any]) -> bool:
-    return any((each["type"], each["status"]) == ("Progressing", "True") for each in entries(status, "conditions"))
+    return any((each["type"], each["status"]) == (c.PROGRESSING, c.TRUE) for each in entries(status, "conditions"))
 
 
 def _relevant(status: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -97,8 +107,8 @@ def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
     return [
         condition
         for condition in transitions(old, new)
-        if condition["type"] != "Progressing"
-        and (condition["type"] in before or (condition["type"], condition["status"]) == ("Degraded", "True"))
+        if condition["type"] != c.PROGRESSING
+        and (condition["type"] in before or (condition["type"], condition["status"]) == (c.DEGRADED, c.TRUE))
     ]
 
 

@@ -35,6 +35,7 @@ def status_of(*conditions: dict[str, Any], generation: int = 1) -> dict[str, Any
 UP, DOWN = condition("Available", "True"), condition("Available", "False")
 ILL, WELL = condition("Degraded", "True", "Crash"), condition("Degraded", "False", "AsExpected")
 MOVING, DONE = condition("Progressing", "True"), condition("Progressing", "False")
+ROLLING_OUT = condition("Progressing", "True", "RollingOut")
 
 TIMES = {
     "utc": (datetime(2030, 1, 1, 12, tzinfo=UTC), "2030-01-01T12:00:00Z"),
@@ -95,6 +96,14 @@ PATIENCE: dict[str, tuple[Any, Any, Any]] = {
     "a new generation": (status_of(UP), status_of(UP, generation=2), 0.0),
     "a condition turns": (status_of(UP), status_of(DOWN), DEBOUNCE_PERIOD),
     "another reason": (status_of(UP), status_of(UP | {"reason": "Other"}), DEBOUNCE_PERIOD),
+    "a rollout starts by itself": (status_of(UP, DONE), status_of(UP, ROLLING_OUT), PROGRESS_PERIOD),
+    "a rollout starts by itself, unavailable": (
+        status_of(UP, DONE),
+        status_of(DOWN, ROLLING_OUT),
+        DEBOUNCE_PERIOD,
+    ),
+    "a rollout is complete": (status_of(UP, ROLLING_OUT), status_of(UP, DONE), DEBOUNCE_PERIOD),
+    "progress is blocked": (status_of(UP, ROLLING_OUT), status_of(UP, MOVING), DEBOUNCE_PERIOD),
     "another message": (status_of(UP), status_of(UP | {"message": "2 of 3"}), PROGRESS_PERIOD),
     "another count": (status_of(UP), status_of(UP) | {"replicas": 2}, PROGRESS_PERIOD),
     "another pod of a roll-out": (status_of(UP, MOVING), status_of(UP, MOVING) | {"replicas": 2}, ROLLOUT_PERIOD),

@@ -1,4 +1,4 @@
-"""Objects of unit tests, as the API server would show them; every test states only what matters to it."""
+"""Builders of Kubernetes objects as the API server returns them. Tests pass only the fields that they test."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -33,7 +33,7 @@ def memcached(name: str = "cache", *, uid: str = "cr", version: int = 1, **spec:
 
 
 def appservice(name: str = "app", **spec: Any) -> Object:
-    """An AppService in namespace `test`; nothing is filled in but the image."""
+    """An AppService in namespace `test`, with only an image."""
     return {
         "apiVersion": "app.example.com/v1",
         "kind": "AppService",
@@ -61,22 +61,22 @@ def owned(cr: Object | None = None, resource: Resource = DEPLOYMENTS, *, version
 
 
 def deployment(size: int = 3, conditions: Any = None, **status: Any) -> Object:
-    """A live Deployment with this status; a condition is given by its status, or as a mapping."""
-    given: dict[str, Any] = conditions or {}
-    found = [
+    """A live Deployment with this status. `conditions`: type → status, or type → a mapping with more fields."""
+    by_type: dict[str, Any] = conditions or {}
+    entries = [
         {"type": name, **({"status": condition} if isinstance(condition, str) else condition)}
-        for name, condition in given.items()
+        for name, condition in by_type.items()
     ]
     live = owned(generation=2)
     return {
         **live,
         "spec": {"replicas": size},
-        "status": {"observedGeneration": 2, "conditions": found, **status},
+        "status": {"observedGeneration": 2, "conditions": entries, **status},
     }
 
 
 def rolled_out(size: int = 3) -> Object:
-    """A Deployment that is done and well."""
+    """A Deployment whose rollout is complete."""
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), size)
     return deployment(size, conditions={"Available": "True"}, **counts)
 
@@ -92,7 +92,7 @@ def pod(name: str = "cache-1", *, phase: str = "Running", version: int = 1, **st
 
 
 def waiting(reason: str, message: str = "", ended: Object | None = None) -> Object:
-    """The status of a container that waits; `ended` is how it ended before."""
+    """The status of a waiting container. `ended`: its last termination."""
     return container({"waiting": {"reason": reason, "message": message}}, ended=ended)
 
 
@@ -108,13 +108,13 @@ def container(state: Object, *, ready: bool = False, ended: Object | None = None
 
 
 def crashed(name: str = "cache-1", *, exit_code: int = 64, reason: str = "Error") -> Object:
-    """A pod whose container ended and waits to be started again."""
+    """A pod whose container crashed and is in CrashLoopBackOff."""
     return pod(name, containerStatuses=[waiting("CrashLoopBackOff", ended={"exitCode": exit_code, "reason": reason})])
 
 
 def running_again(ready_since: str | None, *, exit_code: int = 64) -> Object:
-    """A pod whose container crashed, and runs again: Ready since then, or not Ready."""
+    """A pod whose container crashed and runs again. `ready_since`: when it became Ready; None if it is not Ready."""
     ready = ready_since is not None
     condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": ready_since}
-    again = container({"running": {}}, ready=ready, ended={"exitCode": exit_code, "reason": "Error"})
-    return pod(containerStatuses=[again], conditions=[condition])
+    restarted = container({"running": {}}, ready=ready, ended={"exitCode": exit_code, "reason": "Error"})
+    return pod(containerStatuses=[restarted], conditions=[condition])

@@ -1,4 +1,4 @@
-"""A small API server in memory: for what happens to an object between two requests of the operator."""
+"""An in-memory API server. Hooks change objects between two requests of the controller."""
 
 import asyncio
 from collections import defaultdict
@@ -13,7 +13,7 @@ Hook = Callable[[], None]
 
 
 def raising(error: ApiError) -> Hook:
-    """A hook that fails the request."""
+    """A hook that raises this error."""
 
     def fail() -> None:
         raise error
@@ -22,7 +22,7 @@ def raising(error: ApiError) -> Hook:
 
 
 def merged(live: Any, patch: Any) -> Any:
-    """A merge patch, applied."""
+    """The result of a merge patch."""
     if not isinstance(live, dict) or not isinstance(patch, dict):
         return patch
     old, new = cast("Object", live), cast("Object", patch)
@@ -32,10 +32,10 @@ def merged(live: Any, patch: Any) -> Any:
 
 @dataclass
 class Api:
-    """Objects, what is to happen before a request is answered, and what was asked.
+    """Objects, hooks that run before a request is handled, and the recorded requests.
 
-    `hooks` are used up one after the other, by verb (create, get, apply, …). `always` stays.
-    `policy` changes whatever is written.
+    `hooks`: by verb (create, get, apply, …); each runs once, in order. `always`: by verb; runs for every request.
+    `policy`: changes every object that is written. `statuses`: every status that was written.
     """
 
     objects: dict[Key, Object] = field(default_factory=dict[Key, Object])
@@ -48,61 +48,61 @@ class Api:
 
     @property
     def client(self) -> Client:
-        """It, where a client is asked for."""
+        """This object, typed as a Client."""
         return cast("Client", self)
 
-    def asked(self, *resources: Resource) -> list[str]:
-        """The verbs of the requests about some resources, or about all."""
+    def verbs(self, *resources: Resource) -> list[str]:
+        """The verbs of all requests, or of those for these resources."""
         return [verb for verb, key in self.calls if not resources or key.resource in resources]
 
     def put(self, key: Key, obj: Object, **meta: Any) -> Object:
-        """Somebody writes an object."""
+        """Write an object as another client, with a new resourceVersion."""
         self.version += 1
         written = self.policy({**obj, "metadata": {**obj["metadata"], **meta, "resourceVersion": str(self.version)}})
         self.objects[key] = written
         return written
 
     def replace(self, key: Key) -> Object:
-        """Somebody deletes an object and makes another of the same name."""
+        """Delete an object and create a foreign one with the same name, as another client."""
         live = self.objects.pop(key)
         meta = {"name": key.name, "namespace": key.namespace, "uid": "foreign"}
         kind = {name: live[name] for name in ("apiVersion", "kind")}
-        return self.put(key, {**kind, "metadata": meta, "spec": {"theirs": True}})
+        return self.put(key, {**kind, "metadata": meta, "spec": {"foreign": True}})
 
     async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[list[Object], str]:
-        """Every object of a resource."""
+        """All objects of a resource."""
         return [obj for key, obj in self.objects.items() if key.resource == resource], str(self.version)
 
     async def watch(self, *_: object) -> AsyncGenerator[tuple[str, Object]]:
-        """A watch that reports nothing."""
+        """A watch without events."""
         await asyncio.Event().wait()
         yield "", {}
 
     async def get(self, key: Key) -> Object | None:
         """One object, or None."""
-        self._note("get", key)
+        self._record("get", key)
         return self.objects.get(key)
 
     async def create(self, key: Key, obj: Object) -> Object:
-        """Create, where there is none."""
-        self._note("create", key)
+        """Create an object. Raises AlreadyExists."""
+        self._record("create", key)
         if key in self.objects:
             raise ApiError(409, "AlreadyExists", f"{key} already exists")
         managed = [{"manager": FIELD_MANAGER, "operation": "Update"}]
         return self.put(key, obj, uid=f"uid-{self.version}", managedFields=managed)
 
     async def apply(self, key: Key, obj: Object) -> Object:
-        """Apply, to an object of the given uid only."""
-        self._note("apply", key)
+        """Apply an object. Raises Conflict if the uid differs."""
+        self._record("apply", key)
         live = self.objects.get(key)
         if live is None or obj["metadata"].get("uid") != live["metadata"]["uid"]:
             raise ApiError(409, "Conflict", "Precondition failed: UID in precondition")
         return self.put(key, merged(live, obj))
 
     async def patch(self, key: Key, patch: Any, content_type: str = "", subresource: str = "") -> Object:
-        """The patches the engine sends: of a status, and the hand-over of the fields."""
+        """A merge patch of a status, or the JSON patch that migrates field ownership."""
         verb = "migration_patch" if content_type == JSON_PATCH else subresource
-        self._note(verb, key)
+        self._record(verb, key)
         live = self.objects.get(key)
         if live is None:
             raise ApiError(404, "NotFound", f"{key} not found")
@@ -114,15 +114,15 @@ class Api:
         return self.put(key, {**live, "status": self.statuses[-1]})
 
     async def delete(self, key: Key, uid: str, resource_version: str) -> None:
-        """Delete."""
-        self._note("delete", key)
+        """Delete an object."""
+        self._record("delete", key)
         del self.objects[key]
 
     def add(self, resource: Resource, obj: Object) -> Object:
-        """Somebody writes an object under its own name."""
+        """Write an object as another client; the key is derived from it."""
         return self.put(key_of(resource, obj), obj)
 
-    def _note(self, verb: str, key: Key) -> None:
+    def _record(self, verb: str, key: Key) -> None:
         self.calls.append((verb, key))
         if self.hooks[verb]:
             self.hooks[verb].pop(0)()

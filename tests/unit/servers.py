@@ -1,4 +1,4 @@
-"""A server on loopback that answers from a script."""
+"""An HTTP server on loopback with scripted responses."""
 
 import ssl
 import time
@@ -14,23 +14,23 @@ from memcached_operator.kube.connection import Connection
 
 @dataclass
 class Script:
-    """Answers one after the other, the last one again and again; notes what was asked, and when."""
+    """Returns the responses in order and repeats the last one. Records requests, bodies and times."""
 
-    answers: list[Callable[[], web.Response]]
+    responses: list[Callable[[], web.Response]]
     requests: list[web.BaseRequest] = field(default_factory=list[web.BaseRequest])
     bodies: list[bytes] = field(default_factory=list[bytes])
     times: list[float] = field(default_factory=list[float])
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
+        """Record a request and return the next response."""
         self.requests.append(request)
         self.times.append(time.monotonic())
         self.bodies.append(await request.read())
-        return self.answers[min(len(self.requests), len(self.answers)) - 1]()
+        return self.responses[min(len(self.requests), len(self.responses)) - 1]()
 
 
-def answer(status: int = 200, text: str = "{}", **headers: str) -> Callable[[], web.Response]:
-    """An answer of a script; `Retry_After=1` is a header."""
+def response(status: int = 200, text: str = "{}", **headers: str) -> Callable[[], web.Response]:
+    """A scripted response. Other keyword arguments are headers: `Retry_After=1`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda: web.Response(status=status, text=text, headers=named)
 
@@ -40,7 +40,7 @@ Handler = Callable[[web.BaseRequest], Coroutine[Any, Any, web.StreamResponse]]
 
 @asynccontextmanager
 async def serving(handler: Handler, port: int = 0) -> AsyncGenerator[Connection]:
-    """Serve on a port of loopback, by default a free one."""
+    """Serve on a loopback port, by default a free one. Yields a Connection to it."""
     runner = web.ServerRunner(web.Server(handler), shutdown_timeout=1)
     await runner.setup()
     try:
@@ -52,5 +52,5 @@ async def serving(handler: Handler, port: int = 0) -> AsyncGenerator[Connection]
 
 
 def connection(server: str) -> Connection:
-    """A way to a server of a test."""
+    """A Connection to a test server, without credentials."""
     return Connection(server, "test", ssl.create_default_context(), headers={})

@@ -19,28 +19,28 @@ SPECS = {"memcached": MemcachedSpec, "appservice": AppServiceSpec}
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_the_children_are_byte_for_byte_as_they_were(path: Path) -> None:
+def test_children_equal_the_golden_byte_for_byte(path: Path) -> None:
     assert goldens.render(goldens.objects(path)[0]) == path.read_text()
 
 
 @pytest.mark.parametrize("path", goldens.released().values(), ids=goldens.released().keys())
-def test_an_upgrade_changes_no_child_of_an_earlier_release(path: Path) -> None:
+def test_upgrade_does_not_change_children_of_an_earlier_release(path: Path) -> None:
     cr, *before = goldens.objects(path)
     kind = {**goldens.KINDS, "memcached": memcached("example.com/memcached:next")}[cr["kind"].lower()]
     resources = {resource.kind: resource for resource in kind.owns}
     live = {key_of(resources[child["kind"]], child): child for child in before}
     after = [complete(cr, child) for child in kind.desired(cr, Snapshot(live))]
-    assert goldens.text(*map(unsigned, after)) == goldens.text(*map(unsigned, before))
+    assert goldens.text(*map(without_digest, after)) == goldens.text(*map(without_digest, before))
     assert [is_current(*pair) for pair in zip(after, before, strict=True)] == [True] * len(before)
 
 
-def unsigned(child: Object) -> Object:
-    """A child without the digest of the intent, of which only its meaning is promised."""
+def without_digest(child: Object) -> Object:
+    """A child without the intent digest; only its effect is stable between releases, not its value."""
     annotations = {name: text for name, text in child["metadata"]["annotations"].items() if name != INTENT}
     return {**child, "metadata": {**child["metadata"], "annotations": annotations}}
 
 
-def test_both_kinds_have_goldens_of_the_first_release() -> None:
+def test_first_release_has_goldens_of_both_kinds() -> None:
     shapes = goldens.released()
     assert {
         "0.1.0/memcached/minimal-v1-unadmitted",
@@ -51,13 +51,13 @@ def test_both_kinds_have_goldens_of_the_first_release() -> None:
 
 @pytest.mark.parametrize("kind", goldens.KINDS)
 def test_every_field_of_the_spec_is_in_a_golden(kind: str) -> None:
-    named: set[str] = set()
+    covered: set[str] = set()
     for path in goldens.paths(kind).values():
-        named |= goldens.objects(path)[0]["spec"].keys()
-    assert named == {field.encode_name for field in msgspec.structs.fields(SPECS[kind])}
+        covered |= goldens.objects(path)[0]["spec"].keys()
+    assert covered == {field.encode_name for field in msgspec.structs.fields(SPECS[kind])}
 
 
-def test_both_api_versions_give_the_same_children() -> None:
+def test_both_api_versions_have_the_same_children() -> None:
     def children(shape: str) -> list[dict[str, Any]]:
         cr = goldens.objects(goldens.paths("memcached")[shape])[0]
         return goldens.children({**cr, "metadata": {**cr["metadata"], "name": "cache"}})

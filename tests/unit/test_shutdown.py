@@ -1,4 +1,4 @@
-"""SIGTERM ends the controller within seconds and releases the lease, whatever the API server answers at that moment."""
+"""SIGTERM ends the controller within seconds and releases the lease, even if the API server fails or hangs."""
 
 import asyncio
 import os
@@ -18,15 +18,15 @@ from unit.process.serving import half_open
 from unit.servers import serving
 
 SHUTDOWN = 5.0
-"""Seconds that the process may take after SIGTERM."""
+"""Seconds until the process must have ended after SIGTERM."""
 START = 60.0
-"""Seconds until the process sends its first request, on a busy machine."""
+"""Seconds until the process must have sent its first request; enough for a busy machine."""
 EMPTY: dict[str, Any] = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
 
 
 @dataclass
 class ApiServer:
-    """Leases work unless `leases` is False; every other request is answered as `behaviour` says."""
+    """An API server whose leases work unless `leases` is False. `behaviour` applies to every other request."""
 
     behaviour: str
     leases: bool = True
@@ -62,7 +62,7 @@ class ApiServer:
 
 
 def kubeconfig(path: Path, server: str) -> Path:
-    """A kubeconfig for a server that asks for no credentials."""
+    """Write a kubeconfig without credentials."""
     content: dict[str, Any] = {
         "current-context": "test",
         "clusters": [{"name": "test", "cluster": {"server": server}}],
@@ -73,18 +73,18 @@ def kubeconfig(path: Path, server: str) -> Path:
     return path
 
 
-async def ended(api: ApiServer, directory: Path, ports: tuple[int, int] = (0, 0)) -> tuple[int, str]:
-    """Run the controller against the server, end it by SIGTERM; its exit code and its log.
+async def terminated(api: ApiServer, directory: Path, ports: tuple[int, int] = (0, 0)) -> tuple[int, str]:
+    """Run the controller against the server and send SIGTERM. Returns the exit code and the log.
 
-    `ports`: of probes and metrics, each with a half-open client; 0 for none.
+    `ports`: for probes and metrics, each with a half-open client; 0 disables the port.
     """
     probes, metrics = (f"127.0.0.1:{port}" if port else "0" for port in ports)
     arguments = ("--leader-elect", f"--health-probe-bind-address={probes}", f"--metrics-bind-address={metrics}")
-    async with serving(api) as there:
+    async with serving(api) as conn:
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            "KUBECONFIG": str(kubeconfig(directory / "kubeconfig", there.server)),
+            "KUBECONFIG": str(kubeconfig(directory / "kubeconfig", conn.server)),
         }
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "memcached_operator", *arguments), env=environment, stderr=asyncio.subprocess.PIPE
@@ -104,11 +104,11 @@ async def ended(api: ApiServer, directory: Path, ports: tuple[int, int] = (0, 0)
         return process.returncode, log.decode()
 
 
-@pytest.mark.parametrize("behaviour", ["hangs", "is empty", "answers 404", "answers 403", "answers 500"])
+@pytest.mark.parametrize("behaviour", ["hangs", "is empty", "responds 404", "responds 403", "responds 500"])
 def test_sigterm_ends_the_process_and_releases_the_lease(behaviour: str, tmp_path: Path) -> None:
     async def run() -> None:
         api = ApiServer(behaviour)
-        code, log = await ended(api, tmp_path)
+        code, log = await terminated(api, tmp_path)
         assert (code, "Traceback" in log) == (0, False), log
         assert api.lease is not None
         assert api.lease["spec"]["holderIdentity"] == ""
@@ -116,18 +116,18 @@ def test_sigterm_ends_the_process_and_releases_the_lease(behaviour: str, tmp_pat
     asyncio.run(run())
 
 
-def test_sigterm_ends_a_process_that_waits_for_the_lease(tmp_path: Path) -> None:
+def test_sigterm_ends_a_standby(tmp_path: Path) -> None:
     async def run() -> None:
-        code, log = await ended(ApiServer("hangs", leases=False), tmp_path)
+        code, log = await terminated(ApiServer("hangs", leases=False), tmp_path)
         assert (code, "Traceback" in log) == (0, False), log
 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("leases", [True, False], ids=["leader", "waits for the lease"])
-def test_half_open_requests_to_the_plain_ports_do_not_delay_the_end(leases: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("leases", [True, False], ids=["leader", "standby"])
+def test_half_open_requests_to_the_plain_ports_do_not_delay_shutdown(leases: bool, tmp_path: Path) -> None:
     async def run() -> None:
-        code, log = await ended(ApiServer("hangs", leases), tmp_path, (free_port(), free_port()))
+        code, log = await terminated(ApiServer("hangs", leases), tmp_path, (free_port(), free_port()))
         assert (code, "Traceback" in log) == (0, False), log
 
     asyncio.run(run())

@@ -13,22 +13,22 @@ KEY = Key(DEPLOYMENTS, "test", "cache")
 
 
 def live(version: int, **meta: Any) -> Object:
-    """A Deployment of a Memcached at a version."""
+    """A Deployment of a Memcached at this resourceVersion."""
     return owned(version=version, **meta)
 
 
 def version_in(cache: Cache, key: Key = KEY) -> str | None:
-    """What the store holds."""
+    """The resourceVersion in the cache."""
     found = cache.get(key)
     return None if found is None else found["metadata"]["resourceVersion"]
 
 
-def test_an_unknown_object_is_none() -> None:
+def test_unknown_object_is_none() -> None:
     assert Cache().get(KEY) is None
     assert list(Cache().all(DEPLOYMENTS)) == []
 
 
-def test_the_newest_version_wins() -> None:
+def test_newest_version_wins() -> None:
     cache = Cache()
     assert cache.put(DEPLOYMENTS, live(9))
     assert cache.put(DEPLOYMENTS, live(10))
@@ -36,7 +36,7 @@ def test_the_newest_version_wins() -> None:
     assert version_in(cache) == "10"
 
 
-def test_the_same_version_again_is_no_news() -> None:
+def test_same_version_again_is_not_a_change() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     assert not cache.put(DEPLOYMENTS, live(9))
@@ -48,7 +48,7 @@ def test_versions_are_compared_as_numbers() -> None:
     assert cache.put(DEPLOYMENTS, live(100))
 
 
-def test_what_is_gone_does_not_come_back_by_a_late_reply() -> None:
+def test_late_reply_does_not_restore_a_deleted_object() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     assert cache.remove(KEY, 12)
@@ -56,62 +56,62 @@ def test_what_is_gone_does_not_come_back_by_a_late_reply() -> None:
     assert version_in(cache) is None
 
 
-def test_what_was_never_seen_does_not_come_by_a_late_reply_either() -> None:
+def test_late_reply_does_not_add_an_unseen_deleted_object() -> None:
     cache = Cache()
     assert not cache.remove(KEY, 12)
     assert not cache.put(DEPLOYMENTS, live(11))
 
 
-def test_what_is_made_anew_is_known_again() -> None:
+def test_recreated_object_is_added() -> None:
     cache = Cache()
     cache.remove(KEY, 12)
     assert cache.put(DEPLOYMENTS, live(13))
     assert version_in(cache) == "13"
 
 
-def test_an_older_deletion_does_not_remove_what_was_made_since() -> None:
+def test_older_deletion_does_not_remove_a_recreated_object() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(13))
     assert not cache.remove(KEY, 12)
     assert version_in(cache) == "13"
 
 
-def test_a_list_brings_what_is_new_and_drops_what_is_gone() -> None:
+def test_list_adds_new_objects_and_removes_deleted_ones() -> None:
     cache = Cache()
-    cache.put(DEPLOYMENTS, live(9, name="gone"))
+    cache.put(DEPLOYMENTS, live(9, name="deleted"))
     cache.replace(DEPLOYMENTS, None, [live(10)], 20)
     assert [obj["metadata"]["name"] for obj in cache.all(DEPLOYMENTS)] == ["cache"]
 
 
-def test_a_list_does_not_drop_what_is_newer_than_it() -> None:
+def test_list_does_not_remove_newer_objects() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(21))
     cache.replace(DEPLOYMENTS, None, [], 20)
     assert version_in(cache) == "21"
 
 
-def test_a_list_does_not_bring_back_what_was_deleted_after_it() -> None:
+def test_list_does_not_restore_objects_deleted_after_it() -> None:
     cache = Cache()
     cache.remove(KEY, 21)
     cache.replace(DEPLOYMENTS, None, [live(10)], 20)
     assert version_in(cache) is None
 
 
-def test_a_late_reply_after_a_list_that_lacks_the_object_is_news_only_if_newer() -> None:
+def test_reply_newer_than_a_list_without_the_object_adds_it() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     cache.replace(DEPLOYMENTS, None, [], 20)
     assert cache.put(DEPLOYMENTS, live(21))
 
 
-def test_the_list_of_a_namespace_says_nothing_of_others() -> None:
+def test_list_of_a_namespace_does_not_affect_others() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9, namespace="other"))
     cache.replace(DEPLOYMENTS, "test", [], 20)
     assert version_in(cache, Key(DEPLOYMENTS, "other", "cache")) == "9"
 
 
-def test_the_list_of_a_resource_says_nothing_of_others() -> None:
+def test_list_of_a_resource_does_not_affect_others() -> None:
     cache = Cache()
     cache.put(PODS, pod())
     cache.replace(DEPLOYMENTS, None, [], 20)
@@ -126,7 +126,7 @@ def test_children_are_found_by_the_uid_of_their_controller() -> None:
     assert list(cache.owned_by(PODS, "cr")) == []
 
 
-def test_a_child_that_changes_its_controller_is_found_under_the_new_one_only() -> None:
+def test_child_with_a_new_controller_is_found_only_under_that_one() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     cache.put(DEPLOYMENTS, live(10, ownerReferences=[owner_reference(memcached(uid="new"))]))
@@ -134,7 +134,7 @@ def test_a_child_that_changes_its_controller_is_found_under_the_new_one_only() -
     assert len(list(cache.owned_by(DEPLOYMENTS, "new"))) == 1
 
 
-def test_a_child_that_is_gone_or_orphaned_is_not_found() -> None:
+def test_deleted_or_orphaned_child_is_not_found() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     cache.put(DEPLOYMENTS, live(10, name="second"))
@@ -152,16 +152,16 @@ def test_pods_are_found_by_the_labels_of_their_instance() -> None:
     assert list(cache.of_instance(PODS, "test", "memcached", "other")) == []
 
 
-def test_a_pod_that_loses_its_labels_is_not_found() -> None:
+def test_pod_that_loses_its_labels_is_not_found() -> None:
     cache = Cache()
     cache.put(PODS, pod(version=1))
-    bare = pod(version=2)
-    bare["metadata"] = {**bare["metadata"], "labels": {}}
-    cache.put(PODS, bare)
+    unlabelled = pod(version=2)
+    unlabelled["metadata"] = {**unlabelled["metadata"], "labels": {}}
+    cache.put(PODS, unlabelled)
     assert list(cache.of_instance(PODS, "test", "memcached", "cache")) == []
 
 
-def test_trimming_keeps_the_places_of_managed_fields_and_who_they_belong_to() -> None:
+def test_transform_keeps_manager_operation_and_subresource_of_managed_fields() -> None:
     entries: list[Object] = [
         {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}, "time": "t", "apiVersion": "v1"},
         {"manager": "x", "operation": "Update", "subresource": "status", "fieldsType": "FieldsV1"},
@@ -172,55 +172,55 @@ def test_trimming_keeps_the_places_of_managed_fields_and_who_they_belong_to() ->
     ]
 
 
-def test_trimming_drops_kubectls_copy_of_the_object_and_no_other_annotation() -> None:
+def test_transform_removes_only_the_last_applied_annotation() -> None:
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{…}", "own": "kept"}
     obj = live(9, annotations=annotations)
     assert transform(obj)["metadata"]["annotations"] == {"own": "kept"}
     assert obj["metadata"]["annotations"] == annotations
 
 
-def test_trimming_changes_nothing_else() -> None:
+def test_transform_changes_nothing_else() -> None:
     obj = live(9, managedFields=None) | {"spec": {"a": 1}, "status": {"b": 2}}
-    trimmed = transform(obj)
-    assert trimmed["metadata"].pop("managedFields") == []
+    transformed = transform(obj)
+    assert transformed["metadata"].pop("managedFields") == []
     obj["metadata"].pop("managedFields")
-    assert trimmed == obj
+    assert transformed == obj
 
 
 EVENTS = st.lists(
-    st.tuples(st.sampled_from(["seen", "gone"]), st.integers(1, 1000)), max_size=5, unique_by=lambda e: e[1]
+    st.tuples(st.sampled_from(["updated", "deleted"]), st.integers(1, 1000)), max_size=5, unique_by=lambda e: e[1]
 )
 
 
 @given(EVENTS)
-def test_the_order_in_which_events_arrive_does_not_matter(events: list[tuple[str, int]]) -> None:
+def test_order_of_events_does_not_matter(events: list[tuple[str, int]]) -> None:
     results: set[str | None] = set()
     for order in permutations(events):
         cache = Cache()
-        for what, version in order:
-            _ = cache.put(DEPLOYMENTS, live(version)) if what == "seen" else cache.remove(KEY, version)
+        for change, version in order:
+            _ = cache.put(DEPLOYMENTS, live(version)) if change == "updated" else cache.remove(KEY, version)
         results.add(version_in(cache))
-    newest = max(events, key=lambda event: event[1], default=("gone", 0))
-    assert results == {str(newest[1]) if newest[0] == "seen" else None}
+    newest = max(events, key=lambda event: event[1], default=("deleted", 0))
+    assert results == {str(newest[1]) if newest[0] == "updated" else None}
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["cr", "other", ""]), st.booleans()), max_size=12))
-def test_the_indexes_always_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> None:
+def test_indexes_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> None:
     cache = Cache()
     for version, (name, owner, present) in enumerate(steps, 1):
         owners = [owner_reference(memcached(uid=owner))] if owner else []
         obj = live(version, name=name, ownerReferences=owners, labels=LABELS if owner else {})
         _ = cache.put(DEPLOYMENTS, obj) if present else cache.remove(key_of(DEPLOYMENTS, obj), version)
-    everything = list(cache.all(DEPLOYMENTS))
+    objects = list(cache.all(DEPLOYMENTS))
     for owner in ("cr", "other"):
-        expected = [obj for obj in everything if any(r["uid"] == owner for r in obj["metadata"]["ownerReferences"])]
+        expected = [obj for obj in objects if any(r["uid"] == owner for r in obj["metadata"]["ownerReferences"])]
         assert sorted(map(str, cache.owned_by(DEPLOYMENTS, owner))) == sorted(map(str, expected))
-    labelled = [obj for obj in everything if obj["metadata"]["labels"]]
+    labelled = [obj for obj in objects if obj["metadata"]["labels"]]
     found = list(cache.of_instance(DEPLOYMENTS, "test", "memcached", "cache"))
     assert sorted(map(str, found)) == sorted(map(str, labelled))
 
 
-def test_what_one_list_lacks_by_mistake_is_back_with_the_next() -> None:
+def test_object_that_one_list_misses_is_restored_by_the_next() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     assert cache.replace(DEPLOYMENTS, None, [], 100) == [KEY]

@@ -1,4 +1,4 @@
-"""What is made again is made for an object that is still there; what is read anew is believed."""
+"""Children are recreated only if their owner still exists; a live read overrides the cache."""
 
 import asyncio
 from typing import Any
@@ -24,19 +24,19 @@ KIND = Kind(
     MEMCACHEDS,
     "memcached",
     (SERVICES,),
-    desired=lambda cr, seen: [CHILD],
-    status=lambda cr, seen, now: DesiredStatus(STATUS),
+    desired=lambda cr, snapshot: [CHILD],
+    status=lambda cr, snapshot, now: DesiredStatus(STATUS),
 )
-SEEN: Object = {**memcached(), "status": STATUS}
-KEY = key_of(MEMCACHEDS, SEEN)
+CACHED: Object = {**memcached(), "status": STATUS}
+KEY = key_of(MEMCACHEDS, CACHED)
 
 
-def asked(there: Object | None, seen: Object = SEEN) -> list[str]:
-    """What the API server is asked where an object is as given, and was seen with a status but without its child."""
+def requests(live: Object | None, cached: Object = CACHED) -> list[str]:
+    """The verbs of two reconciles. `live`: the object in the API server. `cached`: the one in the cache."""
     api, cache, queue = Api(), Cache(), Queue[Key]("test")
-    cache.put(MEMCACHEDS, seen)
-    if there is not None:
-        api.objects[KEY] = there
+    cache.put(MEMCACHEDS, cached)
+    if live is not None:
+        api.objects[KEY] = live
 
     async def run() -> None:
         reconciler = Reconciler(api.client, cache, queue, {"Memcached": KIND})
@@ -44,36 +44,36 @@ def asked(there: Object | None, seen: Object = SEEN) -> list[str]:
             await reconciler.reconcile(KEY)
 
     asyncio.run(run())
-    return api.asked()
+    return api.verbs()
 
 
-GONE: dict[str, Object | None] = {
+DELETED: dict[str, Object | None] = {
     "deleted": None,
-    "being deleted": {**SEEN, "metadata": {**SEEN["metadata"], "resourceVersion": "9", "deletionTimestamp": "now"}},
+    "being deleted": {**CACHED, "metadata": {**CACHED["metadata"], "resourceVersion": "9", "deletionTimestamp": "now"}},
 }
 
 
-@pytest.mark.parametrize("there", GONE.values(), ids=GONE.keys())
-def test_the_children_of_an_object_that_is_gone_are_not_made_again(there: Object | None) -> None:
-    assert asked(there) == ["get"]
+@pytest.mark.parametrize("live", DELETED.values(), ids=DELETED.keys())
+def test_children_of_a_deleted_object_are_not_recreated(live: Object | None) -> None:
+    assert requests(live) == ["get"]
 
 
-def test_a_lost_child_of_an_object_that_is_there_is_made_again() -> None:
-    assert asked(SEEN)[:3] == ["get", "get", "create"]
+def test_missing_child_of_an_existing_object_is_recreated() -> None:
+    assert requests(CACHED)[:3] == ["get", "get", "create"]
 
 
-def test_the_children_of_a_new_object_are_made_without_a_question() -> None:
+def test_children_of_a_new_object_are_created_without_a_live_read() -> None:
     new = memcached()
-    assert asked(new, new)[:2] == ["create", "status"]
+    assert requests(new, new)[:2] == ["create", "status"]
 
 
-def test_a_status_that_cannot_be_found_ends_the_work_on_an_object_that_is_gone() -> None:
-    assert asked(None, memcached()) == ["create", "status", "get"]
+def test_reconcile_ends_if_the_object_of_a_status_write_does_not_exist() -> None:
+    assert requests(None, memcached()) == ["create", "status", "get"]
 
 
-def test_what_is_read_is_believed_although_a_list_lacked_it() -> None:
+def test_live_read_restores_an_object_that_a_list_missed() -> None:
     api, cache = Api(), Cache()
-    api.objects[KEY] = SEEN
-    cache.put(MEMCACHEDS, SEEN)
+    api.objects[KEY] = CACHED
+    cache.put(MEMCACHEDS, CACHED)
     assert cache.replace(MEMCACHEDS, None, [], 1000) == [KEY]
     assert asyncio.run(get_live(api.client, cache, KEY)) is not None

@@ -5,25 +5,25 @@ from unittest import mock
 import kopf
 import pytest
 
-from memcached_operator.kube import connection as session
+from memcached_operator.kube import connection as module
 from memcached_operator.kube.connection import ConnectError, TokenFile, connect
-from unit.servers import Script, answer, serving
+from unit.servers import Script, response, serving
 
-USABLE = """\
+VALID = """\
 current-context: here
 contexts: [{name: here, context: {cluster: c, user: u, namespace: mine}}]
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443/"}}]
 users: [{name: u, user: {token: secret}}]
 """
-UNUSABLE = {
+INVALID = {
     "empty": ("", "Current context is not set"),
     "not YAML": ("{ a: [b", "the kubeconfig is not valid: while parsing"),
     "not a mapping": ("- a", "the kubeconfig is not valid"),
-    "null where a list should be": ("contexts: null", "the kubeconfig is not valid"),
-    "a context that is not there": ("current-context: gone", "refers to 'gone', which does not exist in it"),
-    "no server": (USABLE.replace('server: "https://127.0.0.1:6443/"', ""), "no cluster is configured: set KUBECONFIG"),
-    "a CA file that is not there": (
-        USABLE.replace("server:", "certificate-authority: gone.crt, server:"),
+    "null instead of a list": ("contexts: null", "the kubeconfig is not valid"),
+    "missing context": ("current-context: missing", "refers to 'missing', which does not exist in it"),
+    "no server": (VALID.replace('server: "https://127.0.0.1:6443/"', ""), "no cluster is configured: set KUBECONFIG"),
+    "missing CA file": (
+        VALID.replace("server:", "certificate-authority: missing.crt, server:"),
         "No such file or directory",
     ),
 }
@@ -31,29 +31,29 @@ UNUSABLE = {
 
 @pytest.fixture(autouse=True)
 def outside_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No service account, no home."""
-    monkeypatch.setattr(session, "SERVICE_ACCOUNT", tmp_path / "none")
+    """Without a service account, a home directory and KUBECONFIG."""
+    monkeypatch.setattr(module, "SERVICE_ACCOUNT", tmp_path / "none")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
 
 
 def kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | bytes) -> None:
-    """Have KUBECONFIG name a file with this content."""
+    """Set KUBECONFIG to a file with this content."""
     path = tmp_path / "config"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     monkeypatch.setenv("KUBECONFIG", str(path))
 
 
-def test_a_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    kubeconfig(monkeypatch, tmp_path, USABLE)
+def test_valid_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kubeconfig(monkeypatch, tmp_path, VALID)
     found = connect()
     assert (found.server, found.namespace) == ("https://127.0.0.1:6443", "mine")
     assert found.headers["Authorization"] == "Bearer secret"
     assert found.token_file is None
 
 
-@pytest.mark.parametrize(("text", "message"), UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_an_unusable_kubeconfig_is_one_sentence(
+@pytest.mark.parametrize(("text", "message"), INVALID.values(), ids=INVALID.keys())
+def test_invalid_kubeconfig_is_a_one_line_error(
     text: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     kubeconfig(monkeypatch, tmp_path, text)
@@ -63,27 +63,27 @@ def test_an_unusable_kubeconfig_is_one_sentence(
     assert "\n" not in str(caught.value)
 
 
-def test_a_kubeconfig_that_is_no_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_binary_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kubeconfig(monkeypatch, tmp_path, b"\xff\xfe\x00")
     with pytest.raises(ConnectError, match="cannot read the cluster's credentials"):
         connect()
 
 
-def test_a_kubeconfig_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
+def test_missing_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
     with pytest.raises(ConnectError, match="No such file or directory"):
         connect()
 
 
-def test_nothing_at_all() -> None:
+def test_no_configuration() -> None:
     with pytest.raises(ConnectError, match="no cluster is configured: set KUBECONFIG, or run in a cluster"):
         connect()
 
 
 ADDRESSES = {
-    "by address": ("10.0.0.1", "https://10.0.0.1:443"),
-    "by an IPv6 address": ("fd00::1", "https://[fd00::1]:443"),
-    "by name, where no address is given": ("", "https://kubernetes.default.svc"),
+    "IPv4 address": ("10.0.0.1", "https://10.0.0.1:443"),
+    "IPv6 address": ("fd00::1", "https://[fd00::1]:443"),
+    "host name, without an address": ("", "https://kubernetes.default.svc"),
 }
 
 
@@ -91,30 +91,30 @@ ADDRESSES = {
 def test_inside_a_cluster(host: str, server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret")
     info = kopf.ConnectionInfo(server="https://kubernetes.default.svc", token="secret", default_namespace="mine")
-    monkeypatch.setattr(session, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr(module, "SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setattr(kopf, "login_with_service_account", mock.Mock(return_value=info))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     found = connect()
     assert (found.server, found.namespace) == (server, "mine")
-    # The token of that moment is not kept: it is read from its file again and again.
+    # The token is not stored; it is read from its file repeatedly.
     assert (found.headers, found.token_file) == ({}, tmp_path / "token")
 
 
-def test_a_kubeconfig_named_by_hand_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_kubeconfig_has_precedence_over_the_service_account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret")
-    monkeypatch.setattr(session, "SERVICE_ACCOUNT", tmp_path)
-    kubeconfig(monkeypatch, tmp_path, USABLE)
+    monkeypatch.setattr(module, "SERVICE_ACCOUNT", tmp_path)
+    kubeconfig(monkeypatch, tmp_path, VALID)
     assert connect().server == "https://127.0.0.1:6443"
 
 
 def authorizations(script: Script, path: Path) -> list[str]:
-    """What three requests are signed with; after the first, the token is another."""
+    """The Authorization headers of three requests; the token changes after the first."""
 
     async def run() -> None:
-        async with serving(script) as there, there.session([TokenFile(path)]) as client:
+        async with serving(script) as conn, conn.session([TokenFile(path)]) as client:
             for number in range(3):
-                async with client.get(there.server):
+                async with client.get(conn.server):
                     pass
                 if number == 0:
                     await asyncio.to_thread(path.write_text, "new\n")
@@ -125,21 +125,21 @@ def authorizations(script: Script, path: Path) -> list[str]:
 
 @pytest.fixture
 def token(tmp_path: Path) -> Path:
-    """A token file."""
+    """A file with the token `old`."""
     path = tmp_path / "token"
     path.write_text("old\n")
     return path
 
 
-def test_a_token_is_read_once_a_minute(token: Path) -> None:
-    assert authorizations(Script([answer()]), token) == ["Bearer old"] * 3
+def test_token_is_cached(token: Path) -> None:
+    assert authorizations(Script([response()]), token) == ["Bearer old"] * 3
 
 
-def test_a_token_is_read_again_when_its_time_has_come(token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "TOKEN_PERIOD", 0)
-    assert authorizations(Script([answer()]), token) == ["Bearer old", "Bearer new", "Bearer new"]
+def test_token_is_read_again_after_its_period(token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TOKEN_PERIOD", 0)
+    assert authorizations(Script([response()]), token) == ["Bearer old", "Bearer new", "Bearer new"]
 
 
-def test_a_token_is_read_again_when_it_was_refused(token: Path) -> None:
-    script = Script([answer(), answer(401), answer()])
+def test_token_is_read_again_after_401(token: Path) -> None:
+    script = Script([response(), response(401), response()])
     assert authorizations(script, token) == ["Bearer old", "Bearer old", "Bearer new"]

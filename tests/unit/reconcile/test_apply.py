@@ -1,4 +1,4 @@
-"""One child and an API server in which something happens between two requests."""
+"""One child, and an API server that changes between two requests."""
 
 import asyncio
 from typing import Any
@@ -17,17 +17,17 @@ OWNS = (DEPLOYMENTS, SERVICES)
 DEPLOYMENT, SERVICE = Key(DEPLOYMENTS, "test", "cache"), Key(SERVICES, "test", "cache")
 CHANGED = ApiError(409, "Conflict", "the object has been modified")
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
-GONE_SOON = "2030-01-01T12:00:00Z"
+DELETED_AT = "2030-01-01T12:00:00Z"
 
 
 def child(key: Key = DEPLOYMENT, **spec: Any) -> Object:
-    """A child as desired."""
+    """A desired child."""
     meta = {"name": key.name, "namespace": key.namespace, "labels": LABELS}
     return {"apiVersion": key.resource.api_version, "kind": key.resource.kind, "metadata": meta, "spec": spec}
 
 
 class Owner:
-    """A Memcached whose child exists, created by us; `applied`: its fields are handed over already."""
+    """A Memcached whose child exists, created by us. `applied`: the ownership of its fields is migrated already."""
 
     def __init__(self, *, applied: bool = True) -> None:
         self.api, self.cache = Api(), Cache()
@@ -38,40 +38,38 @@ class Owner:
         self.api.calls.clear()
 
     def apply(self, *children: Object, failures: int = 0) -> Outcome:
-        """Bring the children to what is desired."""
+        """Apply these desired children; the operator deletes all others."""
         return asyncio.run(self.applier.apply_all(CR, children, OWNS, failures))
 
-    def seen(self, key: Key = DEPLOYMENT) -> None:
-        """The event of the last change has come."""
+    def observe(self, key: Key = DEPLOYMENT) -> None:
+        """Handle the event of the last change: store the live object in the cache."""
         self.cache.put(key.resource, self.api.objects[key])
 
-    def changing(self) -> None:
-        """Somebody is quicker."""
+    def change_and_reject(self) -> None:
+        """Change the child as another client, then reject the request with a conflict."""
         self.api.put(DEPLOYMENT, self.api.objects[DEPLOYMENT])
         raise CHANGED
 
     @property
     def spec(self) -> Object:
-        """The child's spec as it is."""
+        """The child's spec in the API server."""
         return self.api.objects[DEPLOYMENT]["spec"]
 
 
 def reasons(outcome: Outcome) -> list[str]:
-    """What hindered."""
+    """The reasons of all problems."""
     return [problem.reason for problem in outcome.problems]
 
 
 REPLACED = {
-    "before the hand-over": (False, "migration_patch", ["migration_patch"]),
-    "between hand-over and apply": (False, "apply", ["migration_patch", "apply"]),
+    "before the migration": (False, "migration_patch", ["migration_patch"]),
+    "between migration and apply": (False, "apply", ["migration_patch", "apply"]),
     "before the apply": (True, "apply", ["apply"]),
 }
 
 
 @pytest.mark.parametrize(("applied", "verb", "writes"), REPLACED.values(), ids=REPLACED.keys())
-def test_a_foreign_object_put_in_the_childs_place_meanwhile_is_never_applied_to(
-    applied: bool, verb: str, writes: list[str]
-) -> None:
+def test_foreign_object_that_replaced_the_child_is_never_modified(applied: bool, verb: str, writes: list[str]) -> None:
     owner = Owner(applied=applied)
     foreign: list[Object] = []
     owner.api.hooks[verb].append(lambda: foreign.append(owner.api.replace(DEPLOYMENT)))
@@ -79,87 +77,87 @@ def test_a_foreign_object_put_in_the_childs_place_meanwhile_is_never_applied_to(
     assert (reasons(outcome), outcome.errors) == (["Conflict"], [])
     assert outcome.requeue_after is not None
     assert owner.api.objects[DEPLOYMENT] == foreign[0]
-    assert [verb for verb in owner.api.asked() if verb != "get"] == writes
+    assert [verb for verb in owner.api.verbs() if verb != "get"] == writes
 
 
-def test_a_foreign_object_that_is_invalid_as_our_child_is_a_conflict_all_the_same() -> None:
+def test_foreign_object_that_rejects_our_fields_is_a_conflict() -> None:
     owner = Owner()
 
-    def invalid() -> None:
-        """As a Service whose cluster IP is immutable too."""
+    def reject() -> None:
+        """Reject as for a Service, whose cluster IP is immutable too."""
         owner.api.replace(DEPLOYMENT)
         raise ApiError(422, "Invalid", "metadata.uid: field is immutable")
 
-    owner.api.hooks["apply"].append(invalid)
+    owner.api.hooks["apply"].append(reject)
     outcome = owner.apply(child(replicas=3))
     assert (reasons(outcome), outcome.errors) == (["Conflict"], [])
 
 
-def test_a_child_changed_meanwhile_is_read_again_and_applied_at_once() -> None:
+def test_child_changed_in_the_meantime_is_read_and_applied_again() -> None:
     owner = Owner()
-    owner.api.hooks["apply"].append(owner.changing)
+    owner.api.hooks["apply"].append(owner.change_and_reject)
     outcome = owner.apply(child(replicas=3))
     assert (outcome.problems, outcome.errors) == ([], [])
-    assert owner.api.asked() == ["apply", "get", "apply"]
+    assert owner.api.verbs() == ["apply", "get", "apply"]
     assert owner.spec == {"replicas": 3}
 
 
-def test_a_child_found_as_desired_after_a_conflict_is_not_applied_again() -> None:
+def test_child_that_is_as_desired_after_a_conflict_is_not_applied_again() -> None:
     owner = Owner()
     applied: list[Object] = []
 
-    def by_another() -> None:
-        """The lost answer to an apply of ours, for example."""
-        applied.append(owner.api.put(DEPLOYMENT, twin.api.objects[DEPLOYMENT], uid=uid))
+    def apply_and_reject() -> None:
+        """For example: our apply succeeded, but its response was lost."""
+        applied.append(owner.api.put(DEPLOYMENT, expected.api.objects[DEPLOYMENT], uid=uid))
         raise CHANGED
 
     uid = owner.api.objects[DEPLOYMENT]["metadata"]["uid"]
-    twin = Owner()
-    twin.apply(child(replicas=3))
-    owner.api.hooks["apply"].append(by_another)
+    expected = Owner()
+    expected.apply(child(replicas=3))
+    owner.api.hooks["apply"].append(apply_and_reject)
     outcome = owner.apply(child(replicas=3))
     assert (outcome.problems, outcome.errors) == ([], [])
-    assert owner.api.asked() == ["apply", "get"]
+    assert owner.api.verbs() == ["apply", "get"]
     assert owner.api.objects[DEPLOYMENT] == applied[0]
 
 
-def test_a_child_that_changes_all_the_time_is_given_up_and_tried_later() -> None:
+def test_child_that_keeps_changing_is_retried_later() -> None:
     owner = Owner()
-    owner.api.always["apply"] = owner.changing
+    owner.api.always["apply"] = owner.change_and_reject
     outcome = owner.apply(child(replicas=3))
     assert [error.code for error in outcome.errors] == [409]
     assert reasons(outcome) == ["RollingOut"]
-    assert owner.api.asked().count("apply") == 3
+    assert owner.api.verbs().count("apply") == 3
 
 
-REFUSED = {
-    "the hand-over, by a conflict": (False, "migration_patch", CHANGED),
-    "the hand-over, by absence": (False, "migration_patch", ApiError(404, "NotFound", "not found")),
-    "the apply, by a conflict": (True, "apply", CHANGED),
-    "the apply, by absence": (True, "apply", ApiError(404, "NotFound", "not found")),
+REJECTED = {
+    "migration: conflict": (False, "migration_patch", CHANGED),
+    "migration: not found": (False, "migration_patch", ApiError(404, "NotFound", "not found")),
+    "apply: conflict": (True, "apply", CHANGED),
+    "apply: not found": (True, "apply", ApiError(404, "NotFound", "not found")),
 }
 
 
-@pytest.mark.parametrize(("applied", "verb", "error"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_refused_although_nothing_has_changed_is_tried_later(applied: bool, verb: str, error: ApiError) -> None:
+@pytest.mark.parametrize(("applied", "verb", "error"), REJECTED.values(), ids=REJECTED.keys())
+def test_rejected_write_of_an_unchanged_child_is_retried_later(applied: bool, verb: str, error: ApiError) -> None:
     owner = Owner(applied=applied)
     owner.api.always[verb] = raising(error)
     outcome = owner.apply(child(replicas=3))
     assert outcome.errors == [error]
-    assert owner.api.asked() == [verb, "get"]
+    assert owner.api.verbs() == [verb, "get"]
 
 
-def test_what_exists_and_cannot_be_found_is_tried_later() -> None:
+def test_child_that_exists_but_cannot_be_read_is_retried_later() -> None:
     owner = Owner()
     del owner.api.objects[DEPLOYMENT]
     owner.cache.remove(DEPLOYMENT, owner.api.version)
     owner.api.always["create"] = raising(ApiError(409, "AlreadyExists", "it already exists"))
     outcome = owner.apply(child(replicas=3))
     assert [error.reason for error in outcome.errors] == ["AlreadyExists"]
-    assert owner.api.asked() == ["create", "get"]
+    assert owner.api.verbs() == ["create", "get"]
 
 
-def test_a_child_gone_meanwhile_is_made_anew_at_once() -> None:
+def test_child_deleted_in_the_meantime_is_recreated_in_the_same_pass() -> None:
     owner = Owner()
     del owner.api.objects[DEPLOYMENT]
     outcome = owner.apply(child(replicas=3))
@@ -167,10 +165,10 @@ def test_a_child_gone_meanwhile_is_made_anew_at_once() -> None:
     assert owner.spec == {"replicas": 3}
 
 
-def test_a_child_whose_deletion_is_over_by_now_is_created_in_the_same_pass() -> None:
+def test_child_is_created_in_the_pass_that_finds_the_old_one_deleted() -> None:
     owner = Owner()
-    owner.api.put(DEPLOYMENT, owner.api.objects[DEPLOYMENT], deletionTimestamp=GONE_SOON)
-    owner.seen()
+    owner.api.put(DEPLOYMENT, owner.api.objects[DEPLOYMENT], deletionTimestamp=DELETED_AT)
+    owner.observe()
     outcome = owner.apply(child(replicas=2))
     assert reasons(outcome) == ["WaitingForDeletion"]
     assert outcome.requeue_after is not None
@@ -180,10 +178,10 @@ def test_a_child_whose_deletion_is_over_by_now_is_created_in_the_same_pass() -> 
     assert owner.spec == {"replicas": 2}
 
 
-def test_what_stands_in_the_way_is_looked_at_again_although_another_child_failed() -> None:
+def test_blocked_child_is_requeued_although_another_child_failed() -> None:
     owner = Owner()
-    owner.api.put(DEPLOYMENT, owner.api.objects[DEPLOYMENT], deletionTimestamp=GONE_SOON)
-    owner.seen()
+    owner.api.put(DEPLOYMENT, owner.api.objects[DEPLOYMENT], deletionTimestamp=DELETED_AT)
+    owner.observe()
     owner.api.always["create"] = raising(BROKEN)
     outcome = owner.apply(child(replicas=2), child(SERVICE))
     assert reasons(outcome) == ["WaitingForDeletion", "RollingOut"]
@@ -191,16 +189,16 @@ def test_what_stands_in_the_way_is_looked_at_again_although_another_child_failed
     assert outcome.requeue_after is not None
 
 
-PASSING = {
-    "the first time": (0, "RollingOut"),
-    "the second time": (1, "RollingOut"),
-    "the third time": (2, "ApplyFailed"),
-    "the tenth time": (9, "ApplyFailed"),
+TRANSIENT = {
+    "1st failure": (0, "RollingOut"),
+    "2nd failure": (1, "RollingOut"),
+    "3rd failure": (2, "ApplyFailed"),
+    "10th failure": (9, "ApplyFailed"),
 }
 
 
-@pytest.mark.parametrize(("failures", "reason"), PASSING.values(), ids=PASSING.keys())
-def test_an_error_that_may_pass_is_a_fault_when_it_comes_again_and_again(failures: int, reason: str) -> None:
+@pytest.mark.parametrize(("failures", "reason"), TRANSIENT.values(), ids=TRANSIENT.keys())
+def test_transient_error_is_reported_as_degraded_from_the_third_failure_on(failures: int, reason: str) -> None:
     owner = Owner()
     owner.api.always["apply"] = raising(BROKEN)
     (problem,) = owner.apply(child(replicas=3), failures=failures).problems
@@ -208,99 +206,99 @@ def test_an_error_that_may_pass_is_a_fault_when_it_comes_again_and_again(failure
     assert problem.message == "Deployment cache cannot be applied: etcdserver: request timed out"
 
 
-def test_what_is_refused_is_a_fault_at_once() -> None:
+def test_permanent_error_is_reported_as_degraded_immediately() -> None:
     owner = Owner()
     owner.api.always["apply"] = raising(ApiError(403, "Forbidden", "exceeded quota"))
     assert reasons(owner.apply(child(replicas=3))) == ["ApplyFailed"]
 
 
-def limited(obj: Object) -> Object:
-    """A policy of the cluster: no more than 4 replicas."""
+def limit_replicas(obj: Object) -> Object:
+    """Modify an object as a cluster policy does: at most 4 replicas."""
     spec: Object = obj.get("spec", {})
     return {**obj, "spec": {**spec, "replicas": min(spec.get("replicas", 0), 4)}}
 
 
 def limited_owner() -> Owner:
-    """An owner whose child was applied once, and changed by the policy."""
+    """An owner whose child was applied once and modified by the policy."""
     owner = Owner()
-    owner.api.policy = limited
+    owner.api.policy = limit_replicas
     outcome = owner.apply(child(replicas=9))
     assert (outcome.problems, owner.spec) == ([], {"replicas": 4})
     owner.api.calls.clear()
     return owner
 
 
-def test_what_a_policy_of_the_cluster_changes_is_not_applied_again_and_again() -> None:
+def test_child_that_a_policy_modifies_is_not_applied_repeatedly() -> None:
     owner = limited_owner()
     for _ in range(3):
         assert owner.apply(child(replicas=9)).errors == []
-        # The status of the child changes all the time.
+        # The status of the child keeps changing.
         owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "status": {"replicas": owner.api.version}})
-        owner.seen()
-    assert owner.api.asked() == []
+        owner.observe()
+    assert owner.api.verbs() == []
 
 
-def test_what_a_policy_changed_is_applied_again_when_the_intent_changes() -> None:
+def test_child_that_a_policy_modified_is_applied_when_the_intent_changes() -> None:
     owner = limited_owner()
     owner.apply(child(replicas=8))
-    assert owner.api.asked() == ["apply"]
+    assert owner.api.verbs() == ["apply"]
     owner.apply(child(replicas=3))
     assert owner.spec == {"replicas": 3}
 
 
-def test_what_a_policy_changed_is_applied_again_when_only_a_node_port_does() -> None:
+def test_child_that_a_policy_modified_is_applied_when_only_a_node_port_changes() -> None:
     owner = limited_owner()
     for node_port in (30001, 30002):
         owner.apply(child(replicas=9, ports=[{"port": 80, "protocol": "TCP", "nodePort": node_port}]))
         assert owner.spec["ports"][0]["nodePort"] == node_port
 
 
-def test_what_a_policy_changed_is_applied_again_when_the_childs_spec_changes() -> None:
+def test_child_that_a_policy_modified_is_applied_when_its_spec_changes() -> None:
     owner = limited_owner()
     owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "spec": {"replicas": 1}})
-    owner.seen()
+    owner.observe()
     owner.apply(child(replicas=9))
     owner.apply(child(replicas=9))
-    assert (owner.api.asked(), owner.spec) == (["apply"], {"replicas": 4})
+    assert (owner.api.verbs(), owner.spec) == (["apply"], {"replicas": 4})
 
 
-def test_what_a_policy_changed_is_applied_again_when_the_policy_is_gone_and_somebody_touched_it() -> None:
+def test_child_that_a_policy_modified_is_applied_when_it_changes_after_the_policy_was_removed() -> None:
     owner = limited_owner()
     owner.api.policy = lambda obj: obj
     owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "spec": {"replicas": 5}})
-    owner.seen()
+    owner.observe()
     owner.apply(child(replicas=9))
     assert owner.spec == {"replicas": 9}
 
 
-def test_a_label_that_somebody_strips_is_restored_beside_what_a_policy_changes() -> None:
+def test_removed_label_of_a_child_that_a_policy_modifies_is_restored() -> None:
     owner = limited_owner()
     live = owner.api.objects[DEPLOYMENT]
-    owner.api.put(DEPLOYMENT, {**live, "metadata": {**live["metadata"], "labels": {"theirs": "kept"}}})
-    owner.seen()
+    owner.api.put(DEPLOYMENT, {**live, "metadata": {**live["metadata"], "labels": {"other": "kept"}}})
+    owner.observe()
     for _ in range(3):
         owner.apply(child(replicas=9))
-    assert owner.api.asked() == ["apply"]
-    assert owner.api.objects[DEPLOYMENT]["metadata"]["labels"] == {**LABELS, "theirs": "kept"}
+    assert owner.api.verbs() == ["apply"]
+    assert owner.api.objects[DEPLOYMENT]["metadata"]["labels"] == {**LABELS, "other": "kept"}
 
 
-def test_data_outside_the_spec_is_restored_beside_what_a_policy_changes() -> None:
+def test_changed_data_of_a_child_that_a_policy_modifies_is_restored() -> None:
     owner = limited_owner()
     wanted = {**child(replicas=9), "data": {"a": "1"}}
     owner.apply(wanted)
     owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "data": {"a": "2"}})
-    owner.seen()
+    owner.observe()
     owner.apply(wanted)
     assert owner.api.objects[DEPLOYMENT]["data"] == {"a": "1"}
 
 
-def test_what_a_policy_did_to_a_child_is_forgotten_when_the_child_is_deleted() -> None:
+def test_records_of_ineffective_writes_are_removed_with_the_child() -> None:
     owner = limited_owner()
     live = owner.api.objects.pop(DEPLOYMENT)
     owner.api.put(DEPLOYMENT, live, uid="another")
-    owner.seen()
+    owner.observe()
     owner.apply(child(replicas=9))
-    assert owner.api.asked() == ["apply"]
+    assert owner.api.verbs() == ["apply"]
     owner.cache.remove(DEPLOYMENT, owner.api.version + 1)
     owner.api.policy = lambda obj: {**obj, "spec": {}}
     owner.apply(child(SERVICE, a=1))
@@ -309,7 +307,7 @@ def test_what_a_policy_did_to_a_child_is_forgotten_when_the_child_is_deleted() -
     assert vars(owner.applier)["_ineffective"].keys() == {SERVICE}
 
 
-def test_a_child_that_cannot_be_deleted_is_told_of_and_the_others_are_applied() -> None:
+def test_failed_deletion_is_reported_and_other_children_are_applied() -> None:
     owner = Owner()
     owner.api.always["delete"] = raising(BROKEN)
     outcome = owner.apply(child(SERVICE))
@@ -318,7 +316,7 @@ def test_a_child_that_cannot_be_deleted_is_told_of_and_the_others_are_applied() 
     assert owner.cache.get(DEPLOYMENT) is not None
 
 
-def test_a_namespace_that_is_said_to_be_deleted_is_looked_at_again() -> None:
+def test_terminating_namespace_is_checked_again() -> None:
     owner = Owner()
     owner.api.always["apply"] = raising(
         ApiError(403, "Forbidden", "being terminated", causes=("NamespaceTerminating",))
@@ -327,19 +325,19 @@ def test_a_namespace_that_is_said_to_be_deleted_is_looked_at_again() -> None:
     assert (reasons(outcome), outcome.errors, outcome.requeue_after) == (["WaitingForDeletion"], [], 10)
 
 
-REFUSAL = ApiError(503, "ServiceUnavailable", "not now", retry_after=7)
+UNAVAILABLE = ApiError(503, "ServiceUnavailable", "not now", retry_after=7)
 
 
-def test_what_failed_is_not_tried_again_at_each_event() -> None:
+def test_failed_write_is_not_retried_at_each_event() -> None:
     owner = Owner()
-    owner.api.always["apply"] = raising(REFUSAL)
+    owner.api.always["apply"] = raising(UNAVAILABLE)
     outcomes = [owner.apply(child(replicas=3)) for _ in range(5)]
-    assert owner.api.asked() == ["apply"]
+    assert owner.api.verbs() == ["apply"]
     assert [reasons(outcome) for outcome in outcomes] == [["RollingOut"]] * 5
     assert [[error.retry_after for error in outcome.errors] for outcome in outcomes] == [[7.0], *[[None]] * 4]
 
 
-def test_what_failed_is_tried_again_when_its_time_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_is_retried_after_the_cooldown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.reconcile.apply.COOLDOWN", 0)
     owner = Owner()
     owner.api.hooks["apply"].append(raising(BROKEN))
@@ -348,41 +346,41 @@ def test_what_failed_is_tried_again_when_its_time_has_come(monkeypatch: pytest.M
     assert owner.spec == {"replicas": 3}
 
 
-def test_another_intent_does_not_wait_for_the_one_that_failed() -> None:
+def test_new_intent_does_not_wait_for_the_cooldown_of_a_failed_one() -> None:
     owner = Owner()
-    owner.api.hooks["apply"].append(raising(REFUSAL))
+    owner.api.hooks["apply"].append(raising(UNAVAILABLE))
     owner.apply(child(replicas=3))
     assert owner.apply(child(replicas=4)).errors == []
     assert owner.spec == {"replicas": 4}
 
 
 @pytest.mark.parametrize("code", [404, 409])
-def test_a_child_is_deleted_when_it_is_not_there_any_more(code: int) -> None:
+def test_deletion_succeeds_if_the_child_no_longer_exists(code: int) -> None:
     owner = Owner()
 
-    def gone() -> None:
-        """The lost answer to a deletion of ours, for example."""
+    def delete_and_reject() -> None:
+        """For example: our deletion succeeded, but its response was lost."""
         del owner.api.objects[DEPLOYMENT]
         raise ApiError(code, "", "not found")
 
-    owner.api.hooks["delete"].append(gone)
+    owner.api.hooks["delete"].append(delete_and_reject)
     assert owner.apply().errors == []
     assert owner.cache.get(DEPLOYMENT) is None
 
 
 @pytest.mark.parametrize("code", [404, 409])
-def test_a_child_that_is_there_is_not_deleted_whatever_is_answered(code: int) -> None:
+def test_deletion_fails_if_the_child_still_exists(code: int) -> None:
     owner = Owner()
     owner.api.always["delete"] = raising(ApiError(code, "", "not found"))
     assert [error.code for error in owner.apply().errors] == [code]
     assert owner.cache.get(DEPLOYMENT) is not None
 
 
-def test_a_child_that_could_not_be_deleted_is_not_tried_again_at_each_event() -> None:
+def test_failed_deletion_is_not_retried_at_each_event() -> None:
     owner = Owner()
-    owner.api.always["delete"] = raising(REFUSAL)
+    owner.api.always["delete"] = raising(UNAVAILABLE)
     outcomes = [owner.apply() for _ in range(3)]
-    assert owner.api.asked() == ["delete"]
+    assert owner.api.verbs() == ["delete"]
     assert [len(outcome.errors) for outcome in outcomes] == [1, 1, 1]
     owner.api.always.clear()
     assert owner.apply(child(replicas=2)).errors == []

@@ -20,8 +20,8 @@ OBJECTS = st.dictionaries(TEXT, JSON, max_size=5)
 COVERED: dict[str, tuple[Any, Any]] = {
     "equal scalars": ("a", "a"),
     "an empty intent": ({"a": 1}, {}),
-    "fields others added": ({"a": 1, "b": 2}, {"a": 1}),
-    "fields others added deep down": ({"spec": {"a": 1, "b": 2}}, {"spec": {"a": 1}}),
+    "added fields": ({"a": 1, "b": 2}, {"a": 1}),
+    "added nested fields": ({"spec": {"a": 1, "b": 2}}, {"spec": {"a": 1}}),
     "equal lists of scalars": ([1, 2], [1, 2]),
     "a named item among others": (
         [{"name": "x"}, {"name": "a", "image": "i", "terminationMessagePath": "p"}],
@@ -36,11 +36,11 @@ COVERED: dict[str, tuple[Any, Any]] = {
         [{"port": 53, "protocol": "UDP", "nodePort": 1}, {"port": 53, "protocol": "TCP", "targetPort": 5353}],
         [{"port": 53, "protocol": "TCP", "targetPort": 5353}],
     ),
-    "a port that somebody named": (
+    "named port": (
         [{"port": 80, "protocol": "TCP", "name": "http"}],
         [{"port": 80, "protocol": "TCP"}],
     ),
-    "a port of a container": (
+    "container port among others": (
         [{"containerPort": 81, "protocol": "TCP"}, {"containerPort": 80, "protocol": "TCP"}],
         [{"containerPort": 80, "protocol": "TCP"}],
     ),
@@ -57,10 +57,10 @@ def test_covered(live: Any, desired: Any) -> None:
 NOT_COVERED: dict[str, tuple[Any, Any]] = {
     "another value": ({"a": 2}, {"a": 1}),
     "a missing field": ({}, {"a": 1}),
-    "a missing field deep down": ({"spec": {}}, {"spec": {"a": 1}}),
-    "a scalar for a map": ({"a": 1}, {"a": {"b": 1}}),
-    "a scalar for a list": ({"a": 1}, {"a": [1]}),
-    "a text for a list of its letters": ("ab", ["a", "b"]),
+    "a missing nested field": ({"spec": {}}, {"spec": {"a": 1}}),
+    "a scalar instead of a map": ({"a": 1}, {"a": {"b": 1}}),
+    "a scalar instead of a list": ({"a": 1}, {"a": [1]}),
+    "a string instead of a list of its characters": ("ab", ["a", "b"]),
     "another item": ([1, 3], [1, 2]),
     "a longer list of scalars": ([1, 2, 3], [1, 2]),
     "a shorter list of scalars": ([1], [1, 2]),
@@ -71,22 +71,22 @@ NOT_COVERED: dict[str, tuple[Any, Any]] = {
         [{"port": 80, "protocol": "TCP", "nodePort": 30001}],
         [{"port": 80, "protocol": "TCP", "nodePort": 30002}],
     ),
-    "a node port that shall be allocated, and none of the rest": (
+    "a node port to be allocated, of another port": (
         [{"port": 80, "protocol": "TCP", "nodePort": 30001}],
         [{"port": 81, "protocol": "TCP", "nodePort": 0}],
     ),
     "a named item that is missing": ([{"name": "b"}], [{"name": "a"}]),
     "a named item that differs": ([{"name": "a", "image": "j"}], [{"name": "a", "image": "i"}]),
-    "named items for which scalars stand": (["a"], [{"name": "a"}]),
+    "scalars instead of named items": (["a"], [{"name": "a"}]),
     "a foreign entry in an atomic map": ({"selector": {"app": "x", "tier": "y"}}, {"selector": {"app": "x"}}),
-    "another order of a name that stands twice": (
+    "another order of items with the same name": (
         [{"name": "a", "value": 2}, {"name": "a", "value": 1}],
         [{"name": "a", "value": 1}, {"name": "a", "value": 2}],
     ),
 }
 
 
-def test_any_node_port_is_one_that_shall_be_allocated() -> None:
+def test_node_port_0_is_covered_by_any_allocated_one() -> None:
     assert covers([{"port": 80, "nodePort": 30001}], [{"port": 80, "nodePort": 0}])
 
 
@@ -96,38 +96,38 @@ def test_not_covered(live: Any, desired: Any) -> None:
 
 
 @given(JSON)
-def test_everything_covers_itself(tree: Any) -> None:
+def test_every_value_covers_itself(tree: Any) -> None:
     assert covers(tree, tree)
 
 
 @given(OBJECTS, OBJECTS)
-def test_additions_beside_the_intent_do_not_matter(desired: dict[str, Any], added: dict[str, Any]) -> None:
+def test_fields_outside_the_intent_do_not_matter(desired: dict[str, Any], added: dict[str, Any]) -> None:
     assert covers(added | desired, desired)
 
 
 @given(OBJECTS)
-def test_the_digest_does_not_depend_on_the_order_of_fields(obj: dict[str, Any]) -> None:
+def test_digest_does_not_depend_on_the_order_of_fields(obj: dict[str, Any]) -> None:
     assert digest(dict(reversed(obj.items()))) == digest(obj)
 
 
 @given(OBJECTS, TEXT, st.integers())
-def test_the_digest_tells_of_every_change(obj: dict[str, Any], field: str, value: int) -> None:
+def test_every_change_changes_the_digest(obj: dict[str, Any], field: str, value: int) -> None:
     changed = obj | {field: [value, "changed"]}
     assert (digest(changed) == digest(obj)) == (changed == obj)
 
 
-def test_the_digest_is_the_same_in_every_release() -> None:
-    # A new digest would be one needless write per child on the day of an upgrade.
+def test_digest_is_the_same_in_every_release() -> None:
+    # A new digest would cause one needless write per child during an upgrade.
     assert digest({"b": [1, "x"], "a": {"d": None, "c": 0.5}}) == "18308541a126393f"
 
 
-def test_the_digest_does_not_tell_of_what_kubernetes_allocates() -> None:
+def test_digest_ignores_node_ports() -> None:
     without: Object = {"spec": {"ports": [{"port": 80}]}}
     assert digest({"spec": {"ports": [{"port": 80, "nodePort": 30001}]}}) == digest(without)
     assert digest({"spec": {"ports": [{"port": 81, "nodePort": 30001}]}}) != digest(without)
 
 
-def test_a_signed_intent_carries_the_digest_of_the_unsigned_one() -> None:
+def test_intent_annotation_is_the_digest_without_it() -> None:
     child: Object = {"kind": "Service", "metadata": {"name": "a", "annotations": {"own": "kept"}}}
     assert with_intent(child) == {
         "kind": "Service",
@@ -136,6 +136,6 @@ def test_a_signed_intent_carries_the_digest_of_the_unsigned_one() -> None:
     assert INTENT not in child["metadata"]["annotations"]
 
 
-def test_signing_needs_no_annotations() -> None:
+def test_intent_can_be_added_without_other_annotations() -> None:
     child: Object = {"metadata": {"name": "a"}}
     assert with_intent(child)["metadata"]["annotations"] == {INTENT: digest(child)}

@@ -1,4 +1,4 @@
-"""What the lists find, where the watches report nothing."""
+"""The periodic lists find what the watches have missed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ from unit import builders
 from unit.fakes import Api, raising
 
 KEY = Key(MEMCACHEDS, "test", "cache")
-RELIST = 0.05
+SYNC_PERIOD = 0.05
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
 SPEC: dict[str, Any] = {"size": 1, "image": "example.com/memcached:1"}
 
@@ -27,13 +27,13 @@ Scenario = Callable[[Api, Manager], Awaitable[None]]
 
 
 def working(scenario: Scenario, *kinds: Kind) -> Api:
-    """Run a scenario beside a manager that sees only what it reads."""
+    """Run a scenario while a manager runs whose watches report no events."""
     api, stop = Api(), asyncio.Event()
 
     async def run() -> None:
         client = cast("Client", api)
         api.add(MEMCACHEDS, builders.memcached(**SPEC))
-        manager = Manager(client, [memcached("example.com/memcached:1"), *kinds], sync_period=RELIST)
+        manager = Manager(client, [memcached("example.com/memcached:1"), *kinds], sync_period=SYNC_PERIOD)
         work = asyncio.create_task(manager.run(stop))
         async with asyncio.timeout(10):
             await scenario(api, manager)
@@ -44,47 +44,47 @@ def working(scenario: Scenario, *kinds: Kind) -> Api:
     return api
 
 
-async def until(get_live: Callable[[], Any]) -> None:
-    """Wait until something is so."""
-    while not get_live():  # noqa: ASYNC110 - what is waited for happens in tables
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait until the condition is true."""
+    while not condition():  # noqa: ASYNC110 - waits for the fake API server
         await asyncio.sleep(0.005)
 
 
 def failures(manager: Manager) -> int:
-    """How many times in a row the work on the object failed."""
+    """The consecutive failures of the object."""
     queue: Queue[Key] = vars(manager)["_queue"]
     return queue.failures(KEY)
 
 
-def remembered(manager: Manager) -> list[str]:
-    """Names of the memories, of queue and statuses, in which the object stands."""
+def tables_with_object(manager: Manager) -> list[str]:
+    """Names of the tables of queue and status writer that contain the object."""
     parts: list[Any] = [vars(manager)["_queue"], vars(vars(manager)["_reconciler"])["_status"]]
     tables: list[dict[str, Any]] = [vars(part) for part in parts]
     fields = [field for table in tables for field in table.items()]
     return [name for name, table in fields if isinstance(table, dict | set) and KEY in table]
 
 
-def test_what_the_next_reading_finds_deleted_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_missing_from_the_next_list_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", 0.01)
 
     async def scenario(api: Api, manager: Manager) -> None:
         api.always["create"] = raising(BROKEN)
         await until(lambda: failures(manager) >= 3 and api.statuses)
-        assert {"_failures", "_patched_at"} <= set(remembered(manager))
+        assert {"_failures", "_patched_at"} <= set(tables_with_object(manager))
         del api.objects[KEY]
         api.version += 1
         await until(lambda: not list(manager.objects(MEMCACHEDS)))
-        # A last retry that was planned before may still come: it finds nothing.
-        await until(lambda: not remembered(manager))
-        asked = len(api.calls)
-        await asyncio.sleep(4 * RELIST)
-        assert (len(api.calls), remembered(manager)) == (asked, [])
+        # A retry that was scheduled before may still run; it finds no object.
+        await until(lambda: not tables_with_object(manager))
+        requests = len(api.calls)
+        await asyncio.sleep(4 * SYNC_PERIOD)
+        assert (len(api.calls), tables_with_object(manager)) == (requests, [])
 
     working(scenario)
 
 
-def test_a_later_object_of_the_name_does_not_inherit_what_was_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    # No second status of one object is ever due.
+def test_new_object_of_the_same_name_does_not_inherit_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A second status of the same object is never due.
     monkeypatch.setattr("memcached_operator.status.writer.STATUS_PERIOD", 3600)
 
     async def scenario(api: Api, manager: Manager) -> None:
@@ -99,7 +99,7 @@ def test_a_later_object_of_the_name_does_not_inherit_what_was_remembered(monkeyp
     working(scenario)
 
 
-def test_a_child_whose_deletion_was_missed_is_made_anew() -> None:
+def test_child_whose_deletion_was_missed_is_recreated() -> None:
     async def scenario(api: Api, manager: Manager) -> None:
         await until(lambda: api.statuses)
         del api.objects[Key(DEPLOYMENTS, "test", "cache")]
@@ -109,13 +109,13 @@ def test_a_child_whose_deletion_was_missed_is_made_anew() -> None:
     working(scenario)
 
 
-def test_what_cannot_be_read_does_not_hold_up_the_reading_of_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = Api.list
+def test_failing_list_does_not_block_other_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    list_all = Api.list
 
     async def without_pods(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
         if resource == PODS and self.statuses:
             raise BROKEN
-        return await read(self, resource, namespace, selector)
+        return await list_all(self, resource, namespace, selector)
 
     async def scenario(api: Api, manager: Manager) -> None:
         await until(lambda: api.statuses)
@@ -130,24 +130,24 @@ def test_what_cannot_be_read_does_not_hold_up_the_reading_of_all_else(monkeypatc
 NOT_SERVED = ApiError(404, "", "the server could not find the requested resource")
 
 
-def unlisted(monkeypatch: pytest.MonkeyPatch, error: ApiError, *resources: Resource) -> set[Resource]:
-    """Resources whose lists fail, until they are taken out of the set."""
+def fail_lists(monkeypatch: pytest.MonkeyPatch, error: ApiError, *resources: Resource) -> set[Resource]:
+    """Make the lists of these resources fail until they are removed from the returned set."""
     monkeypatch.setattr("memcached_operator.kube.reflector.MIN_PAUSE", 0.01)
-    read, failing = Api.list, set(resources)
+    list_all, failing = Api.list, set(resources)
 
     async def listed(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
         if resource in failing:
             raise error
-        return await read(self, resource, namespace, selector)
+        return await list_all(self, resource, namespace, selector)
 
     monkeypatch.setattr(Api, "list", listed)
     return failing
 
 
-def test_a_kind_that_is_not_served_does_not_hold_up_the_other_one(
+def test_kind_that_is_not_served_does_not_block_the_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failing = unlisted(monkeypatch, NOT_SERVED, APPSERVICES)
+    failing = fail_lists(monkeypatch, NOT_SERVED, APPSERVICES)
 
     async def scenario(api: Api, manager: Manager) -> None:
         app = builders.appservice()
@@ -163,7 +163,7 @@ def test_a_kind_that_is_not_served_does_not_hold_up_the_other_one(
 
 
 def retries(resource: Resource) -> float:
-    """How often its list or watch was retried after an error 500."""
+    """How often a list or watch of this resource was retried after an error 500."""
     labels = {"resource": resource.plural, "reason": "500"}
     return metrics.REGISTRY.get_sample_value("memcached_operator_watch_retries_total", labels) or 0
 
@@ -172,7 +172,7 @@ def retries(resource: Resource) -> float:
 def test_no_object_is_reconciled_before_its_children_are_listed(
     monkeypatch: pytest.MonkeyPatch, resource: Resource
 ) -> None:
-    failing = unlisted(monkeypatch, BROKEN, resource)
+    failing = fail_lists(monkeypatch, BROKEN, resource)
 
     async def scenario(api: Api, manager: Manager) -> None:
         before = retries(resource)
@@ -185,11 +185,11 @@ def test_no_object_is_reconciled_before_its_children_are_listed(
 
 
 def owned(owner: str, version: int) -> Object:
-    """A Service that is controlled by a Memcached of this name."""
+    """A Service that a Memcached with this name controls."""
     return builders.owned(builders.memcached(owner, uid=owner), SERVICES, version=version, labels={})
 
 
-def test_a_child_that_changes_hands_wakes_both_of_its_owners() -> None:
+def test_child_with_a_new_owner_enqueues_both_owners() -> None:
     async def run() -> list[str]:
         manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1")])
         queue: Queue[Key] = vars(manager)["_queue"]

@@ -18,7 +18,7 @@ DESIRED = with_intent(
 )
 APPLIED = {**owned(CR, annotations=DESIRED["metadata"]["annotations"]), "spec": {"replicas": 3, "paused": False}}
 EARLIER = [owner_reference(memcached(uid="earlier"))]
-OURS_NO_MORE = {"ownerReferences": [], "managedFields": [{"manager": FIELD_MANAGER, "operation": "Update"}]}
+ORPHANED = {"ownerReferences": [], "managedFields": [{"manager": FIELD_MANAGER, "operation": "Update"}]}
 STATUS_ONLY = [{"manager": FIELD_MANAGER, "operation": "Update", "subresource": "status"}]
 
 
@@ -30,16 +30,16 @@ def changed(**meta: Any) -> Object:
 DECISIONS = {
     "absent": (None, Action.CREATE),
     "as desired": (APPLIED, Action.SKIP),
-    "a value changed by hand": ({**APPLIED, "spec": {"replicas": 5}}, Action.APPLY),
-    "something left over of an earlier intent": (changed(annotations={INTENT: "old"}), Action.APPLY),
-    "annotations gone": (changed(annotations=None), Action.APPLY),
-    "another owner beside us": (
+    "value changed manually": ({**APPLIED, "spec": {"replicas": 5}}, Action.APPLY),
+    "applied with an earlier intent": (changed(annotations={INTENT: "old"}), Action.APPLY),
+    "annotations removed": (changed(annotations=None), Action.APPLY),
+    "second owner that is not the controller": (
         changed(ownerReferences=[{"kind": "X", "uid": "x"}, owner_reference(CR)]),
         Action.SKIP,
     ),
     "being deleted": (changed(deletionTimestamp="2030-01-01T12:00:00Z"), Action.WAIT),
-    "of an earlier object of our name": (changed(ownerReferences=EARLIER), Action.WAIT),
-    "of an earlier object, in another version of the API": (
+    "of an earlier object of the same name": (changed(ownerReferences=EARLIER), Action.WAIT),
+    "of an earlier object of the same name, in another API version": (
         changed(ownerReferences=[EARLIER[0] | {"apiVersion": "cache.example.com/v1alpha1"}]),
         Action.WAIT,
     ),
@@ -47,14 +47,17 @@ DECISIONS = {
         changed(ownerReferences=[EARLIER[0] | {"apiVersion": "memcached.example.org/v1"}]),
         Action.CONFLICT,
     ),
-    "of another object of ours": (changed(ownerReferences=[EARLIER[0] | {"name": "other"}]), Action.CONFLICT),
-    "of another kind of our name": (changed(ownerReferences=[EARLIER[0] | {"kind": "Redis"}]), Action.CONFLICT),
-    "orphaned by hand": (changed(**OURS_NO_MORE), Action.APPLY),
-    "orphaned by hand and being deleted": (changed(**OURS_NO_MORE, deletionTimestamp="now"), Action.WAIT),
+    "of another Memcached": (changed(ownerReferences=[EARLIER[0] | {"name": "other"}]), Action.CONFLICT),
+    "of another kind with the same name": (changed(ownerReferences=[EARLIER[0] | {"kind": "Redis"}]), Action.CONFLICT),
+    "orphaned manually": (changed(**ORPHANED), Action.APPLY),
+    "orphaned manually and being deleted": (changed(**ORPHANED, deletionTimestamp="now"), Action.WAIT),
     "with our labels only": (changed(ownerReferences=[], managedFields=[{"manager": "kubectl"}]), Action.CONFLICT),
-    "with our labels, and a status we wrote": (changed(ownerReferences=[], managedFields=STATUS_ONLY), Action.CONFLICT),
-    "with our field manager only": (changed(**OURS_NO_MORE, labels={}), Action.CONFLICT),
-    "an owner that does not control it": (
+    "with our labels, and a status that we wrote": (
+        changed(ownerReferences=[], managedFields=STATUS_ONLY),
+        Action.CONFLICT,
+    ),
+    "with our field manager only": (changed(**ORPHANED, labels={}), Action.CONFLICT),
+    "owned but not controlled by this object": (
         changed(ownerReferences=[{**owner_reference(CR), "controller": False}], managedFields=[]),
         Action.CONFLICT,
     ),
@@ -77,7 +80,7 @@ REASONS = {
         changed(ownerReferences=EARLIER),
         "Deployment cache of an earlier Memcached with the same name is still being deleted",
     ),
-    "of another": (
+    "of another owner": (
         changed(ownerReferences=[EARLIER[0] | {"kind": "Redis", "name": "r"}]),
         "Deployment cache belongs to Redis r",
     ),
@@ -89,11 +92,11 @@ REASONS = {
 
 
 @pytest.mark.parametrize(("live", "message"), REASONS.values(), ids=REASONS.keys())
-def test_a_decision_names_the_object_and_why(live: Object, message: str) -> None:
+def test_message_names_the_object_and_the_reason(live: Object, message: str) -> None:
     assert decide(CR, DESIRED, live).message == message
 
 
-def test_ours_is_what_this_very_object_controls() -> None:
+def test_child_is_ours_if_this_object_controls_it() -> None:
     assert is_ours(CR, APPLIED)
     assert not is_ours(memcached(uid="later"), APPLIED)
     assert not is_ours(CR, changed(ownerReferences=None))
@@ -104,8 +107,8 @@ UPDATE, APPLY, OTHER = (
     {"manager": FIELD_MANAGER, "operation": "Apply"},
     {"manager": "kube-controller-manager", "operation": "Update", "subresource": "status"},
 )
-NOTHING_TO_HAND_OVER = {
-    "no fields at all": [],
+NOTHING_TO_MIGRATE = {
+    "no fields": [],
     "fields of others": [OTHER],
     "applied already": [APPLY, OTHER],
     "applied beside an update": [UPDATE, APPLY],
@@ -113,15 +116,13 @@ NOTHING_TO_HAND_OVER = {
 }
 
 
-@pytest.mark.parametrize("fields", NOTHING_TO_HAND_OVER.values(), ids=NOTHING_TO_HAND_OVER.keys())
-def test_nothing_to_hand_over(fields: list[Object]) -> None:
+@pytest.mark.parametrize("fields", NOTHING_TO_MIGRATE.values(), ids=NOTHING_TO_MIGRATE.keys())
+def test_nothing_to_migrate(fields: list[Object]) -> None:
     assert migration_patch(changed(managedFields=fields)) == []
 
 
-@pytest.mark.parametrize(("fields", "index"), [([UPDATE], 0), ([OTHER, UPDATE], 1)], ids=["alone", "behind others"])
-def test_the_handover_changes_our_entry_in_its_place_and_tests_that_it_is_ours(
-    fields: list[Object], index: int
-) -> None:
+@pytest.mark.parametrize(("fields", "index"), [([UPDATE], 0), ([OTHER, UPDATE], 1)], ids=["only entry", "second entry"])
+def test_migration_replaces_our_entry_and_tests_that_it_is_ours(fields: list[Object], index: int) -> None:
     path = f"/metadata/managedFields/{index}"
     assert migration_patch(changed(managedFields=fields)) == [
         {"op": "test", "path": "/metadata/uid", "value": "child"},

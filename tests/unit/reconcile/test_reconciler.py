@@ -18,7 +18,7 @@ BROKEN = ApiError(500, "InternalError", "broken")
 
 
 class Api:
-    """An API server that answers every create with an error, and notes statuses."""
+    """An API server that optionally fails every create of a Service, and records statuses."""
 
     def __init__(self, error: ApiError | None = None) -> None:
         self.error = error
@@ -28,7 +28,7 @@ class Api:
         self.written = asyncio.Event()
 
     async def create(self, key: Key, obj: Object) -> Object:
-        """Create, or refuse."""
+        """Create an object, or raise the error."""
         if key.resource == SERVICES:
             self.creates.put_nowait(key)
             self.writes.append("child")
@@ -37,11 +37,11 @@ class Api:
         return {**obj, "metadata": {**obj["metadata"], "uid": "new", "resourceVersion": "100"}}
 
     async def get(self, key: Key) -> Object | None:
-        """The object is there, its child is not."""
+        """The Memcached exists, its child does not."""
         return None if key.resource == SERVICES else memcached(version=100 + len(self.statuses))
 
     async def patch(self, key: Key, patch: Object, **_: Any) -> Object:
-        """Take a status."""
+        """Record a status."""
         self.statuses.append(patch["status"])
         self.writes.append("status")
         self.written.set()
@@ -50,31 +50,31 @@ class Api:
 
 
 def child(cr: Object, _: Snapshot) -> list[Object]:
-    """One Service."""
+    """One Service named `cache`."""
     meta: Object = {"name": "cache", "namespace": "test", "labels": {}}
     return [{"apiVersion": "v1", "kind": "Service", "metadata": meta}]
 
 
-def child_of_its_own(cr: Object, snapshot: Snapshot) -> list[Object]:
-    """One Service, named as its object."""
+def child_named_after_owner(cr: Object, snapshot: Snapshot) -> list[Object]:
+    """One Service with the name of its owner."""
     (service,) = child(cr, snapshot)
     return [{**service, "metadata": {**service["metadata"], "name": cr["metadata"]["name"]}}]
 
 
-def told(cr: Object, snapshot: Snapshot, _: object) -> DesiredStatus:
-    """Which troubles there are."""
+def status_of(cr: Object, snapshot: Snapshot, _: object) -> DesiredStatus:
+    """A status with the reasons of all problems."""
     reasons = [problem.reason for problem in snapshot.problems]
     condition = {"type": "Degraded", "status": str(bool(reasons)), "reason": "".join(reasons), "message": ""}
     return DesiredStatus({"observedGeneration": 1, "conditions": [condition]})
 
 
 def invalid(cr: Object, _: Snapshot) -> list[Object]:
-    """Refuse the spec."""
+    """Raise InvalidSpecError."""
     raise InvalidSpecError("spec.size: must be at least 1")
 
 
 def defective(cr: Object, _: Snapshot) -> list[Object]:
-    """A defect that one object meets."""
+    """Raise an unexpected error for one of the objects."""
     if cr["metadata"]["name"] == "cache":
         raise ZeroDivisionError
     return []
@@ -83,14 +83,14 @@ def defective(cr: Object, _: Snapshot) -> list[Object]:
 Scenario = Callable[[Queue[Key]], Awaitable[None]]
 
 
-def worked(api: Api, scenario: Scenario, *objects: Object, desired: Any = child, workers: int = 2) -> None:
-    """Run a scenario beside the workers."""
+def run_scenario(api: Api, scenario: Scenario, *objects: Object, desired: Any = child, workers: int = 2) -> None:
+    """Run a scenario while workers run."""
 
     async def run() -> None:
         cache, queue = Cache(), Queue[Key]("test")
         for obj in objects or (memcached(),):
             cache.put(MEMCACHEDS, obj)
-        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), desired, told)
+        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), desired, status_of)
         reconciler = Reconciler(cast("Client", api), cache, queue, {"Memcached": kind})
         working = asyncio.create_task(reconciler.run(workers))
         for obj in cache.all(MEMCACHEDS):
@@ -103,7 +103,7 @@ def worked(api: Api, scenario: Scenario, *objects: Object, desired: Any = child,
 
 
 def written(api: Api) -> Scenario:
-    """Wait for a status."""
+    """A scenario that waits for a status."""
 
     async def scenario(_: Queue[Key]) -> None:
         await api.written.wait()
@@ -112,14 +112,14 @@ def written(api: Api) -> Scenario:
 
 
 def reasons(api: Api) -> list[str]:
-    """The reasons told."""
+    """The reasons in all statuses."""
     return [condition["reason"] for status in api.statuses for condition in status["conditions"]]
 
 
 KEY = key_of(MEMCACHEDS, memcached())
 
 
-def test_what_the_api_server_refuses_stands_in_the_status_and_is_tried_again() -> None:
+def test_error_is_reported_in_the_status_and_retried() -> None:
     api = Api(FORBIDDEN)
 
     async def scenario(queue: Queue[Key]) -> None:
@@ -128,11 +128,11 @@ def test_what_the_api_server_refuses_stands_in_the_status_and_is_tried_again() -
             await api.creates.get()
         assert queue.failures(KEY) >= 1
 
-    worked(api, scenario)
+    run_scenario(api, scenario)
     assert reasons(api)[0] == "ApplyFailed"
 
 
-def test_an_invalid_spec_stands_in_the_status_and_is_not_tried_again() -> None:
+def test_invalid_spec_is_reported_in_the_status_and_not_retried() -> None:
     api = Api()
 
     async def scenario(queue: Queue[Key]) -> None:
@@ -140,79 +140,79 @@ def test_an_invalid_spec_stands_in_the_status_and_is_not_tried_again() -> None:
         await asyncio.sleep(0)
         assert queue.failures(KEY) == 0
 
-    worked(api, scenario, desired=invalid)
+    run_scenario(api, scenario, desired=invalid)
     assert (reasons(api), api.creates.qsize()) == (["InvalidSpec"], 0)
 
 
-def test_a_status_does_not_wait_for_the_back_off_of_the_children(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_does_not_wait_for_the_backoff_of_the_children(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", 3600)
     api = Api(FORBIDDEN)
-    # The generation is answered already: a mere turn of a condition is held back for a moment.
+    # The generation is observed already, so the changed condition is debounced.
     before: Object = {**memcached(), "status": {"observedGeneration": 1, "conditions": []}}
-    worked(api, written(api), before)
+    run_scenario(api, written(api), before)
     assert reasons(api)[0] == "ApplyFailed"
 
 
-def test_an_object_that_is_gone_or_going_is_left_alone() -> None:
+def test_deleted_or_terminating_object_is_not_reconciled() -> None:
     api = Api()
-    going = memcached()
-    going["metadata"]["deletionTimestamp"] = "now"
+    terminating = memcached()
+    terminating["metadata"]["deletionTimestamp"] = "now"
 
     async def scenario(queue: Queue[Key]) -> None:
-        queue.add(Key(MEMCACHEDS, "test", "gone"))
+        queue.add(Key(MEMCACHEDS, "test", "deleted"))
         await asyncio.sleep(0.1)
 
-    worked(api, scenario, going)
+    run_scenario(api, scenario, terminating)
     assert (api.creates.qsize(), api.statuses) == (0, [])
 
 
-def test_a_defect_met_by_one_object_does_not_stop_the_others() -> None:
+def test_unexpected_error_of_one_object_does_not_stop_the_others() -> None:
     api = Api()
 
     async def scenario(queue: Queue[Key]) -> None:
         await api.written.wait()
         assert queue.failures(KEY) == 1
 
-    worked(api, scenario, memcached(), memcached("other", uid="other"), desired=defective)
+    run_scenario(api, scenario, memcached(), memcached("other", uid="other"), desired=defective)
     assert len(api.statuses) == 1
 
 
 MANY = [memcached(f"cache-{number}", uid=f"uid-{number}") for number in range(6)]
-ANSWERED = [{**obj, "status": {"observedGeneration": 0}} for obj in MANY]
+WITH_STATUS = [{**obj, "status": {"observedGeneration": 0}} for obj in MANY]
 ORDER = {
-    "objects without a status wait": (MANY, ["child"] * 6 + ["status"] * 6),
-    "nobody waits": (MANY[:1], ["child", "status"]),
-    "they have a status": (ANSWERED[:3], ["child", "status"] * 3),
+    "other objects without a status are queued": (MANY, ["child"] * 6 + ["status"] * 6),
+    "no other object is queued": (MANY[:1], ["child", "status"]),
+    "objects have a status": (WITH_STATUS[:3], ["child", "status"] * 3),
 }
 
 
 @pytest.mark.parametrize(("objects", "order"), ORDER.values(), ids=ORDER.keys())
-def test_children_of_all_come_before_the_first_status_of_any(objects: list[Object], order: list[str]) -> None:
+def test_children_of_all_objects_precede_first_statuses(objects: list[Object], order: list[str]) -> None:
     api = Api()
 
     async def scenario(_: Queue[Key]) -> None:
-        while len(api.statuses) < len(objects):  # noqa: ASYNC110 - what is waited for happens in tables
+        while len(api.statuses) < len(objects):  # noqa: ASYNC110 - waits for the fake API server
             await asyncio.sleep(0.005)
 
-    worked(api, scenario, *objects, desired=child_of_its_own, workers=1)
+    run_scenario(api, scenario, *objects, desired=child_named_after_owner, workers=1)
     assert api.writes == order
 
 
-WORST = {
-    "one somebody must act on": ([LATER, FORBIDDEN, BROKEN], FORBIDDEN),
-    "the longest wait": ([BROKEN, LATER], LATER),
-    "the only one": ([BROKEN], BROKEN),
+MOST_SEVERE = {
+    "permanent": ([LATER, FORBIDDEN, BROKEN], FORBIDDEN),
+    "longest delay": ([BROKEN, LATER], LATER),
+    "only one": ([BROKEN], BROKEN),
 }
 
 
-@pytest.mark.parametrize(("errors", "expected"), WORST.values(), ids=WORST.keys())
-def test_the_worst_error_is_reported(errors: list[ApiError], expected: ApiError) -> None:
+@pytest.mark.parametrize(("errors", "expected"), MOST_SEVERE.values(), ids=MOST_SEVERE.keys())
+def test_most_severe_error_is_reported(errors: list[ApiError], expected: ApiError) -> None:
     assert most_severe(errors) is expected
 
 
-def test_what_is_known_of_the_children_of_a_deleted_object_is_forgotten() -> None:
+def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
     async def run() -> None:
-        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), child, told)
+        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), child, status_of)
         reconciler = Reconciler(cast("Client", Api()), Cache(), Queue[Key]("test"), {"Memcached": kind})
         known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"

@@ -28,17 +28,17 @@ def held(by: str, **more: Any) -> dict[str, Any]:
     } | more
 
 
-TAKEN: dict[str, tuple[Any, Any]] = {
-    "a new one": ({}, held("me", leaseTransitions=0, acquireTime=LATER)),
+ACQUIRED: dict[str, tuple[Any, Any]] = {
+    "new": ({}, held("me", leaseTransitions=0, acquireTime=LATER)),
     "renewed": (held("me"), held("me")),
-    "from another": (held("other"), held("me", leaseTransitions=5, acquireTime=LATER)),
+    "held by another": (held("other"), held("me", leaseTransitions=5, acquireTime=LATER)),
     "released": (held("", leaseDurationSeconds=1), held("me", leaseTransitions=5, acquireTime=LATER)),
-    "emptied by hand": ({"holderIdentity": None}, held("me", leaseTransitions=1, acquireTime=LATER)),
+    "manually emptied": ({"holderIdentity": None}, held("me", leaseTransitions=1, acquireTime=LATER)),
 }
 
 
-@pytest.mark.parametrize(("before", "after"), TAKEN.values(), ids=TAKEN.keys())
-def test_taken(before: dict[str, Any], after: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("before", "after"), ACQUIRED.values(), ids=ACQUIRED.keys())
+def test_held_spec(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert held_spec(before, "me", NOW + timedelta(seconds=2.5)) == after | {"renewTime": LATER}
 
 
@@ -51,24 +51,24 @@ def test_holder(spec: dict[str, Any], holder: str) -> None:
 
 @dataclass
 class Api:
-    """An API server with one lease, on which every request takes some time."""
+    """An API server with one lease. `delay`: seconds per write. `unreachable`: every request fails."""
 
     now: float = 100.0
     delay: float = 0.0
     lease: Object | None = None
-    cut: bool = False
+    unreachable: bool = False
     failures: int = 0
     unanswered: int = 0
-    asked: int = 0
+    requests: int = 0
     version: int = field(default=0)
 
     async def get(self, key: Key) -> Object | None:
-        """The lease."""
-        self._reached()
+        """Return the lease."""
+        self._connect()
         return self.lease
 
     def put(self, holder: str) -> None:
-        """Somebody else writes the lease."""
+        """Write the lease as another holder."""
         self.version += 1
         self.lease = {"metadata": {"resourceVersion": str(self.version)}, "spec": held(holder)}
 
@@ -77,18 +77,18 @@ class Api:
         await self._write(obj)
 
     async def request(self, method: str, path: str, obj: Object) -> None:
-        """Write the lease."""
+        """Update the lease."""
         await self._write(obj)
 
-    def _reached(self) -> None:
-        self.asked += 1
-        if self.cut or self.failures > 0:
+    def _connect(self) -> None:
+        self.requests += 1
+        if self.unreachable or self.failures > 0:
             self.failures -= 1
             self.now += 1
             raise ApiError(0, "Unreachable", "the API server cannot be reached")
 
     async def _write(self, obj: Object) -> None:
-        self._reached()
+        self._connect()
         self.version += 1
         self.lease = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
         if self.unanswered:
@@ -99,25 +99,25 @@ class Api:
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Api:
-    """An API server whose clock is the lease's."""
-    made = Api()
-    clock: Callable[[], float] = lambda: made.now  # noqa: E731 - what is put in the place of a module's function
+    """An API server whose clock replaces the lease's clock."""
+    fake = Api()
+    clock: Callable[[], float] = lambda: fake.now  # noqa: E731 - replaces a function of the module
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
     monkeypatch.setattr(module, "RETRY_PERIOD", 0)
-    return made
+    return fake
 
 
 def lease_of(api: Api, identity: str = "me") -> Lease:
-    """The lease as this process has it."""
+    """The Lease of one candidate."""
     return Lease(cast("Client", api), "test", "operator", identity)
 
 
-def test_a_lease_counts_from_the_beginning_of_the_try_and_not_from_the_answer(api: Api) -> None:
+def test_lease_duration_starts_with_the_request_and_not_with_the_response(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
         api.delay = 6.0
         await lease.acquire()
-        api.cut = True
+        api.unreachable = True
         with pytest.raises(LeaseLostError):
             await lease.hold()
 
@@ -125,26 +125,24 @@ def test_a_lease_counts_from_the_beginning_of_the_try_and_not_from_the_answer(ap
     assert api.now == 100.0 + module.RENEW_DEADLINE
 
 
-def test_a_renewal_counts_from_the_beginning_of_the_try_as_well(api: Api) -> None:
+def test_renewed_lease_duration_starts_with_the_request(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
         await lease.acquire()
         api.delay = 4.0
         holding = asyncio.create_task(lease.hold())
-        while api.version < 2:  # noqa: ASYNC110 - what is waited for happens in a table
+        while api.version < 2:  # noqa: ASYNC110 - waits for the fake API server
             await asyncio.sleep(0)
-        api.cut = True
+        api.unreachable = True
         with pytest.raises(LeaseLostError):
             await holding
 
     asyncio.run(run())
-    # Begun at 100, answered at 104.
+    # The renewal started at 100; the response arrived at 104.
     assert api.now == 100.0 + module.RENEW_DEADLINE
 
 
-def test_a_try_to_acquire_that_is_not_answered_is_given_up_and_made_again(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_acquire_without_a_response_times_out_and_is_retried(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ATTEMPT_TIMEOUT", 0.05)
     api.unanswered = 2
 
@@ -158,7 +156,7 @@ def test_a_try_to_acquire_that_is_not_answered_is_given_up_and_made_again(
     assert holder_of(api.lease) == "me"
 
 
-def test_a_renewal_that_is_not_answered_ends_with_the_deadline(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renewal_without_a_response_ends_at_the_deadline(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RENEW_DEADLINE", 0.2)
 
     async def run() -> None:
@@ -168,7 +166,7 @@ def test_a_renewal_that_is_not_answered_ends_with_the_deadline(api: Api, monkeyp
         started = asyncio.get_running_loop().time()
         holding = asyncio.create_task(lease.hold())
         await asyncio.sleep(0.1)
-        api.cut, api.now = True, api.now + 0.2
+        api.unreachable, api.now = True, api.now + 0.2
         async with asyncio.timeout(5):
             with pytest.raises(LeaseLostError):
                 await holding
@@ -177,9 +175,7 @@ def test_a_renewal_that_is_not_answered_ends_with_the_deadline(api: Api, monkeyp
     asyncio.run(run())
 
 
-def test_one_renewal_that_is_not_answered_is_made_again_before_the_deadline(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_renewal_without_a_response_is_retried_before_the_deadline(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ATTEMPT_TIMEOUT", 0.05)
 
     async def run() -> None:
@@ -188,7 +184,7 @@ def test_one_renewal_that_is_not_answered_is_made_again_before_the_deadline(
         api.unanswered = 1
         holding = asyncio.create_task(lease.hold())
         async with asyncio.timeout(2):
-            while api.version < 3:  # noqa: ASYNC110 - what is waited for happens in a table
+            while api.version < 3:  # noqa: ASYNC110 - waits for the fake API server
                 await asyncio.sleep(0.01)
         assert not holding.done()
         holding.cancel()
@@ -196,7 +192,7 @@ def test_one_renewal_that_is_not_answered_is_made_again_before_the_deadline(
     asyncio.run(run())
 
 
-def test_one_that_stood_still_for_too_long_may_not_write_even_before_it_has_looked(api: Api) -> None:
+def test_paused_leader_does_not_hold_the_lease_even_before_it_reads_it(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
         assert not lease.is_held()
@@ -209,11 +205,11 @@ def test_one_that_stood_still_for_too_long_may_not_write_even_before_it_has_look
     asyncio.run(run())
 
 
-def test_one_that_has_seen_another_holder_may_not_write(api: Api) -> None:
+def test_leader_that_has_seen_another_holder_does_not_hold_the_lease(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
         await lease.acquire()
-        api.put("thief")
+        api.put("other")
         with pytest.raises(LeaseLostError):
             await lease.hold()
         assert not lease.is_held()
@@ -221,7 +217,7 @@ def test_one_that_has_seen_another_holder_may_not_write(api: Api) -> None:
     asyncio.run(run())
 
 
-def test_a_deleted_lease_is_made_again_by_its_holder_and_by_nobody_else_before_it_would_have_run_out(api: Api) -> None:
+def test_deleted_lease_is_recreated_only_by_its_holder_until_it_expires(api: Api) -> None:
     async def run() -> None:
         holder, standby = lease_of(api, "me"), lease_of(api, "other")
         await holder.acquire()
@@ -236,7 +232,7 @@ def test_a_deleted_lease_is_made_again_by_its_holder_and_by_nobody_else_before_i
     asyncio.run(run())
 
 
-def test_one_that_took_over_survives_that_its_first_renewal_fails(api: Api) -> None:
+def test_new_leader_survives_failure_of_its_first_renewal(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
         api.put("dead")
@@ -245,7 +241,7 @@ def test_one_that_took_over_survives_that_its_first_renewal_fails(api: Api) -> N
         await lease.acquire()
         api.failures = 2
         holding = asyncio.create_task(lease.hold())
-        while api.version < 3 and not holding.done():  # noqa: ASYNC110 - what is waited for happens in a table
+        while api.version < 3 and not holding.done():  # noqa: ASYNC110 - waits for the fake API server
             await asyncio.sleep(0)
         assert not holding.done()
         holding.cancel()

@@ -9,8 +9,8 @@ import pytest
 from memcached_operator.runtime import lifecycle
 
 
-def live(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
-    """Run some work to its end, within seconds."""
+def run_work(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run the work; fails after 10 s."""
 
     async def run() -> None:
         async with asyncio.timeout(10):
@@ -20,53 +20,53 @@ def live(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(run())
 
 
-def test_work_that_ends_ends_it() -> None:
+def test_run_ends_with_the_work() -> None:
     done: list[str] = []
 
     async def work(_: asyncio.Event) -> None:
         done.append("work")
 
-    live(work)
+    run_work(work)
     assert done == ["work"]
 
 
-def test_the_error_of_the_work_is_raised() -> None:
+def test_error_of_the_work_is_raised() -> None:
     async def work(_: asyncio.Event) -> None:
-        raise OSError("no way to go on")
+        raise OSError("cannot continue")
 
-    with pytest.raises(OSError, match="no way to go on"):
-        live(work)
+    with pytest.raises(OSError, match="cannot continue"):
+        run_work(work)
 
 
-async def by_signal(number: int, stop: asyncio.Event) -> None:
-    """A signal arrives."""
+async def send_signal(number: int, stop: asyncio.Event) -> None:
+    """Send a signal to this process and wait for `stop`."""
     os.kill(os.getpid(), number)
     await stop.wait()
 
 
-async def by_flag(stop: asyncio.Event) -> None:
-    """Somebody sets the flag."""
+async def set_stop(stop: asyncio.Event) -> None:
+    """Set `stop`."""
     stop.set()
 
 
-ENDS: dict[str, Callable[[asyncio.Event], Coroutine[Any, Any, None]]] = {
-    "SIGTERM": lambda stop: by_signal(signal.SIGTERM, stop),
-    "SIGINT": lambda stop: by_signal(signal.SIGINT, stop),
-    "the flag": by_flag,
+STOPS: dict[str, Callable[[asyncio.Event], Coroutine[Any, Any, None]]] = {
+    "SIGTERM": lambda stop: send_signal(signal.SIGTERM, stop),
+    "SIGINT": lambda stop: send_signal(signal.SIGINT, stop),
+    "stop": set_stop,
 }
 
 
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
-def test_the_work_is_let_end_by_itself(
-    end: Callable[[asyncio.Event], Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("stop_by", STOPS.values(), ids=STOPS.keys())
+def test_work_may_finish_after_stop(
+    stop_by: Callable[[asyncio.Event], Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture
 ) -> None:
     done: list[str] = []
 
     async def work(stop: asyncio.Event) -> None:
-        await end(stop)
+        await stop_by(stop)
         await asyncio.sleep(0.2)
-        done.append("orderly")
+        done.append("finished")
 
-    live(work)
-    assert done == ["orderly"]
+    run_work(work)
+    assert done == ["finished"]
     assert not [record.message for record in caplog.records if record.name.startswith("kopf")]

@@ -12,10 +12,10 @@ Scenario = Callable[[Queue[str]], Coroutine[Any, Any, None]]
 SHORT = 0.05
 
 
-def played(scenario: Scenario) -> None:
-    """Run a scenario beside the queue's timers."""
+def run_scenario(scenario: Scenario) -> None:
+    """Run a scenario while the queue's timers run."""
 
-    async def play() -> None:
+    async def run() -> None:
         queue: Queue[str] = Queue("test")
         timers = asyncio.create_task(queue.run_timers())
         try:
@@ -24,11 +24,11 @@ def played(scenario: Scenario) -> None:
         finally:
             timers.cancel()
 
-    asyncio.run(play())
+    asyncio.run(run())
 
 
 async def stays_empty(queue: Queue[str], seconds: float = SHORT) -> bool:
-    """Whether nothing comes for so long."""
+    """True if the queue returns no key for this long."""
     try:
         async with asyncio.timeout(seconds):
             await queue.get()
@@ -37,16 +37,16 @@ async def stays_empty(queue: Queue[str], seconds: float = SHORT) -> bool:
     return False
 
 
-def test_keys_come_in_the_order_they_were_added() -> None:
+def test_keys_are_returned_in_the_order_they_were_added() -> None:
     async def scenario(queue: Queue[str]) -> None:
         for key in "abc":
             queue.add(key)
         assert [await queue.get() for _ in "abc"] == ["a", "b", "c"]
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_shares_are_served_in_turn() -> None:
+def test_flows_are_served_in_turn() -> None:
     async def scenario() -> None:
         queue: Queue[str] = Queue("test", flow=lambda key: key[0])
         for key in ("a1", "a2", "a3", "a4", "b1", "b2", "c1"):
@@ -60,17 +60,17 @@ def test_shares_are_served_in_turn() -> None:
     asyncio.run(scenario())
 
 
-def test_a_key_waits_only_once() -> None:
+def test_key_is_queued_only_once() -> None:
     async def scenario(queue: Queue[str]) -> None:
         queue.add("a")
         queue.add("a")
         assert await queue.get() == "a"
         assert await stays_empty(queue)
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_a_key_added_while_worked_on_comes_again_and_only_after_it_is_done() -> None:
+def test_key_added_while_processed_is_queued_again_when_done() -> None:
     async def scenario(queue: Queue[str]) -> None:
         queue.add("a")
         await queue.get()
@@ -82,10 +82,10 @@ def test_a_key_added_while_worked_on_comes_again_and_only_after_it_is_done() -> 
         queue.done("a")
         assert await stays_empty(queue)
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_a_key_worked_on_does_not_hold_up_others() -> None:
+def test_key_in_process_does_not_block_others() -> None:
     async def scenario(queue: Queue[str]) -> None:
         queue.add("a")
         await queue.get()
@@ -93,10 +93,10 @@ def test_a_key_worked_on_does_not_hold_up_others() -> None:
         queue.add("b")
         assert await queue.get() == "b"
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_whoever_waits_is_woken() -> None:
+def test_waiting_workers_are_woken() -> None:
     async def scenario(queue: Queue[str]) -> None:
         waiters = [asyncio.create_task(queue.get()) for _ in range(3)]
         await asyncio.sleep(0)
@@ -104,19 +104,19 @@ def test_whoever_waits_is_woken() -> None:
             queue.add(key)
         assert sorted(await asyncio.gather(*waiters)) == ["a", "b", "c"]
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_a_waiter_that_gave_up_takes_no_key() -> None:
+def test_cancelled_waiter_takes_no_key() -> None:
     async def scenario(queue: Queue[str]) -> None:
         assert await stays_empty(queue)
         queue.add("a")
         assert await queue.get() == "a"
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_a_delayed_key_comes_when_it_is_due() -> None:
+def test_delayed_key_is_queued_when_due() -> None:
     async def scenario(queue: Queue[str]) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -124,29 +124,29 @@ def test_a_delayed_key_comes_when_it_is_due() -> None:
         assert await queue.get() == "a"
         assert 2 * SHORT <= loop.time() - started < 1
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_delayed_keys_come_in_the_order_they_are_due() -> None:
+def test_delayed_keys_are_queued_in_order_of_time() -> None:
     async def scenario(queue: Queue[str]) -> None:
         queue.add_after("late", 2 * SHORT)
         queue.add_after("early", SHORT)
         assert [await queue.get(), await queue.get()] == ["early", "late"]
 
-    played(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("delays", [(3600.0, SHORT), (SHORT, 3600.0)], ids=["later first", "earlier first"])
-def test_of_two_delays_the_earlier_counts(delays: tuple[float, float]) -> None:
+def test_shorter_of_two_delays_counts(delays: tuple[float, float]) -> None:
     async def scenario(queue: Queue[str]) -> None:
         for delay in delays:
             queue.add_after("a", delay)
         assert await queue.get() == "a"
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_a_delayed_key_that_was_worked_on_meanwhile_does_not_come_again() -> None:
+def test_processing_a_key_cancels_its_delay() -> None:
     async def scenario(queue: Queue[str]) -> None:
         queue.add_after("a", SHORT)
         queue.add("a")
@@ -154,10 +154,10 @@ def test_a_delayed_key_that_was_worked_on_meanwhile_does_not_come_again() -> Non
         queue.done("a")
         assert await stays_empty(queue, 3 * SHORT)
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_a_key_that_waits_is_not_delayed() -> None:
+def test_queued_key_is_not_delayed() -> None:
     async def scenario(queue: Queue[str]) -> None:
         queue.add("a")
         queue.add_after("a", SHORT)
@@ -165,10 +165,10 @@ def test_a_key_that_waits_is_not_delayed() -> None:
         queue.done("a")
         assert await stays_empty(queue, 3 * SHORT)
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_a_key_may_be_delayed_while_it_is_worked_on() -> None:
+def test_key_can_be_delayed_while_processed() -> None:
     async def scenario(queue: Queue[str]) -> None:
         queue.add("a")
         await queue.get()
@@ -176,7 +176,7 @@ def test_a_key_may_be_delayed_while_it_is_worked_on() -> None:
         queue.done("a")
         assert await queue.get() == "a"
 
-    played(scenario)
+    run_scenario(scenario)
 
 
 def test_failures_are_counted_until_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,10 +190,10 @@ def test_failures_are_counted_until_forgotten(monkeypatch: pytest.MonkeyPatch) -
         assert queue.failures("a") == 0
         assert queue.retry("a") <= SHORT * (1 + JITTER)
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_events_during_the_back_off_do_not_lengthen_it() -> None:
+def test_events_do_not_lengthen_the_backoff() -> None:
     async def scenario(queue: Queue[str]) -> None:
         first = queue.retry("a")
         for _ in range(20):
@@ -203,25 +203,25 @@ def test_events_during_the_back_off_do_not_lengthen_it() -> None:
             queue.done("a")
         assert queue.failures("a") == 1
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_the_failures_of_one_key_do_not_delay_another() -> None:
+def test_failures_of_one_key_do_not_delay_another() -> None:
     async def scenario(queue: Queue[str]) -> None:
         queue.retry("a", at_least=300)
         assert queue.retry("b") <= BASE_DELAY * (1 + JITTER)
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_a_retry_waits_at_least_as_long_as_it_is_told() -> None:
+def test_retry_delay_is_at_least_the_given_minimum() -> None:
     async def scenario(queue: Queue[str]) -> None:
         assert queue.retry("a", at_least=17) == 17
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_a_failed_key_comes_again_after_its_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_key_is_queued_again_after_its_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", SHORT)
 
     async def scenario(queue: Queue[str]) -> None:
@@ -231,22 +231,22 @@ def test_a_failed_key_comes_again_after_its_back_off(monkeypatch: pytest.MonkeyP
         queue.done("a")
         assert await queue.get() == "a"
 
-    played(scenario)
+    run_scenario(scenario)
 
 
-def test_the_back_off_doubles() -> None:
+def test_backoff_doubles() -> None:
     assert [backoff(failures, 0.5) for failures in (1, 2, 3, 4)] == [0.5, 1.0, 2.0, 4.0]
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
-def test_the_back_off_stays_within_its_bounds(failures: int, chance: float) -> None:
+def test_backoff_stays_within_its_bounds(failures: int, chance: float) -> None:
     assert BASE_DELAY * (1 - JITTER) <= backoff(failures, chance) <= MAX_DELAY
 
 
-def test_the_longest_delay_can_be_told() -> None:
+def test_maximum_delay_is_configurable() -> None:
     assert [backoff(failures, 1, 2.0) for failures in (1, 3, 100)] == [0.5 * (1 + JITTER), 2.0, 2.0]
 
 
 @given(st.integers(1, 10_000))
-def test_chance_spreads_every_back_off_by_the_jitter(failures: int) -> None:
+def test_every_backoff_is_spread_by_the_jitter(failures: int) -> None:
     assert backoff(failures, 1) / backoff(failures, 0) == pytest.approx((1 + JITTER) / (1 - JITTER))

@@ -6,40 +6,40 @@ from memcached_operator.runtime.tasks import background
 
 
 class BrokenError(Exception):
-    """What a test raises."""
+    """The error of a failing task."""
 
 
-async def fails() -> None:
-    """Raise."""
+async def fail() -> None:
+    """Fail."""
     await asyncio.sleep(0)
     raise BrokenError
 
 
-async def lasts(ended: list[bool]) -> None:
-    """Last until cancelled."""
+async def run_until_cancelled(ended: list[bool]) -> None:
+    """Run until cancelled, then append to `ended`."""
     try:
         await asyncio.Event().wait()
     finally:
         ended.append(True)
 
 
-def test_what_runs_in_the_background_ends_with_the_block() -> None:
+def test_background_task_ends_with_the_block() -> None:
     ended: list[bool] = []
 
     async def run() -> None:
-        async with background(asyncio.Event(), lasts(ended)):
+        async with background(asyncio.Event(), run_until_cancelled(ended)):
             await asyncio.sleep(0)
 
     asyncio.run(run())
     assert ended == [True]
 
 
-def test_what_fails_in_the_background_stops_the_block_and_is_raised_after_it() -> None:
+def test_failure_in_the_background_sets_stop_and_is_raised_after_the_block() -> None:
     ended: list[bool] = []
 
     async def run() -> None:
         stop = asyncio.Event()
-        async with background(stop, fails(), lasts(ended)), asyncio.timeout(5):
+        async with background(stop, fail(), run_until_cancelled(ended)), asyncio.timeout(5):
             await stop.wait()
 
     with pytest.raises(BrokenError):
@@ -47,7 +47,7 @@ def test_what_fails_in_the_background_stops_the_block_and_is_raised_after_it() -
     assert ended == [True]
 
 
-def test_what_comes_to_its_end_stops_the_block_too() -> None:
+def test_background_task_that_returns_sets_stop() -> None:
     async def run() -> None:
         stop = asyncio.Event()
         async with background(stop, asyncio.sleep(0)), asyncio.timeout(5):
@@ -56,23 +56,23 @@ def test_what_comes_to_its_end_stops_the_block_too() -> None:
     asyncio.run(run())
 
 
-def test_an_error_of_the_block_itself_comes_first() -> None:
+def test_error_of_the_block_is_raised() -> None:
     async def run() -> None:
-        async with background(asyncio.Event(), lasts([])):
+        async with background(asyncio.Event(), run_until_cancelled([])):
             raise BrokenError
 
     with pytest.raises(BrokenError):
         asyncio.run(run())
 
 
-def test_the_error_of_what_failed_is_raised_although_the_block_was_cancelled_because_of_it() -> None:
+def test_failure_in_the_background_is_raised_although_the_block_is_cancelled() -> None:
     ended: list[bool] = []
 
     async def run() -> None:
         stop = asyncio.Event()
 
         async def block() -> None:
-            async with background(stop, fails(), lasts(ended)):
+            async with background(stop, fail(), run_until_cancelled(ended)):
                 await asyncio.Event().wait()
 
         task = asyncio.create_task(block())
@@ -88,11 +88,11 @@ def test_the_error_of_what_failed_is_raised_although_the_block_was_cancelled_bec
     assert ended == [True]
 
 
-def test_a_block_cancelled_while_all_is_well_is_cancelled() -> None:
+def test_cancelled_block_without_failure_is_cancelled() -> None:
     ended: list[bool] = []
 
     async def run() -> None:
-        async with background(asyncio.Event(), lasts(ended)):
+        async with background(asyncio.Event(), run_until_cancelled(ended)):
             await asyncio.Event().wait()
 
     async def cancelled() -> bool:

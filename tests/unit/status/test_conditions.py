@@ -33,8 +33,8 @@ def status_of(*conditions: dict[str, Any], generation: int = 1) -> dict[str, Any
 
 
 UP, DOWN = condition("Available", "True"), condition("Available", "False")
-ILL, WELL = condition("Degraded", "True", "Crash"), condition("Degraded", "False", "AsExpected")
-MOVING, DONE = condition("Progressing", "True"), condition("Progressing", "False")
+CRASHING, HEALTHY = condition("Degraded", "True", "Crash"), condition("Degraded", "False", "AsExpected")
+PROGRESSING, COMPLETE = condition("Progressing", "True"), condition("Progressing", "False")
 ROLLING_OUT = condition("Progressing", "True", "RollingOut")
 
 TIMES = {
@@ -50,34 +50,34 @@ def test_timestamp(at: datetime, text: str) -> None:
 
 
 CARRIED: dict[str, tuple[Any, Any, Any]] = {
-    "nothing before": ([], UP, timestamp(NOW)),
-    "the same": ([UP | {"lastTransitionTime": LONG_AGO}], UP, LONG_AGO),
+    "no conditions before": ([], UP, timestamp(NOW)),
+    "same status": ([UP | {"lastTransitionTime": LONG_AGO}], UP, LONG_AGO),
     "another reason and message": (
         [UP | {"lastTransitionTime": LONG_AGO}],
         UP | {"reason": "Other", "message": "other"},
         LONG_AGO,
     ),
     "another status": ([DOWN | {"lastTransitionTime": LONG_AGO}], UP, timestamp(NOW)),
-    "another type": ([WELL | {"lastTransitionTime": LONG_AGO}], DOWN, timestamp(NOW)),
-    "no time before": ([UP], UP, timestamp(NOW)),
+    "another type": ([HEALTHY | {"lastTransitionTime": LONG_AGO}], DOWN, timestamp(NOW)),
+    "no transition time before": ([UP], UP, timestamp(NOW)),
 }
 
 
 @pytest.mark.parametrize(("old", "new", "since"), CARRIED.values(), ids=CARRIED.keys())
-def test_the_transition_time_moves_only_with_the_status(old: list[Any], new: dict[str, Any], since: str) -> None:
+def test_transition_time_changes_only_with_the_status(old: list[Any], new: dict[str, Any], since: str) -> None:
     assert carry_over(old, [new], NOW) == [new | {"lastTransitionTime": since}]
 
 
 DIFFERENT: dict[str, tuple[Any, Any, Any]] = {
-    "nothing written yet": ({}, {"replicas": 0}, True),
+    "no status yet": ({}, {"replicas": 0}, True),
     "the same": ({"replicas": 1}, {"replicas": 1}, False),
     "another value": ({"replicas": 1}, {"replicas": 2}, True),
-    "something left over": ({"replicas": 1, "old": 1}, {"replicas": 1}, True),
+    "obsolete field": ({"replicas": 1, "old": 1}, {"replicas": 1}, True),
 }
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), DIFFERENT.values(), ids=DIFFERENT.keys())
-def test_a_status_is_written_only_where_it_differs(old: Any, new: Any, expected: bool) -> None:
+def test_status_differs(old: Any, new: Any, expected: bool) -> None:
     assert differs(old, new) is expected
 
 
@@ -85,71 +85,83 @@ STATUSES = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
 
 
 @given(STATUSES, STATUSES)
-def test_a_patch_makes_the_new_status_of_the_old_one(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_patch_turns_the_old_status_into_the_new_one(old: dict[str, Any], new: dict[str, Any]) -> None:
     merged = {name: value for name, value in (old | patch(old, new)).items() if value is not None}
     assert merged == new
     assert bool(patch(old, new)) == differs(old, new)
 
 
-PATIENCE: dict[str, tuple[Any, Any, Any]] = {
+DEBOUNCE: dict[str, tuple[Any, Any, Any]] = {
     "the first status": ({}, status_of(UP), 0.0),
     "a new generation": (status_of(UP), status_of(UP, generation=2), 0.0),
-    "a condition turns": (status_of(UP), status_of(DOWN), DEBOUNCE_PERIOD),
+    "a condition changes": (status_of(UP), status_of(DOWN), DEBOUNCE_PERIOD),
     "another reason": (status_of(UP), status_of(UP | {"reason": "Other"}), DEBOUNCE_PERIOD),
-    "a rollout starts by itself": (status_of(UP, DONE), status_of(UP, ROLLING_OUT), PROGRESS_PERIOD),
+    "a rollout starts by itself": (status_of(UP, COMPLETE), status_of(UP, ROLLING_OUT), PROGRESS_PERIOD),
     "a rollout starts by itself, unavailable": (
-        status_of(UP, DONE),
+        status_of(UP, COMPLETE),
         status_of(DOWN, ROLLING_OUT),
         DEBOUNCE_PERIOD,
     ),
-    "a rollout is complete": (status_of(UP, ROLLING_OUT), status_of(UP, DONE), DEBOUNCE_PERIOD),
-    "progress is blocked": (status_of(UP, ROLLING_OUT), status_of(UP, MOVING), DEBOUNCE_PERIOD),
+    "a rollout is complete": (status_of(UP, ROLLING_OUT), status_of(UP, COMPLETE), DEBOUNCE_PERIOD),
+    "progress is blocked": (status_of(UP, ROLLING_OUT), status_of(UP, PROGRESSING), DEBOUNCE_PERIOD),
     "another message": (status_of(UP), status_of(UP | {"message": "2 of 3"}), PROGRESS_PERIOD),
     "another count": (status_of(UP), status_of(UP) | {"replicas": 2}, PROGRESS_PERIOD),
-    "another pod of a roll-out": (status_of(UP, MOVING), status_of(UP, MOVING) | {"replicas": 2}, ROLLOUT_PERIOD),
-    "one more is updated": (status_of(UP, MOVING), status_of(UP, MOVING | {"message": "1 of 3"}), ROLLOUT_PERIOD),
-    "one more is ready": (status_of(UP, MOVING), status_of(UP, MOVING) | {"readyReplicas": 2}, PROGRESS_PERIOD),
-    "a hint at what is missing": (
-        status_of(DOWN, MOVING),
-        status_of(DOWN | {"message": "no node fits"}, MOVING),
+    "another pod during a rollout": (
+        status_of(UP, PROGRESSING),
+        status_of(UP, PROGRESSING) | {"replicas": 2},
+        ROLLOUT_PERIOD,
+    ),
+    "another updated pod": (
+        status_of(UP, PROGRESSING),
+        status_of(UP, PROGRESSING | {"message": "1 of 3"}),
+        ROLLOUT_PERIOD,
+    ),
+    "another ready pod": (
+        status_of(UP, PROGRESSING),
+        status_of(UP, PROGRESSING) | {"readyReplicas": 2},
+        PROGRESS_PERIOD,
+    ),
+    "a scheduling hint": (
+        status_of(DOWN, PROGRESSING),
+        status_of(DOWN | {"message": "no node fits"}, PROGRESSING),
         PROGRESS_PERIOD,
     ),
 }
 
 
-@pytest.mark.parametrize(("old", "new", "seconds"), PATIENCE.values(), ids=PATIENCE.keys())
-def test_patience(old: Any, new: Any, seconds: float) -> None:
+@pytest.mark.parametrize(("old", "new", "seconds"), DEBOUNCE.values(), ids=DEBOUNCE.keys())
+def test_debounce(old: Any, new: Any, seconds: float) -> None:
     assert debounce(old, new) == seconds
 
 
-NEWS: dict[str, tuple[Any, Any, Any]] = {
-    "well from the start": ({}, status_of(UP, DONE, WELL), []),
-    "not yet available at the start": ({}, status_of(DOWN, MOVING, WELL), []),
-    "bad from the start": ({}, status_of(DOWN, DONE, ILL), [ILL]),
-    "nothing changes": (status_of(UP, DONE, WELL), status_of(UP, DONE, WELL), []),
-    "progress begins": (status_of(UP, DONE, WELL), status_of(UP, MOVING, WELL), []),
-    "turns bad": (status_of(UP, DONE, WELL), status_of(DOWN, DONE, ILL), [DOWN, ILL]),
-    "turns good": (status_of(DOWN, MOVING, ILL), status_of(UP, DONE, WELL), [UP, WELL]),
-    "bad for another reason": (
-        status_of(ILL),
-        status_of(ILL | {"reason": "Conflict"}),
-        [ILL | {"reason": "Conflict"}],
+REPORTED: dict[str, tuple[Any, Any, Any]] = {
+    "healthy from the start": ({}, status_of(UP, COMPLETE, HEALTHY), []),
+    "not yet available at the start": ({}, status_of(DOWN, PROGRESSING, HEALTHY), []),
+    "degraded from the start": ({}, status_of(DOWN, COMPLETE, CRASHING), [CRASHING]),
+    "nothing changes": (status_of(UP, COMPLETE, HEALTHY), status_of(UP, COMPLETE, HEALTHY), []),
+    "progress begins": (status_of(UP, COMPLETE, HEALTHY), status_of(UP, PROGRESSING, HEALTHY), []),
+    "becomes degraded": (status_of(UP, COMPLETE, HEALTHY), status_of(DOWN, COMPLETE, CRASHING), [DOWN, CRASHING]),
+    "recovers": (status_of(DOWN, PROGRESSING, CRASHING), status_of(UP, COMPLETE, HEALTHY), [UP, HEALTHY]),
+    "degraded for another reason": (
+        status_of(CRASHING),
+        status_of(CRASHING | {"reason": "Conflict"}),
+        [CRASHING | {"reason": "Conflict"}],
     ),
-    "another message": (status_of(ILL), status_of(ILL | {"message": "other"}), []),
+    "another message": (status_of(CRASHING), status_of(CRASHING | {"message": "other"}), []),
 }
 
 
-@pytest.mark.parametrize(("old", "new", "expected"), NEWS.values(), ids=NEWS.keys())
-def test_news_are_turns_for_better_or_worse(old: Any, new: Any, expected: list[Any]) -> None:
+@pytest.mark.parametrize(("old", "new", "expected"), REPORTED.values(), ids=REPORTED.keys())
+def test_reported_transitions(old: Any, new: Any, expected: list[Any]) -> None:
     assert reported_transitions(old, new) == expected
 
 
-def test_transitions_are_the_conditions_whose_status_or_reason_changed() -> None:
-    assert transitions(status_of(UP, MOVING, WELL), status_of(UP, DONE, ILL)) == [DONE, ILL]
+def test_transitions_are_conditions_with_a_changed_status_or_reason() -> None:
+    assert transitions(status_of(UP, PROGRESSING, HEALTHY), status_of(UP, COMPLETE, CRASHING)) == [COMPLETE, CRASHING]
 
 
 @pytest.mark.parametrize("length", [0, 4095, 4096, 4097, 1_000_000])
-def test_a_message_is_never_longer_than_the_limit(length: int) -> None:
-    (found,) = carry_over([], [condition("Degraded", "True", message="x" * length)], NOW)
-    assert len(found["message"]) == min(length, 4096)
-    assert found["message"].endswith("…") == (length > 4096)
+def test_message_is_never_longer_than_the_limit(length: int) -> None:
+    (result,) = carry_over([], [condition("Degraded", "True", message="x" * length)], NOW)
+    assert len(result["message"]) == min(length, 4096)
+    assert result["message"].endswith("…") == (length > 4096)

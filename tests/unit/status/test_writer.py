@@ -1,4 +1,4 @@
-"""What a status says while children cannot be applied, and how often it is written."""
+"""The status while children cannot be applied, and how often it is written."""
 
 import asyncio
 import time
@@ -20,15 +20,15 @@ from unit.fakes import Api, raising
 KEY = Key(MEMCACHEDS, "test", "cache")
 DEPLOYMENT, SERVICE = Key(DEPLOYMENTS, "test", "cache"), Key(SERVICES, "test", "cache")
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
-SILENT = ApiError(0, "Unreachable", "the API server cannot be reached: timed out")
+TIMED_OUT = ApiError(0, "Unreachable", "the API server cannot be reached: timed out")
 KIND = memcached("example.com/memcached:1")
 BASE = 0.05
 PERIOD = 0.02
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Periods of a test's size."""
+def short_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short periods."""
     monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", BASE)
     monkeypatch.setattr("memcached_operator.runtime.queue.JITTER", 0)
     monkeypatch.setattr("memcached_operator.status.writer.STATUS_PERIOD", PERIOD)
@@ -36,7 +36,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Cluster:
-    """A Memcached, and the operator at work on it."""
+    """A Memcached and a reconciler."""
 
     def __init__(self) -> None:
         self.api, self.cache, self.queue = Api(), Cache(), Queue[Key]("test")
@@ -44,30 +44,30 @@ class Cluster:
         self.reconciler = Reconciler(self.api.client, self.cache, self.queue, {"Memcached": KIND})
 
     def write(self, cr: Object, **meta: Any) -> None:
-        """Somebody writes the Memcached, and its event comes."""
-        self.seen(KEY, self.api.put(KEY, cr, **meta))
+        """Write the Memcached as another client, and handle its event."""
+        self.observe(KEY, self.api.put(KEY, cr, **meta))
 
-    def seen(self, key: Key, obj: Object) -> None:
-        """The event of a change comes."""
+    def observe(self, key: Key, obj: Object) -> None:
+        """Handle the event of a change."""
         self.cache.put(key.resource, obj)
         self.queue.add(KEY)
 
-    def resized(self, size: int) -> None:
-        """Somebody changes the size."""
+    def resize(self, size: int) -> None:
+        """Change the size as another client."""
         cr = self.api.objects[KEY]
         self.write({**cr, "spec": {**cr["spec"], "size": size}}, generation=cr["metadata"]["generation"] + 1)
 
-    def rolled_out(self) -> None:
-        """The Deployment is done, and its pods are seen."""
+    def complete_rollout(self) -> None:
+        """Complete the rollout of the Deployment, and observe its pods."""
         live = self.api.objects[DEPLOYMENT]
         size: int = live["spec"]["replicas"]
         for name in "abcdef"[:size]:
-            self.cache.put(PODS, made_by(name))
+            self.cache.put(PODS, controlled_pod(name))
         status = {**builders.rolled_out(size)["status"], "observedGeneration": 1}
-        self.seen(DEPLOYMENT, self.api.put(DEPLOYMENT, {**live, "status": status}, generation=1))
+        self.observe(DEPLOYMENT, self.api.put(DEPLOYMENT, {**live, "status": status}, generation=1))
 
-    def says(self, **expected: str) -> bool:
-        """Whether the status has these reasons."""
+    def reports(self, **expected: str) -> bool:
+        """True if the last status has these reasons."""
         found = reasons(self.api.statuses[-1]) if self.api.statuses else {}
         return expected.items() <= found.items()
 
@@ -75,7 +75,7 @@ class Cluster:
 Scenario = Callable[[Cluster], Awaitable[None]]
 
 
-def working(scenario: Scenario) -> Cluster:
+def run_scenario(scenario: Scenario) -> Cluster:
     """Run a scenario while a worker runs."""
 
     async def run() -> Cluster:
@@ -92,27 +92,27 @@ def working(scenario: Scenario) -> Cluster:
     return asyncio.run(run())
 
 
-async def until(get_live: Callable[[], Any]) -> None:
-    """Wait until something is so."""
-    while not get_live():  # noqa: ASYNC110 - what is waited for happens in tables
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait until the condition is true."""
+    while not condition():  # noqa: ASYNC110 - waits for the fake API server
         await asyncio.sleep(0.005)
 
 
 def reasons(status: Object) -> dict[str, str]:
-    """Reasons of a status, by condition."""
+    """The reasons of a status, by condition."""
     return {each["type"]: each["reason"] for each in status["conditions"]}
 
 
 def messages(status: Object) -> dict[str, str]:
-    """Messages of a status, by condition."""
+    """The messages of a status, by condition."""
     return {each["type"]: each["message"] for each in status["conditions"]}
 
 
-async def settled(cluster: Cluster) -> None:
-    """Let the Memcached become available, done and well."""
+async def wait_until_available(cluster: Cluster) -> None:
+    """Complete the first rollout, and wait until the status reports it."""
     await until(lambda: DEPLOYMENT in cluster.api.objects)
-    cluster.rolled_out()
-    await until(lambda: cluster.says(Progressing="RolloutComplete", Degraded="AsExpected"))
+    cluster.complete_rollout()
+    await until(lambda: cluster.reports(Progressing="RolloutComplete", Degraded="AsExpected"))
 
 
 def of_generation(cluster: Cluster, generation: int) -> Iterator[Object]:
@@ -120,16 +120,16 @@ def of_generation(cluster: Cluster, generation: int) -> Iterator[Object]:
     return (status for status in cluster.api.statuses if status["observedGeneration"] == generation)
 
 
-@pytest.mark.parametrize("error", [BROKEN, SILENT], ids=["error 500", "no answer"])
-def test_a_status_never_says_that_what_was_not_applied_is_done(error: ApiError) -> None:
+@pytest.mark.parametrize("error", [BROKEN, TIMED_OUT], ids=["error 500", "timeout"])
+def test_status_never_reports_a_failed_apply_as_complete(error: ApiError) -> None:
     async def scenario(cluster: Cluster) -> None:
-        await settled(cluster)
+        await wait_until_available(cluster)
         cluster.api.always["apply"] = raising(error)
-        cluster.resized(5)
-        await until(lambda: cluster.says(Degraded="ApplyFailed"))
+        cluster.resize(5)
+        await until(lambda: cluster.reports(Degraded="ApplyFailed"))
         await until(lambda: cluster.queue.failures(KEY) >= 5)
 
-    statuses = list(of_generation(working(scenario), 2))
+    statuses = list(of_generation(run_scenario(scenario), 2))
     assert statuses
     assert "RolloutComplete" not in [reasons(status)["Progressing"] for status in statuses]
     assert (reasons(statuses[0])["Progressing"], reasons(statuses[0])["Degraded"]) == ("RollingOut", "AsExpected")
@@ -138,40 +138,40 @@ def test_a_status_never_says_that_what_was_not_applied_is_done(error: ApiError) 
     assert messages(statuses[-1])["Degraded"] == f"Deployment cache cannot be applied: {error}"
 
 
-def test_a_fault_is_told_with_the_third_failure_in_a_row_and_not_before() -> None:
+def test_degraded_is_reported_after_three_consecutive_failures() -> None:
     failures: list[tuple[int, str]] = []
 
     async def scenario(cluster: Cluster) -> None:
-        def record_errors() -> None:
+        def fail_and_record() -> None:
             failures.append((cluster.queue.failures(KEY) + 1, reasons(cluster.api.statuses[-1])["Degraded"]))
             raise BROKEN
 
-        await settled(cluster)
-        cluster.api.always["apply"] = record_errors
-        cluster.resized(5)
-        await until(lambda: cluster.says(Degraded="ApplyFailed"))
+        await wait_until_available(cluster)
+        cluster.api.always["apply"] = fail_and_record
+        cluster.resize(5)
+        await until(lambda: cluster.reports(Degraded="ApplyFailed"))
 
-    working(scenario)
-    assert {told for number, told in failures if number < 3} == {"AsExpected"}
-    assert {told for number, told in failures if number > 4} <= {"ApplyFailed"}
+    run_scenario(scenario)
+    assert {reason for number, reason in failures if number < 3} == {"AsExpected"}
+    assert {reason for number, reason in failures if number > 4} <= {"ApplyFailed"}
 
 
-def test_when_the_api_server_is_well_again_the_status_is_too() -> None:
+def test_status_recovers_with_the_api_server() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await settled(cluster)
+        await wait_until_available(cluster)
         cluster.api.always["apply"] = raising(BROKEN)
-        cluster.resized(5)
-        await until(lambda: cluster.says(Degraded="ApplyFailed"))
+        cluster.resize(5)
+        await until(lambda: cluster.reports(Degraded="ApplyFailed"))
         cluster.api.always.clear()
-        await until(lambda: cluster.says(Progressing="RollingOut", Degraded="AsExpected"))
+        await until(lambda: cluster.reports(Progressing="RollingOut", Degraded="AsExpected"))
         await until(lambda: cluster.queue.failures(KEY) == 0)
-        cluster.rolled_out()
-        await until(lambda: cluster.says(Progressing="RolloutComplete", Degraded="AsExpected"))
+        cluster.complete_rollout()
+        await until(lambda: cluster.reports(Progressing="RolloutComplete", Degraded="AsExpected"))
 
-    assert working(scenario).api.objects[DEPLOYMENT]["spec"]["replicas"] == 5
+    assert run_scenario(scenario).api.objects[DEPLOYMENT]["spec"]["replicas"] == 5
 
 
-def test_a_status_that_cannot_be_written_is_tried_again_less_and_less_often() -> None:
+def test_failed_status_write_backs_off() -> None:
     times: list[float] = []
 
     def failing() -> None:
@@ -183,21 +183,21 @@ def test_a_status_that_cannot_be_written_is_tried_again_less_and_less_often() ->
         await until(lambda: len(times) >= 5)
         assert cluster.queue.failures(KEY) in (4, 5)
 
-    working(scenario)
+    run_scenario(scenario)
     gaps = [later - earlier for earlier, later in pairwise(times)]
     # A timer may be late on a busy machine, but never early.
     assert all(gap >= 0.99 * BASE * 2**number for number, gap in enumerate(gaps)), gaps
 
 
-def test_events_meanwhile_do_not_reset_the_back_off_of_a_status_that_cannot_be_written(
+def test_events_do_not_reset_the_backoff_of_a_failed_status_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("memcached_operator.status.writer.STATUS_PERIOD", 0.3)
-    tries = 0
+    attempts = 0
 
     def failing() -> None:
-        nonlocal tries
-        tries += 1
+        nonlocal attempts
+        attempts += 1
         raise BROKEN
 
     async def scenario(cluster: Cluster) -> None:
@@ -208,86 +208,90 @@ def test_events_meanwhile_do_not_reset_the_back_off_of_a_status_that_cannot_be_w
             await asyncio.sleep(0.01)
             assert cluster.queue.failures(KEY) == 1
         await until(lambda: cluster.queue.failures(KEY) == 2)
-        assert tries == 2
+        assert attempts == 2
         cluster.api.always.clear()
         await until(lambda: cluster.api.statuses)
         await until(lambda: cluster.queue.failures(KEY) == 0)
 
-    working(scenario)
+    run_scenario(scenario)
 
 
-def test_statuses_are_written_one_a_period_and_the_last_always(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_status_is_written_per_period_and_the_last_one_always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.status.writer.STATUS_PERIOD", 0.1)
     times: list[float] = []
 
     async def scenario(cluster: Cluster) -> None:
         cluster.api.always["status"] = lambda: times.append(time.monotonic())
         for size in range(2, 20):
-            cluster.resized(size)
+            cluster.resize(size)
             await asyncio.sleep(0.02)
         await until(lambda: cluster.api.statuses[-1]["observedGeneration"] == 19)
 
-    working(scenario)
+    run_scenario(scenario)
     assert len(times) >= 3
     assert min(later - earlier for earlier, later in pairwise(times)) >= 0.09
 
 
-def pruning(obj: Object) -> Object:
-    """A CRD of another release, without one of the fields."""
+def prune(obj: Object) -> Object:
+    """Remove a field, as the CRD of another release does."""
     status = {name: value for name, value in obj.get("status", {}).items() if name != "nodes"}
     return {**obj, "status": status} if "status" in obj else obj
 
 
-def test_a_field_that_the_crd_does_not_keep_is_not_written_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_field_that_the_crd_prunes_is_not_written_repeatedly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.status.conditions.PROGRESS_PERIOD", 0)
 
     async def scenario(cluster: Cluster) -> None:
-        cluster.api.policy = pruning
-        await settled(cluster)
+        cluster.api.policy = prune
+        await wait_until_available(cluster)
         await asyncio.sleep(5 * PERIOD)
         written = len(cluster.api.statuses)
         for _ in range(10):
             cluster.queue.add(KEY)
             await asyncio.sleep(1.5 * PERIOD)
         assert len(cluster.api.statuses) == written
-        cluster.resized(2)
+        cluster.resize(2)
         await until(lambda: cluster.api.statuses[-1]["observedGeneration"] == 2)
 
-    assert len(working(scenario).api.statuses) <= 6
+    assert len(run_scenario(scenario).api.statuses) <= 6
 
 
-def test_what_somebody_else_wrote_into_the_status_is_put_right() -> None:
+def test_status_changed_by_another_client_is_corrected() -> None:
     async def scenario(cluster: Cluster) -> None:
-        await settled(cluster)
-        right = cluster.api.objects[KEY]["status"]
-        # Of counts and lists, progress only: they may wait a little.
-        cluster.write({**cluster.api.objects[KEY], "status": {**right, "observedGeneration": 0, "nodes": ["theirs"]}})
-        await until(lambda: cluster.api.objects[KEY]["status"] == right)
+        await wait_until_available(cluster)
+        expected = cluster.api.objects[KEY]["status"]
+        # Counts and lists are debounced as progress; observedGeneration is not.
+        cluster.write({**cluster.api.objects[KEY], "status": {**expected, "observedGeneration": 0, "nodes": ["other"]}})
+        await until(lambda: cluster.api.objects[KEY]["status"] == expected)
 
-    working(scenario)
+    run_scenario(scenario)
 
 
-def made_by(name: str, kind: str = "ReplicaSet", controller: str = "cache-5d4f") -> Object:
+def controlled_pod(name: str, kind: str = "ReplicaSet", controller: str = "cache-5d4f") -> Object:
     """A running pod with our labels and this controller."""
-    found = builders.pod(name)
-    labels = found["metadata"]["labels"] | {"pod-template-hash": "5d4f"}
+    pod = builders.pod(name)
+    labels = pod["metadata"]["labels"] | {"pod-template-hash": "5d4f"}
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": controller, "uid": "rs", "controller": True}
-    return {**found, "metadata": {**found["metadata"], "labels": labels, "ownerReferences": [reference]}}
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels, "ownerReferences": [reference]}}
 
 
 def test_pods_with_our_labels_but_another_controller_are_not_ours() -> None:
     async def scenario(cluster: Cluster) -> None:
-        theirs = [made_by("b", controller="cache-2-5d4f"), made_by("c", "StatefulSet"), builders.crashed("copy")]
-        for pod in [made_by("a"), *theirs]:
+        foreign = [
+            controlled_pod("b", controller="cache-2-5d4f"),
+            controlled_pod("c", "StatefulSet"),
+            builders.crashed("copy"),
+        ]
+        for pod in [controlled_pod("a"), *foreign]:
             cluster.cache.put(PODS, pod)
-        await settled(cluster)
+        await wait_until_available(cluster)
 
-    status = working(scenario).api.statuses[-1]
+    status = run_scenario(scenario).api.statuses[-1]
     assert status["nodes"] == ["a"]
     assert reasons(status)["Degraded"] == "AsExpected"
 
 
-def test_what_stands_in_the_way_is_looked_at_again_before_the_back_off_of_another_child_is_over(
+def test_conflict_is_checked_again_during_the_backoff_of_another_child(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", 100)
@@ -296,18 +300,18 @@ def test_what_stands_in_the_way_is_looked_at_again_before_the_back_off_of_anothe
     async def scenario(cluster: Cluster) -> None:
         foreign: Object = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "cache", "namespace": "test"}}
         cluster.api.put(SERVICE, foreign, uid="foreign")
-        cluster.api.always["create"] = failing_for_deployments(cluster.api)
-        await until(lambda: cluster.says(Degraded="Conflict"))
+        cluster.api.always["create"] = fail_for_deployments(cluster.api)
+        await until(lambda: cluster.reports(Degraded="Conflict"))
         assert cluster.queue.failures(KEY) >= 1
         del cluster.api.objects[SERVICE]
         await until(lambda: SERVICE in cluster.api.objects)
         assert DEPLOYMENT not in cluster.api.objects
 
-    working(scenario)
+    run_scenario(scenario)
 
 
-def failing_for_deployments(api: Api) -> Callable[[], None]:
-    """Deployments cannot be created."""
+def fail_for_deployments(api: Api) -> Callable[[], None]:
+    """A hook that fails requests for Deployments."""
 
     def fail() -> None:
         if api.calls[-1][1].resource == DEPLOYMENTS:
@@ -316,20 +320,20 @@ def failing_for_deployments(api: Api) -> Callable[[], None]:
     return fail
 
 
-def test_of_an_object_that_is_gone_nothing_is_remembered() -> None:
+def test_state_of_a_deleted_object_is_removed() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.api.always["create"] = raising(BROKEN)
         await until(lambda: cluster.queue.failures(KEY) >= 2)
-        assert memories(cluster.reconciler)
+        assert tables_with_object(cluster.reconciler)
         for key in cluster.cache.replace(MEMCACHEDS, None, [], cluster.api.version + 1):
             cluster.queue.add(key)
-        await until(lambda: not cluster.queue.failures(KEY) and not memories(cluster.reconciler))
+        await until(lambda: not cluster.queue.failures(KEY) and not tables_with_object(cluster.reconciler))
 
-    working(scenario)
+    run_scenario(scenario)
 
 
-def memories(reconciler: Reconciler) -> list[str]:
-    """Names of what is remembered of the object for its status."""
+def tables_with_object(reconciler: Reconciler) -> list[str]:
+    """Names of the status writer's tables that contain the object."""
     writer: object = vars(reconciler)["_status"]
     fields = vars(writer)
     return [name for name, table in fields.items() if isinstance(table, dict) and KEY in table]

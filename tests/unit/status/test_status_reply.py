@@ -1,4 +1,4 @@
-"""A change of the spec that is first seen in the reply to a write of the status is not lost."""
+"""A change of the spec that first appears in the reply to a status write is not lost."""
 
 import asyncio
 from typing import Any, cast
@@ -17,12 +17,12 @@ KIND = Kind(
 )
 
 
-AT_ONCE = 0.1
-"""Seconds; less than anything that is waited for."""
+IMMEDIATELY = 0.1
+"""Seconds; shorter than every delay of the queue."""
 
 
-class Answering:
-    """A client that only patches, and always gets the same reply."""
+class FixedReply:
+    """A client whose patches always return the same reply."""
 
     def __init__(self, reply: Object) -> None:
         self._reply = reply
@@ -32,17 +32,17 @@ class Answering:
 
 
 def requeued(reply: Object) -> bool:
-    """Whether the object is worked on again after a status patch that is answered so."""
+    """True if the object is requeued immediately after a status patch with this reply."""
 
     async def run() -> bool:
         cr, cache, queue = memcached(), Cache(), Queue[Key]("test")
         cache.put(MEMCACHEDS, cr)
         key = key_of(MEMCACHEDS, cr)
-        reconciler = Reconciler(cast("Client", Answering(reply)), cache, queue, {"Memcached": KIND})
+        reconciler = Reconciler(cast("Client", FixedReply(reply)), cache, queue, {"Memcached": KIND})
         timers = asyncio.create_task(queue.run_timers())
         await reconciler.reconcile(key)
         try:
-            async with asyncio.timeout(AT_ONCE):
+            async with asyncio.timeout(IMMEDIATELY):
                 return await queue.get() == key
         except TimeoutError:
             return False
@@ -53,18 +53,18 @@ def requeued(reply: Object) -> bool:
 
 
 def reply(generation: int, status: dict[str, Any]) -> Object:
-    """The object as it is after the patch."""
+    """The object after the patch."""
     cr = memcached(version=2)
     return {**cr, "metadata": {**cr["metadata"], "generation": generation}, "status": status}
 
 
-def test_a_reply_with_nothing_but_the_status_is_the_end() -> None:
+def test_reply_with_our_status_does_not_requeue() -> None:
     assert not requeued(reply(1, STATUS))
 
 
-def test_a_reply_with_a_newer_spec_is_worked_on() -> None:
+def test_reply_with_a_newer_spec_requeues() -> None:
     assert requeued(reply(2, STATUS))
 
 
-def test_a_reply_with_something_else_in_the_status_is_worked_on() -> None:
+def test_reply_with_another_status_requeues() -> None:
     assert requeued(reply(1, {**STATUS, "nodes": ["not-ours"]}))

@@ -1,4 +1,4 @@
-"""AppService: what decodes, what is filled in, and what every rule says."""
+"""AppService: decoding, defaults and rules."""
 
 from typing import Any
 
@@ -21,44 +21,44 @@ def obj(**spec: Any) -> dict[str, Any]:
 
 
 def fields(**spec: Any) -> list[str]:
-    """The fields that are at error."""
+    """The fields with errors."""
     return [error.field for error in validate(obj(**spec))]
 
 
-def test_at_most_a_hundred_errors_are_reported():
+def test_at_most_100_errors_are_reported():
     assert len(validate(obj(envs=[{"name": 1}] * 128))) == 100
 
 
-def test_an_image_is_enough():
+def test_image_is_sufficient():
     assert decode_spec(obj()) == AppServiceSpec(size=1, image=IMAGE)
     assert validate(obj()) == []
 
 
-@pytest.mark.parametrize("nothing", [{}, {"spec": None}, {"spec": {}}])
-def test_an_image_is_necessary(nothing: dict[str, Any]):
-    assert [str(error) for error in validate(nothing)] == ["spec.image: Required value: must be set"]
+@pytest.mark.parametrize("incomplete", [{}, {"spec": None}, {"spec": {}}])
+def test_image_is_required(incomplete: dict[str, Any]):
+    assert [str(error) for error in validate(incomplete)] == ["spec.image: Required value: must be set"]
     with pytest.raises(InvalidSpec, match=r"spec\.image: Required value"):
-        decode_spec(nothing)
+        decode_spec(incomplete)
 
 
-@pytest.mark.parametrize("what", [None, [], "x"])
-def test_what_is_no_object_is_not_decoded(what: Any):
+@pytest.mark.parametrize("value", [None, [], "x"])
+def test_value_that_is_not_an_object_is_not_decoded(value: Any):
     with pytest.raises(InvalidSpec, match="must be an object of kind AppService"):
-        decode_spec(what)
+        decode_spec(value)
 
 
 @pytest.mark.parametrize("faulty", RULES.values(), ids=RULES.keys())
-def test_a_broken_rule_is_told_with_field_value_and_remedy(faulty: Faulty):
-    said = ", ".join(str(error) for error in validate(obj(**faulty.spec)))
-    assert [part for part in faulty.said if part not in said] == []
+def test_violation_names_field_value_and_remedy(faulty: Faulty):
+    message = ", ".join(str(error) for error in validate(obj(**faulty.spec)))
+    assert [part for part in faulty.said if part not in message] == []
 
 
 UNKNOWN = {"unknown field", "unknown field of a port"}
-"""What the API server prunes, or refuses by itself."""
+"""Fields that the API server prunes or rejects itself."""
 
 
 @pytest.mark.parametrize("faulty", [TYPES[name] for name in TYPES if name not in UNKNOWN])
-def test_a_wrong_type_is_told_with_its_field(faulty: Faulty):
+def test_type_error_names_the_field(faulty: Faulty):
     found = validate(obj(**faulty.spec))
     assert found
     assert {error.field for error in found} == {faulty.said[0]}
@@ -82,34 +82,36 @@ SEVERAL: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "blamed"), SEVERAL)
-def test_every_entry_at_fault_is_named(spec: dict[str, Any], blamed: list[str]):
-    assert fields(**spec) == blamed
+@pytest.mark.parametrize(("spec", "expected"), SEVERAL)
+def test_every_invalid_entry_is_named(spec: dict[str, Any], expected: list[str]):
+    assert fields(**spec) == expected
 
 
-FINE: dict[str, dict[str, Any]] = {
-    "one number for two protocols": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]},
-    "one node port for two protocols": {
+VALID: dict[str, dict[str, Any]] = {
+    "one number with two protocols": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]},
+    "one node port with two protocols": {
         "ports": [{"port": 53, "nodePort": 30053}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}]
     },
     "one target for two ports": {"ports": [{"port": 80, "targetPort": 8080}, {"port": 81, "targetPort": 8080}]},
     "a target by name": {"ports": [{"name": "http", "port": 80}, {"port": 81, "targetPort": "http"}]},
-    "a target by name, before it": {"ports": [{"port": 81, "targetPort": "http"}, {"name": "http", "port": 80}]},
+    "a target by name, before the named port": {
+        "ports": [{"port": 81, "targetPort": "http"}, {"name": "http", "port": 80}]
+    },
     "nulls": {"ports": [{"port": 80, "name": None, "nodePort": None, "targetPort": None}], "envs": None},
-    "a number that is written as 3.0": {"size": 3.0, "ports": [{"port": 80.0, "targetPort": 8080.0}]},
+    "an integer written as 3.0": {"size": 3.0, "ports": [{"port": 80.0, "targetPort": 8080.0}]},
     "an empty value beside a source": {
         "envs": [{"name": "A", "value": "", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
     },
-    "names of variables": {"envs": [{"name": name} for name in ("A", "_", "a.b-c", ".x", "-x")]},
+    "names of environment variables": {"envs": [{"name": name} for name in ("A", "_", "a.b-c", ".x", "-x")]},
     "the longest names": {"ports": [{"port": 80, "name": "a" * 63}, {"port": 81, "name": "9" * 63}]},
-    "protocols of applications": {
+    "application protocols": {
         "ports": [{"port": 80, "appProtocol": "http"}, {"port": 81, "appProtocol": "kubernetes.io/h2c"}]
     },
 }
 
 
-@pytest.mark.parametrize("spec", FINE.values(), ids=FINE.keys())
-def test_what_is_allowed(spec: dict[str, Any]):
+@pytest.mark.parametrize("spec", VALID.values(), ids=VALID.keys())
+def test_valid(spec: dict[str, Any]):
     assert validate(obj(**spec)) == []
     assert isinstance(decode_spec(obj(**spec)), AppServiceSpec)
 
@@ -125,11 +127,11 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
         ],
     ),
     "no ports": ([], []),
-    "what cannot be read": (
+    "invalid ports": (
         [7, {"port": "80"}, {"port": 80, "protocol": 6}],
         [7, {"port": "80", "protocol": "TCP"}, {"port": 80, "protocol": 6, "targetPort": 80}],
     ),
-    "a name that another one has": (
+    "a default name that is in use": (
         [{"port": 80}, {"port": 81, "name": "tcp-80"}, {"port": 82, "name": "tcp-80-2"}],
         [
             {"port": 80, "protocol": "TCP", "targetPort": 80, "name": "tcp-80-3"},
@@ -137,21 +139,21 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
             {"port": 82, "protocol": "TCP", "targetPort": 82, "name": "tcp-80-2"},
         ],
     ),
-    "no list": ("80", "80"),
+    "not a list": ("80", "80"),
 }
 
 
 @pytest.mark.parametrize(("ports", "expected"), DEFAULTS.values(), ids=DEFAULTS.keys())
-def test_ports_are_completed(ports: Any, expected: Any):
+def test_port_defaults(ports: Any, expected: Any):
     assert with_defaults({"ports": ports}) == {"size": 1, "ports": expected}
 
 
-def test_defaults_are_filled_in_once():
+def test_defaulting_is_idempotent():
     once = with_defaults({"ports": [{"port": 80}, {"port": 81}]})
     assert with_defaults(once) == once
 
 
-def test_the_short_name_is_free_of_clashes():
+def test_short_names_do_not_conflict_with_well_known_ones():
     assert not {"apps", "as", "svc", "sa", "app"} & set(APPSERVICE.short_names)
 
 
@@ -172,12 +174,12 @@ PORTS = st.fixed_dictionaries(
     },
 )
 ENVS = st.fixed_dictionaries({}, optional={"name": NAMES | JSON, "value": SCALARS, "valueFrom": JSON})
-FINE_PORTS = st.fixed_dictionaries(
+VALID_PORTS = st.fixed_dictionaries(
     {"port": st.integers(80, 90)},
     optional={"name": st.sampled_from(["http", "dns", "tcp-80", "tcp-81", "80"]), "targetPort": st.integers(80, 90)},
 )
-FINE_SPECS = st.fixed_dictionaries(
-    {"image": st.just(IMAGE)}, optional={"ports": st.lists(FINE_PORTS, max_size=4), "size": st.integers(1, 3)}
+VALID_SPECS = st.fixed_dictionaries(
+    {"image": st.just(IMAGE)}, optional={"ports": st.lists(VALID_PORTS, max_size=4), "size": st.integers(1, 3)}
 )
 SPECS = st.fixed_dictionaries(
     {},
@@ -192,14 +194,14 @@ SPECS = st.fixed_dictionaries(
 
 
 @given(st.fixed_dictionaries({}, optional={"metadata": JSON, "spec": SPECS | JSON}) | JSON)
-def test_faults_never_raises_and_always_has_words(what: Any):
-    for error in validate(what):
+def test_validate_never_raises_and_every_error_has_a_message(value: Any):
+    for error in validate(value):
         assert isinstance(error, FieldError)
         assert str(error)
 
 
-@given(SPECS | FINE_SPECS)
-def test_what_has_no_fault_decodes_and_has_none_with_its_defaults(spec: dict[str, Any]):
+@given(SPECS | VALID_SPECS)
+def test_valid_spec_is_decoded_and_stays_valid_with_defaults(spec: dict[str, Any]):
     before = msgspec.json.encode(spec)
     if not validate(obj(**spec)):
         assert isinstance(decode_spec(obj(**spec)), AppServiceSpec)
@@ -209,6 +211,6 @@ def test_what_has_no_fault_decodes_and_has_none_with_its_defaults(spec: dict[str
 
 
 @pytest.mark.parametrize("protocol", [["x"], {}, 6, True])
-def test_a_protocol_that_is_no_text_is_told(protocol: Any):
+def test_protocol_that_is_not_a_string_is_reported(protocol: Any):
     (error, *_) = validate(obj(ports=[{"port": 80, "protocol": protocol}]))
     assert (error.field, error.message) == ("spec.ports[0].protocol", "must be a string")

@@ -5,7 +5,7 @@ from memcached_api.conditions import Condition
 from memcached_api.memcached import MemcachedStatus
 
 
-def test_the_order_is_available_progressing_degraded():
+def test_order_is_available_progressing_degraded():
     assert conditions.TYPES == ("Available", "Progressing", "Degraded")
     assert tuple(conditions.MEANINGS) == conditions.TYPES
 
@@ -14,7 +14,7 @@ def test_every_reason_has_a_meaning():
     assert all(each.meaning for reasons in conditions.MEANINGS.values() for each in reasons.values())
 
 
-def test_a_status_is_written_as_kubernetes_spells_it():
+def test_status_is_encoded_with_kubernetes_field_names():
     condition = Condition("Available", "True", "MinimumReplicasAvailable", "3 of 3", "2026-01-01T00:00:00Z", 2)
     status = MemcachedStatus(2, 3, 3, "a=b", ["x-0"], [condition])
     assert msgspec.to_builtins(status) == {

@@ -11,7 +11,7 @@ from memcached_api.field_errors import REQUIRED, FieldError, InvalidSpec, format
         (FieldError("a.name", None, "must be set", REQUIRED), "a.name: Required value: must be set"),
     ],
 )
-def test_reads_like_kubernetes_own(error: FieldError, text: str):
+def test_error_has_the_format_of_kubernetes(error: FieldError, text: str):
     assert str(error) == text
 
 
@@ -30,12 +30,12 @@ def test_reads_like_kubernetes_own(error: FieldError, text: str):
         ("a\x9b\u2028\u202e\x7f", r'"a\u009b\u2028\u202e\u007f"'),
     ],
 )
-def test_values_are_shown_short(value: object, text: str):
+def test_values_are_truncated_and_escaped(value: object, text: str):
     assert format_value(value) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("spec.resources.limits[cpu]", "spec.resources.limits[cpu]"),
         ("x" * 100, "x" * 100),
@@ -44,21 +44,21 @@ def test_values_are_shown_short(value: object, text: str):
         ("", ""),
     ],
 )
-def test_names_are_quoted_only_where_they_are_no_names(text: str, found: str):
-    assert plain(text) == found
+def test_names_are_quoted_only_if_they_are_long_or_not_printable(text: str, expected: str):
+    assert plain(text) == expected
 
 
-def test_quotes_cannot_be_left():
+def test_quotes_are_escaped():
     assert quoted('a": b') == r'"a\": b"'
 
 
-def test_a_field_that_a_user_named_is_shown_short_and_compared_whole():
+def test_user_defined_field_name_is_truncated_but_compared_in_full():
     one, other = (FieldError(f"spec.resources.limits[{'x' * 4_000_000}{end}]", -1, "no") for end in "ab")
     assert one != other
     assert str(one) == f'"spec.resources.limits[{"x" * 78}…": Invalid value: -1: no'
 
 
-def test_an_invalid_spec_says_all():
+def test_invalid_spec_reports_all_errors():
     errors = [FieldError("a", 1, "x"), FieldError("b", 2, "y")]
     assert str(InvalidSpec(errors)) == "[a: Invalid value: 1: x, b: Invalid value: 2: y]"
     assert InvalidSpec(errors).errors == errors
@@ -75,10 +75,10 @@ def test_an_invalid_spec_says_all():
         (2, 1, "[f: Invalid value: 0: no, and 1 more]"),
     ],
 )
-def test_a_summary_names_the_first_faults_and_counts_the_others(count: int, limit: int, text: str):
+def test_summary_has_the_first_errors_and_counts_the_others(count: int, limit: int, text: str):
     assert summary([FieldError("f", number, "no") for number in range(count)], limit) == text
 
 
 @pytest.mark.parametrize("limit", range(60, 4097, 97))
-def test_a_summary_fits(limit: int):
+def test_summary_fits(limit: int):
     assert len(summary([FieldError("f", number, "no") for number in range(5000)], limit)) <= limit

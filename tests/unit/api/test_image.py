@@ -1,4 +1,4 @@
-"""Image references; the table was checked against github.com/distribution/reference v0.6.0, ParseNormalizedNamed."""
+"""Image references. Checked against ParseNormalizedNamed of github.com/distribution/reference v0.6.0."""
 
 import re
 
@@ -53,26 +53,26 @@ def test_references(text: str):
         "memcached\n",
         "mémcached",
         HEX,
-        "a" * 248,  # library/ is put before it
+        "a" * 248,  # library/ is prepended
         f"localhost/{'a' * 256}",
         f"x:{'t' * 129}",
         "a/" * 600 + "a",
     ],
 )
-def test_what_is_no_reference(text: str):
+def test_invalid_references(text: str):
     assert not image.is_reference(text)
 
 
 HOSTS = ("", "docker.io/", "index.docker.io/", "localhost/", "x/", "X/", "a.b/", "h:5000/", "[::1]:5/", "a_b.c/")
-ENDS = ("", ":T.1", f"@sha256:{HEX}", f":1@sha256:{HEX}")
+SUFFIXES = ("", ":T.1", f"@sha256:{HEX}", f":1@sha256:{HEX}")
 
 
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("length", [1, 245, 246, 247, 248, 253, 254, 255, 256, 400])
-def test_the_bound_of_the_path_is_the_same_in_the_crd(host: str, length: int):
+def test_length_limit_of_the_path_is_the_same_in_the_crd(host: str, length: int):
     for path in ("a" * length, f"a/{'a' * max(length - 2, 1)}"):
-        for end in ENDS:
-            text = f"{host}{path}{end}"
+        for suffix in SUFFIXES:
+            text = f"{host}{path}{suffix}"
             fits = bool(re.search(image.FITTING, text)) and not re.search(image.TOO_LONG, text)
             assert fits == image.is_reference(text), text
 

@@ -7,12 +7,12 @@ from memcached_api.memcached import MemcachedSpec, decode_spec, validate
 
 
 @pytest.mark.parametrize("obj", [None, [], "x"])
-def test_what_is_no_object_is_not_decoded(obj: object):
+def test_value_that_is_not_an_object_is_not_decoded(obj: object):
     with pytest.raises(InvalidSpec, match="must be an object of kind Memcached"):
         decode_spec(obj)  # pyright: ignore[reportArgumentType]
 
 
-def test_any_mapping_will_do():
+def test_any_mapping_is_accepted():
     obj = MappingProxyType({"metadata": {"name": "a"}, "spec": {"size": 2}})
     assert validate(obj) == []
     assert decode_spec(obj) == MemcachedSpec(size=2)

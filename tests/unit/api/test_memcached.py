@@ -1,4 +1,4 @@
-"""Defaults and rules of Memcached. Every case here was put to a real API server as well, with the same outcome."""
+"""Defaults and rules of Memcached. Every case was also sent to a real API server, with the same result."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_valid(spec: Any):
     assert isinstance(decode_spec(memcached(spec)), MemcachedSpec)
 
 
-REFUSED: list[tuple[Any, list[str]]] = [
+INVALID: list[tuple[Any, list[str]]] = [
     ({"size": 0}, ["spec.size: Invalid value: 0: must be at least 1; to stop the cache delete the Memcached"]),
     ({"size": -1}, ["spec.size: Invalid value: -1: must be at least 1; to stop the cache delete the Memcached"]),
     ({"size": "three"}, ['spec.size: Invalid value: "three": must be an integer']),
@@ -128,7 +128,7 @@ REFUSED: list[tuple[Any, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "expected"), REFUSED)
+@pytest.mark.parametrize(("spec", "expected"), INVALID)
 def test_invalid(spec: Any, expected: list[str]):
     found = [str(error) for error in validate(memcached(spec))]
     assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
@@ -140,7 +140,7 @@ def test_names(name: str):
 
 
 @pytest.mark.parametrize("name", ["", "9a", "a" * 53, "A", "a.b", "a-", "a\n", 1])
-def test_wrong_names(name: Any):
+def test_invalid_names(name: Any):
     (error,) = validate(memcached({}, name))
     assert str(error).startswith("metadata.name: Invalid value: ")
     assert "at most 52 characters" in error.message
@@ -149,12 +149,12 @@ def test_wrong_names(name: Any):
 @pytest.mark.parametrize(
     "obj", [{}, {"metadata": {}}, {"metadata": {"generateName": "a-"}}, {"metadata": [], "spec": {}}]
 )
-def test_an_object_without_name_is_judged_by_its_spec(obj: Any):
+def test_object_without_a_name_is_valid(obj: Any):
     assert validate(obj) == []
 
 
 @pytest.mark.parametrize("obj", [None, 1, "x", []])
-def test_what_is_no_object(obj: Any):
+def test_value_that_is_not_an_object(obj: Any):
     (error,) = validate(obj)
     assert error.message == "must be an object of kind Memcached"
 
@@ -171,7 +171,7 @@ def test_defaults():
     )
 
 
-def test_everything_is_decoded_as_given():
+def test_all_fields_are_decoded():
     spec = {
         "size": 3,
         "containerPort": 2000,
@@ -193,11 +193,11 @@ def test_everything_is_decoded_as_given():
     )
 
 
-def test_what_cannot_be_decoded_raises_every_structural_fault():
+def test_decode_error_has_all_structural_errors():
     with pytest.raises(InvalidSpec) as raised:
         decode_spec(memcached({"size": "x", "cache": {"memory": "x"}, "containerPort": 80}))
     assert [error.field for error in raised.value.errors] == ["spec.size", "spec.containerPort", "spec.cache.memory"]
 
 
-def test_where_a_list_is_too_long_no_rule_looks_at_all_of_it():
+def test_rules_are_not_evaluated_for_a_list_that_is_too_long():
     assert [error.kind for error in validate(memcached({"imagePullSecrets": [{"name": "="}] * 17}))] == [TOO_MANY]

@@ -9,7 +9,7 @@ MI = 2**20
     ("cache", "connections", "floor"),
     [(100 * MI, 1024, 134 * MI), (100 * MI, 0, 126 * MI), (10, 0, 11 + 16 * MI), (11, 0, 13 + 16 * MI)],
 )
-def test_floor_is_110_percent_plus_16_mi_plus_8_ki_per_connection(cache: int, connections: int, floor: int):
+def test_floor_is_110_percent_plus_16_mi_and_8_ki_per_connection(cache: int, connections: int, floor: int):
     assert memory.floor(cache, connections) == floor
 
 
@@ -18,9 +18,11 @@ def test_default_limit_is_125_percent_of_the_floor_but_at_least_128_mi(cache: in
     assert memory.default_limit(cache) == limit
 
 
-@pytest.mark.parametrize(("q", "m"), [("64Mi", 64), ("2.9Mi", 2), (2 * MI, 2), ("1G", 953), ("1Gi", 1024)])
-def test_megabytes_round_down(q: str | int, m: int):
-    assert memory.megabytes(q) == m
+@pytest.mark.parametrize(
+    ("quantity", "expected"), [("64Mi", 64), ("2.9Mi", 2), (2 * MI, 2), ("1G", 953), ("1Gi", 1024)]
+)
+def test_megabytes_round_down(quantity: str | int, expected: int):
+    assert memory.megabytes(quantity) == expected
 
 
 @pytest.mark.parametrize(("amount", "text"), [(MI, "1Mi"), (MI + 1, "2Mi"), (0, "0Mi")])

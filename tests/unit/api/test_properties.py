@@ -1,4 +1,4 @@
-"""Whatever JSON comes, `errors` answers; and it agrees with the types wherever these alone decide."""
+"""Properties of `validate`: it handles any JSON, and agrees with the types where these alone decide."""
 
 from typing import Any
 
@@ -35,26 +35,26 @@ OBJECTS = st.fixed_dictionaries({}, optional={"metadata": JSON, "spec": SPECS | 
 
 
 @given(OBJECTS | JSON)
-def test_faults_never_raises_and_always_has_words(obj: Any):
+def test_validate_never_raises_and_every_error_has_a_message(obj: Any):
     for error in validate(obj):
         assert isinstance(error, FieldError)
         assert str(error)
 
 
 @given(SPECS)
-def test_what_has_no_fault_decodes(spec: dict[str, Any]):
+def test_valid_spec_is_decoded(spec: dict[str, Any]):
     if not validate({"spec": spec}):
         assert isinstance(decode_spec({"spec": spec}), MemcachedSpec)
 
 
 @given(SPECS)
-def test_what_does_not_decode_has_the_same_faults_and_maybe_more(spec: dict[str, Any]):
-    undecodable: list[FieldError] = []
+def test_validate_reports_all_decode_errors(spec: dict[str, Any]):
+    decode_errors: list[FieldError] = []
     try:
         decode_spec({"spec": spec})
     except InvalidSpec as error:
-        undecodable = error.errors
-    assert {error.field for error in undecodable} <= {error.field for error in validate({"spec": spec})}
+        decode_errors = error.errors
+    assert {error.field for error in decode_errors} <= {error.field for error in validate({"spec": spec})}
 
 
 @given(st.integers(-10, 10) | st.integers(2**31 - 3, 2**31 + 3))
@@ -73,10 +73,10 @@ def test_image(text: str):
 
 
 @given(st.integers(2 * 2**20, 2**40), st.integers(-2, 2))
-def test_memory_limit(cache: int, beside: int):
-    limit = floor(cache) + beside
+def test_memory_limit(cache: int, offset: int):
+    limit = floor(cache) + offset
     spec = {"cache": {"memory": cache}, "resources": {"limits": {"memory": limit}}}
-    assert bool(validate({"spec": spec})) == (beside < 0)
+    assert bool(validate({"spec": spec})) == (offset < 0)
 
 
 @given(st.sampled_from(["1", "1000m", "0.5", "500m", "1e0", "2Ki", "2048"]), st.integers(0, 2100))
@@ -86,7 +86,7 @@ def test_requests_and_limits(limit: str, request: int):
 
 
 @given(SPECS)
-def test_faults_do_not_change_the_object(spec: dict[str, Any]):
+def test_validate_does_not_change_the_object(spec: dict[str, Any]):
     before = msgspec.json.encode(spec)
     validate({"spec": spec})
     assert msgspec.json.encode(spec) == before

@@ -1,4 +1,4 @@
-"""Objects from JSON: what is kept of them, and what a hostile one costs."""
+"""Objects from JSON: the fields that are kept, and the cost of hostile objects."""
 
 import tracemalloc
 from contextlib import suppress
@@ -16,11 +16,11 @@ from memcached_api.memcached import MEMCACHED
 META = {"name": "a", "annotations": {"k": "v"}, "managedFields": [{"manager": "kubectl"}]}
 KEPT = {"name": "a"}
 
-# The kind, the spec, and what is read of it.
+# Kind, spec, and the expected result.
 SPECS: dict[str, tuple[Kind[Any], Any, Any]] = {
     "known fields": (MEMCACHED, {"size": 1, "cache": {"memory": "64Mi"}}, {"size": 1, "cache": {"memory": "64Mi"}}),
     "an unknown field": (MEMCACHED, {"size": 1, "x": {"y": [1]}}, {"size": 1}),
-    "one further down": (
+    "a nested unknown field": (
         MEMCACHED,
         {"imagePullSecrets": [{"name": "a", "x": 1}]},
         {"imagePullSecrets": [{"name": "a"}]},
@@ -29,7 +29,7 @@ SPECS: dict[str, tuple[Kind[Any], Any, Any]] = {
     "null": (MEMCACHED, {"size": None, "cache": None}, {"size": None, "cache": None}),
     "null in a list": (MEMCACHED, {"imagePullSecrets": [None]}, {"imagePullSecrets": [None]}),
     "no spec": (MEMCACHED, None, None),
-    "numbers as they are": (
+    "numbers are not converted": (
         APPSERVICE,
         {"ports": [{"port": 8.0, "targetPort": "a"}]},
         {"ports": [{"port": 8.0, "targetPort": "a"}]},
@@ -38,7 +38,7 @@ SPECS: dict[str, tuple[Kind[Any], Any, Any]] = {
     "another type": (MEMCACHED, {"size": [1], "y": 1}, {"size": [1], "y": 1}),
     "too many": (MEMCACHED, {"imagePullSecrets": [{}] * 17}, {"imagePullSecrets": [{}] * 17}),
     "a list": (MEMCACHED, [1], [1]),
-    "a word": (MEMCACHED, "x", "x"),
+    "a string": (MEMCACHED, "x", "x"),
 }
 
 
@@ -47,31 +47,34 @@ def encoded(obj: Any) -> bytes:
     return msgspec.json.encode(obj)
 
 
-@pytest.mark.parametrize(("kind", "spec", "found"), SPECS.values(), ids=SPECS.keys())
-def test_what_is_read(kind: Kind[Any], spec: Any, found: Any) -> None:
-    assert kind.read(encoded({"metadata": META, "spec": spec, "status": {"x": 1}})) == {"metadata": KEPT, "spec": found}
+@pytest.mark.parametrize(("kind", "spec", "expected"), SPECS.values(), ids=SPECS.keys())
+def test_read(kind: Kind[Any], spec: Any, expected: Any) -> None:
+    assert kind.read(encoded({"metadata": META, "spec": spec, "status": {"x": 1}})) == {
+        "metadata": KEPT,
+        "spec": expected,
+    }
 
 
 SMALL: list[Any] = [None, 1, "x", [], {}, {"spec": {}}, {"metadata": "x"}, {"metadata": {"name": {"a": 1}}}]
 
 
 @pytest.mark.parametrize("obj", SMALL)
-def test_what_is_small_is_read_whatever_it_is(obj: Any) -> None:
+def test_small_values_are_read_unchanged(obj: Any) -> None:
     assert MEMCACHED.read(encoded(obj)) == obj
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'{"spec": {"size": 1}'])
-def test_what_is_no_json(raw: bytes) -> None:
+def test_invalid_json(raw: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         MEMCACHED.read(raw)
 
 
-def test_too_large_an_object_is_not_read() -> None:
+def test_object_that_is_too_large_is_not_read() -> None:
     with pytest.raises(InvalidSpec, match=r"^spec: Invalid value: 2097154: the object must be at most 2097152 bytes"):
         MEMCACHED.read(b" " * reading.MAX_OBJECT + b"{}")
 
 
-def test_of_a_large_spec_the_first_error_is_reported() -> None:
+def test_only_the_first_error_of_a_large_spec_is_reported() -> None:
     spec: dict[str, Any] = {"size": {}, "image": "x" * reading.MAX_EXAMINED}
     with pytest.raises(
         InvalidSpec, match=r"^spec: Invalid value: \d+: Expected .* `\$\.spec\.size`; of more than 262144"
@@ -79,13 +82,13 @@ def test_of_a_large_spec_the_first_error_is_reported() -> None:
         MEMCACHED.read(encoded({"metadata": META, "spec": spec}))
 
 
-# Objects that cost 25 times their size, or more, in memory or time.
+# Objects that would need at least 25 times their size in memory, or a long time, if they were decoded completely.
 HOSTILE = {
     "an unknown field": (MEMCACHED, b'{"spec":{"size":"x","x":[%s]}}', b'{"":[]}'),
     "a known list": (MEMCACHED, b'{"spec":{"imagePullSecrets":[%s]}}', b"{}"),
     "wrong types": (MEMCACHED, b'{"spec":{"imagePullSecrets":[%s]}}', b'{"name":[]}'),
     "metadata": (MEMCACHED, b'{"metadata":{"name":[%s]}}', b"{}"),
-    "no object": (MEMCACHED, b"[%s]", b"{}"),
+    "not an object": (MEMCACHED, b"[%s]", b"{}"),
     "ports": (APPSERVICE, b'{"spec":{"image":"a","ports":[%s]}}', b'{"port":1}'),
     "environment variables": (APPSERVICE, b'{"spec":{"image":"a","envs":[%s]}}', b'{"name":"A"}'),
 }
@@ -93,7 +96,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("kind", "frame", "item"), HOSTILE.values(), ids=HOSTILE.keys())
 @pytest.mark.parametrize("size", [reading.MAX_EXAMINED - 100, reading.MAX_OBJECT])
-def test_no_object_costs_much_memory(kind: Kind[Any], frame: bytes, item: bytes, size: int) -> None:
+def test_memory_per_object_is_bounded(kind: Kind[Any], frame: bytes, item: bytes, size: int) -> None:
     raw = frame % b",".join([item] * ((size - len(frame)) // (len(item) + 1)))
     tracemalloc.start()
     with suppress(InvalidSpec):
@@ -103,11 +106,11 @@ def test_no_object_costs_much_memory(kind: Kind[Any], frame: bytes, item: bytes,
     assert peak < 64 * 2**20
 
 
-def test_a_list_that_is_too_long_is_one_error() -> None:
+def test_list_that_is_too_long_is_one_error() -> None:
     found = APPSERVICE.validate({"spec": {"image": "a", "ports": [{"port": 0}] * 100_000}})
     assert [(error.field, error.kind) for error in found] == [("spec.ports", TOO_MANY)]
 
 
-def test_a_list_that_is_too_long_gets_no_defaults() -> None:
+def test_list_that_is_too_long_gets_no_defaults() -> None:
     ports = [{"name": f"tcp-1-{number}"} for number in range(60_000)] + [{"port": 1}] * 60_000
     assert with_defaults({"ports": ports})["ports"] is ports

@@ -21,49 +21,49 @@ LABELS = {
 
 
 def children(cr: Object, service: Object | None = None) -> dict[str, Object]:
-    """What is desired, by kind."""
+    """The desired children, by kind."""
     snapshot = Snapshot({} if service is None else {key_of(SERVICES, service): service})
     return {child["kind"]: child for child in desired(cr, snapshot)}
 
 
 def pod_of(**spec: Any) -> Object:
-    """The spec of the pods."""
+    """The pod spec of the Deployment."""
     return children(cr_of(**spec))["Deployment"]["spec"]["template"]["spec"]
 
 
 def container_of(**spec: Any) -> Object:
-    """The one container."""
+    """The only container."""
     (container,) = pod_of(**spec)["containers"]
     return container
 
 
-def test_without_ports_there_is_no_service() -> None:
+def test_no_service_without_ports() -> None:
     assert list(children(cr_of())) == list(children(cr_of(ports=[]))) == ["Deployment"]
     assert list(children(cr_of(ports=[{"port": 80}]))) == ["Deployment", "Service"]
     assert {resource.kind for resource in appservice().owns} == {"Deployment", "Service"}
 
 
-def test_the_container_is_named_as_the_object_and_runs_the_image() -> None:
+def test_container_has_the_name_of_the_object_and_its_image() -> None:
     container = container_of(image="example.com/app:1")
     assert container == {"name": "app", "image": "example.com/app:1", "imagePullPolicy": "IfNotPresent"}
 
 
-def test_the_image_says_who_it_runs_as_and_what_it_may() -> None:
+def test_user_and_capabilities_are_those_of_the_image() -> None:
     assert pod_of()["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
     assert "securityContext" not in container_of()
 
 
-def test_the_pods_know_nothing_of_the_cluster() -> None:
+def test_pods_have_no_token_and_no_service_links() -> None:
     pod = pod_of()
     assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
 
 
-def test_a_pod_that_is_reached_drains_before_it_ends() -> None:
+def test_pod_with_ports_drains_before_it_terminates() -> None:
     assert container_of(ports=[{"port": 80}])["lifecycle"] == {"preStop": {"sleep": {"seconds": 5}}}
     assert "lifecycle" not in container_of()
 
 
-ONE_POD: list[dict[str, Any]] = [
+SERVICE_ONLY: list[dict[str, Any]] = [
     {"size": 5},
     {"ports": [{"port": 81, "targetPort": 80}]},
     {"ports": [{"port": 80, "nodePort": 30001}]},
@@ -72,13 +72,13 @@ ONE_POD: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("spec", ONE_POD, ids=str)
-def test_what_concerns_the_service_alone_does_not_touch_the_pods(spec: dict[str, Any]) -> None:
-    given: dict[str, Any] = {"ports": [{"port": 80}], **spec}
-    assert pod_of(**given) == pod_of(ports=[{"port": 80}])
+@pytest.mark.parametrize("spec", SERVICE_ONLY, ids=str)
+def test_change_of_the_service_alone_does_not_change_the_pods(spec: dict[str, Any]) -> None:
+    changed: dict[str, Any] = {"ports": [{"port": 80}], **spec}
+    assert pod_of(**changed) == pod_of(ports=[{"port": 80}])
 
 
-def test_variables_are_as_given_but_for_what_is_not_stored() -> None:
+def test_environment_variables_are_spelled_as_the_api_server_stores_them() -> None:
     envs: list[dict[str, Any]] = [
         {"name": "A", "value": "1"},
         {"name": "B", "value": ""},
@@ -98,7 +98,7 @@ def test_resources_are_spelled_as_the_api_server_stores_them() -> None:
     assert container_of(resources={})["resources"] == {}
 
 
-def test_children_are_named_like_their_object_and_carry_what_selects_them() -> None:
+def test_children_have_the_name_of_the_object_and_its_selector_labels() -> None:
     found = children(cr_of(ports=[{"port": 80}]))
     for child in found.values():
         assert (child["metadata"]["name"], child["metadata"]["namespace"]) == ("app", "test")
@@ -110,15 +110,15 @@ def test_children_are_named_like_their_object_and_carry_what_selects_them() -> N
 
 
 def stored(service: Object, *node_ports: int) -> Object:
-    """A Service as it is applied, and as the API server keeps it: with node ports."""
+    """The applied Service as the API server stores it, with node ports."""
     ports = [{**port, "nodePort": number} for port, number in zip(service["spec"]["ports"], node_ports, strict=True)]
     meta = {**owned(resource=SERVICES)["metadata"], **with_intent(service)["metadata"]}
     return {**service, "metadata": meta, "spec": {**service["spec"], "ports": ports, "clusterIP": "10.0.0.1"}}
 
 
 CHANGES: dict[str, tuple[list[dict[str, Any]], bool]] = {
-    "nothing": ([{"port": 80, "name": "http"}], True),
-    "the node port it has": ([{"port": 80, "name": "http", "nodePort": 31000}], True),
+    "no change": ([{"port": 80, "name": "http"}], True),
+    "the current node port": ([{"port": 80, "name": "http", "nodePort": 31000}], True),
     "another node port": ([{"port": 80, "name": "http", "nodePort": 30001}], False),
     "another number": ([{"port": 81, "name": "http"}], False),
     "another name": ([{"port": 80, "name": "web"}], False),
@@ -126,20 +126,22 @@ CHANGES: dict[str, tuple[list[dict[str, Any]], bool]] = {
 
 
 @pytest.mark.parametrize(("ports", "current"), CHANGES.values(), ids=CHANGES.keys())
-def test_a_service_is_written_only_when_it_differs(ports: list[dict[str, Any]], current: bool) -> None:
+def test_service_is_written_only_if_it_differs(ports: list[dict[str, Any]], current: bool) -> None:
     live = stored(children(cr_of(ports=[{"port": 80, "name": "http"}]))["Service"], 31000)
     wanted = children(cr_of(ports=ports), live)["Service"]
     assert is_current(with_intent(wanted), live) == current
-    again = stored(wanted, wanted["spec"]["ports"][0]["nodePort"])
-    assert is_current(with_intent(children(cr_of(ports=ports), again)["Service"]), again), "one write is enough"
+    rewritten = stored(wanted, wanted["spec"]["ports"][0]["nodePort"])
+    assert is_current(with_intent(children(cr_of(ports=ports), rewritten)["Service"]), rewritten), (
+        "one write must suffice"
+    )
 
 
-def test_an_object_that_breaks_rules_is_refused_with_all_of_them() -> None:
+def test_invalid_object_raises_all_field_errors() -> None:
     with pytest.raises(InvalidSpecError, match=r"spec\.size.*spec\.ports\[0\]\.port"):
         children(cr_of(size=0, ports=[{"port": 0}]))
 
 
-def test_more_errors_than_a_condition_holds_are_counted() -> None:
+def test_field_errors_that_exceed_the_message_limit_are_counted() -> None:
     with pytest.raises(InvalidSpecError) as error:
         children(cr_of(envs=[{"name": f"A={number}", "value": "x"} for number in range(128)]))
     assert len(str(error.value)) <= 4096

@@ -17,7 +17,7 @@ CHILDREN = {key_of(DEPLOYMENTS, LIVE): LIVE, key_of(SERVICES, SERVICE): SERVICE}
 OBSERVED = Snapshot(CHILDREN, (pod("b"), pod("c"), pod("a")))
 
 
-def test_the_counts_are_the_deployments_and_the_node_ports_the_services() -> None:
+def test_counts_of_the_deployment_and_node_ports_of_the_service() -> None:
     found = status(appservice(), OBSERVED, NOW).status
     conditions = found.pop("conditions")
     assert found == {
@@ -42,24 +42,24 @@ def test_the_counts_are_the_deployments_and_the_node_ports_the_services() -> Non
     ]
 
 
-def test_nothing_there_is_a_status_too() -> None:
+def test_status_without_children() -> None:
     found = status(appservice(), Snapshot(), NOW).status
     assert (found["replicas"], found["unavailableReplicas"], found["nodes"], found["nodePorts"]) == (0, 0, [], [])
 
 
-def test_a_port_without_a_node_port_is_not_told() -> None:
+def test_port_without_a_node_port_is_not_reported() -> None:
     service: Object = {**owned(resource=SERVICES), "spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}
     snapshot = Snapshot({key_of(SERVICES, service): service})
     assert status(appservice(), snapshot, NOW).status["nodePorts"] == []
 
 
-def test_the_status_is_what_the_api_describes() -> None:
+def test_status_matches_the_api_type() -> None:
     found = status(appservice(), OBSERVED, NOW).status
     found["conditions"] = carry_over([], found["conditions"], NOW)
     assert msgspec.to_builtins(msgspec.convert(found, AppServiceStatus)) == found
 
 
-def test_the_remedy_for_an_image_names_the_field_of_this_kind() -> None:
+def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
     degraded = status(appservice(), Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"

@@ -27,21 +27,21 @@ PAIR, OTHER = issue(NAMES.dns, LIFETIME, NOW), issue(NAMES.dns, LIFETIME, NOW)
 
 
 def encoded(text: bytes) -> str:
-    """As Kubernetes carries bytes."""
+    """Bytes as the API server represents them."""
     return base64.b64encode(text).decode()
 
 
 def configuration(*bundles: bytes | None) -> Object:
-    """A webhook configuration with one webhook per bundle; None for one that has none."""
+    """A webhook configuration with one webhook per bundle; None: a webhook without a bundle."""
     clients = [{} if bundle is None else {"caBundle": encoded(bundle)} for bundle in bundles]
     return {"metadata": {"resourceVersion": "7"}, "webhooks": [{"clientConfig": client} for client in clients]}
 
 
-GUARD = {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
+PRECONDITION = {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
 
 
 def trusting(index: int, *pairs: Pair) -> dict[str, str]:
-    """The operation that makes one webhook trust these CAs."""
+    """The patch operation with which one webhook trusts these CAs."""
     bundle = encoded(b"".join(pair.ca for pair in pairs))
     return {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
 
@@ -51,11 +51,11 @@ PATCHES: dict[str, tuple[Object, list[dict[str, str]]]] = {
     "webhooks are null": ({**configuration(), "webhooks": None}, []),
     "trusted": (configuration(PAIR.ca), []),
     "trusted beside another": (configuration(PAIR.ca + OTHER.ca), []),
-    "no bundle": (configuration(None), [GUARD, trusting(0, PAIR)]),
-    "an empty bundle": (configuration(b""), [GUARD, trusting(0, PAIR)]),
-    "another bundle": (configuration(OTHER.ca), [GUARD, trusting(0, PAIR, OTHER)]),
-    "the second of two": (configuration(PAIR.ca, OTHER.ca), [GUARD, trusting(1, PAIR, OTHER)]),
-    "garbage": (configuration(b"garbage"), [GUARD, trusting(0, PAIR)]),
+    "no bundle": (configuration(None), [PRECONDITION, trusting(0, PAIR)]),
+    "an empty bundle": (configuration(b""), [PRECONDITION, trusting(0, PAIR)]),
+    "another bundle": (configuration(OTHER.ca), [PRECONDITION, trusting(0, PAIR, OTHER)]),
+    "the second of two": (configuration(PAIR.ca, OTHER.ca), [PRECONDITION, trusting(1, PAIR, OTHER)]),
+    "garbage": (configuration(b"garbage"), [PRECONDITION, trusting(0, PAIR)]),
 }
 
 
@@ -64,28 +64,28 @@ def test_bundle_patch(live: Object, patch: list[dict[str, str]]) -> None:
     assert bundle_patch(live, PAIR.ca, NOW) == patch
 
 
-ALONE: dict[str, tuple[Object, list[dict[str, str]]]] = {
+EXCLUSIVE: dict[str, tuple[Object, list[dict[str, str]]]] = {
     "trusted": (configuration(PAIR.ca), []),
-    "trusted beside another": (configuration(PAIR.ca + OTHER.ca), [GUARD, trusting(0, PAIR)]),
-    "another bundle": (configuration(OTHER.ca), [GUARD, trusting(0, PAIR)]),
-    "one of two": (configuration(PAIR.ca, OTHER.ca + PAIR.ca), [GUARD, trusting(1, PAIR)]),
+    "trusted beside another": (configuration(PAIR.ca + OTHER.ca), [PRECONDITION, trusting(0, PAIR)]),
+    "another bundle": (configuration(OTHER.ca), [PRECONDITION, trusting(0, PAIR)]),
+    "one of two": (configuration(PAIR.ca, OTHER.ca + PAIR.ca), [PRECONDITION, trusting(1, PAIR)]),
 }
 
 
-@pytest.mark.parametrize(("live", "patch"), ALONE.values(), ids=ALONE.keys())
-def test_bundle_patch_that_revokes_all_others(live: Object, patch: list[dict[str, str]]) -> None:
+@pytest.mark.parametrize(("live", "patch"), EXCLUSIVE.values(), ids=EXCLUSIVE.keys())
+def test_exclusive_bundle_patch_revokes_all_other_cas(live: Object, patch: list[dict[str, str]]) -> None:
     assert bundle_patch(live, PAIR.ca, NOW, exclusive=True) == patch
 
 
 @pytest.mark.parametrize(
-    ("annotations", "asked"),
+    ("annotations", "expected"),
     [(None, False), ({}, False), ({REVOKE: ""}, False), ({REVOKE: "false"}, False), ({REVOKE: "true"}, True)],
 )
-def test_only_true_revokes(annotations: dict[str, str] | None, asked: bool) -> None:
-    assert revokes({"metadata": {"annotations": annotations}}) is asked
+def test_only_annotation_true_revokes(annotations: dict[str, str] | None, expected: bool) -> None:
+    assert revokes({"metadata": {"annotations": annotations}}) is expected
 
 
-def test_a_pair_comes_back_out_of_its_secret() -> None:
+def test_pair_is_read_from_its_secret() -> None:
     assert pair_of(secret_of(NAMES, PAIR)) == PAIR
 
 
@@ -94,7 +94,7 @@ def without(name: str) -> dict[str, str]:
     return {key: value for key, value in secret_of(NAMES, PAIR)["data"].items() if key != name}
 
 
-NO_PAIRS: dict[str, Any] = {
+INCOMPLETE: dict[str, Any] = {
     "no Secret": None,
     "no data": {"data": None},
     "no key": {"data": without("tls.key")},
@@ -103,23 +103,23 @@ NO_PAIRS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("secret", NO_PAIRS.values(), ids=NO_PAIRS.keys())
-def test_no_pair(secret: Object | None) -> None:
+@pytest.mark.parametrize("secret", INCOMPLETE.values(), ids=INCOMPLETE.keys())
+def test_incomplete_secret_has_no_pair(secret: Object | None) -> None:
     assert pair_of(secret) is None
 
 
-def test_the_secret_is_one_kubernetes_knows_as_tls() -> None:
+def test_secret_has_the_type_and_keys_of_a_tls_secret() -> None:
     secret = secret_of(NAMES, PAIR)
     assert (secret["type"], sorted(secret["data"])) == ("kubernetes.io/tls", ["ca.crt", "tls.crt", "tls.key"])
     assert (secret["metadata"]["namespace"], secret["metadata"]["name"]) == ("test", "cert")
 
 
-def test_the_certificate_is_made_out_for_the_service() -> None:
+def test_certificate_names_are_those_of_the_service() -> None:
     assert NAMES.dns == ["webhook.test.svc", "webhook.test.svc.cluster.local"]
 
 
 class Api:
-    """An API server that stores bundles, and no Secrets while there is an error."""
+    """An API server that stores bundles, and Secrets unless `error` is set."""
 
     def __init__(self, error: ApiError | None) -> None:
         self.error = error
@@ -128,7 +128,7 @@ class Api:
         self.patches = 0
 
     async def get(self, key: Key) -> Object | None:
-        """The Secret, or a configuration."""
+        """Return the Secret or a webhook configuration."""
         return self.secret if key.resource == SECRETS else configuration(self.bundles[key])
 
     async def create(self, key: Key, obj: Object) -> None:
@@ -144,48 +144,48 @@ class Api:
 
 
 def trusted(api: Api) -> list[int]:
-    """How many CAs each configuration trusts."""
+    """The number of CAs that each configuration trusts."""
     return [len(load_bundle(bundle)) for bundle in api.bundles.values()]
 
 
-def checked(issuer: Issuer, times: int = 1) -> list[str]:
-    """Check so many times; what went wrong."""
-    failed: list[str] = []
+def check(issuer: Issuer, times: int = 1) -> list[str]:
+    """Run this many checks. Returns the reasons of their errors."""
+    reasons: list[str] = []
     for _ in range(times):
         try:
             asyncio.run(issuer.check())
         except ApiError as error:
-            failed.append(error.reason)
-    return failed
+            reasons.append(error.reason)
+    return reasons
 
 
 @pytest.fixture
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """API servers take up a configuration at once."""
+def no_trust_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Assume that API servers use a changed configuration immediately."""
     monkeypatch.setattr(module, "TRUST_PERIOD", 0)
 
 
-def test_a_secret_that_cannot_be_stored_does_not_add_a_new_ca_at_every_check(no_waiting: None) -> None:
+def test_failing_secret_write_does_not_add_a_ca_at_every_check(no_trust_delay: None) -> None:
     api = Api(ApiError(403, "Forbidden", "secrets is forbidden"))
     issuer = Issuer(cast("Client", api), NAMES)
-    assert checked(issuer, 4) == ["Forbidden"] * 4
+    assert check(issuer, 4) == ["Forbidden"] * 4
     assert (trusted(api), api.patches) == ([1, 1], 2)
     api.error = None
-    assert checked(issuer, 2) == []
+    assert check(issuer, 2) == []
     pair = pair_of(api.secret)
     assert pair is not None
     assert list(api.bundles.values()) == [pair.ca, pair.ca]
 
 
-def test_a_pair_that_waited_too_long_to_be_stored_is_made_anew(
-    no_waiting: None, monkeypatch: pytest.MonkeyPatch
+def test_pair_that_could_not_be_stored_in_time_is_issued_again(
+    no_trust_delay: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = Api(ApiError(500, "InternalError", "etcdserver: request timed out"))
     issuer = Issuer(cast("Client", api), NAMES, timedelta(hours=1))
     now = [NOW]
     monkeypatch.setattr(issuer, "_now", lambda: now[0])
-    assert checked(issuer, 2) == ["InternalError"] * 2
+    assert check(issuer, 2) == ["InternalError"] * 2
     assert trusted(api) == [1, 1]
     now[0] = NOW + timedelta(minutes=59)
-    assert checked(issuer, 2) == ["InternalError"] * 2
+    assert check(issuer, 2) == ["InternalError"] * 2
     assert trusted(api) == [2, 2]

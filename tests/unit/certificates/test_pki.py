@@ -18,16 +18,16 @@ PEM = serialization.Encoding.PEM
 
 
 def leaf_of(pair: Pair) -> x509.Certificate:
-    """The leaf as a certificate."""
+    """The parsed leaf certificate."""
     return x509.load_pem_x509_certificate(pair.certificate)
 
 
 def ca_of(pair: Pair) -> x509.Certificate:
-    """The CA as a certificate."""
+    """The parsed CA certificate."""
     return x509.load_pem_x509_certificate(pair.ca)
 
 
-def test_the_leaf_is_made_out_for_its_names_and_for_serving_only() -> None:
+def test_leaf_is_valid_for_its_names_and_for_servers_only() -> None:
     extensions = leaf_of(PAIR).extensions
     names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == NAMES
@@ -35,32 +35,32 @@ def test_the_leaf_is_made_out_for_its_names_and_for_serving_only() -> None:
     assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
-def test_the_ca_may_sign_leaves_and_no_other_ca() -> None:
+def test_ca_may_sign_leaves_but_no_other_ca() -> None:
     constraints = ca_of(PAIR).extensions.get_extension_for_class(x509.BasicConstraints).value
     assert (constraints.ca, constraints.path_length) == (True, 0)
     leaf_of(PAIR).verify_directly_issued_by(ca_of(PAIR))
 
 
-def test_ca_and_leaf_live_equally_long_and_begin_a_little_earlier() -> None:
+def test_ca_and_leaf_have_the_same_validity_with_clock_skew() -> None:
     for certificate in (ca_of(PAIR), leaf_of(PAIR)):
         assert certificate.not_valid_before_utc == NOW - SKEW
         assert certificate.not_valid_after_utc == NOW + LIFETIME
 
 
-def test_no_two_pairs_are_alike() -> None:
+def test_pairs_are_unique() -> None:
     assert PAIR.key != OTHER.key
     assert leaf_of(PAIR).serial_number != leaf_of(OTHER).serial_number
 
 
 def encrypted(pair: Pair) -> bytes:
-    """The key, behind a password nobody told us."""
+    """The key, encrypted with a password."""
     key = serialization.load_pem_private_key(pair.key, None)
     password = serialization.BestAvailableEncryption(b"secret")
     return key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, password)
 
 
 def without_names(pair: Pair) -> Pair:
-    """A leaf of its own making, without the names it is for."""
+    """A pair with a self-signed leaf without names."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([])
     leaf = (
@@ -68,77 +68,77 @@ def without_names(pair: Pair) -> Pair:
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    text = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    return Pair(leaf.public_bytes(PEM), key.private_bytes(PEM, *text), leaf.public_bytes(PEM))
+    encoding = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return Pair(leaf.public_bytes(PEM), key.private_bytes(PEM, *encoding), leaf.public_bytes(PEM))
 
 
 DUE = {
     "no certificate": (Pair(b"", PAIR.key, PAIR.ca), NAMES),
-    "a certificate that is none": (Pair(b"garbage", PAIR.key, PAIR.ca), NAMES),
+    "invalid certificate": (Pair(b"garbage", PAIR.key, PAIR.ca), NAMES),
     "no key": (Pair(PAIR.certificate, b"", PAIR.ca), NAMES),
-    "a key that is none": (Pair(PAIR.certificate, b"garbage", PAIR.ca), NAMES),
-    "a key behind a password": (Pair(PAIR.certificate, encrypted(PAIR), PAIR.ca), NAMES),
-    "the key of another": (Pair(PAIR.certificate, OTHER.key, PAIR.ca), NAMES),
+    "invalid key": (Pair(PAIR.certificate, b"garbage", PAIR.ca), NAMES),
+    "encrypted key": (Pair(PAIR.certificate, encrypted(PAIR), PAIR.ca), NAMES),
+    "key of another pair": (Pair(PAIR.certificate, OTHER.key, PAIR.ca), NAMES),
     "no CA": (Pair(PAIR.certificate, PAIR.key, b""), NAMES),
-    "the CA of another": (Pair(PAIR.certificate, PAIR.key, OTHER.ca), NAMES),
-    "for other names": (PAIR, ["webhook.elsewhere.svc"]),
-    "for fewer names": (PAIR, [*NAMES, "webhook.elsewhere.svc"]),
-    "for no names": (without_names(PAIR), NAMES),
+    "CA of another pair": (Pair(PAIR.certificate, PAIR.key, OTHER.ca), NAMES),
+    "other names": (PAIR, ["webhook.other.svc"]),
+    "missing name": (PAIR, [*NAMES, "webhook.other.svc"]),
+    "no names": (without_names(PAIR), NAMES),
 }
 
 
 @pytest.mark.parametrize(("pair", "names"), DUE.values(), ids=DUE.keys())
-def test_a_pair_is_due_that_is_not_what_it_should_be(pair: Pair, names: list[str]) -> None:
+def test_invalid_pair_is_due(pair: Pair, names: list[str]) -> None:
     assert is_due(pair, names, NOW)
 
 
 AGES = {
     "new": (LIFETIME, timedelta(0), False),
-    "just before two thirds of its life": (LIFETIME, timedelta(days=60, seconds=-1), False),
-    "after two thirds of its life": (LIFETIME, timedelta(days=60), True),
-    "over": (LIFETIME, timedelta(days=91), True),
+    "just before two thirds of its lifetime": (LIFETIME, timedelta(days=60, seconds=-1), False),
+    "after two thirds of its lifetime": (LIFETIME, timedelta(days=60), True),
+    "expired": (LIFETIME, timedelta(days=91), True),
     "short-lived and new": (timedelta(seconds=90), timedelta(0), False),
-    "short-lived, after two thirds of its life": (timedelta(seconds=90), timedelta(seconds=60), True),
+    "short-lived, after two thirds of its lifetime": (timedelta(seconds=90), timedelta(seconds=60), True),
 }
 
 
 @pytest.mark.parametrize(("lifetime", "age", "due"), AGES.values(), ids=AGES.keys())
-def test_a_pair_is_due_after_two_thirds_of_its_life(lifetime: timedelta, age: timedelta, due: bool) -> None:
+def test_pair_is_due_after_two_thirds_of_its_lifetime(lifetime: timedelta, age: timedelta, due: bool) -> None:
     assert is_due(issue(NAMES, lifetime, NOW), NAMES, NOW + age) is due
 
 
-def test_a_pair_for_more_names_than_needed_will_do() -> None:
+def test_pair_with_more_names_than_needed_is_not_due() -> None:
     assert not is_due(PAIR, NAMES[:1], NOW)
 
 
 BUNDLES = {
-    "nothing known": (b"", [PAIR]),
-    "the same": (PAIR.ca, [PAIR]),
-    "another": (OTHER.ca, [PAIR, OTHER]),
-    "another and the same": (OTHER.ca + PAIR.ca, [PAIR, OTHER]),
-    "another twice": (OTHER.ca + OTHER.ca, [PAIR, OTHER]),
+    "empty": (b"", [PAIR]),
+    "the same CA": (PAIR.ca, [PAIR]),
+    "another CA": (OTHER.ca, [PAIR, OTHER]),
+    "another CA and the same": (OTHER.ca + PAIR.ca, [PAIR, OTHER]),
+    "another CA twice": (OTHER.ca + OTHER.ca, [PAIR, OTHER]),
     "garbage": (b"garbage", [PAIR]),
 }
 
 
 @pytest.mark.parametrize(("known", "pairs"), BUNDLES.values(), ids=BUNDLES.keys())
-def test_trusted_are_the_current_ca_and_each_other_once(known: bytes, pairs: list[Pair]) -> None:
+def test_bundle_has_the_current_ca_and_each_other_one_once(known: bytes, pairs: list[Pair]) -> None:
     assert trusted(PAIR.ca, known, NOW) == b"".join(pair.ca for pair in pairs)
 
 
-def test_a_ca_that_is_over_is_trusted_no_more() -> None:
+def test_expired_ca_is_not_trusted() -> None:
     short = issue(NAMES, timedelta(hours=1), NOW)
     assert load_bundle(trusted(PAIR.ca, short.ca, NOW)) == [ca_of(PAIR), ca_of(short)]
     assert load_bundle(trusted(PAIR.ca, short.ca, NOW + timedelta(hours=1))) == [ca_of(PAIR)]
 
 
-def test_trusting_twice_changes_nothing() -> None:
+def test_bundle_is_idempotent() -> None:
     once = trusted(PAIR.ca, OTHER.ca, NOW)
     assert trusted(PAIR.ca, once, NOW) == once
 
 
-def shake_hands(pair: Pair, bundle: bytes, name: str, folder: Path) -> None:
-    """A TLS handshake in memory, as the API server and a webhook pod have it."""
+def handshake(pair: Pair, bundle: bytes, name: str, folder: Path) -> None:
+    """Run an in-memory TLS handshake, as between the API server and a webhook pod."""
     certificate, key = folder / "tls.crt", folder / "tls.key"
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)
@@ -159,28 +159,28 @@ def shake_hands(pair: Pair, bundle: bytes, name: str, folder: Path) -> None:
 
 
 @pytest.fixture
-def today() -> Pair:
+def current() -> Pair:
     """A pair that is valid now."""
     return issue(NAMES, LIFETIME, datetime.now(NOW.tzinfo))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_pair_serves_tls_under_each_of_its_names(name: str, today: Pair, tmp_path: Path) -> None:
-    shake_hands(today, today.ca, name, tmp_path)
+def test_handshake_succeeds_with_each_name(name: str, current: Pair, tmp_path: Path) -> None:
+    handshake(current, current.ca, name, tmp_path)
 
 
-def test_old_and_new_leaf_are_both_trusted_during_a_rotation(today: Pair, tmp_path: Path) -> None:
+def test_old_and_new_leaf_are_trusted_during_a_rotation(current: Pair, tmp_path: Path) -> None:
     now = datetime.now(NOW.tzinfo)
     fresh = issue(NAMES, LIFETIME, now)
-    bundle = trusted(fresh.ca, today.ca, now)
-    for pair in (today, fresh):
-        shake_hands(pair, bundle, NAMES[0], tmp_path)
+    bundle = trusted(fresh.ca, current.ca, now)
+    for pair in (current, fresh):
+        handshake(pair, bundle, NAMES[0], tmp_path)
 
 
-REFUSED = {"another CA": (NAMES[0], OTHER.ca), "another name": ("webhook.elsewhere.svc", b"")}
+UNTRUSTED = {"another CA": (NAMES[0], OTHER.ca), "another name": ("webhook.other.svc", b"")}
 
 
-@pytest.mark.parametrize(("name", "ca"), REFUSED.values(), ids=REFUSED.keys())
-def test_the_handshake_fails_with(name: str, ca: bytes, today: Pair, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "ca"), UNTRUSTED.values(), ids=UNTRUSTED.keys())
+def test_handshake_fails_with(name: str, ca: bytes, current: Pair, tmp_path: Path) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
-        shake_hands(today, ca or today.ca, name, tmp_path)
+        handshake(current, ca or current.ca, name, tmp_path)

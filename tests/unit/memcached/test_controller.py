@@ -12,7 +12,7 @@ OLD, NEW, OWN = "example.com/memcached:1", "example.com/memcached:2", "example.o
 
 
 def children(default: str, cr: Object, live: Object | None = None) -> dict[str, Object]:
-    """What is desired, by kind."""
+    """The desired children, by kind."""
     snapshot = Snapshot({} if live is None else {key_of(DEPLOYMENTS, live): live})
     return {child["kind"]: child for child in desired_with(default)(cr, snapshot)}
 
@@ -23,48 +23,48 @@ def image_of(deployment: Object) -> str:
 
 
 def stored(deployment: Object) -> Object:
-    """A desired Deployment, as the operator finds it again."""
+    """A desired Deployment as the API server stores it."""
     return {**owned(), **deployment, "metadata": {**owned()["metadata"], **deployment["metadata"]}}
 
 
-def test_a_memcached_is_a_deployment_and_a_service() -> None:
+def test_children_are_a_deployment_and_a_service() -> None:
     assert list(children(OLD, cr_of())) == ["Deployment", "Service"]
     assert {resource.kind for resource in memcached(OLD).owns} == {"Deployment", "Service"}
 
 
-def test_the_image_of_the_spec_is_used_and_not_noted() -> None:
+def test_image_of_the_spec_is_not_pinned() -> None:
     found = children(OLD, cr_of(image=OWN))["Deployment"]
     assert image_of(found) == OWN
     assert "annotations" not in found["metadata"]
 
 
-def test_an_object_without_an_image_gets_the_default_and_a_note_of_it() -> None:
+def test_default_image_is_pinned() -> None:
     found = children(OLD, cr_of())["Deployment"]
     assert image_of(found) == OLD
     assert found["metadata"]["annotations"] == {PINNED_IMAGE: OLD}
 
 
-def test_a_later_default_changes_nothing_for_a_running_cache() -> None:
+def test_new_default_does_not_change_a_pinned_image() -> None:
     before = children(OLD, cr_of())["Deployment"]
     assert children(NEW, cr_of(), stored(before))["Deployment"] == before
 
 
-def test_an_image_in_the_spec_ends_the_pin() -> None:
+def test_image_in_the_spec_removes_the_pin() -> None:
     before = children(OLD, cr_of())["Deployment"]
     after = children(NEW, cr_of(image=OWN), stored(before))["Deployment"]
     assert (image_of(after), "annotations" in after["metadata"]) == (OWN, False)
 
 
-def test_an_image_taken_out_of_the_spec_gives_the_default_of_today() -> None:
+def test_removing_the_image_from_the_spec_uses_the_current_default() -> None:
     before = children(OLD, cr_of(image=OWN))["Deployment"]
     assert image_of(children(NEW, cr_of(), stored(before))["Deployment"]) == NEW
 
 
 INVALID: dict[str, tuple[Object, str]] = {
     "too small": (cr_of(size=0), "spec.size: Invalid value: 0: must be at least 1"),
-    "of another type": (cr_of(size="three"), 'spec.size: Invalid value: "three": must be an integer'),
-    "a name no Service may have": (cr_of("1st"), 'metadata.name: Invalid value: "1st": must be a DNS-1035 label'),
-    "a cache above its limit": (
+    "wrong type": (cr_of(size="three"), 'spec.size: Invalid value: "three": must be an integer'),
+    "name not valid for a Service": (cr_of("1st"), 'metadata.name: Invalid value: "1st": must be a DNS-1035 label'),
+    "cache larger than the memory limit": (
         cr_of(cache={"memory": "1Gi"}, resources={"limits": {"memory": "1Gi"}}),
         'spec.resources.limits[memory]: Invalid value: "1Gi": must be at least',
     ),
@@ -72,26 +72,26 @@ INVALID: dict[str, tuple[Object, str]] = {
 
 
 @pytest.mark.parametrize(("cr", "message"), INVALID.values(), ids=INVALID.keys())
-def test_an_object_that_breaks_a_rule_is_refused_with_the_rule(cr: Object, message: str) -> None:
+def test_invalid_object_raises_the_field_error(cr: Object, message: str) -> None:
     with pytest.raises(InvalidSpecError) as caught:
         children(OLD, cr)
     assert message in str(caught.value)
 
 
-def test_every_broken_rule_is_told() -> None:
+def test_all_field_errors_are_reported() -> None:
     with pytest.raises(InvalidSpecError, match=r"spec\.size.*spec\.containerPort"):
         children(OLD, cr_of(size=0, containerPort=80))
 
 
-def test_an_object_without_a_spec_is_one_of_defaults() -> None:
-    bare = cr_of()
-    del bare["spec"]
-    assert children(OLD, bare) == children(OLD, cr_of())
+def test_object_without_a_spec_has_all_defaults() -> None:
+    minimal = cr_of()
+    del minimal["spec"]
+    assert children(OLD, minimal) == children(OLD, cr_of())
 
 
 OUTDATED: dict[str, tuple[list[Any], int]] = {
     "none": ([], 0),
-    "no image is the default": ([cr_of()], 0),
+    "without an image": ([cr_of()], 0),
     "two of three": ([cr_of(image=OLD), cr_of(image=NEW), cr_of(image=OWN)], 2),
 }
 

@@ -18,12 +18,12 @@ def built(**spec: Any) -> Object:
 
 
 def pod_of(**spec: Any) -> Object:
-    """The pod's spec."""
+    """The pod spec for a spec."""
     return built(**spec)["spec"]["template"]["spec"]
 
 
 def container_of(**spec: Any) -> Object:
-    """The one container."""
+    """The only container."""
     (container,) = pod_of(**spec)["containers"]
     return container
 
@@ -48,16 +48,16 @@ def test_command(spec: dict[str, Any], line: str) -> None:
     assert command(decode_spec(memcached(**spec))) == line.split()
 
 
-def test_the_size_is_the_number_of_pods() -> None:
+def test_size_is_the_number_of_replicas() -> None:
     assert built()["spec"]["replicas"] == 1
     assert built(size=5)["spec"]["replicas"] == 5
 
 
-def test_the_size_does_not_touch_the_pods() -> None:
+def test_size_does_not_change_the_pods() -> None:
     assert pod_of(size=1) == pod_of(size=5)
 
 
-def test_the_pods_never_run_as_root_and_never_write() -> None:
+def test_pods_do_not_run_as_root_and_have_a_read_only_file_system() -> None:
     container = container_of()
     assert pod_of()["securityContext"] == {
         "runAsNonRoot": True,
@@ -72,12 +72,12 @@ def test_the_pods_never_run_as_root_and_never_write() -> None:
     }
 
 
-def test_the_pods_know_nothing_of_the_cluster() -> None:
+def test_pods_have_no_token_and_no_service_links() -> None:
     pod = pod_of()
     assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
 
 
-def test_both_probes_connect_to_the_port_memcached_listens_on() -> None:
+def test_both_probes_connect_to_the_container_port() -> None:
     container = container_of(containerPort=12345)
     (port,) = container["ports"]
     assert port == {"name": "memcached", "containerPort": 12345, "protocol": "TCP"}
@@ -85,43 +85,43 @@ def test_both_probes_connect_to_the_port_memcached_listens_on() -> None:
         assert container[probe]["tcpSocket"] == {"port": port["name"]}
 
 
-def test_a_pod_drains_before_it_ends() -> None:
+def test_pod_drains_before_it_terminates() -> None:
     assert container_of()["lifecycle"] == {"preStop": {"sleep": {"seconds": 5}}}
 
 
 @pytest.mark.parametrize("policy", ["Always", "IfNotPresent", "Never"])
-def test_the_pull_policy_is_the_users(policy: str) -> None:
+def test_pull_policy_is_that_of_the_spec(policy: str) -> None:
     assert container_of(imagePullPolicy=policy)["imagePullPolicy"] == policy
 
 
-def test_what_the_user_does_not_set_is_left_to_kubernetes() -> None:
+def test_unset_pull_fields_are_omitted() -> None:
     assert "imagePullPolicy" not in container_of()
     assert "imagePullSecrets" not in pod_of()
     assert "imagePullSecrets" not in pod_of(imagePullSecrets=[])
 
 
-def test_pull_secrets_are_the_users() -> None:
+def test_pull_secrets_are_those_of_the_spec() -> None:
     secrets = [{"name": "a"}, {"name": "b"}]
     assert pod_of(imagePullSecrets=secrets)["imagePullSecrets"] == secrets
 
 
-def test_selectors_hold_no_version_and_no_image() -> None:
+def test_selectors_have_no_version_and_no_image() -> None:
     assert built()["spec"]["selector"] == {"matchLabels": LABELS}
     assert served()["spec"]["selector"] == LABELS
 
 
-def test_the_pods_carry_what_selects_them() -> None:
-    carried = built()["spec"]["template"]["metadata"]["labels"]
-    assert carried == LABELS | {"app.kubernetes.io/component": "cache"}
+def test_pods_have_the_selector_labels() -> None:
+    labels = built()["spec"]["template"]["metadata"]["labels"]
+    assert labels == LABELS | {"app.kubernetes.io/component": "cache"}
 
 
-def test_children_are_named_like_their_object() -> None:
+def test_children_have_the_name_of_the_object() -> None:
     for child in (built(), served()):
         assert (child["metadata"]["name"], child["metadata"]["namespace"]) == ("cache", "test")
         assert child["metadata"]["labels"] == LABELS | {"app.kubernetes.io/component": "cache"}
 
 
-def test_the_service_is_headless_and_has_the_port() -> None:
+def test_service_is_headless_and_has_the_port() -> None:
     spec = served(containerPort=12345)["spec"]
     assert spec["clusterIP"] == "None"
     assert spec["ports"] == [{"name": "memcached", "port": 12345, "protocol": "TCP", "targetPort": "memcached"}]

@@ -29,31 +29,31 @@ TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Amounts]]] = {
     "nothing given": (None, DERIVED),
     "empty": ({}, DERIVED),
     "empty lists": ({"limits": {}, "requests": {}}, DERIVED),
-    "a memory limit above ours": (
+    "a memory limit above the derived one": (
         {"limits": {"memory": "1Gi"}},
         {"limits": {"memory": "1Gi"}, "requests": CPU | {"memory": "128Mi"}},
     ),
-    "a memory limit below ours": (
+    "a memory limit below the derived one": (
         {"limits": {"memory": "100Mi"}},
         {"limits": {"memory": "100Mi"}, "requests": CPU | {"memory": "100Mi"}},
     ),
-    "a memory request below ours": (
+    "a memory request below the derived one": (
         {"requests": {"memory": "64Mi"}},
         {"limits": {"memory": "128Mi"}, "requests": CPU | {"memory": "64Mi"}},
     ),
-    "a memory request above ours": (
+    "a memory request above the derived one": (
         {"requests": {"memory": "1Gi"}},
         {"limits": {"memory": "1Gi"}, "requests": CPU | {"memory": "1Gi"}},
     ),
-    "both for memory": (
+    "memory limit and request": (
         {"limits": {"memory": "2Gi"}, "requests": {"memory": "1Gi"}},
         {"limits": {"memory": "2Gi"}, "requests": CPU | {"memory": "1Gi"}},
     ),
-    "a CPU limit above our request": (
+    "a CPU limit above the default request": (
         {"limits": {"cpu": 2}},
         {"limits": {"memory": "128Mi", "cpu": "2"}, "requests": DERIVED["requests"]},
     ),
-    "a CPU limit below our request": (
+    "a CPU limit below the default request": (
         {"limits": {"cpu": "50m"}},
         {"limits": {"memory": "128Mi", "cpu": "50m"}, "requests": {"cpu": "50m", "memory": "128Mi"}},
     ),
@@ -61,7 +61,7 @@ TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Amounts]]] = {
         {"requests": {"cpu": "1"}},
         {"limits": {"memory": "128Mi"}, "requests": {"cpu": "1", "memory": "128Mi"}},
     ),
-    "others": (
+    "another resource": (
         {"limits": {"ephemeral-storage": "1Gi"}, "requests": {"ephemeral-storage": "1Gi"}},
         {
             "limits": {"memory": "128Mi", "ephemeral-storage": "1Gi"},
@@ -72,7 +72,7 @@ TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Amounts]]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), TABLE.values(), ids=TABLE.keys())
-def test_what_the_user_sets_wins_key_by_key(given: dict[str, Any] | None, expected: dict[str, Amounts]) -> None:
+def test_spec_overrides_each_amount_separately(given: dict[str, Any] | None, expected: dict[str, Amounts]) -> None:
     assert required(given) == expected
 
 
@@ -94,22 +94,22 @@ def test_amounts_are_spelled_as_the_api_server_stores_them(given: str, stored: s
 
 
 @pytest.mark.parametrize(("given", "stored"), [(1, "1"), (2.0, "2")], ids=["integer", "whole float"])
-def test_numbers_are_amounts_too(given: float, stored: str) -> None:
+def test_numbers_are_valid_amounts(given: float, stored: str) -> None:
     assert required({"limits": {"cpu": given}})["limits"]["cpu"] == stored
 
 
 MEMORY = {
     "the smallest": ("2Mi", "128Mi"),
     "default": ("64Mi", "128Mi"),
-    "where the floor counts": ("80Mi", "140Mi"),
+    "floor decides": ("80Mi", "140Mi"),
     "large": ("1000Mi", "1405Mi"),
     "rounded up": ("100Mi", "168Mi"),
-    "another family of units": ("1G", "1342Mi"),
+    "decimal unit": ("1G", "1342Mi"),
 }
 
 
 @pytest.mark.parametrize(("cache", "derived"), MEMORY.values(), ids=MEMORY.keys())
-def test_memory_is_requested_and_limited_alike_by_the_need_of_the_cache(cache: str, derived: str) -> None:
+def test_memory_request_and_limit_are_derived_from_the_cache_size(cache: str, derived: str) -> None:
     assert required(cache=cache) == {"limits": {"memory": derived}, "requests": CPU | {"memory": derived}}
 
 
@@ -118,9 +118,7 @@ AMOUNTS = st.dictionaries(NAMES, st.builds("{}{}".format, st.integers(0, 5000), 
 
 
 @given(AMOUNTS, AMOUNTS, st.integers(2, 4096))
-def test_a_request_never_exceeds_its_limit_where_the_spec_is_valid(
-    limits: Amounts, requests: Amounts, cache: int
-) -> None:
+def test_request_never_exceeds_its_limit_in_a_valid_spec(limits: Amounts, requests: Amounts, cache: int) -> None:
     given = {"limits": limits, "requests": requests}
     if validate(memcached(resources=given, cache={"memory": f"{cache}Mi"})):
         return

@@ -11,7 +11,7 @@ LIVE = rolled_out()
 OBSERVED = Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
 
 
-def test_the_counts_are_the_deployments_and_the_nodes_the_live_pods() -> None:
+def test_counts_of_the_deployment_and_names_of_live_pods() -> None:
     found = status(memcached(), OBSERVED, NOW).status
     conditions = found.pop("conditions")
     assert found == {
@@ -29,27 +29,27 @@ def test_the_counts_are_the_deployments_and_the_nodes_the_live_pods() -> None:
     ]
 
 
-def test_nothing_there_is_a_status_too() -> None:
+def test_status_without_children() -> None:
     found = status(memcached(), Snapshot(), NOW).status
     assert (found["replicas"], found["readyReplicas"], found["nodes"]) == (0, 0, [])
 
 
-def test_the_status_is_what_the_api_describes() -> None:
+def test_status_matches_the_api_type() -> None:
     found = status(memcached(), OBSERVED, NOW).status
     found["conditions"] = carry_over([], found["conditions"], NOW)
     assert msgspec.to_builtins(msgspec.convert(found, MemcachedStatus)) == found
 
 
-def test_a_crash_says_when_to_look_again() -> None:
+def test_crash_sets_requeue_after() -> None:
     snapshot = Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (running_again("2030-01-01T11:59:50Z"),))
     assert status(memcached(), snapshot, NOW).requeue_after == 20.0
 
 
-def test_nothing_to_wait_for_says_so() -> None:
+def test_no_requeue_if_nothing_expires() -> None:
     assert status(memcached(), OBSERVED, NOW).requeue_after is None
 
 
-def test_the_remedy_for_an_image_names_the_field_of_this_kind() -> None:
+def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
     degraded = status(memcached(), Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"

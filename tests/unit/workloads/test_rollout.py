@@ -9,14 +9,14 @@ from unit.builders import deployment, rolled_out
 DONE: dict[str, Any] = {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3}
 
 
-def test_no_deployment_has_nothing() -> None:
+def test_missing_deployment() -> None:
     rollout = rollout_of(None)
     assert not rollout.exists
     assert not rollout.complete
     assert not rollout.available
 
 
-def test_a_deployment_without_a_status_is_not_current() -> None:
+def test_deployment_without_a_status_is_not_current() -> None:
     live = deployment()
     del live["status"]
     rollout = rollout_of(live)
@@ -41,14 +41,14 @@ def test_complete() -> None:
 
 
 AVAILABLE: dict[str, tuple[Any, Any]] = {
-    "yes": ({"Available": "True"}, True),
-    "no": ({"Available": "False"}, False),
-    "not said": ({}, False),
+    "True": ({"Available": "True"}, True),
+    "False": ({"Available": "False"}, False),
+    "no condition": ({}, False),
 }
 
 
 @pytest.mark.parametrize(("conditions", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
-def test_available_is_what_the_deployment_says(conditions: dict[str, Any], expected: bool) -> None:
+def test_available_is_the_condition_of_the_deployment(conditions: dict[str, Any], expected: bool) -> None:
     assert rollout_of(deployment(conditions=conditions)).available is expected
 
 
@@ -57,16 +57,16 @@ OUTDATED = {
     "one of four is missing": (4, 3, True),
     "two of seven are missing": (7, 5, False),
     "more than enough": (2, 3, True),
-    "none yet": (1, 0, False),
+    "no pod yet": (1, 0, False),
 }
 
 
 @pytest.mark.parametrize(("size", "available", "expected"), OUTDATED.values(), ids=OUTDATED.keys())
-def test_available_is_foreseen_while_the_deployment_tells_of_an_earlier_size(
+def test_available_is_calculated_while_the_deployment_status_is_outdated(
     size: int, available: int, expected: bool
 ) -> None:
-    for said in ("True", "False"):
-        live = deployment(size, {"Available": said}, availableReplicas=available, observedGeneration=1)
+    for reported in ("True", "False"):
+        live = deployment(size, {"Available": reported}, availableReplicas=available, observedGeneration=1)
         assert rollout_of(live).available is expected
 
 
@@ -81,12 +81,12 @@ def test_deadline(condition: dict[str, str], expected: bool) -> None:
     assert rollout_of(deployment(conditions={"Progressing": condition})).deadline_exceeded is expected
 
 
-REFUSALS = {
-    "by a quota": ({"status": "True", "message": "exceeded quota"}, "exceeded quota"),
-    "no more": ({"status": "False", "message": "exceeded quota"}, ""),
+FAILURES = {
+    "quota exceeded": ({"status": "True", "message": "exceeded quota"}, "exceeded quota"),
+    "resolved": ({"status": "False", "message": "exceeded quota"}, ""),
 }
 
 
-@pytest.mark.parametrize(("condition", "failure"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_refused_pods(condition: dict[str, str], failure: str) -> None:
+@pytest.mark.parametrize(("condition", "failure"), FAILURES.values(), ids=FAILURES.keys())
+def test_replica_failure(condition: dict[str, str], failure: str) -> None:
     assert rollout_of(deployment(conditions={"ReplicaFailure": condition})).replica_failure == failure

@@ -21,23 +21,23 @@ from unit.builders import (
 
 PULL_SECRETS = "spec.imagePullSecrets"
 UP, DOWN = "MinimumReplicasAvailable", "MinimumReplicasUnavailable"
-WELL = ("False", "AsExpected", "All components are healthy")
-MENDED = "The rollout is stalled; see the Degraded condition"
-LATE = {"Progressing": {"status": "False", "reason": "ProgressDeadlineExceeded"}}
-REFUSED = {"ReplicaFailure": {"status": "True", "message": "exceeded quota"}}
-NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no memory"}
-NO_IMAGE = pod(containerStatuses=[waiting("ErrImagePull", "not found")])
+HEALTHY = ("False", "AsExpected", "All components are healthy")
+STALLED = "The rollout is stalled; see the Degraded condition"
+DEADLINE_EXCEEDED = {"Progressing": {"status": "False", "reason": "ProgressDeadlineExceeded"}}
+REPLICA_FAILURE = {"ReplicaFailure": {"status": "True", "message": "exceeded quota"}}
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no memory"}
+IMAGE_UNAVAILABLE = pod(containerStatuses=[waiting("ErrImagePull", "not found")])
 
 
 def snapshot(live: Object | None, *pods: Object, problems: tuple[Problem, ...] = ()) -> Snapshot:
-    """What there is of a Memcached."""
+    """A snapshot of a Memcached's Deployment and pods."""
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
     return Snapshot(children, pods, problems)
 
 
-def told(what: Snapshot) -> dict[str, tuple[str, str, str]]:
+def conditions_of(observed: Snapshot) -> dict[str, tuple[str, str, str]]:
     """Status, reason and message of each condition."""
-    conditions = workload_of(memcached(), what, NOW, PULL_SECRETS).conditions
+    conditions = workload_of(memcached(), observed, NOW, PULL_SECRETS).conditions
     return {each["type"]: (each["status"], each["reason"], each["message"]) for each in conditions}
 
 
@@ -47,7 +47,7 @@ AVAILABLE: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
         snapshot(deployment(4, conditions={"Available": "True"}, readyReplicas=3)),
         ("True", UP, "3 of 4 pods are ready"),
     ),
-    "more ready than asked for": (
+    "more ready than desired": (
         snapshot(deployment(2, conditions={"Available": "True"}, readyReplicas=3)),
         ("True", UP, "2 of 2 pods are ready"),
     ),
@@ -56,25 +56,25 @@ AVAILABLE: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
         ("False", DOWN, "1 of 3 pods are ready"),
     ),
     "no status yet": (snapshot(deployment()), ("False", DOWN, "0 of 3 pods are ready")),
-    "no node for a pod": (
-        snapshot(deployment(), pod("a", phase="Pending", conditions=[NO_NODE])),
+    "pod cannot be scheduled": (
+        snapshot(deployment(), pod("a", phase="Pending", conditions=[UNSCHEDULABLE])),
         ("False", DOWN, "0 of 3 pods are ready; pod a cannot be scheduled: no memory"),
     ),
-    "no node for one pod of enough": (
-        snapshot(rolled_out(), pod("a", phase="Pending", conditions=[NO_NODE])),
+    "pod cannot be scheduled, enough ready": (
+        snapshot(rolled_out(), pod("a", phase="Pending", conditions=[UNSCHEDULABLE])),
         ("True", UP, "3 of 3 pods are ready"),
     ),
     "no Deployment": (snapshot(None), ("False", DOWN, "The Deployment does not exist yet")),
 }
 
 
-@pytest.mark.parametrize(("what", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
-def test_available(what: Snapshot, expected: tuple[str, str, str]) -> None:
-    assert told(what)["Available"] == expected
+@pytest.mark.parametrize(("observed", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
+def test_available(observed: Snapshot, expected: tuple[str, str, str]) -> None:
+    assert conditions_of(observed)["Available"] == expected
 
 
-WAITS = Problem("WaitingForDeletion", "Service cache is being deleted")
-CONFLICTS = Problem("Conflict", "Service cache belongs to Redis r")
+WAITING_FOR_DELETION = Problem("WaitingForDeletion", "Service cache is being deleted")
+CONFLICT = Problem("Conflict", "Service cache belongs to Redis r")
 PROGRESSING: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
     "no Deployment": (snapshot(None), ("True", "RollingOut", "The Deployment is being created")),
     "pods are replaced": (
@@ -85,55 +85,55 @@ PROGRESSING: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
         snapshot(deployment(updatedReplicas=3, observedGeneration=1)),
         ("True", "RollingOut", "0 of 3 pods are updated"),
     ),
-    "done, but its pods are not all seen yet": (
+    "complete, but not all pods observed yet": (
         snapshot(rolled_out(), pod("a"), pod("b")),
         ("True", "RollingOut", "3 of 3 pods are updated"),
     ),
-    "done": (
+    "complete": (
         snapshot(rolled_out(), pod("a"), pod("b"), pod("c")),
         ("False", "RolloutComplete", "3 of 3 pods are updated and ready"),
     ),
-    "something is still being deleted": (
-        snapshot(rolled_out(), problems=(WAITS,)),
-        ("True", "WaitingForDeletion", WAITS.message),
+    "waiting for a deletion": (
+        snapshot(rolled_out(), problems=(WAITING_FOR_DELETION,)),
+        ("True", "WaitingForDeletion", WAITING_FOR_DELETION.message),
     ),
-    "a conflict stands in the way": (snapshot(rolled_out(), problems=(CONFLICTS,)), ("False", "Stalled", MENDED)),
-    "no progress in time": (snapshot(deployment(conditions=LATE)), ("False", "Stalled", MENDED)),
-    "one waits and one conflicts": (
-        snapshot(rolled_out(), problems=(CONFLICTS, WAITS)),
-        ("True", "WaitingForDeletion", WAITS.message),
+    "conflict": (snapshot(rolled_out(), problems=(CONFLICT,)), ("False", "Stalled", STALLED)),
+    "no progress in time": (snapshot(deployment(conditions=DEADLINE_EXCEEDED)), ("False", "Stalled", STALLED)),
+    "waiting for a deletion, and a conflict": (
+        snapshot(rolled_out(), problems=(CONFLICT, WAITING_FOR_DELETION)),
+        ("True", "WaitingForDeletion", WAITING_FOR_DELETION.message),
     ),
-    "crashing pods do not stop a roll-out by themselves": (
+    "crashing pods alone do not stall a rollout": (
         snapshot(deployment(updatedReplicas=2), crashed()),
         ("True", "RollingOut", "2 of 3 pods are updated"),
     ),
 }
 
 
-@pytest.mark.parametrize(("what", "expected"), PROGRESSING.values(), ids=PROGRESSING.keys())
-def test_progressing(what: Snapshot, expected: tuple[str, str, str]) -> None:
-    assert told(what)["Progressing"] == expected
+@pytest.mark.parametrize(("observed", "expected"), PROGRESSING.values(), ids=PROGRESSING.keys())
+def test_progressing(observed: Snapshot, expected: tuple[str, str, str]) -> None:
+    assert conditions_of(observed)["Progressing"] == expected
 
 
 DEGRADED: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
-    "well": (snapshot(rolled_out()), WELL),
-    "nothing there yet": (snapshot(None), WELL),
-    "waiting is no fault": (snapshot(None, problems=(WAITS,)), WELL),
+    "healthy": (snapshot(rolled_out()), HEALTHY),
+    "no Deployment yet": (snapshot(None), HEALTHY),
+    "waiting for a deletion": (snapshot(None, problems=(WAITING_FOR_DELETION,)), HEALTHY),
     "invalid spec": (
         snapshot(rolled_out(), problems=(Problem("InvalidSpec", "spec.size: must be at least 1"),)),
         ("True", "InvalidSpec", "spec.size: must be at least 1"),
     ),
-    "conflict": (snapshot(None, problems=(CONFLICTS,)), ("True", "Conflict", CONFLICTS.message)),
-    "refused": (
+    "conflict": (snapshot(None, problems=(CONFLICT,)), ("True", "Conflict", CONFLICT.message)),
+    "apply failed": (
         snapshot(None, problems=(Problem("ApplyFailed", "Deployment cache: no"),)),
         ("True", "ApplyFailed", "Deployment cache: no"),
     ),
-    "pods refused": (
-        snapshot(deployment(conditions=REFUSED)),
+    "pods cannot be created": (
+        snapshot(deployment(conditions=REPLICA_FAILURE)),
         ("True", "ApplyFailed", "Pods cannot be created: exceeded quota"),
     ),
-    "late": (
-        snapshot(deployment(conditions=LATE, updatedReplicas=1)),
+    "progress deadline exceeded": (
+        snapshot(deployment(conditions=DEADLINE_EXCEEDED, updatedReplicas=1)),
         (
             "True",
             "ProgressDeadlineExceeded",
@@ -143,41 +143,41 @@ DEGRADED: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(("what", "expected"), DEGRADED.values(), ids=DEGRADED.keys())
-def test_degraded(what: Snapshot, expected: tuple[str, str, str]) -> None:
-    assert told(what)["Degraded"] == expected
+@pytest.mark.parametrize(("observed", "expected"), DEGRADED.values(), ids=DEGRADED.keys())
+def test_degraded(observed: Snapshot, expected: tuple[str, str, str]) -> None:
+    assert conditions_of(observed)["Degraded"] == expected
 
 
 OF_PODS = {
     "crash": (crashed(), "PodsCrashing", "exit code 64"),
-    "no image": (NO_IMAGE, "ImageUnavailable", "example.com/memcached:1 cannot be pulled: not found"),
+    "no image": (IMAGE_UNAVAILABLE, "ImageUnavailable", "example.com/memcached:1 cannot be pulled: not found"),
 }
 
 
 @pytest.mark.parametrize(("failing", "reason", "message"), OF_PODS.values(), ids=OF_PODS.keys())
 def test_degraded_by_a_pod(failing: Object, reason: str, message: str) -> None:
-    found = told(snapshot(deployment(), failing))["Degraded"]
-    assert found[:2] == ("True", reason)
-    assert message in found[2]
+    degraded = conditions_of(snapshot(deployment(), failing))["Degraded"]
+    assert degraded[:2] == ("True", reason)
+    assert message in degraded[2]
 
 
-def test_of_several_reasons_the_gravest_is_named_and_all_are_told() -> None:
-    everything = snapshot(deployment(conditions=LATE), crashed(), problems=(CONFLICTS,))
-    status, reason, message = told(everything)["Degraded"]
+def test_most_severe_reason_is_set_and_all_messages_are_reported() -> None:
+    everything = snapshot(deployment(conditions=DEADLINE_EXCEEDED), crashed(), problems=(CONFLICT,))
+    status, reason, message = conditions_of(everything)["Degraded"]
     assert (status, reason) == ("True", "Conflict")
     first, second, third = message.split("; ", 2)
-    assert first == CONFLICTS.message
+    assert first == CONFLICT.message
     assert "exit code 64" in second
     assert "The rollout exceeded its progress deadline" in third
 
 
-def test_of_many_failing_pods_three_are_named() -> None:
-    message = told(snapshot(deployment(), *(crashed(f"cache-{n}") for n in range(10))))["Degraded"][2]
+def test_message_names_at_most_three_failing_pods() -> None:
+    message = conditions_of(snapshot(deployment(), *(crashed(f"cache-{n}") for n in range(10))))["Degraded"][2]
     assert [f"Pod cache-{n}:" in message for n in range(4)] == [True, True, True, False]
     assert message.endswith("; and 7 more")
 
 
-def test_all_three_conditions_in_order_tell_of_the_objects_generation() -> None:
+def test_conditions_are_in_order_and_have_the_generation_of_the_object() -> None:
     cr = memcached()
     cr["metadata"]["generation"] = 7
     conditions = workload_of(cr, snapshot(None), NOW, PULL_SECRETS).conditions
@@ -188,25 +188,25 @@ def test_all_three_conditions_in_order_tell_of_the_objects_generation() -> None:
     ]
 
 
-AGAIN: dict[str, tuple[list[Any], float | None]] = {
-    "nothing changes by time": ([crashed()], None),
-    "a crash will be forgotten": ([running_again("2030-01-01T11:59:50Z")], 20.0),
-    "the first of two": ([running_again("2030-01-01T11:59:50Z"), running_again("2030-01-01T11:59:40Z")], 10.0),
+REQUEUE_AFTER: dict[str, tuple[list[Any], float | None]] = {
+    "no change with time": ([crashed()], None),
+    "a crash expires": ([running_again("2030-01-01T11:59:50Z")], 20.0),
+    "the first of two crashes": ([running_again("2030-01-01T11:59:50Z"), running_again("2030-01-01T11:59:40Z")], 10.0),
 }
 
 
-@pytest.mark.parametrize(("pods", "requeue_after"), AGAIN.values(), ids=AGAIN.keys())
-def test_when_to_look_again(pods: list[Object], requeue_after: float | None) -> None:
+@pytest.mark.parametrize(("pods", "requeue_after"), REQUEUE_AFTER.values(), ids=REQUEUE_AFTER.keys())
+def test_requeue_after(pods: list[Object], requeue_after: float | None) -> None:
     assert workload_of(memcached(), snapshot(rolled_out(), *pods), NOW, PULL_SECRETS).requeue_after == requeue_after
 
 
-def test_nodes_are_the_live_pods() -> None:
+def test_nodes_are_the_names_of_live_pods() -> None:
     assert workload_of(memcached(), snapshot(rolled_out(), pod("b"), pod("a")), NOW, PULL_SECRETS).nodes == ["a", "b"]
 
 
-def test_the_longest_problems_fit_a_message() -> None:
+def test_message_with_the_longest_problems_fits() -> None:
     problems = tuple(Problem("ApplyFailed", letter * 40_000) for letter in "abcdefg")
-    status, reason, message = told(snapshot(rolled_out(), problems=problems))["Degraded"]
+    status, reason, message = conditions_of(snapshot(rolled_out(), problems=problems))["Degraded"]
     assert (status, reason) == ("True", "ApplyFailed")
     assert re.fullmatch(r"a{100,}…; b{100,}…; c{100,}…; and 4 more", message)
     assert len(message) <= MESSAGE_LIMIT

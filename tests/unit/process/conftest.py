@@ -1,4 +1,4 @@
-"""Both kinds of ports, and checks of timeouts that are due early."""
+"""Fixtures: plain and TLS ports, and frequent checks of timeouts."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from memcached_process import connections
 
 @pytest.fixture(params=["plain", "TLS"])
 def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
-    """Both kinds of ports."""
+    """None for a plain port, or a directory for the certificate of a TLS port."""
     return tmp_path if request.param == "TLS" else None
 
 
 @pytest.fixture(autouse=True)
-def sweeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times are checked often."""
+def frequent_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check timeouts every 20 ms."""
     monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)

@@ -1,4 +1,4 @@
-"""A port on loopback as its clients find it, and clients that behave well or badly."""
+"""A served loopback port, with clients that behave well or badly."""
 
 import asyncio
 import socket
@@ -18,11 +18,11 @@ from support.ports import free_port
 from unit.webhooks.pairs import pair, write
 
 HELLO = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
-BEGUN = HELLO[:-2]
-"""A request under way: its end is held back."""
+PARTIAL = HELLO[:-2]
+"""A request without its last line."""
 END = b"\r\n"
 OK = b"200 OK"
-Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def post(*headers: str, body: bytes = b"", path: str = "/", version: str = "1.1") -> bytes:
@@ -32,12 +32,12 @@ def post(*headers: str, body: bytes = b"", path: str = "/", version: str = "1.1"
 
 
 def sized(body: bytes, *headers: str, path: str = "/", version: str = "1.1") -> bytes:
-    """A request with the length of its body."""
+    """A request with a Content-Length."""
     return post(f"Content-Length: {len(body)}", *headers, body=body, path=path, version=version)
 
 
 def server_context(directory: Path) -> ssl.SSLContext:
-    """TLS of a server, with a certificate of its own."""
+    """The TLS context of a server, with a self-signed certificate."""
     write(directory, *pair("one"))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
@@ -45,22 +45,22 @@ def server_context(directory: Path) -> ssl.SSLContext:
 
 
 def client_context() -> ssl.SSLContext:
-    """TLS of a client that trusts anybody."""
+    """The TLS context of a client that does not verify certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
 class Port:
-    """A port that is served, over TLS or plain."""
+    """A served port, over TLS or plain."""
 
     def __init__(self, acceptor: Acceptor, number: int) -> None:
         self.acceptor = acceptor
         self.number = number
         self._writers: list[asyncio.StreamWriter] = []
 
-    async def open(self, data: bytes = b"", *, tls: bool | None = None, limit: int = 2**16) -> Line:
-        """A new connection, and what is sent first on it. `tls`: by default as the port has it."""
+    async def open(self, data: bytes = b"", *, tls: bool | None = None, limit: int = 2**16) -> Streams:
+        """Open a connection and send data. `tls`: by default as the port. `limit`: bytes of the receive buffers."""
         context = client_context() if (self.acceptor.tls is not None if tls is None else tls) else None
         plain = socket.socket()
         plain.setblocking(False)
@@ -73,29 +73,34 @@ class Port:
         writer.write(data)
         return reader, writer
 
-    async def answers(self, data: bytes) -> bytes:
-        """Everything that is answered to some bytes, until the server closes or cuts the connection."""
-        return await rest(await self.open(data))
+    async def exchange(self, data: bytes) -> bytes:
+        """Everything that the server sends in response to this data, until it closes or aborts the connection."""
+        return await read_to_end(await self.open(data))
 
-    def cut(self) -> None:
-        """End every connection that is still open."""
+    def abort(self) -> None:
+        """Abort all open connections."""
         for writer in self._writers:
             writer.transport.abort()
 
 
 @asynccontextmanager
 async def serving(
-    handler: Handler, most: int = 512, tls: ssl.SSLContext | None = None, grace: float = connections.GRACE_SECONDS
+    handler: Handler,
+    max_connections: int = 512,
+    tls: ssl.SSLContext | None = None,
+    grace: float = connections.GRACE_SECONDS,
 ) -> AsyncGenerator[Port]:
-    """A port; all its connections are gone in the end."""
+    """Serve on a free port. Asserts that all its connections are closed at the end."""
     async with AsyncExitStack() as stack:
         number, stop = free_port(), asyncio.Event()
-        acceptor = await connections.serve(stack, stop, handler, Address("127.0.0.1", number), most, tls, grace)
+        acceptor = await connections.serve(
+            stack, stop, handler, Address("127.0.0.1", number), max_connections, tls, grace
+        )
         port = Port(acceptor, number)
         try:
             yield port
         finally:
-            port.cut()
+            port.abort()
     assert not acceptor.connections
     await until(lambda: not acceptor.http.connections)
 
@@ -103,15 +108,15 @@ async def serving(
 def run_scenario(
     scenario: Callable[[Port], Awaitable[None]],
     handler: Handler,
-    most: int = 512,
+    max_connections: int = 512,
     tls: Path | None = None,
     grace: float = connections.GRACE_SECONDS,
 ) -> None:
-    """Serve during a scenario. `tls`: a directory for the certificate; None for plain HTTP."""
+    """Run a scenario with a served port. `tls`: a directory for the certificate; None for plain HTTP."""
 
     async def serve() -> None:
         context = server_context(tls) if tls else None
-        async with serving(handler, most, context, grace) as port:
+        async with serving(handler, max_connections, context, grace) as port:
             await scenario(port)
 
     asyncio.run(asyncio.wait_for(serve(), 60))
@@ -122,56 +127,56 @@ async def hello(_: web.BaseRequest) -> web.Response:
     return web.Response(text="hello!")
 
 
-async def rest(line: Line) -> bytes:
-    """What still comes, until the server closes or cuts the connection; TimeoutError where it does not."""
+async def read_to_end(client: Streams) -> bytes:
+    """The remaining data until the server closes or aborts the connection. Raises TimeoutError after 30 s."""
     found = b""
     try:
         async with asyncio.timeout(30):
-            while chunk := await line[0].read(2**16):
+            while chunk := await client[0].read(2**16):
                 found += chunk
     except ConnectionError:
         pass
     return found
 
 
-async def status(line: Line, data: bytes = HELLO) -> bytes:
-    """The status line of the answer to a request on a connection, which stays open."""
-    line[1].write(data)
+async def status(client: Streams, data: bytes = HELLO) -> bytes:
+    """The status of the response to a request. The connection stays open."""
+    client[1].write(data)
     async with asyncio.timeout(30):
-        head = await line[0].readuntil(b"\r\n\r\n")
+        head = await client[0].readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-        await line[0].readexactly(length)
+        await client[0].readexactly(length)
     return head.partition(b"\r\n")[0].partition(b" ")[2]
 
 
-def stop_reading(line: Line) -> None:
-    """Have a client read nothing more, not even from its socket."""
-    transport = cast("Any", line[1].transport)  # typeshed has the limit for reading in no public class
+def stop_reading(client: Streams) -> None:
+    """Stop a client from reading, even from its socket."""
+    transport = cast("Any", client[1].transport)  # no public class of typeshed has this limit
     transport.pause_reading()
-    if line[1].get_extra_info("ssl_object"):
-        transport.set_read_buffer_limits(0)  # TLS itself would read 256 KiB ahead
+    if client[1].get_extra_info("ssl_object"):
+        transport.set_read_buffer_limits(0)  # TLS would read 256 KiB ahead
 
 
 async def half_open(stack: ExitStack, port: int) -> None:
-    """Begin a request to a plain port and never finish it; a later one has its answer, so the port has accepted it."""
-    begun = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-    begun.sendall(BEGUN)
+    """Start a request to a plain port and never finish it. Wait for a later request, so that the first is accepted."""
+    partial = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+    partial.sendall(PARTIAL)
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/"):
         pass
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until something is so."""
+    """Wait until the condition is true; at most 30 s."""
     async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in sockets
+        while not condition():  # noqa: ASYNC110 - changed by sockets
             await asyncio.sleep(0.005)
 
 
-async def ended(line: Line) -> bool:
-    """Whether a connection ends without an answer."""
-    return await rest(line) == b""
+async def closed_without_response(client: Streams) -> bool:
+    """True if the server closes the connection without a response."""
+    return await read_to_end(client) == b""
 
 
-def busy(port: Port) -> int:
-    """How many connections have a request under way."""
+def active_requests(port: Port) -> int:
+    """The number of connections with an active request."""
     return sum(each.importance == 2 for each in port.acceptor.connections)

@@ -17,6 +17,6 @@ def test_addresses(text: str, address: Address | None):
 
 
 @pytest.mark.parametrize("text", ["", "8081", ":", ":x", ":65536", ":-1", "a:٣"])
-def test_what_is_no_address(text: str):
+def test_invalid_addresses(text: str):
     with pytest.raises(ValueError, match=": invalid bind address; use HOST:PORT, :PORT, or 0 to disable the server"):
         parse_address(text)

@@ -1,4 +1,4 @@
-"""Connections of a port: how many there are, what is answered on them, and how they end."""
+"""Connections of a port: responses, limits and shutdown."""
 
 import asyncio
 import logging
@@ -15,16 +15,16 @@ from memcached_process.addresses import Address
 from support.ports import free_port
 
 from .serving import (
-    BEGUN,
     END,
     HELLO,
     OK,
+    PARTIAL,
     Port,
-    busy,
-    ended,
+    active_requests,
+    closed_without_response,
     hello,
     post,
-    rest,
+    read_to_end,
     run_scenario,
     sized,
     status,
@@ -34,68 +34,68 @@ from .serving import (
 STATUS = re.compile(rb"HTTP/1\.[01] (\d+ [A-Za-z ]+)\r")
 
 
-# What is answered.
+# Responses.
 
 
-def test_requests_follow_each_other_on_a_connection(tls: Path | None) -> None:
+def test_connection_serves_consecutive_requests(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
-        line = await port.open()
+        client = await port.open()
         for _ in range(3):
-            assert await status(line) == OK
-        line[1].write(HELLO * 3)
+            assert await status(client) == OK
+        client[1].write(HELLO * 3)
         for _ in range(3):
-            assert await status(line, b"") == OK
+            assert await status(client, b"") == OK
 
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_a_request_may_come_byte_by_byte(tls: Path | None) -> None:
+def test_request_may_arrive_byte_by_byte(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
-        line = await port.open()
+        client = await port.open()
         for byte in HELLO[:-1]:
-            line[1].write(bytes([byte]))
+            client[1].write(bytes([byte]))
             await asyncio.sleep(0.001)
-        assert await status(line, HELLO[-1:]) == OK
+        assert await status(client, HELLO[-1:]) == OK
 
     run_scenario(scenario, hello, tls=tls)
 
 
 LAST = {
-    "the client says so": post("Connection: close", "Content-Length: 0"),
-    "an older client": post("Content-Length: 0", version="1.0"),
-    "a body that nobody reads": post("Content-Length: 9"),
-    "a proxy": b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
-    "another protocol": post("Connection: Upgrade", "Upgrade: h2c", "Content-Length: 0"),
-    "WebSocket": post("Connection: Upgrade", "Upgrade: websocket", "Content-Length: 0"),
+    "Connection: close": post("Connection: close", "Content-Length: 0"),
+    "HTTP/1.0": post("Content-Length: 0", version="1.0"),
+    "a body that is not read": post("Content-Length: 9"),
+    "CONNECT": b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
+    "an upgrade to h2c": post("Connection: Upgrade", "Upgrade: h2c", "Content-Length: 0"),
+    "an upgrade to WebSocket": post("Connection: Upgrade", "Upgrade: websocket", "Content-Length: 0"),
 }
 
 
 @pytest.mark.parametrize("data", LAST.values(), ids=LAST.keys())
-def test_a_last_request_is_answered_and_ends_the_connection(
+def test_last_request_is_answered_and_closes_the_connection(
     data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 1.0)
     monkeypatch.setattr(connections, "IDLE_SECONDS", 1.0)
 
     async def scenario(port: Port) -> None:
-        assert STATUS.findall(await port.answers(data)) == [OK]
+        assert STATUS.findall(await port.exchange(data)) == [OK]
 
     run_scenario(scenario, hello, tls=tls)
 
 
 SECRET = "x1y2z3"
-NO_HTTP = {
-    "no HTTP": f"{SECRET}\r\n\r\n".encode(),
+INVALID_HTTP = {
+    "not HTTP": f"{SECRET}\r\n\r\n".encode(),
     "an unknown method": f"{SECRET} / HTTP/1.1\r\n\r\n".encode(),
     "no host": f"GET /{SECRET} HTTP/1.1\r\n\r\n".encode(),
     "two lengths": post("Content-Length: 1", "Content-Length: 2", SECRET),
     "a length and chunks": post("Content-Length: 1", "Transfer-Encoding: chunked", SECRET),
     "a negative length": post("Content-Length: -1", SECRET),
-    "no length at all": post(f"Content-Length: {10**30}", SECRET),
-    "no number": post(f"Content-Length: {SECRET}"),
+    "a length that is too large": post(f"Content-Length: {10**30}", SECRET),
+    "a length that is not a number": post(f"Content-Length: {SECRET}"),
     "a bad name": post(f"A{SECRET}\x00: b"),
     "a bad value": post(f"A: \x01{SECRET * 1000}"),
-    "a long line": post(path=f"/{SECRET * 2000}"),
+    "a long path": post(path=f"/{SECRET * 2000}"),
     "a long header": post(f"A: {SECRET * 2000}"),
     "a long name": post(f"{SECRET * 2000}: a"),
     "many headers": post(*[f"A: {SECRET}"] * 65),
@@ -103,10 +103,10 @@ NO_HTTP = {
 }
 
 
-@pytest.mark.parametrize("data", NO_HTTP.values(), ids=NO_HTTP.keys())
-def test_bytes_that_are_no_http_are_neither_repeated_nor_logged(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("data", INVALID_HTTP.values(), ids=INVALID_HTTP.keys())
+def test_invalid_http_is_neither_echoed_nor_logged(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(port: Port) -> None:
-        found = await port.answers(data)
+        found = await port.exchange(data)
         assert STATUS.findall(found) == [b"400 Bad Request"]
         assert len(found) < 400
         assert SECRET.encode() not in found
@@ -119,23 +119,23 @@ def test_bytes_that_are_no_http_are_neither_repeated_nor_logged(data: bytes, cap
 ENDLESS = {
     "short headers": (post()[:-2], b"A: b\r\n"),
     "long headers": (post()[:-2], b"A: %s\r\n" % (b"b" * 4000)),
-    "one value": (post()[:-2] + b"A: ", b"b"),
-    "one name": (post()[:-2], b"b"),
-    "a path": (b"GET /", b"a"),
+    "an endless value": (post()[:-2] + b"A: ", b"b"),
+    "an endless name": (post()[:-2], b"b"),
+    "an endless path": (b"GET /", b"a"),
     "empty lines": (b"", b"\r\n"),
 }
 
 
-@pytest.mark.parametrize(("begin", "more"), ENDLESS.values(), ids=ENDLESS.keys())
-def test_a_head_without_an_end_is_cut(begin: bytes, more: bytes, tls: Path | None) -> None:
-    """Long before its time, and after some ten kilobytes, as they come."""
+@pytest.mark.parametrize(("start", "more"), ENDLESS.values(), ids=ENDLESS.keys())
+def test_endless_head_aborts_the_connection(start: bytes, more: bytes, tls: Path | None) -> None:
+    """Long before the timeout: after some 10 KiB."""
 
     async def scenario(port: Port) -> None:
-        line = await port.open(begin)
-        found, sent = asyncio.create_task(rest(line)), 0
+        client = await port.open(start)
+        found, sent = asyncio.create_task(read_to_end(client)), 0
         piece = more * (1000 // len(more) + 1)
         while not found.done():
-            line[1].write(piece)
+            client[1].write(piece)
             sent += len(piece)
             await asyncio.sleep(0.002)
         assert b" 200 " not in await found
@@ -144,16 +144,16 @@ def test_a_head_without_an_end_is_cut(begin: bytes, more: bytes, tls: Path | Non
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_a_long_head_within_its_bounds_is_read(tls: Path | None) -> None:
+def test_long_head_within_its_limits_is_read(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
-        line = await port.open()
+        client = await port.open()
         for _ in range(3):
-            assert await status(line, HELLO[:-2] + b"A: %s\r\n" % (b"b" * 8000) + b"C: d\r\n" * 60 + b"\r\n") == OK
+            assert await status(client, HELLO[:-2] + b"A: %s\r\n" % (b"b" * 8000) + b"C: d\r\n" * 60 + b"\r\n") == OK
 
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_an_early_answer_ends_the_connection(tls: Path | None) -> None:
+def test_early_response_closes_the_connection(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
         reader, _ = await port.open(post("Content-Length: 9"))
         assert b"\r\nConnection: close\r\n" in await reader.readuntil(b"\r\n\r\n")
@@ -161,8 +161,8 @@ def test_an_early_answer_ends_the_connection(tls: Path | None) -> None:
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_a_client_may_send_the_rest_of_its_body_after_an_early_answer(tls: Path | None) -> None:
-    """The connection is closed in order: a reset could reach the client before the answer."""
+def test_client_may_send_the_remaining_body_after_an_early_response(tls: Path | None) -> None:
+    """The connection is closed gracefully: a reset could reach the client before the response."""
 
     async def scenario(port: Port) -> None:
         reader, writer = await port.open(post("Content-Length: 1000000"))
@@ -177,35 +177,37 @@ def test_a_client_may_send_the_rest_of_its_body_after_an_early_answer(tls: Path 
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_a_defect_ends_one_connection_and_is_logged(tls: Path | None, caplog: pytest.LogCaptureFixture) -> None:
+def test_unexpected_error_closes_one_connection_and_is_logged(
+    tls: Path | None, caplog: pytest.LogCaptureFixture
+) -> None:
     async def broken(request: web.BaseRequest) -> web.Response:
         if request.path == "/boom":
             raise ZeroDivisionError
         return await hello(request)
 
     async def scenario(port: Port) -> None:
-        assert b" 500 " in await port.answers(sized(b"", path="/boom"))
+        assert b" 500 " in await port.exchange(sized(b"", path="/boom"))
         assert await status(await port.open()) == OK
 
     run_scenario(scenario, broken, tls=tls)
     assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
-FAULTS_OF_CLIENTS: dict[str, tuple[type[Exception], list[bytes]]] = {
+CLIENT_ERRORS: dict[str, tuple[type[Exception], list[bytes]]] = {
     "an invalid body": (web.RequestPayloadError, [b"400"]),
-    "a client that left": (ConnectionError, []),
+    "a disconnected client": (ConnectionError, []),
 }
 
 
-@pytest.mark.parametrize(("error", "codes"), FAULTS_OF_CLIENTS.values(), ids=FAULTS_OF_CLIENTS.keys())
-def test_what_a_client_does_wrong_while_it_is_read_is_not_logged(
+@pytest.mark.parametrize(("error", "codes"), CLIENT_ERRORS.values(), ids=CLIENT_ERRORS.keys())
+def test_client_error_while_reading_is_not_logged(
     error: type[Exception], codes: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def reads(_: web.BaseRequest) -> web.Response:
         raise error(SECRET)
 
     async def scenario(port: Port) -> None:
-        found = await port.answers(HELLO)
+        found = await port.exchange(HELLO)
         assert [code[:3] for code in STATUS.findall(found) if code[:1] != b"5"] == codes
         assert SECRET.encode() not in found
 
@@ -213,96 +215,96 @@ def test_what_a_client_does_wrong_while_it_is_read_is_not_logged(
     assert not caplog.records
 
 
-def test_a_handler_ends_with_its_connection(tls: Path | None, caplog: pytest.LogCaptureFixture) -> None:
-    waiting: list[str] = []
+def test_handler_is_cancelled_with_its_connection(tls: Path | None, caplog: pytest.LogCaptureFixture) -> None:
+    started: list[str] = []
 
     async def waits(_: web.BaseRequest) -> web.Response:
-        waiting.append("here")
+        started.append("request")
         try:
             await asyncio.sleep(3600)
         finally:
-            waiting.clear()
+            started.clear()
         return web.Response()
 
     async def scenario(port: Port) -> None:
         _, writer = await port.open(HELLO)
-        await until(lambda: waiting)
+        await until(lambda: started)
         writer.transport.abort()
-        await until(lambda: not waiting)
+        await until(lambda: not started)
 
     run_scenario(scenario, waits, tls=tls)
     assert not caplog.records
 
 
-# How many there may be.
+# Limits.
 
 
-def test_the_oldest_idle_connection_goes_and_one_at_work_stays(tls: Path | None) -> None:
+def test_oldest_idle_connection_is_closed_before_active_ones(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
-        working = await port.open(BEGUN)
-        await until(lambda: busy(port) == 1)
+        active = await port.open(PARTIAL)
+        await until(lambda: active_requests(port) == 1)
         idle, other = await port.open(), await port.open()
         await until(lambda: len(port.acceptor.connections) == 3)
-        newcomer = await port.open()
-        assert await ended(idle)
-        assert await status(newcomer) == OK
+        new = await port.open()
+        assert await closed_without_response(idle)
+        assert await status(new) == OK
         assert await status(other) == OK
-        assert await status(working, END) == OK
+        assert await status(active, END) == OK
 
     run_scenario(scenario, hello, 3, tls)
 
 
-def test_where_all_are_at_work_the_oldest_goes(tls: Path | None) -> None:
+def test_oldest_connection_is_closed_if_all_are_active(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
-        lines = [await port.open(BEGUN) for _ in range(3)]
-        await until(lambda: busy(port) == 3)
-        newcomer = await port.open()
-        assert await ended(lines[0])
-        assert await status(newcomer) == OK
-        assert await status(lines[1], END) == OK
+        clients = [await port.open(PARTIAL) for _ in range(3)]
+        await until(lambda: active_requests(port) == 3)
+        new = await port.open()
+        assert await closed_without_response(clients[0])
+        assert await status(new) == OK
+        assert await status(clients[1], END) == OK
 
     run_scenario(scenario, hello, 3, tls)
 
 
-def test_silent_sockets_go_before_those_who_speak_tls(tmp_path: Path) -> None:
+def test_connections_in_their_handshake_are_closed_first(tmp_path: Path) -> None:
     async def scenario(port: Port) -> None:
-        guest = await port.open()
-        assert await status(guest) == OK
+        established = await port.open()
+        assert await status(established) == OK
         silent = [await port.open(tls=False) for _ in range(6)]
-        for line in silent[:4]:
-            assert await ended(line)
+        for client in silent[:4]:
+            assert await closed_without_response(client)
         assert await status(await port.open()) == OK
-        assert await ended(silent[4])
-        assert await status(guest) == OK
+        assert await closed_without_response(silent[4])
+        assert await status(established) == OK
 
     run_scenario(scenario, hello, 3, tmp_path)
 
 
-def test_there_is_always_room_for_one_more(tls: Path | None) -> None:
+def test_new_connection_is_always_accepted(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
         for _ in range(50):
-            await port.open(BEGUN if len(port.acceptor.connections) % 2 else b"")
+            await port.open(PARTIAL if len(port.acceptor.connections) % 2 else b"")
             assert len(port.acceptor.connections) <= 3
         assert await status(await port.open()) == OK
 
     run_scenario(scenario, hello, 3, tls)
 
 
-def test_a_new_connection_is_not_the_first_to_go(tls: Path | None) -> None:
+def test_new_connection_is_not_closed_first(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
         for _ in range(8):
-            await port.open(BEGUN)
-        await until(lambda: busy(port) == 8)
-        newcomer = await port.open()
+            await port.open(PARTIAL)
+        await until(lambda: active_requests(port) == 8)
+        new = await port.open()
         for _ in range(3):
-            await port.open(BEGUN)
-        assert await status(newcomer) == OK
+            await port.open(PARTIAL)
+        assert await status(new) == OK
 
     run_scenario(scenario, hello, 8, tls)
 
 
 @pytest.mark.parametrize("task", ["accept", "sweep"])
-def test_a_defect_that_ends_a_port_is_logged_and_ends_the_process(
+def test_unexpected_error_of_a_port_is_logged_and_ends_the_process(
     task: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(*_: object) -> None:
@@ -323,20 +325,18 @@ def test_a_defect_that_ends_a_port_is_logged_and_ends_the_process(
     assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
-def test_no_answer_has_a_version_of_software() -> None:
+def test_no_response_reports_a_software_version() -> None:
     async def scenario(port: Port) -> None:
-        for data in (HELLO, b"no HTTP\r\n\r\n"):
-            (line,) = re.findall(
-                rb"Server: (.*)\r", await port.answers(data.replace(b"\r\n\r", b"\r\nConnection: close\r\n\r"))
+        for data in (HELLO, b"not HTTP\r\n\r\n"):
+            (header,) = re.findall(
+                rb"Server: (.*)\r", await port.exchange(data.replace(b"\r\n\r", b"\r\nConnection: close\r\n\r"))
             )
-            assert line == b"memcached-operator"
+            assert header == b"memcached-operator"
 
     run_scenario(scenario, hello)
 
 
-def test_a_failed_accept_is_logged_and_tried_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failed_accept_is_logged_and_retried(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(port: Port) -> None:
         loop = asyncio.get_running_loop()
         accept, failures = loop.sock_accept, [OSError("too many open files")]
@@ -354,32 +354,32 @@ def test_a_failed_accept_is_logged_and_tried_again(
     assert "cannot accept a connection: too many open files" in caplog.text
 
 
-# How all of it ends.
+# Shutdown.
 
 
-def test_while_draining_a_connection_ends_with_its_answer(tls: Path | None) -> None:
+def test_draining_closes_a_connection_after_its_response(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
-        line = await port.open(BEGUN)
-        await until(lambda: busy(port) == 1)
+        client = await port.open(PARTIAL)
+        await until(lambda: active_requests(port) == 1)
         port.acceptor.draining = True
-        line[1].write(END)
-        found = await rest(line)
+        client[1].write(END)
+        found = await read_to_end(client)
         assert b"\r\nConnection: close\r\n" in found
         assert found.endswith(b"hello!")
 
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_in_the_end_idle_connections_are_closed_and_requests_under_way_answered(tls: Path | None) -> None:
+def test_close_closes_idle_connections_and_waits_for_active_requests(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
-        idle, working, slow = await port.open(), await port.open(BEGUN), await port.open(BEGUN)
-        await until(lambda: busy(port) == 2)
-        ending = asyncio.create_task(port.acceptor.close())
-        assert await ended(idle)
-        working[1].write(END)
-        assert (await rest(working)).endswith(b"hello!")
-        assert not ending.done()
-        assert await ended(slow)
-        await ending
+        idle, active, slow = await port.open(), await port.open(PARTIAL), await port.open(PARTIAL)
+        await until(lambda: active_requests(port) == 2)
+        closing = asyncio.create_task(port.acceptor.close())
+        assert await closed_without_response(idle)
+        active[1].write(END)
+        assert (await read_to_end(active)).endswith(b"hello!")
+        assert not closing.done()
+        assert await closed_without_response(slow)
+        await closing
 
     run_scenario(scenario, hello, tls=tls, grace=1.0)

@@ -10,16 +10,16 @@ from memcached_process.logs import JsonFormatter, RateLimit, configure
 
 @pytest.fixture(autouse=True)
 def root_logger() -> Any:
-    """The root logger is put back as it was."""
+    """Restore the root logger."""
     root = logging.getLogger()
     before = root.handlers[:], root.level
     yield
     root.handlers[:], root.level = before
 
 
-def logged(message: str, *args: object, **more: Any) -> dict[str, Any]:
-    """One record, formatted and read again."""
-    record = logging.LogRecord("engine", logging.WARNING, "", 1, message, args, **{"exc_info": None, **more})
+def logged(message: str, *args: object, **fields: Any) -> dict[str, Any]:
+    """One formatted and parsed record."""
+    record = logging.LogRecord("operator", logging.WARNING, "", 1, message, args, **{"exc_info": None, **fields})
     record.created = 0.0123
     line = JsonFormatter().format(record)
     assert "\n" not in line
@@ -30,12 +30,12 @@ def test_json_has_the_keys_of_zap() -> None:
     assert logged("%s of %d “pods”\n", "two", 3) == {
         "level": "warning",
         "ts": "1970-01-01T00:00:00.012+00:00",
-        "logger": "engine",
+        "logger": "operator",
         "msg": "two of 3 “pods”\n",
     }
 
 
-def test_an_exception_is_part_of_its_line() -> None:
+def test_exception_is_part_of_its_line() -> None:
     try:
         raise ValueError("broken")
     except ValueError:
@@ -47,7 +47,7 @@ def test_an_exception_is_part_of_its_line() -> None:
     ("level", "printed"),
     [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)],
 )
-def test_the_level_decides_what_is_printed(level: str, printed: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_below_the_level_are_not_printed(level: str, printed: int, capsys: pytest.CaptureFixture[str]) -> None:
     configure(level, "text")
     for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
         logging.getLogger("x").log(number, "line")
@@ -61,7 +61,7 @@ def test_json_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None
     assert (out.out, json.loads(out.err)["msg"]) == ("", "hello")
 
 
-def test_a_rate_limit_is_so_many_in_each_second() -> None:
+def test_rate_limit_applies_per_second() -> None:
     limit = RateLimit(2)
     taken = [limit.take(now) for now in (7.0, 7.1, 7.2, 7.999, 8.0, 8.5, 8.9, 100.0)]
     assert taken == [True, True, False, False, True, True, False, True]

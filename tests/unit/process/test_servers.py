@@ -12,13 +12,13 @@ from memcached_process.connections import Handler
 from memcached_process.servers import exposition, listen, probes
 from support.ports import free_port
 
-from .serving import HELLO, rest, status
+from .serving import HELLO, read_to_end, status
 
 
-def asked(handler: Handler, path: str, method: str = "GET") -> tuple[int, str]:
-    """Status and text of an answer."""
+def fetch(handler: Handler, path: str, method: str = "GET") -> tuple[int, str]:
+    """Status and text of a response."""
 
-    async def ask() -> tuple[int, str]:
+    async def get() -> tuple[int, str]:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         async with AsyncExitStack() as stack, aiohttp.ClientSession() as session:
@@ -26,7 +26,7 @@ def asked(handler: Handler, path: str, method: str = "GET") -> tuple[int, str]:
             async with session.request(method, f"http://127.0.0.1:{port}{path}") as response:
                 return response.status, await response.text()
 
-    return asyncio.run(ask())
+    return asyncio.run(get())
 
 
 PROBES = {
@@ -37,58 +37,58 @@ PROBES = {
 }
 
 
-@pytest.mark.parametrize(("ready", "path", "answer"), PROBES.values(), ids=PROBES.keys())
-def test_probe(ready: bool, path: str, answer: tuple[int, str]) -> None:
-    assert asked(probes(lambda: ready), path) == answer
+@pytest.mark.parametrize(("ready", "path", "expected"), PROBES.values(), ids=PROBES.keys())
+def test_probe(ready: bool, path: str, expected: tuple[int, str]) -> None:
+    assert fetch(probes(lambda: ready), path) == expected
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz/", "/metrics", "//healthz"])
 def test_nothing_else_is_served(path: str) -> None:
-    assert asked(probes(lambda: True), path)[0] == 404
+    assert fetch(probes(lambda: True), path)[0] == 404
 
 
-def test_a_query_is_no_other_path() -> None:
-    assert asked(probes(lambda: True), "/healthz?verbose") == (200, "ok")
+def test_query_is_ignored() -> None:
+    assert fetch(probes(lambda: True), "/healthz?verbose") == (200, "ok")
 
 
 METHODS = {"HEAD": (200, ""), "POST": (405, "use GET"), "DELETE": (405, "use GET")}
 
 
-@pytest.mark.parametrize(("method", "answer"), METHODS.items())
-def test_only_what_reads_is_answered(method: str, answer: tuple[int, str]) -> None:
-    assert asked(probes(lambda: True), "/healthz", method) == answer
+@pytest.mark.parametrize(("method", "expected"), METHODS.items())
+def test_only_get_and_head_are_allowed(method: str, expected: tuple[int, str]) -> None:
+    assert fetch(probes(lambda: True), "/healthz", method) == expected
 
 
-def test_there_are_at_most_64_connections() -> None:
+def test_at_most_64_connections_are_open() -> None:
     async def flood() -> None:
-        where = Address("127.0.0.1", free_port())
+        address = Address("127.0.0.1", free_port())
         async with AsyncExitStack() as stack:
-            await listen(stack, asyncio.Event(), probes(lambda: True), where)
-            lines = [await asyncio.open_connection(where.host, where.port) for _ in range(65)]
-            for line in lines:
-                stack.callback(line[1].transport.abort)
-            assert await rest(lines[0]) == b""
-            assert await status(lines[1], HELLO.replace(b"/hello", b"/healthz")) == b"200 OK"
-            assert await status(lines[64], HELLO.replace(b"/hello", b"/healthz")) == b"200 OK"
+            await listen(stack, asyncio.Event(), probes(lambda: True), address)
+            clients = [await asyncio.open_connection(address.host, address.port) for _ in range(65)]
+            for client in clients:
+                stack.callback(client[1].transport.abort)
+            assert await read_to_end(clients[0]) == b""
+            assert await status(clients[1], HELLO.replace(b"/hello", b"/healthz")) == b"200 OK"
+            assert await status(clients[64], HELLO.replace(b"/hello", b"/healthz")) == b"200 OK"
 
     asyncio.run(flood())
 
 
 def test_metrics_are_served() -> None:
     registry = CollectorRegistry()
-    Gauge("shown", "A number.", registry=registry).set(7)
-    status, text = asked(exposition(registry), "/metrics")
+    Gauge("example", "A number.", registry=registry).set(7)
+    status, text = fetch(exposition(registry), "/metrics")
     assert status == 200
-    assert "shown 7.0" in text
+    assert "example 7.0" in text
 
 
-def test_no_address_means_not_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_server_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     async def start() -> None:
         async with AsyncExitStack() as stack:
             await listen(stack, asyncio.Event(), probes(lambda: True), None)
 
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a server was made")
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("unexpected server")
 
-    monkeypatch.setattr(servers, "serve", refuse)
+    monkeypatch.setattr(servers, "serve", fail)
     asyncio.run(start())

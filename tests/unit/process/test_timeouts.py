@@ -1,4 +1,4 @@
-"""Connections of a port: how long each of their parts may take."""
+"""Connections of a port: timeouts."""
 
 import asyncio
 import re
@@ -14,26 +14,26 @@ from .serving import (
     HELLO,
     OK,
     Port,
-    ended,
+    closed_without_response,
     hello,
     post,
-    rest,
+    read_to_end,
     run_scenario,
     status,
     stop_reading,
     until,
 )
 
-LATE = {
+INCOMPLETE = {
     "a head": HELLO[:-9],
     "a second head": HELLO + HELLO[:-9],
     "a body": post("Content-Length: 9999", body=b"1"),
-    "a body in chunks": post("Transfer-Encoding: chunked", body=b"9999\r\na"),
+    "a chunked body": post("Transfer-Encoding: chunked", body=b"9999\r\na"),
 }
 
 
-@pytest.mark.parametrize("data", LATE.values(), ids=LATE.keys())
-def test_a_request_has_a_time(data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("data", INCOMPLETE.values(), ids=INCOMPLETE.keys())
+def test_request_times_out(data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
 
     async def reads(request: web.BaseRequest) -> web.Response:
@@ -41,39 +41,39 @@ def test_a_request_has_a_time(data: bytes, tls: Path | None, monkeypatch: pytest
         return web.Response(text="hello!")
 
     async def scenario(port: Port) -> None:
-        line = await port.open(data)
-        found = asyncio.create_task(rest(line))
+        client = await port.open(data)
+        found = asyncio.create_task(read_to_end(client))
         for _ in range(1000):
             if found.done():
                 break
             await asyncio.sleep(0.02)
-            line[1].write(b"a")
+            client[1].write(b"a")
         assert len(re.findall(rb"HTTP/1\.1 200 OK\r", await found)) == data.count(HELLO)
 
     run_scenario(scenario, reads, tls=tls)
 
 
-def test_an_idle_connection_ends(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connection_is_closed(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.3)
 
     async def scenario(port: Port) -> None:
-        silent, line = await port.open(), await port.open()
-        assert await status(line) == OK
-        assert await ended(line)
-        assert await ended(silent)
+        silent, client = await port.open(), await port.open()
+        assert await status(client) == OK
+        assert await closed_without_response(client)
+        assert await closed_without_response(silent)
 
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_a_connection_in_use_stays(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_in_use_is_not_closed(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 2.0)
     monkeypatch.setattr(connections, "IDLE_SECONDS", 2.0)
 
     async def scenario(port: Port) -> None:
-        line = await port.open()
+        client = await port.open()
         for _ in range(30):
             await asyncio.sleep(0.1)
-            assert await status(line) == OK
+            assert await status(client) == OK
 
     run_scenario(scenario, hello, tls=tls)
 
@@ -82,16 +82,16 @@ LARGE = b" " * 2**22
 
 
 async def large(_: web.BaseRequest) -> web.Response:
-    """An answer that no buffer of a socket holds."""
+    """A response larger than the socket buffers."""
     return web.Response(body=LARGE)
 
 
-def test_an_answer_that_is_not_read_ends_the_connection(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_response_closes_the_connection(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
 
     async def scenario(port: Port) -> None:
-        line = await port.open(HELLO, limit=2**12)
-        stop_reading(line)
+        client = await port.open(HELLO, limit=2**12)
+        stop_reading(client)
         await until(lambda: port.acceptor.connections)
         await until(lambda: not port.acceptor.connections)
         monkeypatch.setattr(connections, "UNREAD_SECONDS", 60.0)
@@ -101,70 +101,68 @@ def test_an_answer_that_is_not_read_ends_the_connection(tls: Path | None, monkey
 
 
 async def medium(_: web.BaseRequest) -> web.Response:
-    """An answer that fits into the send buffer of a socket."""
+    """A response that fits into the send buffer of a socket."""
     return web.Response(body=b" " * 50_000)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the bytes in the send buffer")
-def test_an_unread_answer_within_the_send_buffer_ends_the_connection(
+def test_unread_response_in_the_send_buffer_closes_the_connection(
     tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
 
     async def scenario(port: Port) -> None:
-        line = await port.open(limit=2**12)
-        stop_reading(line)
-        line[1].write(HELLO)
+        client = await port.open(limit=2**12)
+        stop_reading(client)
+        client[1].write(HELLO)
         await until(lambda: port.acceptor.connections)
         await until(lambda: not port.acceptor.connections)
 
     run_scenario(scenario, medium, tls=tls)
 
 
-def test_answers_that_are_read_one_after_the_other_do_not_end_the_connection(
+def test_consecutive_responses_that_are_read_do_not_close_the_connection(
     tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where every check finds some bytes of the newest one unacknowledged."""
+    """Even if each check finds unacknowledged bytes of the newest response."""
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
 
-    def some(_: asyncio.Transport) -> int:
+    def one_byte(_: asyncio.Transport) -> int:
         return 1
 
-    monkeypatch.setattr(connections, "_unacknowledged", some)
+    monkeypatch.setattr(connections, "_unacknowledged", one_byte)
 
     async def scenario(port: Port) -> None:
-        line = await port.open()
+        client = await port.open()
         for _ in range(50):
-            assert await status(line) == OK
+            assert await status(client) == OK
             await asyncio.sleep(0.02)
 
     run_scenario(scenario, medium, tls=tls)
 
 
-def test_an_answer_that_is_read_arrives_whole(tls: Path | None) -> None:
+def test_large_response_that_is_read_arrives_complete(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
-        line = await port.open(limit=2**12)
-        assert await status(line) == OK
-        assert await status(line) == OK
+        client = await port.open(limit=2**12)
+        assert await status(client) == OK
+        assert await status(client) == OK
 
     run_scenario(scenario, large, tls=tls)
 
 
-def test_a_client_that_does_not_wait_for_its_answer_is_cut(tls: Path | None) -> None:
+def test_client_that_sends_requests_but_reads_nothing_is_disconnected(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
-        line = await port.open(limit=2**12)
-        stop_reading(line)
+        client = await port.open(limit=2**12)
+        stop_reading(client)
         await until(lambda: port.acceptor.connections)
         while port.acceptor.connections:
-            line[1].write(HELLO)
+            client[1].write(HELLO)
             await asyncio.sleep(0.005)
 
     run_scenario(scenario, large, tls=tls)
 
 
-def test_requests_that_do_not_wait_for_an_answer_are_not_read(
-    tls: Path | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pipelined_requests_are_not_read_ahead(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     received = 0
     receive = connections.Connection.data_received
 
@@ -178,10 +176,10 @@ def test_requests_that_do_not_wait_for_an_answer_are_not_read(
         return web.Response()
 
     async def scenario(port: Port) -> None:
-        line = await port.open(HELLO * 2**15)
+        client = await port.open(HELLO * 2**15)
         await until(lambda: port.acceptor.connections)
         await until(lambda: not port.acceptor.connections)
-        line[1].transport.abort()
+        client[1].transport.abort()
 
     monkeypatch.setattr(connections.Connection, "data_received", count)
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
@@ -189,7 +187,7 @@ def test_requests_that_do_not_wait_for_an_answer_are_not_read(
     assert received < 2**17
 
 
-def test_a_client_that_has_closed_gets_no_more_answers(tls: Path | None) -> None:
+def test_pipelined_requests_of_a_closed_client_are_not_handled(tls: Path | None) -> None:
     handled, release = 0, asyncio.Event()
 
     async def waits(_: web.BaseRequest) -> web.Response:

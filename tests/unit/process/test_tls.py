@@ -1,4 +1,4 @@
-"""Connections over TLS that end badly: none of them keeps its place or its memory."""
+"""TLS connections that do not close properly: none of them keeps its slot or its memory."""
 
 import asyncio
 import socket
@@ -11,72 +11,72 @@ from aiohttp import web
 
 from memcached_process import connections
 
-from .serving import HELLO, Port, client_context, hello, rest, run_scenario, status, until
+from .serving import HELLO, Port, client_context, hello, read_to_end, run_scenario, status, until
 
 LONG = 60.0
 """Seconds: longer than a test may take."""
 
 
 @pytest.fixture(autouse=True)
-def sweeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times are checked often."""
+def frequent_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check timeouts every 20 ms."""
     monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
 
 
 async def large(_: web.BaseRequest) -> web.Response:
-    """An answer that no buffer of a socket holds."""
+    """A response larger than the socket buffers."""
     return web.Response(body=b" " * 3_000_000)
 
 
 def non_reading_client(port: int) -> socket.socket:
-    """A client that asks, says that it will send no more, and reads nothing: not by TLS, and not from its socket."""
+    """A client that sends a request and a TLS close, and reads nothing, neither from TLS nor from its socket."""
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.connect(("127.0.0.1", port))
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    line = client_context().wrap_bio(incoming, outgoing)
+    session = client_context().wrap_bio(incoming, outgoing)
     while True:
         try:
-            line.do_handshake()
+            session.do_handshake()
             break
         except ssl.SSLWantReadError:
             plain.sendall(outgoing.read())
             incoming.write(plain.recv(4000))
-    line.write(HELLO)
+    session.write(HELLO)
     plain.sendall(outgoing.read())
     time.sleep(0.3)
     try:
-        line.unwrap()
+        session.unwrap()
     except ssl.SSLError:
         plain.sendall(outgoing.read())
     return plain
 
 
-@pytest.mark.parametrize("begin", [b"", b"\x16\x03\x01\x02\x00", b"\x16"])
-def test_a_slow_handshake_ends(begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("start", [b"", b"\x16\x03\x01\x02\x00", b"\x16"])
+def test_slow_handshake_times_out(start: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HANDSHAKE_SECONDS", 0.3)
 
     async def scenario(port: Port) -> None:
-        line = await port.open(begin, tls=False)
-        assert await rest(line) == b""
+        client = await port.open(start, tls=False)
+        assert await read_to_end(client) == b""
         assert not port.acceptor.connections
         assert await status(await port.open()) == b"200 OK"
 
     run_scenario(scenario, hello, tls=tmp_path)
 
 
-def test_bytes_that_are_no_tls_end_the_connection_and_are_not_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_invalid_tls_closes_the_connection_and_is_not_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(port: Port) -> None:
-        assert b" 200 " not in await rest(await port.open(HELLO, tls=False))
+        assert b" 200 " not in await read_to_end(await port.open(HELLO, tls=False))
         assert not port.acceptor.connections
 
     run_scenario(scenario, hello, tls=tmp_path)
     assert not caplog.records
 
 
-def test_a_client_that_says_goodbye_and_reads_nothing_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_closes_tls_and_reads_nothing_is_disconnected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.5)
 
     async def scenario(port: Port) -> None:
@@ -87,32 +87,36 @@ def test_a_client_that_says_goodbye_and_reads_nothing_is_cut(tmp_path: Path, mon
     run_scenario(scenario, large, tls=tmp_path)
 
 
-def test_a_client_that_does_not_agree_to_the_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_does_not_acknowledge_the_close_is_disconnected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "CLOSE_SECONDS", 0.3)
 
     def silent(port: int) -> ssl.SSLSocket:
-        line = client_context().wrap_socket(socket.create_connection(("127.0.0.1", port), 5))
-        line.sendall(HELLO.replace(b"Host: a", b"Host: a\r\nConnection: close"))
-        return line
+        client = client_context().wrap_socket(socket.create_connection(("127.0.0.1", port), 5))
+        client.sendall(HELLO.replace(b"Host: a", b"Host: a\r\nConnection: close"))
+        return client
 
     async def scenario(port: Port) -> None:
-        line = await asyncio.to_thread(silent, port.number)
+        client = await asyncio.to_thread(silent, port.number)
         await until(lambda: not port.acceptor.connections)
-        line.close()
+        client.close()
 
     run_scenario(scenario, hello, tls=tmp_path)
 
 
-def test_one_that_ends_badly_gives_its_place_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_that_does_not_close_is_replaced_by_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", LONG)
     monkeypatch.setattr(connections, "CLOSE_SECONDS", LONG)
 
     async def scenario(port: Port) -> None:
-        lines = [await asyncio.to_thread(non_reading_client, port.number) for _ in range(2)]
+        clients = [await asyncio.to_thread(non_reading_client, port.number) for _ in range(2)]
         for _ in range(6):
             await port.open()
             assert len(port.acceptor.connections) <= 2
-        for line in lines:
-            line.close()
+        for client in clients:
+            client.close()
 
     run_scenario(scenario, large, 2, tmp_path)

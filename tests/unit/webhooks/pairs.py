@@ -1,4 +1,4 @@
-"""Certificates for a server on loopback."""
+"""Key pairs for a server on loopback."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -14,7 +14,7 @@ EXPIRY = datetime(2099, 1, 1, tzinfo=UTC)
 
 
 def pair(name: str) -> tuple[bytes, bytes]:
-    """A self-signed certificate for 127.0.0.1 with that common name, and its key."""
+    """A self-signed certificate for 127.0.0.1 with this common name, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     certificate = (

@@ -1,4 +1,4 @@
-"""Admission reviews to try things with."""
+"""Builders of admission reviews and objects."""
 
 from base64 import b64decode
 from typing import Any
@@ -35,7 +35,7 @@ def raw(obj: Any) -> msgspec.Raw:
 
 
 def review(obj: Any, old: Any = None, **changes: Any) -> dict[str, Any]:
-    """The same as JSON."""
+    """An AdmissionReview that contains this request, as decoded JSON."""
     body = msgspec.json.decode(msgspec.json.encode(request(obj, old))) | changes
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
 

@@ -1,4 +1,4 @@
-"""What admission does with an AppService: its defaults, verdicts and warnings. What is common is in test_memcached."""
+"""Admission of an AppService: defaults, denials and warnings. test_memcached.py tests what all kinds have in common."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def obj(spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "app"}, "spec": spec}
 
 
-def judged(path: str, new: Any, old: Any = None) -> Response:
+def respond(path: str, new: Any, old: Any = None) -> Response:
     before = raw(None if old is None else obj(old))
     operation = "CREATE" if old is None else "UPDATE"
     return HANDLERS[path](Request(uid="u", operation=operation, kind=KIND, object=raw(obj(new)), old_object=before))
@@ -47,27 +47,27 @@ COMPLETE = {"port": 80, "protocol": "TCP", "targetPort": 80}
     ],
 )
 def test_defaults(spec: Any, patch: Patch):
-    assert judged(MUTATE, spec).patch == patch
+    assert respond(MUTATE, spec).patch == patch
 
 
 def test_defaulting_is_idempotent():
     spec: dict[str, Any] = {"image": IMAGE, "ports": [{"port": 80}, {"port": 81}]}
-    spec |= {op["path"].removeprefix("/spec/"): op["value"] for op in judged(MUTATE, spec).patch}
-    assert judged(MUTATE, spec).patch == []
+    spec |= {op["path"].removeprefix("/spec/"): op["value"] for op in respond(MUTATE, spec).patch}
+    assert respond(MUTATE, spec).patch == []
 
 
-def test_every_fault_is_told_at_once():
-    denial = judged(VALIDATE, {"size": 0, "ports": [{"port": 0}]}).denial
+def test_denial_has_all_errors():
+    denial = respond(VALIDATE, {"size": 0, "ports": [{"port": 0}]}).denial
     assert denial
     assert (denial.code, denial.reason) == (422, "Invalid")
     causes = [cause["field"] for cause in denial.details["causes"]]
     assert causes == ["spec.image", "spec.size", "spec.ports[0].port"]
 
 
-def test_a_fault_that_was_there_is_tolerated():
+def test_error_of_the_old_object_is_tolerated():
     spec = {"image": IMAGE, "envs": [{"name": "1"}]}
-    assert judged(VALIDATE, {**spec, "size": 2}, spec).denial is None
-    assert judged(VALIDATE, {**spec, "size": 0}, spec).denial
+    assert respond(VALIDATE, {**spec, "size": 2}, spec).denial is None
+    assert respond(VALIDATE, {**spec, "size": 0}, spec).denial
 
 
 def ports(*entries: dict[str, Any]) -> dict[str, Any]:
@@ -108,4 +108,4 @@ def ports(*entries: dict[str, Any]) -> dict[str, Any]:
 )
 def test_warnings(old: Any, new: Any, expected: list[str]):
     before = None if old is None else {"image": IMAGE, **old}
-    assert judged(VALIDATE, {"image": IMAGE, **new}, before).warnings == expected
+    assert respond(VALIDATE, {"image": IMAGE, **new}, before).warnings == expected

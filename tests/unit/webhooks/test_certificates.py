@@ -1,4 +1,4 @@
-"""The certificate directory: first reading, renewal in place and by symbolic link, and pairs that are no good."""
+"""The certificate directory: first read, renewal in place and by symbolic link, and invalid pairs."""
 
 import asyncio
 import errno
@@ -25,7 +25,7 @@ from memcached_webhooks.metrics import Metrics
 from .pairs import EXPIRY, common_name, pair, write
 
 
-def watched(directory: Path) -> tuple[Certificates, Metrics]:
+def certificates_in(directory: Path) -> tuple[Certificates, Metrics]:
     metrics = Metrics()
     return Certificates(directory / "tls.crt", directory / "tls.key", metrics), metrics
 
@@ -33,19 +33,19 @@ def watched(directory: Path) -> tuple[Certificates, Metrics]:
 def served(
     pairs: Certificates, name: str | None = "127.0.0.1", version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
 ) -> str:
-    """The common name a client is shown, over a socket pair."""
-    ours, theirs = socket.socketpair()
+    """The common name of the certificate that a client receives over a socket pair."""
+    server_end, client_end = socket.socketpair()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.maximum_version = version
 
     def serve() -> None:
-        with pairs.context.wrap_socket(ours, server_side=True) as end:
+        with pairs.context.wrap_socket(server_end, server_side=True) as end:
             end.recv(1)
 
     server = threading.Thread(target=serve)
     server.start()
-    with context.wrap_socket(theirs, server_hostname=name) as client:
+    with context.wrap_socket(client_end, server_hostname=name) as client:
         der = client.getpeercert(binary_form=True)
         client.sendall(b"x")
         server.join()
@@ -59,17 +59,17 @@ def count(metrics: Metrics, name: str) -> float | None:
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize("name", ["webhook.example", None])
-def test_the_pair_is_served_with_and_without_a_server_name(tmp_path: Path, name: str | None, version: ssl.TLSVersion):
+def test_pair_is_served_with_and_without_a_server_name(tmp_path: Path, name: str | None, version: ssl.TLSVersion):
     write(tmp_path, *pair("one"))
-    pairs, metrics = watched(tmp_path)
+    pairs, metrics = certificates_in(tmp_path)
     pairs.refresh()
     assert served(pairs, name, version) == "one"
     assert count(metrics, "memcached_webhooks_certificate_expiry_timestamp_seconds") == EXPIRY.timestamp()
 
 
-def test_a_renewed_pair_is_served_at_once(tmp_path: Path):
+def test_renewed_pair_is_served(tmp_path: Path):
     write(tmp_path, *pair("one"))
-    pairs, metrics = watched(tmp_path)
+    pairs, metrics = certificates_in(tmp_path)
     pairs.refresh()
     write(tmp_path, *pair("two"))
     pairs.refresh()
@@ -78,13 +78,13 @@ def test_a_renewed_pair_is_served_at_once(tmp_path: Path):
     assert count(metrics, "certwatcher_read_certificate_total") == 2
 
 
-def test_a_secret_volume_is_followed_through_its_link(tmp_path: Path):
+def test_renewal_by_symbolic_link_is_detected(tmp_path: Path):
     write(tmp_path / "..1", *pair("one"))
     write(tmp_path / "..2", *pair("two"))
     (tmp_path / "..data").symlink_to("..1")
     for file in ("tls.crt", "tls.key"):
         (tmp_path / file).symlink_to(f"..data/{file}")
-    pairs, _ = watched(tmp_path)
+    pairs, _ = certificates_in(tmp_path)
     pairs.refresh()
     assert served(pairs) == "one"
     (tmp_path / "..new").symlink_to("..2")
@@ -93,10 +93,10 @@ def test_a_secret_volume_is_followed_through_its_link(tmp_path: Path):
     assert served(pairs) == "two"
 
 
-def test_a_bad_pair_keeps_the_old_one_and_counts_once(tmp_path: Path):
+def test_invalid_pair_is_counted_once_and_the_old_one_kept(tmp_path: Path):
     good, other = pair("one"), pair("two")
     write(tmp_path, *good)
-    pairs, metrics = watched(tmp_path)
+    pairs, metrics = certificates_in(tmp_path)
     pairs.refresh()
     for bad in ((other[0], good[1]), (b"nonsense", other[1]), (b"", b"")):
         write(tmp_path, *bad)
@@ -110,9 +110,9 @@ def test_a_bad_pair_keeps_the_old_one_and_counts_once(tmp_path: Path):
 
 
 @pytest.mark.parametrize("missing", ["tls.crt", "tls.key"])
-def test_a_file_that_goes_is_told_once_and_the_old_pair_kept(tmp_path: Path, missing: str):
+def test_deleted_file_is_counted_once_and_the_old_pair_kept(tmp_path: Path, missing: str):
     write(tmp_path, *pair("one"))
-    pairs, metrics = watched(tmp_path)
+    pairs, metrics = certificates_in(tmp_path)
     pairs.refresh()
     (tmp_path / missing).unlink()
     pairs.refresh()
@@ -124,8 +124,8 @@ def test_a_file_that_goes_is_told_once_and_the_old_pair_kept(tmp_path: Path, mis
     assert served(pairs) == "two"
 
 
-def test_files_that_never_were_are_waited_for_in_silence(tmp_path: Path):
-    pairs, metrics = watched(tmp_path)
+def test_missing_files_before_the_first_pair_are_not_errors(tmp_path: Path):
+    pairs, metrics = certificates_in(tmp_path)
     pairs.refresh()
     write(tmp_path, *pair("one"))
     (tmp_path / "tls.key").rename(tmp_path / "tls.later")
@@ -134,11 +134,9 @@ def test_files_that_never_were_are_waited_for_in_silence(tmp_path: Path):
     assert not pairs.ready
 
 
-def test_what_cannot_be_read_is_tried_again_though_the_files_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_failed_read_is_retried_although_the_files_are_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write(tmp_path, *pair("one"))
-    pairs, metrics = watched(tmp_path)
+    pairs, metrics = certificates_in(tmp_path)
 
     def read(*_: Path) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -151,12 +149,12 @@ def test_what_cannot_be_read_is_tried_again_though_the_files_are_the_same(
     assert served(pairs) == "one"
 
 
-def test_a_new_pair_with_the_times_of_the_old_one_is_served(tmp_path: Path):
+def test_new_pair_with_the_timestamps_of_the_old_one_is_served(tmp_path: Path):
     one = two = pair("one")
     while two == one or [len(part) for part in two] != [len(part) for part in one]:
         two = pair("two")
     write(tmp_path, *one)
-    pairs, _ = watched(tmp_path)
+    pairs, _ = certificates_in(tmp_path)
     pairs.refresh()
     times = {file: file.stat() for file in tmp_path.iterdir()}
     write(tmp_path, *two)
@@ -166,7 +164,7 @@ def test_a_new_pair_with_the_times_of_the_old_one_is_served(tmp_path: Path):
     assert served(pairs) == "two"
 
 
-ASKED = """
+PROGRAM = """
 import fcntl, sys, termios
 from pathlib import Path
 from memcached_webhooks.certificates import Certificates
@@ -178,17 +176,17 @@ print(pairs.ready)
 """
 
 
-def test_nobody_at_the_terminal_is_asked_for_a_passphrase(tmp_path: Path):
+def test_encrypted_key_does_not_prompt_for_a_passphrase(tmp_path: Path):
     certificate, key = pair("one")
-    locked = load_pem_private_key(key, None).private_bytes(
+    encrypted = load_pem_private_key(key, None).private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
     )
-    write(tmp_path, certificate, locked)
-    ours, theirs = os.openpty()
+    write(tmp_path, certificate, encrypted)
+    controller, terminal = os.openpty()
     try:
         done = subprocess.run(
-            [sys.executable, "-c", ASKED, tmp_path],
-            stdin=theirs,
+            [sys.executable, "-c", PROGRAM, tmp_path],
+            stdin=terminal,
             capture_output=True,
             text=True,
             env={"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -197,36 +195,36 @@ def test_nobody_at_the_terminal_is_asked_for_a_passphrase(tmp_path: Path):
             check=False,
         )
     finally:
-        os.close(ours)
-        os.close(theirs)
+        os.close(controller)
+        os.close(terminal)
     assert done.stdout == "False\n", done.stderr
 
 
-def test_without_a_pair_no_handshake_succeeds(tmp_path: Path):
-    pairs, _ = watched(tmp_path)
+def test_handshake_fails_without_a_pair(tmp_path: Path):
+    pairs, _ = certificates_in(tmp_path)
     pairs.refresh()
-    ours, theirs = socket.socketpair()
+    server_end, client_end = socket.socketpair()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     def connect() -> None:
         with pytest.raises(ssl.SSLError):
-            client.wrap_socket(theirs, server_hostname="x")
+            client.wrap_socket(client_end, server_hostname="x")
 
     peer = threading.Thread(target=connect)
     peer.start()
     with pytest.raises(ssl.SSLError):
-        pairs.context.wrap_socket(ours, server_side=True)
+        pairs.context.wrap_socket(server_end, server_side=True)
     peer.join()
-    ours.close()
-    theirs.close()
+    server_end.close()
+    client_end.close()
     assert not pairs.ready
 
 
-def test_waits_for_the_first_pair_and_then_watches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_wait_returns_with_the_first_pair_and_watch_reads_later_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(certificates, "POLL_SECONDS", 0.01)
-    pairs, _ = watched(tmp_path)
+    pairs, _ = certificates_in(tmp_path)
 
-    async def story() -> None:
+    async def scenario() -> None:
         waiting = asyncio.create_task(pairs.wait())
         await asyncio.sleep(0.03)
         assert not waiting.done()
@@ -237,12 +235,12 @@ def test_waits_for_the_first_pair_and_then_watches(tmp_path: Path, monkeypatch: 
         await asyncio.sleep(0.1)
         watching.cancel()
 
-    asyncio.run(asyncio.wait_for(story(), 10))
+    asyncio.run(asyncio.wait_for(scenario(), 10))
     assert served(pairs) == "two"
 
 
-def test_nothing_older_than_tls_1_2(tmp_path: Path):
-    pairs, _ = watched(tmp_path)
+def test_minimum_version_is_tls_1_2(tmp_path: Path):
+    pairs, _ = certificates_in(tmp_path)
     assert pairs.context.minimum_version == ssl.TLSVersion.TLSv1_2
     tls_1_2 = [cipher["name"] for cipher in pairs.context.get_ciphers() if cipher["protocol"] == "TLSv1.2"]
     assert all(name.startswith("ECDHE-") and ("GCM" in name or "CHACHA20" in name) for name in tls_1_2)

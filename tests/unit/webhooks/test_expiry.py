@@ -1,4 +1,4 @@
-"""What is read of a certificate is what the package cryptography reads of it."""
+"""The expiry of a certificate equals the one that the package cryptography reads."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,8 +17,8 @@ DATES = [datetime(year, 12, 31, 23, 59, 58, tzinfo=UTC) for year in (1999, 2026,
 
 
 def certificate(until: datetime, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey = EC, serial: int = 1) -> bytes:
-    """One that is signed by itself."""
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "somebody " * 5)])
+    """A self-signed certificate."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "common name " * 4)])
     names = x509.SubjectAlternativeName([x509.DNSName(f"host-{number}.example.com") for number in range(20)])
     builder = x509.CertificateBuilder(name, name, key.public_key(), serial, min(TODAY, until - timedelta(1)), until)
     return builder.add_extension(names, critical=False).sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
@@ -27,27 +27,27 @@ def certificate(until: datetime, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivat
 @pytest.mark.parametrize("until", DATES, ids=str)
 @pytest.mark.parametrize("key", [EC, RSA], ids=["EC", "RSA"])
 @pytest.mark.parametrize("serial", [1, 2**158])
-def test_the_end_of_a_certificate(until: datetime, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, serial: int):
+def test_expiry(until: datetime, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, serial: int):
     pem = certificate(until, key, serial)
     assert expiry(pem) == x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp() == until.timestamp()
 
 
-def test_the_first_of_several_counts():
+def test_first_of_several_certificates_is_read():
     first, second = certificate(DATES[1]), certificate(DATES[2])
     assert expiry(b"Issued for a test.\n" + first.replace(b"\n", b"\r\n") + second) == DATES[1].timestamp()
 
 
-NONE = {
-    "nothing": b"",
+INVALID = {
+    "empty": b"",
     "no certificate": b"-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n",
-    "nothing in it": b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
-    "a beginning": certificate(DATES[1])[:200] + b"\n-----END CERTIFICATE-----\n",
-    "no base64": b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
-    "something else": b"-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n",
+    "empty certificate": b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+    "truncated": certificate(DATES[1])[:200] + b"\n-----END CERTIFICATE-----\n",
+    "not base64": b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
+    "another ASN.1 structure": b"-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n",
 }
 
 
-@pytest.mark.parametrize("pem", NONE.values(), ids=NONE.keys())
-def test_what_is_no_certificate_does_not_end(pem: bytes):
+@pytest.mark.parametrize("pem", INVALID.values(), ids=INVALID.keys())
+def test_invalid_certificate_has_no_expiry(pem: bytes):
     with pytest.raises(ValueError, match="certificate"):
         expiry(pem)

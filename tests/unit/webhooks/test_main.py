@@ -1,4 +1,4 @@
-"""The command line: flags, their environment twins, and what is refused."""
+"""The command line: flags, their environment variables, and invalid values."""
 
 import logging
 from collections.abc import Iterator
@@ -21,21 +21,21 @@ def root_logger() -> Iterator[None]:
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
-    """What the process is started with."""
-    seen: list[Options] = []
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+    """The options that the process is started with."""
+    received: list[Options] = []
 
     async def run(options: Options) -> None:
-        seen.append(options)
+        received.append(options)
 
     monkeypatch.setattr(command, "run", run)
-    return seen
+    return received
 
 
-def test_defaults(given: list[Options]):
+def test_defaults(started: list[Options]):
     assert CliRunner().invoke(command.main, [], env={"RELATED_IMAGE_MEMCACHED": None}).exit_code == 0
     directory = Path("/tmp/k8s-webhook-server/serving-certs")
-    assert given == [
+    assert started == [
         Options(
             default_image="docker.io/library/memcached:1.6.38",
             certificate=directory / "tls.crt",
@@ -83,15 +83,15 @@ def test_defaults(given: list[Options]):
         ),
     ],
 )
-def test_flags_and_their_twins(given: list[Options], arguments: list[str], environment: dict[str, str]):
+def test_flags_and_environment_variables(started: list[Options], arguments: list[str], environment: dict[str, str]):
     result = CliRunner().invoke(command.main, arguments, env=environment)
     assert result.exit_code == 0, result.output
-    assert given == [Options("m:1", Path("/c/a"), Path("/c/b"), Address(None, 1), Address(None, 2), None, 0.5)]
+    assert started == [Options("m:1", Path("/c/a"), Path("/c/b"), Address(None, 1), Address(None, 2), None, 0.5)]
     assert logging.getLogger().level == logging.DEBUG
 
 
 @pytest.mark.parametrize(
-    ("argument", "complaint"),
+    ("argument", "message"),
     [
         ("--default-image=A b", "'A b': invalid image reference"),
         ("--metrics-bind-address=x", "'x': invalid bind address"),
@@ -100,13 +100,13 @@ def test_flags_and_their_twins(given: list[Options], arguments: list[str], envir
         ("--log-level=loud", "'loud' is not one of"),
     ],
 )
-def test_what_is_refused(argument: str, complaint: str):
+def test_invalid_values(argument: str, message: str):
     result = CliRunner().invoke(command.main, [argument])
     assert result.exit_code == 2
-    assert complaint in result.output
+    assert message in result.output
 
 
-def test_an_address_in_use_is_told_and_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_address_in_use_exits_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     async def run(_: Options) -> None:
         raise OSError("address in use")
 

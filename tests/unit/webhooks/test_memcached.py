@@ -1,4 +1,4 @@
-"""What admission does with a Memcached: defaults, verdicts, and who is let through unseen."""
+"""Admission of a Memcached: defaults, denials, and requests that are always allowed."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ IMAGE = {"op": "add", "path": "/spec/image", "value": DEFAULT}
 OLD_IMAGE = {"op": "add", "path": "/spec/image", "value": "memcached:old"}
 
 
-def judged(path: str, new: Any, old: Any = None, **changes: Any) -> Response:
+def respond(path: str, new: Any, old: Any = None, **changes: Any) -> Response:
     return HANDLERS[path](req(new, old, **changes))
 
 
@@ -41,33 +41,33 @@ def fields(result: Response) -> list[str]:
     ],
 )
 def test_defaults(spec: Any, old: Any, patch: Patch):
-    assert judged(memcached.MUTATE, obj(spec), old and obj(old)).patch == patch
+    assert respond(memcached.MUTATE, obj(spec), old and obj(old)).patch == patch
 
 
-def test_an_object_without_spec_gets_one():
+def test_object_without_a_spec_gets_one():
     value = {"size": 1, "containerPort": 11211, "image": DEFAULT}
-    assert judged(memcached.MUTATE, obj()).patch == [{"op": "add", "path": "/spec", "value": value}]
+    assert respond(memcached.MUTATE, obj()).patch == [{"op": "add", "path": "/spec", "value": value}]
 
 
 @pytest.mark.parametrize("new", [None, [], "x"])
-def test_defaulting_leaves_what_is_no_object_to_validation(new: Any):
-    assert judged(memcached.MUTATE, new) == ALLOWED
-    assert fields(judged(memcached.VALIDATE, new)) == [""]
+def test_value_that_is_not_an_object_is_denied_by_validation_only(new: Any):
+    assert respond(memcached.MUTATE, new) == ALLOWED
+    assert fields(respond(memcached.VALIDATE, new)) == [""]
 
 
 def test_defaulting_is_idempotent():
-    spec = {op["path"].removeprefix("/spec/"): op["value"] for op in judged(memcached.MUTATE, obj({})).patch}
-    assert judged(memcached.MUTATE, obj(spec)) == ALLOWED
+    spec = {op["path"].removeprefix("/spec/"): op["value"] for op in respond(memcached.MUTATE, obj({})).patch}
+    assert respond(memcached.MUTATE, obj(spec)) == ALLOWED
 
 
 @pytest.mark.parametrize(
-    ("new", "old", "refused"),
+    ("new", "old", "denied"),
     [
         ({"size": 1}, None, []),
         ({"size": 3.0}, None, []),
         ({"size": 0, "containerPort": 80}, None, ["spec.size", "spec.containerPort"]),
         ({"size": 0}, {"size": 1}, ["spec.size"]),
-        # What was there already is tolerated, as long as it is the very same error.
+        # An error of the old object is tolerated if it is unchanged.
         ({"size": 0}, {"size": 0}, []),
         ({"size": -1}, {"size": 0}, ["spec.size"]),
         ({"size": 0, "containerPort": 80}, {"size": 0}, ["spec.containerPort"]),
@@ -85,16 +85,16 @@ def test_defaulting_is_idempotent():
         ),
     ],
 )
-def test_verdicts(new: Any, old: Any, refused: list[str]):
-    assert fields(judged(memcached.VALIDATE, obj(new), old and obj(old))) == refused
+def test_denied_fields(new: Any, old: Any, denied: list[str]):
+    assert fields(respond(memcached.VALIDATE, obj(new), old and obj(old))) == denied
 
 
-def test_a_faulty_object_is_not_tolerated_because_of_what_is_no_old_object():
-    assert fields(judged(memcached.VALIDATE, obj({"size": 0}), operation="UPDATE")) == ["spec.size"]
+def test_errors_are_not_tolerated_without_an_old_object():
+    assert fields(respond(memcached.VALIDATE, obj({"size": 0}), operation="UPDATE")) == ["spec.size"]
 
 
-def test_warnings_come_with_approval():
-    result = judged(memcached.VALIDATE, obj({"size": 1}), obj({"size": 3}))
+def test_allowed_update_has_warnings():
+    result = respond(memcached.VALIDATE, obj({"size": 1}), obj({"size": 3}))
     assert result == Response(warnings=["2 of 3 pods will be deleted; the cached data of these pods is lost"])
 
 
@@ -103,36 +103,36 @@ def test_warnings_come_with_approval():
     "changes",
     [{"operation": "DELETE"}, {"operation": "CONNECT"}, {"sub_resource": "status"}],
 )
-def test_deletions_connections_and_status_writes_pass(path: str, changes: dict[str, str]):
-    assert judged(path, obj({"size": 0}), **changes) == ALLOWED
+def test_deletions_connections_and_status_writes_are_allowed(path: str, changes: dict[str, str]):
+    assert respond(path, obj({"size": 0}), **changes) == ALLOWED
 
 
 @pytest.mark.parametrize("path", sorted(HANDLERS))
 @pytest.mark.parametrize("changes", [{"operation": ""}, {"operation": "PATCH"}, {"sub_resource": "scale"}])
-def test_what_is_not_understood_is_not_allowed(path: str, changes: dict[str, str]):
-    denial = judged(path, obj({"size": 1}), **changes).denial
+def test_unknown_operations_and_subresources_are_denied(path: str, changes: dict[str, str]):
+    denial = respond(path, obj({"size": 1}), **changes).denial
     assert denial is not None
     assert (denial.code, denial.reason) == (400, "BadRequest")
 
 
 @pytest.mark.parametrize("path", sorted(HANDLERS))
-def test_an_object_being_deleted_passes(path: str):
-    deleted = obj({"size": 0}, deletionTimestamp="2026-01-01T00:00:00Z")
-    assert judged(path, deleted, obj({"size": 1})) == ALLOWED
+def test_object_being_deleted_is_allowed(path: str):
+    terminating = obj({"size": 0}, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert respond(path, terminating, obj({"size": 1})) == ALLOWED
 
 
 @pytest.mark.parametrize("path", sorted(HANDLERS))
 @pytest.mark.parametrize(
     "kind", [GroupVersionKind("apps", "v1", "Deployment"), GroupVersionKind("cache.example.com", "v1", "Other")]
 )
-def test_other_kinds_are_refused(path: str, kind: GroupVersionKind):
-    result = judged(path, obj({}), kind=kind)
+def test_other_kinds_are_denied(path: str, kind: GroupVersionKind):
+    result = respond(path, obj({}), kind=kind)
     assert result.denial
     assert result.denial.code == 400
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha1"])
-def test_both_versions_are_judged_on_the_same_paths(version: str):
+def test_both_versions_are_handled_on_the_same_paths(version: str):
     kind = GroupVersionKind("cache.example.com", version, "Memcached")
-    assert judged(memcached.MUTATE, obj({}), kind=kind).patch == [SIZE, PORT, IMAGE]
-    assert fields(judged(memcached.VALIDATE, obj({"size": 0}), kind=kind)) == ["spec.size"]
+    assert respond(memcached.MUTATE, obj({}), kind=kind).patch == [SIZE, PORT, IMAGE]
+    assert fields(respond(memcached.VALIDATE, obj({"size": 0}), kind=kind)) == ["spec.size"]

@@ -1,4 +1,4 @@
-"""Whatever a review has in it: what is repeated of it is short, and the answer is small."""
+"""Limits of responses: echoed values are truncated, and the size is bounded, for any review."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ HANDLERS = {**memcached.handlers(DEFAULT), **appservice.handlers()}
 
 Fields = Callable[[str], dict[str, Any]]
 
-LENGTHS: dict[str, tuple[int, Fields]] = {
+MAX_LENGTHS: dict[str, tuple[int, Fields]] = {
     "uid": (128, lambda text: {"uid": text}),
     "operation": (32, lambda text: {"operation": text}),
     "subResource": (63, lambda text: {"subResource": text}),
@@ -33,18 +33,18 @@ LENGTHS: dict[str, tuple[int, Fields]] = {
 }
 
 
-@pytest.mark.parametrize(("longest", "fields"), LENGTHS.values(), ids=LENGTHS.keys())
-def test_what_a_review_says_of_itself_is_bounded(longest: int, fields: Fields):
-    body, _ = answer(msgspec.json.encode(review({}, **fields("x" * longest))), HANDLERS[memcached.VALIDATE])
+@pytest.mark.parametrize(("max_length", "fields"), MAX_LENGTHS.values(), ids=MAX_LENGTHS.keys())
+def test_fields_of_a_review_are_bounded(max_length: int, fields: Fields):
+    body, _ = answer(msgspec.json.encode(review({}, **fields("x" * max_length))), HANDLERS[memcached.VALIDATE])
     assert len(body) < 3000
-    for length in (longest + 1, 4_000_000):
-        with pytest.raises(BadReview, match=f"length <= {longest}") as raised:
+    for length in (max_length + 1, 4_000_000):
+        with pytest.raises(BadReview, match=f"length <= {max_length}") as raised:
             answer(msgspec.json.encode(review({}, **fields("x" * length))), lambda _: ALLOWED)
         assert len(str(raised.value)) < 200
 
 
 @pytest.mark.parametrize("part", ["apiVersion", "kind"])
-def test_a_wrong_review_is_not_repeated_in_full(part: str):
+def test_invalid_review_is_not_echoed_in_full(part: str):
     with pytest.raises(BadReview) as raised:
         answer(msgspec.json.encode({**review({}), part: "x\n" * 2_000_000}), lambda _: ALLOWED)
     assert len(str(raised.value)) < 400
@@ -63,7 +63,7 @@ ITEMS: dict[str, Fields] = {
 
 @st.composite
 def hostile(draw: st.DrawFn) -> dict[str, Any]:
-    """An object that would have an answer of some megabytes."""
+    """An object whose unbounded response would have megabytes."""
     spec: dict[str, Any] = {field: draw(LONG) for field in ("size", "image", "containerPort", "imagePullPolicy")}
     count = draw(st.sampled_from([1, 60, 128, 5000]))
     for field, item in ITEMS.items():
@@ -75,7 +75,7 @@ def hostile(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(hostile(), hostile() | st.none(), st.sampled_from(sorted(HANDLERS)))
 @settings(max_examples=40, deadline=None)
-def test_an_answer_is_never_large(obj: Any, old: Any, path: str):
+def test_response_is_never_large(obj: Any, old: Any, path: str):
     kind = APPSERVICE if "appservice" in path else MEMCACHED
     body = review(obj, old, name="", kind={"group": kind.group, "version": "v1", "kind": kind.name})
     response, result = answer(msgspec.json.encode(body), HANDLERS[path])
@@ -90,7 +90,7 @@ def test_an_answer_is_never_large(obj: Any, old: Any, path: str):
         assert all(len(cause["field"]) <= 1300 for cause in status["details"]["causes"])
 
 
-def test_the_name_of_a_resource_is_repeated_in_part():
+def test_name_of_a_resource_is_truncated():
     name = "example.com/" + "x\n" * 1000
     obj = memcached_object({"size": 1, "resources": {"limits": {name: "1"}, "requests": {name: "2"}}})
     response, _ = answer(msgspec.json.encode(review(obj)), HANDLERS[memcached.VALIDATE])
@@ -100,7 +100,7 @@ def test_the_name_of_a_resource_is_repeated_in_part():
     assert "x\\n" * 51 not in message
 
 
-def test_an_object_with_a_long_name_is_denied_with_the_reason():
+def test_object_with_a_long_name_is_denied():
     obj = {"metadata": {"name": "a" * 1000}, "spec": {"size": 1}}
     response, _ = answer(msgspec.json.encode(review(obj, name="a" * 1000)), HANDLERS[memcached.VALIDATE])
     status = msgspec.json.decode(response)["response"]["status"]
@@ -109,16 +109,16 @@ def test_an_object_with_a_long_name_is_denied_with_the_reason():
     assert "name" not in status["details"]
 
 
-def test_a_denial_says_how_many_faults_it_leaves_out():
+def test_denial_counts_the_omitted_errors():
     errors = [FieldError(f"spec.a[{number}]", "x" * 200, "must be something else " * 10) for number in range(1000)]
     response, _ = answer(msgspec.json.encode(review({})), lambda _: Response(invalid(request({}), {}, errors)))
-    found = msgspec.json.decode(response)["response"]["status"]
-    format_value = len(found["details"]["causes"])
-    assert 10 < format_value < 1000
-    assert found["message"].endswith(f", and {1000 - format_value} more]")
+    status = msgspec.json.decode(response)["response"]["status"]
+    included = len(status["details"]["causes"])
+    assert 10 < included < 1000
+    assert status["message"].endswith(f", and {1000 - included} more]")
 
 
-def test_the_defaults_of_an_object_within_its_bounds_fit_into_an_answer():
+def test_defaults_of_the_largest_valid_object_fit_into_a_response():
     protocol = f"{'a.' * 126}a/{'b' * 63}"
     numbers = range(1000, 1064)
     ports = [{"port": number, "name": f"{'c' * 59}{number}", "appProtocol": protocol} for number in numbers]
@@ -132,25 +132,25 @@ def test_the_defaults_of_an_object_within_its_bounds_fit_into_an_answer():
     assert [port["targetPort"] for port in step["value"]] == list(numbers)
 
 
-def test_defaults_that_do_not_fit_are_left_to_the_rules():
+def test_defaults_that_do_not_fit_are_omitted():
     old = memcached_object({"image": "x" * 100_000})
     response, _ = answer(msgspec.json.encode(review(memcached_object({}), old)), HANDLERS[memcached.MUTATE])
     assert msgspec.json.decode(response)["response"] == {"uid": "u", "allowed": True}
 
 
-# Specs that are JSON by their brackets only.
+# Specs with balanced brackets that are not valid JSON.
 UNREADABLE = {
     "a number that is too large": b'{"size":1e400}',
     "an integer that is too large": b'{"size":%s}' % (b"9" * 5000),
     "a leading zero": b'{"size":01}',
     "too deep": b'{"cache":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
-    "no UTF-8": b'{"image":"\xff"}',
+    "not UTF-8": b'{"image":"\xff"}',
 }
 
 
 @pytest.mark.parametrize("path", HANDLERS)
 @pytest.mark.parametrize("spec", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_a_spec_that_cannot_be_read_is_a_bad_review(path: str, spec: bytes):
+def test_unreadable_spec_is_a_bad_review(path: str, spec: bytes):
     kind = next(kind for kind in (MEMCACHED, APPSERVICE) if path.endswith(kind.name.lower()))
     body = msgspec.json.encode(review({"spec": "SPEC"}, kind={"group": kind.group, "kind": kind.name}))
     with pytest.raises(BadReview):

@@ -1,4 +1,4 @@
-"""From the bytes of a review to the bytes of its answer."""
+"""From the bytes of a review to the bytes of its response."""
 
 from typing import Any
 
@@ -25,33 +25,33 @@ from .reviews import DEFAULT, patch_of, request, review
 HANDLERS = memcached.handlers(DEFAULT)
 
 
-def answered(body: dict[str, Any], result: Response = ALLOWED) -> dict[str, Any]:
+def respond(body: dict[str, Any], result: Response = ALLOWED) -> dict[str, Any]:
     return msgspec.json.decode(answer(msgspec.json.encode(body), lambda _: result)[0])
 
 
 def test_allowed():
-    assert answered(review({})) == {
+    assert respond(review({})) == {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "response": {"uid": "u", "allowed": True},
     }
 
 
-def test_a_patch_is_base64_of_json_patch():
+def test_patch_is_a_base64_encoded_json_patch():
     patch = [{"op": "add", "path": "/spec/size", "value": 1}]
-    response = answered(review({}), Response(patch=patch))
+    response = respond(review({}), Response(patch=patch))
     assert response["response"]["patchType"] == "JSONPatch"
     assert patch_of(response) == patch
 
 
 def test_warnings():
-    assert answered(review({}), Response(warnings=["x"]))["response"]["warnings"] == ["x"]
+    assert respond(review({}), Response(warnings=["x"]))["response"]["warnings"] == ["x"]
 
 
-def test_a_refusal_is_the_status_kubernetes_itself_would_give():
+def test_denial_has_the_status_format_of_kubernetes():
     errors = [FieldError("spec.size", 0, "must be at least 1"), FieldError("spec.image", "A b", "no")]
     denial = invalid(request({}), {}, errors)
-    assert answered(review({}), Response(denial))["response"] == {
+    assert respond(review({}), Response(denial))["response"] == {
         "uid": "u",
         "allowed": False,
         "status": {
@@ -77,7 +77,7 @@ def test_a_refusal_is_the_status_kubernetes_itself_would_give():
     }
 
 
-def test_a_misdirected_review_is_a_bad_request():
+def test_review_of_another_kind_is_a_bad_request():
     denial = unexpected(request({}), "app.example.com", "AppService")
     assert (denial.code, denial.reason) == (400, "BadRequest")
     wanted = 'CREATE and UPDATE of AppService of group "app.example.com"'
@@ -99,7 +99,7 @@ def test_object_name(obj: Any, name: str):
 
 
 @pytest.mark.parametrize(
-    ("body", "complaint"),
+    ("body", "message"),
     [
         (b"", "not a valid AdmissionReview"),
         (b"{", "not a valid AdmissionReview"),
@@ -113,17 +113,17 @@ def test_object_name(obj: Any, name: str):
         (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":1}}', "Expected `str`"),
     ],
 )
-def test_what_is_no_review(body: bytes, complaint: str):
+def test_invalid_reviews(body: bytes, message: str):
     with pytest.raises(BadReview) as raised:
         answer(body, lambda _: ALLOWED)
-    assert complaint in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_what_is_not_needed_is_not_decoded():
-    seen: list[Request] = []
+def test_unused_fields_are_ignored():
+    requests: list[Request] = []
     body = review({"a": 1}, userInfo={"username": "u"}, options={}, dryRun=True)
-    answer(msgspec.json.encode(body), lambda request: seen.append(request) or ALLOWED)
-    assert seen == [request({"a": 1})]
+    answer(msgspec.json.encode(body), lambda request: requests.append(request) or ALLOWED)
+    assert requests == [request({"a": 1})]
 
 
 ANY: st.SearchStrategy[Any] = st.recursive(
@@ -142,13 +142,13 @@ ANY: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(ANY, ANY, st.sampled_from(sorted(HANDLERS)))
-def test_any_object_gets_an_answer(obj: Any, old: Any, path: str):
+def test_any_object_gets_a_response(obj: Any, old: Any, path: str):
     body = review(obj) if old is None else review(obj, old)
     response, _ = answer(msgspec.json.encode(body), HANDLERS[path])
     assert msgspec.json.decode(response)["response"]["uid"] == "u"
 
 
 @given(st.binary(max_size=50))
-def test_any_bytes_are_answered_or_refused(body: bytes):
+def test_random_bytes_are_a_bad_review(body: bytes):
     with pytest.raises(BadReview):
         answer(body, lambda _: ALLOWED)

@@ -1,4 +1,4 @@
-"""The whole process over TLS on loopback: paths, bodies, probes, metrics, certificates and the end."""
+"""The complete process over TLS on loopback: paths, bodies, probes, metrics, certificates and shutdown."""
 
 import asyncio
 import gzip
@@ -25,7 +25,7 @@ from memcached_webhooks import bodies, certificates, memcached, server
 from memcached_webhooks.review import ALLOWED, Request, Response
 from memcached_webhooks.server import Options, run
 from support.ports import free_port
-from unit.process.serving import Line, half_open, rest
+from unit.process.serving import Streams, half_open, read_to_end
 
 from .pairs import common_name, pair, write
 from .reviews import DEFAULT, patch_of, review
@@ -35,7 +35,7 @@ MUTATE, VALIDATE = memcached.MUTATE, memcached.VALIDATE
 
 
 class Client:
-    """Talks to a running process; `base` is its webhook, `probe` its probes, `metrics` its metrics."""
+    """A client of a running process. `base`: URL of the webhooks; `probe`: of the probes; `metrics`: of the metrics."""
 
     def __init__(self, session: aiohttp.ClientSession, options: Options) -> None:
         assert options.probes
@@ -57,7 +57,7 @@ class Client:
             return response.status, await response.text()
 
     async def until_ready(self) -> None:
-        while not await self.is_ready():  # noqa: ASYNC110 (the process is asked as a kubelet would)
+        while not await self.is_ready():  # noqa: ASYNC110 - polls like a kubelet
             await asyncio.sleep(0.01)
 
     async def is_ready(self) -> bool:
@@ -67,13 +67,13 @@ class Client:
             return False
 
     async def until_in_flight(self, count: int) -> None:
-        """Wait until so many requests to the validating webhook are under way."""
+        """Wait until the validating webhook has this many active requests."""
         line = f'controller_runtime_webhook_requests_in_flight{{webhook="{VALIDATE}"}} {count}.0'
-        while line not in (await self.get(self.metrics))[1]:  # noqa: ASYNC110 (asked as Prometheus would)
+        while line not in (await self.get(self.metrics))[1]:  # noqa: ASYNC110 - polls like Prometheus
             await asyncio.sleep(0.01)
 
-    async def format_value(self) -> str:
-        """The common name that a new connection is shown."""
+    async def served_name(self) -> str:
+        """The common name of the certificate that a new connection receives."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         _, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=context)
@@ -83,11 +83,11 @@ class Client:
         return common_name(der)
 
 
-Story = Callable[[Client], Awaitable[None]]
+Scenario = Callable[[Client], Awaitable[None]]
 
 
-def play(directory: Path, story: Story, delay: float = 0.0, *, ready: bool = True) -> None:
-    """Run the process, play the story against it, and end it with SIGTERM if the story did not."""
+def run_process(directory: Path, scenario: Scenario, delay: float = 0.0, *, ready: bool = True) -> None:
+    """Run the process and the scenario, then send SIGTERM. `delay`: seconds of --shutdown-delay."""
     options = Options(
         default_image=DEFAULT,
         certificate=directory / "tls.crt",
@@ -98,17 +98,17 @@ def play(directory: Path, story: Story, delay: float = 0.0, *, ready: bool = Tru
         shutdown_delay=delay,
     )
 
-    async def both() -> None:
+    async def run_both() -> None:
         process = asyncio.create_task(run(options))
         async with aiohttp.ClientSession() as session:
             client = Client(session, options)
             if ready:
                 await client.until_ready()
-            await story(client)
+            await scenario(client)
         os.kill(os.getpid(), signal.SIGTERM)
         await process
 
-    asyncio.run(asyncio.wait_for(both(), 20))
+    asyncio.run(asyncio.wait_for(run_both(), 20))
 
 
 @pytest.fixture
@@ -118,8 +118,8 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_reviews_are_answered(directory: Path):
-    async def story(client: Client) -> None:
+def test_reviews_get_responses(directory: Path):
+    async def scenario(client: Client) -> None:
         status, body = await client.post(MUTATE, review(obj({"size": 2})))
         assert status == 200
         assert [op["path"] for op in patch_of(msgspec.json.decode(body))] == ["/spec/containerPort", "/spec/image"]
@@ -127,7 +127,7 @@ def test_reviews_are_answered(directory: Path):
         assert status == 200
         assert msgspec.json.decode(body)["response"]["status"]["code"] == 422
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
 @pytest.mark.parametrize(
@@ -144,36 +144,34 @@ def test_reviews_are_answered(directory: Path):
         (VALIDATE, msgspec.json.encode(review({}, kind={"group": "x" * 2**20})), {}, 400),
     ],
 )
-def test_what_is_no_review_on_a_known_path_is_never_allowed(
-    directory: Path, path: str, body: bytes, options: Any, status: int
-):
-    async def story(client: Client) -> None:
-        answered, text = await client.post(path, body, **options)
-        assert answered == status
+def test_invalid_request_is_never_allowed(directory: Path, path: str, body: bytes, options: Any, status: int):
+    async def scenario(client: Client) -> None:
+        actual, text = await client.post(path, body, **options)
+        assert actual == status
         assert b"allowed" not in text
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
-def test_another_content_type_is_repeated_in_part(directory: Path):
-    async def story(client: Client) -> None:
+def test_invalid_content_type_is_truncated(directory: Path):
+    async def scenario(client: Client) -> None:
         status, text = await client.post(VALIDATE, b"{}", headers={"Content-Type": "x" * 5000})
         assert (status, text) == (415, f'expected Content-Type application/json, got "{"x" * 100}…"'.encode())
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
-def test_a_compressed_body_is_no_review(directory: Path):
-    async def story(client: Client) -> None:
+def test_compressed_body_is_rejected(directory: Path):
+    async def scenario(client: Client) -> None:
         body = gzip.compress(msgspec.json.encode(review(obj({"size": 1}))))
         assert (await client.post(VALIDATE, body, headers={"Content-Encoding": "gzip"}))[0] == 400
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
 @asynccontextmanager
-async def unfinished(client: Client, length: int) -> AsyncGenerator[Line]:
-    """A review of so many bytes of which all but one are sent."""
+async def unfinished(client: Client, length: int) -> AsyncGenerator[Streams]:
+    """A review of this length of which all bytes except the last are sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     reader, writer = await asyncio.open_connection("127.0.0.1", client.port, ssl=context)
@@ -185,20 +183,20 @@ async def unfinished(client: Client, length: int) -> AsyncGenerator[Line]:
         writer.transport.abort()
 
 
-def test_a_body_that_does_not_end_is_given_up(directory: Path, monkeypatch: pytest.MonkeyPatch):
+def test_incomplete_body_times_out(directory: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
 
-    async def story(client: Client) -> None:
-        async with unfinished(client, 100) as line:
-            assert await rest(line) == b""
+    async def scenario(client: Client) -> None:
+        async with unfinished(client, 100) as streams:
+            assert await read_to_end(streams) == b""
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
-def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(directory: Path, monkeypatch: pytest.MonkeyPatch):
+def test_number_of_large_bodies_is_limited_and_small_ones_do_not_wait(directory: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
 
-    async def story(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         large = msgspec.json.encode(review(obj({"size": 1}))).ljust(100_000)
         async with unfinished(client, 100_000):
             await client.until_in_flight(1)
@@ -208,22 +206,22 @@ def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(directory:
             assert not waiting.done()
         assert (await waiting)[0] == 200
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
-def test_who_hangs_up_is_no_error_of_ours(directory: Path, caplog: pytest.LogCaptureFixture):
-    async def story(client: Client) -> None:
+def test_disconnected_client_is_not_an_error(directory: Path, caplog: pytest.LogCaptureFixture):
+    async def scenario(client: Client) -> None:
         async with unfinished(client, 100):
             await client.until_in_flight(1)
         await client.until_in_flight(0)
         assert "controller_runtime_webhook_panics_total 0.0" in (await client.get(client.metrics))[1]
 
-    play(directory, story)
+    run_process(directory, scenario)
     assert "Traceback" not in caplog.text
 
 
-def test_what_is_no_http_leaves_no_traceback(directory: Path, caplog: pytest.LogCaptureFixture):
-    async def story(client: Client) -> None:
+def test_invalid_http_logs_nothing(directory: Path, caplog: pytest.LogCaptureFixture):
+    async def scenario(client: Client) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         reader, writer = await asyncio.open_connection("127.0.0.1", client.port, ssl=context)
@@ -231,27 +229,27 @@ def test_what_is_no_http_leaves_no_traceback(directory: Path, caplog: pytest.Log
         assert b" 400 " in await reader.readline()
         writer.transport.abort()
 
-    play(directory, story)
+    run_process(directory, scenario)
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
 
 
-def test_a_body_of_4_mebibytes_is_read(directory: Path):
-    async def story(client: Client) -> None:
+def test_body_of_4_mebibytes_is_read(directory: Path):
+    async def scenario(client: Client) -> None:
         body = msgspec.json.encode(review(obj({"size": 1})))
         assert (await client.post(VALIDATE, body.ljust(4 * 2**20)))[0] == 200
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
-def test_only_post_is_answered(directory: Path):
-    async def story(client: Client) -> None:
+def test_only_post_is_allowed(directory: Path):
+    async def scenario(client: Client) -> None:
         assert (await client.get(client.base + VALIDATE))[0] == 405
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
 def test_probes_and_metrics(directory: Path):
-    async def story(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         await client.post(VALIDATE, review(obj({"size": 0})))
         await client.post(VALIDATE, b"{")
         assert await client.get(f"{client.probe}/healthz") == (200, "ok")
@@ -264,66 +262,66 @@ def test_probes_and_metrics(directory: Path):
         assert f'memcached_webhooks_denials_total{{reason="Invalid",webhook="{VALIDATE}"}} 1.0' in text
         assert "certwatcher_read_certificate_errors_total 0.0" in text
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
 def test_only_names_are_logged(directory: Path, caplog: pytest.LogCaptureFixture):
-    async def story(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         await client.post(VALIDATE, review(obj({"size": 0, "image": "secret secret"})))
         await client.post(VALIDATE, review({}, kind={"group": "apps", "kind": "Deployment"}))
 
     with caplog.at_level(logging.DEBUG):
-        play(directory, story)
+        run_process(directory, scenario)
     assert f'{VALIDATE} denied "cache"' in caplog.text
     assert f"{VALIDATE} denied an object" in caplog.text
     assert "secret" not in caplog.text
 
 
 HOSTILE = {
-    "a forged line": "a\n2026-01-01 00:00:00 INFO memcached_webhooks: all is well",
-    "lines of other kinds": "a\r\x0b\x0c\x1c\x85\u2028\u2029b",
-    "a terminal's commands": "\x1b[2J\x9b31m\x07",
+    "a forged log line": "a\n2026-01-01 00:00:00 INFO memcached_webhooks: all is well",
+    "other line separators": "a\r\x0b\x0c\x1c\x85\u2028\u2029b",
+    "terminal escape sequences": "\x1b[2J\x9b31m\x07",
     "quotes": "a\"b'c\\",
-    "the other way round": "a\u202eb",
+    "right-to-left override": "a\u202eb",
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
-@pytest.mark.parametrize("place", ["request", "object"])
-def test_a_name_stays_on_its_line(name: str, place: str, directory: Path, caplog: pytest.LogCaptureFixture):
-    bad = review({**obj({"size": 0}), "metadata": {"name": "" if place == "request" else name}})
-    bad["request"]["name"] = name if place == "request" else ""
+@pytest.mark.parametrize("source", ["request", "object"])
+def test_name_is_escaped_in_the_log(name: str, source: str, directory: Path, caplog: pytest.LogCaptureFixture):
+    bad = review({**obj({"size": 0}), "metadata": {"name": "" if source == "request" else name}})
+    bad["request"]["name"] = name if source == "request" else ""
 
-    async def story(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         status, body = await client.post(VALIDATE, bad)
         assert (status, msgspec.json.decode(body)["response"]["allowed"]) == (200, False)
 
     with caplog.at_level(logging.INFO):
-        play(directory, story)
+        run_process(directory, scenario)
     (line,) = [record.getMessage() for record in caplog.records if "denied" in record.getMessage()]
     assert line.isprintable()
     assert msgspec.json.decode(line.partition(" denied ")[2]) == name
 
 
-def test_few_denials_are_logged_in_a_second_and_all_are_counted(
+def test_logged_denials_are_rate_limited_but_all_are_counted(
     directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(server, "LOGGED_PER_SECOND", 2)
-    began = time.monotonic()
+    started = time.monotonic()
 
-    async def story(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         for _ in range(50):
             await client.post(VALIDATE, review(obj({"size": 0})))
         text = (await client.get(client.metrics))[1]
         assert f'memcached_webhooks_denials_total{{reason="Invalid",webhook="{VALIDATE}"}} 50.0' in text
 
     with caplog.at_level(logging.INFO):
-        play(directory, story)
-    seconds = int(time.monotonic()) - int(began) + 1
+        run_process(directory, scenario)
+    seconds = int(time.monotonic()) - int(started) + 1
     assert 2 <= sum("denied" in record.getMessage() for record in caplog.records) <= 2 * seconds
 
 
-def test_an_error_of_ours_is_counted_and_ends_nothing(
+def test_unexpected_error_is_counted_and_does_not_stop_the_server(
     directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     def broken(request: Request) -> Response:
@@ -336,56 +334,56 @@ def test_an_error_of_ours_is_counted_and_ends_nothing(
 
     monkeypatch.setattr(server.memcached, "handlers", handlers)
 
-    async def story(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         assert (await client.post(VALIDATE, review({})))[0] == 500
         assert (await client.post(VALIDATE, review({}, {})))[0] == 200
         assert "controller_runtime_webhook_panics_total 1.0" in (await client.get(client.metrics))[1]
 
-    play(directory, story)
+    run_process(directory, scenario)
     assert "boom" in caplog.text
 
 
-def test_a_renewed_certificate_is_served_without_a_gap(directory: Path):
-    async def story(client: Client) -> None:
-        assert await client.format_value() == "one"
+def test_renewed_certificate_is_served_without_interruption(directory: Path):
+    async def scenario(client: Client) -> None:
+        assert await client.served_name() == "one"
         write(directory, *pair("two"))
         await asyncio.sleep(0.1)
-        assert await client.format_value() == "two"
+        assert await client.served_name() == "two"
         write(directory, b"nonsense", b"nonsense")
         await asyncio.sleep(0.1)
-        assert await client.format_value() == "two"
+        assert await client.served_name() == "two"
         assert await client.is_ready()
 
-    play(directory, story)
+    run_process(directory, scenario)
 
 
 def test_not_ready_before_there_is_a_certificate(directory: Path):
     (directory / "tls.crt").unlink()
 
-    async def story(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         await asyncio.sleep(0.1)
         assert await client.get(f"{client.probe}/healthz") == (200, "ok")
         assert await client.get(f"{client.probe}/readyz") == (503, "not ready")
         write(directory, *pair("late"))
         await client.until_ready()
-        assert await client.format_value() == "late"
+        assert await client.served_name() == "late"
 
-    play(directory, story, ready=False)
+    run_process(directory, scenario, ready=False)
 
 
-def test_ends_at_once_while_waiting_for_a_certificate(directory: Path):
+def test_shutdown_is_immediate_while_waiting_for_a_certificate(directory: Path):
     (directory / "tls.crt").unlink()
 
-    async def story(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         await asyncio.sleep(0.05)
 
-    play(directory, story, delay=60, ready=False)
+    run_process(directory, scenario, delay=60, ready=False)
 
 
-def test_after_sigterm_reviews_are_answered_for_a_while_and_connections_end(directory: Path):
-    async def story(client: Client) -> None:
+def test_reviews_are_answered_during_the_shutdown_delay_and_connections_closed(directory: Path):
+    async def scenario(client: Client) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        while await client.is_ready():  # noqa: ASYNC110
+        while await client.is_ready():  # noqa: ASYNC110 - polls like a kubelet
             await asyncio.sleep(0.01)
         data = msgspec.json.encode(review(obj({"size": 1})))
         headers = {"Content-Type": "application/json"}
@@ -393,30 +391,30 @@ def test_after_sigterm_reviews_are_answered_for_a_while_and_connections_end(dire
             assert response.status == 200
             assert response.headers["Connection"] == "close"
 
-    play(directory, story, delay=0.5)
+    run_process(directory, scenario, delay=0.5)
 
 
-def test_half_open_requests_to_the_plain_ports_do_not_delay_the_end(directory: Path):
-    began = 0.0
+def test_half_open_requests_to_the_plain_ports_do_not_delay_shutdown(directory: Path):
+    started = 0.0
 
-    async def story(client: Client) -> None:
-        nonlocal began
+    async def scenario(client: Client) -> None:
+        nonlocal started
         for url in (client.probe, client.metrics):
             await half_open(clients, URL(url).port or 0)
-        began = time.monotonic()
+        started = time.monotonic()
 
     with ExitStack() as clients:
-        play(directory, story)
-    assert time.monotonic() - began < connections.GRACE_SECONDS
+        run_process(directory, scenario)
+    assert time.monotonic() - started < connections.GRACE_SECONDS
 
 
-def test_a_port_that_is_taken_ends_the_process(directory: Path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+def test_address_in_use_ends_the_process(directory: Path):
+    with socket.create_server(("127.0.0.1", 0)) as in_use:
         options = Options(
             default_image=DEFAULT,
             certificate=directory / "tls.crt",
             key=directory / "tls.key",
-            webhook=Address("127.0.0.1", taken.getsockname()[1]),
+            webhook=Address("127.0.0.1", in_use.getsockname()[1]),
             probes=None,
             metrics=None,
             shutdown_delay=0,

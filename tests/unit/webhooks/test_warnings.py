@@ -1,4 +1,4 @@
-"""What is said about a change; each row is old spec, new spec, warnings."""
+"""Warnings about a change. Each row: old spec, new spec, warnings."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from memcached_webhooks.memcached import warnings
 from .reviews import DEFAULT, memcached
 
 REPLACES = "this change replaces all pods in a rolling update; the cached data of these pods is lost"
-UNFIXED = "has no fixed version; new pods may run a different one"
+NOT_FIXED = "has no fixed version; new pods may run a different one"
 LONG = "memcached:" + "t" * 100
 
 
@@ -22,8 +22,8 @@ def resources(**limits: Any) -> dict[str, Any]:
     [
         (None, {}, []),
         (None, {"image": "memcached:1"}, []),
-        (None, {"image": "memcached"}, [f"spec.image memcached {UNFIXED}"]),
-        (None, {"image": "memcached:latest"}, [f"spec.image memcached:latest {UNFIXED}"]),
+        (None, {"image": "memcached"}, [f"spec.image memcached {NOT_FIXED}"]),
+        (None, {"image": "memcached:latest"}, [f"spec.image memcached:latest {NOT_FIXED}"]),
         ({"size": 1}, {"size": 3}, []),
         ({"size": 3}, {"size": 2}, ["1 of 3 pods will be deleted; the cached data of these pods is lost"]),
         ({"size": 3}, {}, ["2 of 3 pods will be deleted; the cached data of these pods is lost"]),
@@ -40,7 +40,7 @@ def resources(**limits: Any) -> dict[str, Any]:
         (
             {"image": "memcached:1"},
             {"image": "memcached"},
-            [f"spec.image: {REPLACES}", f"spec.image memcached {UNFIXED}"],
+            [f"spec.image: {REPLACES}", f"spec.image memcached {NOT_FIXED}"],
         ),
         ({"image": DEFAULT}, {"image": DEFAULT}, []),
         ({"image": "other/memcached:1"}, {"image": "other/memcached:1"}, []),
@@ -49,14 +49,14 @@ def resources(**limits: Any) -> dict[str, Any]:
             {"image": "docker.io/library/memcached:1.6.20"},
             [f"spec.image docker.io/library/memcached:1.6.20 is kept; this operator's default is {DEFAULT}"],
         ),
-        ({"size": "x"}, {"image": "memcached"}, [f"spec.image memcached {UNFIXED}"]),
+        ({"size": "x"}, {"image": "memcached"}, [f"spec.image memcached {NOT_FIXED}"]),
     ],
 )
 def test_warnings(old: Any, new: Any, expected: list[str]):
     assert warnings(memcached(new), None if old is None else memcached(old), DEFAULT) == expected
 
 
-def test_long_images_are_cut():
+def test_long_images_are_truncated():
     spec = memcached({"image": LONG})
     (warning,) = warnings(spec, spec, "memcached:1")
     assert warning == f"spec.image {LONG[:79]}… is kept; this operator's default is memcached:1"

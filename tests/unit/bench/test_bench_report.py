@@ -1,4 +1,4 @@
-"""What the bench makes of what it measured."""
+"""The report of the benchmark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ DOCUMENT = (
 )
 
 
-def test_only_what_is_between_the_marks_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_text_between_the_marks_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "TABLES", {"one": _field("a"), "two": _field("b")})
     document = tmp_path / "page.md"
     document.write_text(DOCUMENT)
@@ -25,16 +25,16 @@ def test_only_what_is_between_the_marks_is_written(tmp_path: Path, monkeypatch: 
     )
 
 
-def test_every_table_has_its_place_in_the_document() -> None:
+def test_every_table_has_marks_in_the_document() -> None:
     text = (Path(__file__).parents[3] / "docs/performance.md").read_text()
     assert [match["name"] for match in report.MARK.finditer(text)] == list(report.TABLES)
 
 
 QUANTILES: dict[str, tuple[list[float], float, float]] = {
-    "nothing": ([], 0.5, 0.0),
-    "one": ([3.0], 0.99, 3.0),
-    "the middle": ([3.0, 1.0, 2.0], 0.5, 2.0),
-    "the last of a hundred": ([float(value) for value in range(100)], 0.99, 99.0),
+    "no values": ([], 0.5, 0.0),
+    "one value": ([3.0], 0.99, 3.0),
+    "median of three": ([3.0, 1.0, 2.0], 0.5, 2.0),
+    "99 % of a hundred": ([float(value) for value in range(100)], 0.99, 99.0),
 }
 
 
@@ -43,7 +43,7 @@ def test_quantiles(values: list[float], share: float, expected: float) -> None:
     assert quantile(values, share) == expected
 
 
-def test_a_table_has_a_rule_below_its_heading() -> None:
+def test_markdown_table_has_a_delimiter_row() -> None:
     assert markdown([("", "b"), ("1", "2")]) == "|  | b |\n| --- | --- |\n| 1 | 2 |"
 
 

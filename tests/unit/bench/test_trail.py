@@ -1,4 +1,4 @@
-"""What the bench reads in an audit log."""
+"""How the benchmark reads an audit log."""
 
 import json
 from pathlib import Path
@@ -12,14 +12,14 @@ CREATE = "create memcacheds"
 CHILDREN = ("create deployments", "create services")
 
 
-def line(verb: str, resource: str, name: str, begun: str, ended: str) -> str:
-    """A request as the API server notes it; times are seconds of one minute."""
+def line(verb: str, resource: str, name: str, received: str, ended: str) -> str:
+    """An audit event as the API server writes it. `received`, `ended`: seconds of the same minute."""
     request: dict[str, Any] = {
         "verb": verb,
         "userAgent": "memcached-operator",
         "objectRef": {"resource": resource, "namespace": "test", "name": name, "apiVersion": "v1"},
         "responseStatus": {"metadata": {}, "code": 201},
-        "requestReceivedTimestamp": f"2026-01-01T00:00:{begun}Z",
+        "requestReceivedTimestamp": f"2026-01-01T00:00:{received}Z",
         "stageTimestamp": f"2026-01-01T00:00:{ended}Z",
     }
     return json.dumps(request) + "\n"
@@ -36,7 +36,7 @@ LOG = [
 
 @pytest.fixture
 def trail(tmp_path: Path) -> Trail:
-    """A trail that begins after the first line of a log."""
+    """A trail that starts after the first line of a log."""
     log = tmp_path / "audit.log"
     log.write_text(line("create", "memcacheds", "before", "00.000000", "00.100000"))
     found = Trail(log)
@@ -45,32 +45,32 @@ def trail(tmp_path: Path) -> Trail:
     return found
 
 
-def test_what_was_there_before_does_not_count(trail: Trail) -> None:
+def test_earlier_events_are_ignored(trail: Trail) -> None:
     assert counts(trail.read()) == {CREATE: 2, "create deployments": 2, "create services": 1}
     assert len(trail.read()) == len(LOG)
 
 
-def test_from_the_first_arrival_to_the_last_answer(trail: Trail) -> None:
+def test_span_is_from_the_first_request_to_the_last_response(trail: Trail) -> None:
     assert span(trail.read(), CREATE, *CHILDREN) == pytest.approx(2.5)
     assert span(trail.read(), CREATE, "patch memcacheds/status") == 0
 
 
-def test_only_objects_that_have_all_have_a_latency(trail: Trail) -> None:
+def test_latency_requires_all_children(trail: Trail) -> None:
     assert latencies(trail.read(), CREATE, *CHILDREN) == [pytest.approx(1.5)]
 
 
 WRITES: dict[str, tuple[dict[str, Any], int]] = {
-    "one of ours": ({}, 1),
-    "refused": ({"responseStatus": {"code": 409}}, 0),
-    "by somebody else": ({"userAgent": "kubectl"}, 0),
+    "by the operator": ({}, 1),
+    "rejected": ({"responseStatus": {"code": 409}}, 0),
+    "by another client": ({"userAgent": "kubectl"}, 0),
     "a read": ({"verb": "list"}, 0),
     "a lease": ({"objectRef": {"resource": "leases", "namespace": "test"}}, 0),
-    "of another namespace": ({"objectRef": {"resource": "services", "namespace": "other"}}, 0),
+    "in another namespace": ({"objectRef": {"resource": "services", "namespace": "other"}}, 0),
 }
 
 
 @pytest.mark.parametrize(("more", "expected"), WRITES.values(), ids=WRITES.keys())
-def test_what_counts_as_a_write(tmp_path: Path, more: dict[str, Any], expected: int) -> None:
+def test_writes(tmp_path: Path, more: dict[str, Any], expected: int) -> None:
     log = tmp_path / "audit.log"
     log.touch()
     trail = Trail(log)
@@ -79,11 +79,11 @@ def test_what_counts_as_a_write(tmp_path: Path, more: dict[str, Any], expected: 
     assert len(trail.writes("memcached-operator", "test")) == expected
 
 
-def test_a_line_that_is_being_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
+def test_partial_line_is_read_when_it_is_complete(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     log.touch()
-    trail, whole = Trail(log), LOG[0]
-    log.write_text(whole + whole[:50])
+    trail, complete = Trail(log), LOG[0]
+    log.write_text(complete + complete[:50])
     assert len(trail.read()) == 1
-    log.write_text(whole + whole)
+    log.write_text(complete + complete)
     assert len(trail.read()) == 2

@@ -1,4 +1,4 @@
-"""What is built, under which key, and how images are packed."""
+"""Which programs are built, their cache keys, and how images are packed."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ def test_kwok_only_without_a_node() -> None:
     assert KWOK_FAMILY not in [family for family, _ in wanted("node")]
 
 
-def test_the_control_plane_is_of_the_version_asked_for() -> None:
+def test_control_plane_has_the_requested_version() -> None:
     found = {name: family for family, programs in wanted("control-plane", "v1.30.0") for name in programs}
     assert {name for name, family in found.items() if family == OLDEST_FAMILY} == set(CONTROL_PLANE)
     assert found.keys() == {name for _, programs in wanted("control-plane") for name in programs}
@@ -65,13 +65,13 @@ def test_the_control_plane_is_of_the_version_asked_for() -> None:
 @pytest.mark.parametrize(
     ("family", "version", "minor"), [(KUBERNETES_FAMILY, "v1.35.4", 35), (OLDEST_FAMILY, "v1.30.0", 30)]
 )
-def test_true_version_is_stamped(family: Family, version: str, minor: int) -> None:
+def test_version_of_the_module_is_stamped(family: Family, version: str, minor: int) -> None:
     assert f"gitVersion={version} " in family.flags[-1] + " "
     assert f"gitMinor={minor} " in family.flags[-1] + " "
     assert f"k8s.io/kubernetes {version} " in (family.module / "go.mod").read_text()
 
 
-def test_key_follows_what_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_key_depends_on_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("cluster.families.GO_MODULES", tmp_path)
     module = tmp_path / "one"
     module.mkdir()
@@ -116,27 +116,27 @@ def test_archive(tmp_path: Path) -> None:
             assert json.loads(config)["rootfs"]["diff_ids"] == [f"sha256:{name}" for name in layers]
 
 
-def test_same_content_same_layer(tmp_path: Path) -> None:
+def test_equal_content_has_the_same_layer_digest(tmp_path: Path) -> None:
     one, two = (pack_files(tmp_path / name, {"a": b"1", "b": b"2"}) for name in ("one", "two"))
     assert one.sha256 == two.sha256 == layer(tmp_path / "one").sha256
 
 
-def test_stand_ins_have_the_names_of_the_samples() -> None:
+def test_substitute_images_have_the_names_in_the_samples() -> None:
     names = {name for image in MEMCACHED for name in image.names}
     assert {f"docker.io/library/memcached:{tag}" for tag in ("1.6", "1.6.38", "1.6.39")} <= names
     assert all(image.config["User"] == "11211" for image in MEMCACHED)
     assert PAUSE_IMAGE.names == (PAUSE,)
 
 
-def test_images_key_follows_the_pause_program() -> None:
+def test_images_key_depends_on_the_pause_program() -> None:
     assert images_key("one") == images_key("one") != images_key("two")
 
 
-LISTING = ":env:.cert='/some/where.pem'\nglobal.index-url='https://mirror/simple'\ninstall.trusted-host='a\\nb'\n"
+PIP_CONFIG = ":env:.cert='/some/where.pem'\nglobal.index-url='https://mirror/simple'\ninstall.trusted-host='a\\nb'\n"
 
 
 def test_pip_settings() -> None:
-    settings = pip_settings(LISTING).splitlines()
+    settings = pip_settings(PIP_CONFIG).splitlines()
     assert settings[0] == "[global]"
     assert "index-url = https://mirror/simple" in settings
     assert "trusted-host = a b" in settings

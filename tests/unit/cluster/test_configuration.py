@@ -54,14 +54,14 @@ def test_order_of_components() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_both_modes_ask_for_the_same_rules(mode: Mode) -> None:
+def test_both_modes_have_the_same_authorization_and_admission(mode: Mode) -> None:
     apiserver = components(plan(mode), STATE, PROGRAMS)[MODES.index("control-plane") if mode == "control-plane" else 2]
     assert "--authorization-mode=Node,RBAC" in apiserver.argv
     assert "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement" in apiserver.argv
     assert f"--audit-log-path={STATE.audit_log}" in apiserver.argv
 
 
-def test_the_api_server_listens_on_loopback_without_a_node() -> None:
+def test_api_server_listens_on_loopback_without_a_node() -> None:
     apiserver = components(plan("control-plane"), STATE, PROGRAMS)[1]
     assert "--bind-address=127.0.0.1" in apiserver.argv
 
@@ -77,7 +77,7 @@ def test_tokens() -> None:
     assert len({account.file for account in accounts("n")}) == len(accounts("n"))
 
 
-def test_the_kubelet_is_the_node() -> None:
+def test_kubelet_has_the_identity_of_the_node() -> None:
     kubelet = next(account for account in accounts("n") if account.file == "kubelet")
     assert (kubelet.user, kubelet.groups) == ("system:node:n", ("system:nodes",))
 
@@ -104,7 +104,7 @@ def test_link_commands() -> None:
     assert "ip route add 10.210.128.0/20 via 10.210.255.2 dev mcop2" in outside
 
 
-def test_no_way_out_of_the_cluster() -> None:
+def test_network_namespace_has_no_default_route() -> None:
     assert not any("default" in command for command in inside_commands(plan()))
 
 

@@ -13,18 +13,18 @@ def plan(slot: int = 0, mode: Mode = "node") -> Plan:
 
 
 @pytest.mark.parametrize("name", ["a", "memcached-operator", "second-123", "a" * 40])
-def test_good_names(name: str) -> None:
+def test_valid_names(name: str) -> None:
     assert check_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "A", "-a", "a-", "1a", "a/b", "a b", "a.b", "..", "a" * 41])
-def test_bad_names(name: str) -> None:
+def test_invalid_names(name: str) -> None:
     with pytest.raises(ClusterError, match="CLUSTER_NAME"):
         check_name(name)
 
 
 @pytest.mark.parametrize(
-    ("taken", "used", "slot"),
+    ("in_use", "used", "slot"),
     [
         ([], [], 0),
         ([0, 1, 3], [], 2),
@@ -33,11 +33,11 @@ def test_bad_names(name: str) -> None:
         ([], ["10.208.0.0/14"], 4),
     ],
 )
-def test_free_slot(taken: list[int], used: list[str], slot: int) -> None:
-    assert free_slot(taken, map(ipaddress.IPv4Network, used)) == slot
+def test_free_slot(in_use: list[int], used: list[str], slot: int) -> None:
+    assert free_slot(in_use, map(ipaddress.IPv4Network, used)) == slot
 
 
-def test_no_slot_left() -> None:
+def test_all_slots_in_use() -> None:
     with pytest.raises(ClusterError, match="in use"):
         free_slot(range(SLOTS), [])
 

@@ -32,7 +32,7 @@ STATE_DIR = Path("/state/one")
 
 
 @pytest.mark.parametrize(
-    ("words", "ours"),
+    ("words", "expected"),
     [
         (["python3", "-m", "cluster.supervisor", "/state/one", "node"], True),
         (["unshare", "--pid", "python3", "-m", "cluster.supervisor", "/state/one", "node"], True),
@@ -44,18 +44,18 @@ STATE_DIR = Path("/state/one")
         ([""], False),
     ],
 )
-def test_whose_process_it_is(words: list[str], ours: bool) -> None:
-    assert processes.belongs(words, STATE_DIR) is ours
+def test_process_belongs_to_the_cluster(words: list[str], expected: bool) -> None:
+    assert processes.belongs(words, STATE_DIR) is expected
 
 
-def test_dead_and_alive() -> None:
+def test_alive() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert processes.alive(child.pid)
     assert child.pid in processes.children(os.getpid())
     assert processes.host_pid(os.getpid(), child.pid) == child.pid
     processes.kill([child.pid], signal.SIGKILL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert not processes.alive(child.pid), "a zombie counts as gone"
+    assert not processes.alive(child.pid), "a zombie is not alive"
     child.communicate()
     assert not processes.alive(child.pid)
 
@@ -100,7 +100,7 @@ def test_control_groups_are_removed(tmp_path: Path) -> None:
     assert not (root / "x").exists()
 
 
-def test_hidden_places() -> None:
+def test_hidden_directories() -> None:
     check([Path("/root/state"), Path("/srv/cache")])
     with pytest.raises(ClusterError, match="hidden"):
         check([Path("/var/lib/someone/state")])
@@ -158,7 +158,7 @@ def test_supervisor_starts_stops_and_reports(tmp_path: Path) -> None:
     assert "error" in supervisor.handle({"do": "nonsense"})
 
 
-def test_probe_of_nothing(tmp_path: Path) -> None:
+def test_failing_probes(tmp_path: Path) -> None:
     assert not ready({"kind": "unix", "target": str(tmp_path / "none")})
     assert not ready({"kind": "http", "target": "http://127.0.0.1:1/healthz"})
 
@@ -183,37 +183,37 @@ def test_shell() -> None:
     assert run([sys.executable, "-c", "print(input())"], stdin="hello") == "hello\n"
     assert not succeeds([sys.executable, "-c", "raise SystemExit(3)"])
     with pytest.raises(ClusterError, match="is missing"):
-        run(["a-program-that-nobody-has"])
+        run(["a-program-that-does-not-exist"])
     with pytest.raises(ClusterError, match="did not finish"):
         run(["sleep", "9"], timeout=0.01)
     assert tail("1\n2\n3", 2) == "    2\n    3"
 
 
-def test_places() -> None:
+def test_directories() -> None:
     assert cache_dir({"XDG_CACHE_HOME": "/c"}) == Path("/c/memcached-operator")
     assert state_root({"XDG_STATE_HOME": "/s"}) == Path("/s/memcached-operator")
     assert cache_dir({}) == Path.home() / ".cache" / "memcached-operator"
 
 
 @pytest.mark.parametrize(
-    ("asked", "uid", "mode"),
+    ("requested", "uid", "mode"),
     [("", 0, "node"), ("", 1000, "control-plane"), ("control-plane", 0, "control-plane"), ("node", 0, "node")],
 )
-def test_mode(monkeypatch: pytest.MonkeyPatch, asked: str, uid: int, mode: str) -> None:
+def test_mode(monkeypatch: pytest.MonkeyPatch, requested: str, uid: int, mode: str) -> None:
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr("os.geteuid", lambda: uid)
-    assert record.choose_mode({"CLUSTER": asked}) == mode
+    assert record.choose_mode({"CLUSTER": requested}) == mode
 
 
-@pytest.mark.parametrize(("asked", "uid"), [("node", 1000), ("nonsense", 0)])
-def test_impossible_mode(monkeypatch: pytest.MonkeyPatch, asked: str, uid: int) -> None:
+@pytest.mark.parametrize(("requested", "uid"), [("node", 1000), ("nonsense", 0)])
+def test_invalid_mode(monkeypatch: pytest.MonkeyPatch, requested: str, uid: int) -> None:
     monkeypatch.setattr("os.geteuid", lambda: uid)
     with pytest.raises(ClusterError, match="CLUSTER="):
-        record.choose_mode({"CLUSTER": asked})
+        record.choose_mode({"CLUSTER": requested})
 
 
 @pytest.mark.parametrize(
-    ("asked", "mode", "version"),
+    ("requested", "mode", "version"),
     [
         ("", "node", "v1.35.4"),
         ("1.35.4", "node", "v1.35.4"),
@@ -222,30 +222,30 @@ def test_impossible_mode(monkeypatch: pytest.MonkeyPatch, asked: str, uid: int) 
         ("v1.30.0", "control-plane", "v1.30.0"),
     ],
 )
-def test_version(asked: str, mode: Mode, version: str) -> None:
-    assert record.choose_version(mode, {"KUBE_VERSION": asked} if asked else {}) == version
+def test_version(requested: str, mode: Mode, version: str) -> None:
+    assert record.choose_version(mode, {"KUBE_VERSION": requested} if requested else {}) == version
 
 
 @pytest.mark.parametrize(
-    ("asked", "mode", "remedy"),
+    ("requested", "mode", "remedy"),
     [
         ("1.29.0", "control-plane", "KUBE_VERSION='1.29.0' must be 1.35.4 or 1.30.0"),
         ("1.30.0", "node", "KUBE_VERSION=1.30.0 has no nodes: set CLUSTER=control-plane"),
     ],
 )
-def test_impossible_version(asked: str, mode: Mode, remedy: str) -> None:
+def test_invalid_version(requested: str, mode: Mode, remedy: str) -> None:
     with pytest.raises(ClusterError, match=re.escape(remedy)):
-        record.choose_version(mode, {"KUBE_VERSION": asked})
+        record.choose_version(mode, {"KUBE_VERSION": requested})
 
 
-def test_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     # Not tmp_path: below it, with pytest-xdist, the path is too long for a socket.
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setenv("XDG_STATE_HOME", folder)
-        _plans_are_remembered()
+        _store_plans()
 
 
-def _plans_are_remembered() -> None:
+def _store_plans() -> None:
     first = record.make_plan("one", "control-plane")
     assert record.read(record.state_of("one")) is None
     record.write(record.state_of("one"), first)
@@ -257,7 +257,7 @@ def _plans_are_remembered() -> None:
     assert len(set(second.ports.values())) == len(PORT_NAMES)
 
 
-def test_long_paths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_paths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/" + "x" * 90)
     with pytest.raises(ClusterError, match="too long"):
         record.state_of("one")
@@ -271,14 +271,14 @@ def test_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         pass
 
 
-def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     install([])
     with pytest.raises(ClusterError, match="missing: runc iptables"):
         install(["runc", "iptables"])
 
 
-def test_a_cluster_of_the_users_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_external_cluster_is_not_modified(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("KUBECONFIG", "/home/me/.kube/config")
     assert cli.main(["up"]) == 0
     out, err = capsys.readouterr()

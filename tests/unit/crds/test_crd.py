@@ -1,4 +1,4 @@
-"""What has to be in the CRD, and how rules and types get there."""
+"""The content of the CRDs, and how it is generated from rules and types."""
 
 import re
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ def test_names():
     }
 
 
-def test_both_versions_are_served_v1_is_stored_and_they_differ_in_nothing_else():
+def test_both_versions_are_served_and_equal_and_v1_is_stored():
     v1, v1alpha1 = CRD["spec"]["versions"]
     assert (v1["name"], v1["served"], v1["storage"]) == ("v1", True, True)
     assert (v1alpha1["name"], v1alpha1["served"], v1alpha1["storage"]) == ("v1alpha1", True, False)
@@ -69,16 +69,16 @@ def test_bounds():
 
 
 def nodes(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[str, Any]]]:
-    below = [(f"{path}.{name}", child) for name, child in schema.get("properties", {}).items()]
-    below += [(f"{path}[*]", schema[key]) for key in ("items", "additionalProperties") if key in schema]
-    return [(path, schema), *(node for name, child in below for node in nodes(child, name))]
+    children = [(f"{path}.{name}", child) for name, child in schema.get("properties", {}).items()]
+    children += [(f"{path}[*]", schema[key]) for key in ("items", "additionalProperties") if key in schema]
+    return [(path, schema), *(node for name, child in children for node in nodes(child, name))]
 
 
 NODES = [(f"{kind.name}{path}", node) for kind in KINDS for path, node in nodes(object_schema(kind))]
 
 
 @pytest.mark.parametrize(("path", "node"), [node for node in NODES if ".spec." in node[0]])
-def test_everything_users_write_is_bounded_and_described(path: str, node: dict[str, Any]):
+def test_every_spec_field_is_bounded_and_described(path: str, node: dict[str, Any]):
     assert "description" in node or path.endswith("[*]")
     if node.get("type") == "string":
         assert "maxLength" in node or "enum" in node
@@ -92,7 +92,7 @@ def test_everything_users_write_is_bounded_and_described(path: str, node: dict[s
 
 
 @pytest.mark.parametrize(("path", "node"), [node for node in NODES if "minimum" in node[1]])
-def test_a_lower_bound_has_a_twin_in_cel_that_names_the_remedy(path: str, node: dict[str, Any]):
+def test_lower_bound_has_a_cel_rule_with_the_remedy(path: str, node: dict[str, Any]):
     assert any(f"self >= {node['minimum']}" in rule["rule"] for rule in node["x-kubernetes-validations"])
 
 
@@ -111,18 +111,18 @@ def test_every_rule_is_in_the_crd_once(kind: Kind[Any]):
     assert {rule["message"] for rule in found} == {rule.message for rule in kind.rules}
 
 
-def test_the_name_rule_stands_at_the_root():
+def test_name_rule_is_at_the_root():
     (rule,) = SCHEMA["x-kubernetes-validations"]
     assert rule["fieldPath"] == ".metadata.name"
     assert rule["optionalOldSelf"] is True
 
 
-def test_a_rule_about_one_value():
+def test_rule_for_one_value():
     rule = value_rule("spec.size", bool, "self > 0", "no")
     assert validation(rule) == {"rule": "self > 0", "message": "no"}
 
 
-def test_a_rule_about_several_fields_asks_only_when_one_of_them_changes():
+def test_rule_for_several_fields_is_evaluated_only_if_one_of_them_changes():
     rule = Rule("spec", lambda _: (), "c", "no", "'m'", ".limits.memory", ("limits[memory]", "cache.memory"))
     assert validation(rule) == {
         "rule": "(c) || (oldSelf.hasValue()"
@@ -140,8 +140,8 @@ class Sample(msgspec.Struct, rename="camel"):
     of two lines."""
 
     needed_field: str
-    """Told
-    here."""
+    """A required
+    field."""
 
     amount: Quantity = "1"
     """A quantity."""
@@ -150,12 +150,12 @@ class Sample(msgspec.Struct, rename="camel"):
     """A count."""
 
 
-def test_a_kind_without_required_fields_may_come_without_a_spec():
+def test_spec_is_optional_without_required_fields():
     assert "required" not in SCHEMA
     assert SCHEMA["properties"]["spec"]["default"] == {}
 
 
-def test_a_kind_with_required_fields_may_not():
+def test_spec_is_required_with_required_fields():
     schema = object_schema(APPSERVICE)
     assert (schema["required"], schema["properties"]["spec"]["required"]) == (["spec"], ["image"])
     assert "default" not in schema["properties"]["spec"]
@@ -167,7 +167,7 @@ def test_structs():
         "type": "object",
         "required": ["neededField"],
         "properties": {
-            "neededField": {"description": "Told here.", "type": "string"},
+            "neededField": {"description": "A required field.", "type": "string"},
             "amount": {
                 "description": "A quantity.",
                 "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -181,7 +181,7 @@ def test_structs():
     }
 
 
-def test_kubernetes_types_are_described_by_kubernetes():
+def test_kubernetes_types_have_the_descriptions_of_kubernetes():
     assert type_description(ResourceRequirements) == "ResourceRequirements describes the compute resource requirements."
     assert field_descriptions(ResourceRequirements)["limits"].startswith("Limits describes the maximum amount")
 
@@ -194,12 +194,12 @@ def test_every_field_and_rule_is_on_the_reference_page(kind: Kind[Any]):
     assert [rule.message for rule in kind.rules if rule.message not in text] == []
 
 
-def test_no_row_of_the_reference_page_is_broken_over_lines():
+def test_every_row_of_the_reference_page_is_one_line():
     rows = [line for line in page(KINDS).splitlines() if line.startswith("|") or line.endswith("|")]
     assert [row for row in rows if not (row.startswith("|") and row.endswith("|"))] == []
 
 
-def test_rules_stand_at_the_field_that_the_api_server_blames():
+def test_rules_are_listed_with_the_field_that_the_api_server_reports():
     text = page([MEMCACHED])
     assert "| `spec.resources.limits.memory` |" in text
     assert "| `metadata.name` |" in text

@@ -1,4 +1,4 @@
-"""The committed files are what the types say, and the samples are what the rules allow."""
+"""The committed files equal the generated ones, and the samples are valid."""
 
 from pathlib import Path
 from typing import Any
@@ -41,17 +41,17 @@ OWN_TYPES = (
 
 
 @pytest.mark.parametrize("path", [*command.manifests(), *command.docs()])
-def test_the_committed_file_is_up_to_date(path: Path):
+def test_committed_file_is_up_to_date(path: Path):
     text = (command.manifests() | command.docs())[path]
     assert (ROOT / path).read_text() == text, "run `make generate manifests`"
 
 
-def test_generating_twice_gives_the_same_bytes():
+def test_generation_is_deterministic():
     assert command.manifests() == command.manifests()
     assert command.docs() == command.docs()
 
 
-def test_outdated_files_are_named_and_then_written(tmp_path: Path):
+def test_outdated_files_are_reported_and_written(tmp_path: Path):
     files = {Path("a/b.yaml"): "x\n", Path("c.md"): "y\n"}
     (tmp_path / "c.md").write_text("y\n")
     with pytest.raises(SystemExit, match=r"not as generated: a/b.yaml; run"):
@@ -67,7 +67,7 @@ def test_commands(name: str):
     assert result.exit_code == 0, result.output
 
 
-def test_the_snapshot_is_taken_from_an_openapi_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_snapshot_is_created_from_an_openapi_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     document: dict[str, Any] = {
         "info": {"version": "v1.2.3"},
         "components": {"schemas": {name: {"type": "object", "properties": {}} for name in snapshot.TYPES}},
@@ -83,7 +83,7 @@ def test_the_snapshot_is_taken_from_an_openapi_document(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("cls", OWN_TYPES)
-def test_kubernetes_own_types_have_kubernetes_own_fields(cls: Any):
+def test_kubernetes_types_have_only_fields_of_kubernetes(cls: Any):
     name = kubernetes_type(cls)
     assert name in snapshot.TYPES
     assert set(cls.__struct_encode_fields__) <= set(snapshot.described(name)["properties"])

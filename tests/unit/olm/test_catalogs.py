@@ -1,4 +1,4 @@
-"""What is served to OLM, and by which processes."""
+"""Catalogues for OLM, and the processes that serve them."""
 
 from pathlib import Path
 from typing import Any
@@ -28,15 +28,15 @@ def test_processes(tmp_path: Path) -> None:
     registry = components.registry(PLAN, state, programs, "test", 25051)
     every = [components.olm(state, programs), components.catalog(state, programs), registry]
     assert len({each.name for each in every}) == len({each.probe["target"] for each in every}) == 3
-    assert all(each.name.startswith("olm-") for each in every), "as the report finds them"
+    assert all(each.name.startswith("olm-") for each in every), "the report finds processes by this prefix"
     assert port_of(registry.probe["target"]) == 25051
 
 
-def test_a_changed_catalogue_gets_another_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str]] = []
+def test_changed_catalogue_gets_another_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[tuple[str, str]] = []
 
     def ask(_: State, do: str, name: str = "") -> dict[str, Any]:
-        asked.append((do, name))
+        requests.append((do, name))
         return {}
 
     monkeypatch.setattr(running.supervision, "ask", ask)
@@ -46,13 +46,13 @@ def test_a_changed_catalogue_gets_another_port(tmp_path: Path, monkeypatch: pyte
     assert catalogs.place(state, "test", "one") == (FIRST_PORT, True)
     files.write_components([components.registry(PLAN, state, Path("/bin"), "test", FIRST_PORT)], state)
     assert catalogs.place(state, "test", "one") == (FIRST_PORT, False)
-    assert not asked
+    assert not requests
     assert catalogs.place(state, "test", "two") == (FIRST_PORT + 1, True)
-    assert asked == [("stop", "olm-registry-test")]
-    assert list(files.read_components(state)) == ["etcd"], "what is stopped is forgotten, the cluster's own is not"
+    assert requests == [("stop", "olm-registry-test")]
+    assert list(files.read_components(state)) == ["etcd"], "only the stopped component is removed"
 
 
-def test_the_cluster_keeps_what_is_added_to_it(tmp_path: Path) -> None:
+def test_cluster_keeps_added_components(tmp_path: Path) -> None:
     state = State(tmp_path)
     files.write(state.components_file, "{}")
     added = components.olm(state, Path("/bin"))
@@ -62,11 +62,11 @@ def test_the_cluster_keeps_what_is_added_to_it(tmp_path: Path) -> None:
     assert set(files.read_components(state)) == {"etcd", "olm-operator"}
 
 
-def test_one_namespace_for_catalogues_and_one_for_operators() -> None:
-    found = objects.foundation()
-    groups = [each for each in found if each["kind"] == "OperatorGroup"]
+def test_catalogues_and_operators_have_separate_namespaces() -> None:
+    foundation = objects.foundation()
+    groups = [each for each in foundation if each["kind"] == "OperatorGroup"]
     assert [each["metadata"]["namespace"] for each in groups] == [objects.OPERATORS, components.NAMESPACE]
-    assert groups[0]["spec"] == {}, "operators there are for all namespaces"
+    assert groups[0]["spec"] == {}, "operators in this namespace watch all namespaces"
     source = objects.catalog_source("test", "olm", "10.0.0.1:25051")
     assert source["spec"]["address"] == "10.0.0.1:25051"
     assert objects.as_list([source])["items"] == [source]

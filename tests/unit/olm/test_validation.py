@@ -1,4 +1,4 @@
-"""What validators print is read aright: they differ, and one of them always exits 0."""
+"""The output of the validators is parsed: their formats differ, and one of them always exits 0."""
 
 from pathlib import Path
 
@@ -26,8 +26,8 @@ ERROR = "time=2026 level=error msg=short\n"
         (FAILED, INFO, 1, [Finding("warning", "w"), Finding("error", "e")]),
         ("", "", 0, []),
         ("", WARNING + ERROR, 0, [Finding("warning", 'Warning: Value : no "example"'), Finding("error", "short")]),
-        ("", "level=fatal msg=gone", 1, [Finding("error", "gone")]),
-        ("", "no words for it\n", 1, [Finding("error", "exit code 1: no words for it")]),
+        ("", "level=fatal msg=failed", 1, [Finding("error", "failed")]),
+        ("", "plain text\n", 1, [Finding("error", "exit code 1: plain text")]),
         ("", "", 2, [Finding("error", "exit code 2: it said nothing")]),
         (PASSED, "", 1, [Finding("error", "exit code 1: it said nothing")]),
         ('{"schema": "olm.bundle"}', "", 0, []),
@@ -43,7 +43,7 @@ def test_count() -> None:
     assert count(from_log(WARNING + ERROR + WARNING)) == "1 errors, 2 warnings"
 
 
-def test_every_validator_is_a_program_that_is_built() -> None:
+def test_every_validator_is_one_of_the_built_programs() -> None:
     for each in validators(Path("bundle"), Path("catalog")):
         assert each.words[0] in each.family.programs
         assert each.family in EVERY
@@ -55,11 +55,11 @@ def test_modules_exist() -> None:
         assert (family.module / "go.sum").exists()
 
 
-def test_the_newest_kubernetes_is_our_own() -> None:
+def test_newest_kubernetes_is_that_of_the_local_cluster() -> None:
     assert KUBERNETES.startswith(f"v{NEWEST}.")
 
 
-def test_no_bundle(tmp_path: Path) -> None:
+def test_missing_bundle(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"there is no directory .*none: make it with `make bundle`"):
         validate(tmp_path / "none", None)
 
@@ -71,7 +71,7 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command in capsys.readouterr().out
 
 
-def test_a_cluster_of_the_users_own_is_left_alone(
+def test_external_cluster_is_not_modified(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "mine"))

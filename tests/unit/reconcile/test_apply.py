@@ -38,7 +38,7 @@ class Owner:
         self.api.calls.clear()
 
     def apply(self, *children: Object, failures: int = 0) -> Outcome:
-        """Apply these desired children; the operator deletes all others."""
+        """Apply these desired children; all others are deleted."""
         return asyncio.run(self.applier.apply_all(CR, children, OWNS, failures))
 
     def observe(self, key: Key = DEPLOYMENT) -> None:

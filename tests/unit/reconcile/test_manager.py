@@ -26,7 +26,7 @@ SPEC: dict[str, Any] = {"size": 1, "image": "example.com/memcached:1"}
 Scenario = Callable[[Api, Manager], Awaitable[None]]
 
 
-def working(scenario: Scenario, *kinds: Kind) -> Api:
+def run_scenario(scenario: Scenario, *kinds: Kind) -> Api:
     """Run a scenario while a manager runs whose watches report no events."""
     api, stop = Api(), asyncio.Event()
 
@@ -80,7 +80,7 @@ def test_object_missing_from_the_next_list_is_forgotten(monkeypatch: pytest.Monk
         await asyncio.sleep(4 * SYNC_PERIOD)
         assert (len(api.calls), tables_with_object(manager)) == (requests, [])
 
-    working(scenario)
+    run_scenario(scenario)
 
 
 def test_new_object_of_the_same_name_does_not_inherit_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_new_object_of_the_same_name_does_not_inherit_state(monkeypatch: pytest.
         api.add(MEMCACHEDS, builders.memcached(uid="later", **SPEC))
         await until(lambda: len(api.statuses) == 2)
 
-    working(scenario)
+    run_scenario(scenario)
 
 
 def test_child_whose_deletion_was_missed_is_recreated() -> None:
@@ -106,7 +106,7 @@ def test_child_whose_deletion_was_missed_is_recreated() -> None:
         api.version += 1
         await until(lambda: Key(DEPLOYMENTS, "test", "cache") in api.objects)
 
-    working(scenario)
+    run_scenario(scenario)
 
 
 def test_failing_list_does_not_block_other_lists(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_failing_list_does_not_block_other_lists(monkeypatch: pytest.MonkeyPatch
         await until(lambda: not list(manager.objects(MEMCACHEDS)))
 
     monkeypatch.setattr(Api, "list", without_pods)
-    working(scenario)
+    run_scenario(scenario)
 
 
 NOT_SERVED = ApiError(404, "", "the server could not find the requested resource")
@@ -159,7 +159,7 @@ def test_kind_that_is_not_served_does_not_block_the_other(
         failing.clear()
         await until(lambda: Key(DEPLOYMENTS, "test", "app") in api.objects)
 
-    working(scenario, appservice())
+    run_scenario(scenario, appservice())
 
 
 def retries(resource: Resource) -> float:
@@ -181,7 +181,7 @@ def test_no_object_is_reconciled_before_its_children_are_listed(
         failing.clear()
         await until(lambda: api.statuses)
 
-    working(scenario)
+    run_scenario(scenario)
 
 
 def owned(owner: str, version: int) -> Object:

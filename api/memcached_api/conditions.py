@@ -46,7 +46,9 @@ class Meaning(NamedTuple):
 MEANINGS: Final = {
     AVAILABLE: {
         MINIMUM_REPLICAS_AVAILABLE: Meaning("Enough pods are ready."),
-        MINIMUM_REPLICAS_UNAVAILABLE: Meaning("Too few pods are ready.", "Read the message and Degraded."),
+        MINIMUM_REPLICAS_UNAVAILABLE: Meaning(
+            "Too few pods are ready.", "Read the message and the Degraded condition."
+        ),
     },
     PROGRESSING: {
         ROLLING_OUT: Meaning("Pods are being created or replaced.", "Wait."),
@@ -64,27 +66,28 @@ MEANINGS: Final = {
         ),
         CONFLICT: Meaning(
             "An object that does not belong to this one has the name of a child: it was created manually, or by an "
-            "object of another kind with the same name. It is not modified. Checked again every 10 s.",
+            "object of another kind with the same name. It is not modified. The controller checks again every 10 s.",
             "Delete or rename one of the two.",
         ),
         APPLY_FAILED: Meaning(
             "The API server rejected a child or its pods, for example because of a quota, a LimitRange, Pod Security, "
-            "a missing permission, a node port that is in use, or an admission policy that forbids a field which "
+            "a missing permission, a node port that is in use, or an admission policy that forbids a field that "
             "another client added to the child.",
-            "Correct what the API server's error message names; the condition's message contains it.",
+            "Correct the cause. The condition's message contains the API server's error message.",
         ),
         IMAGE_UNAVAILABLE: Meaning(
-            "The image cannot be pulled, for example because of a typing error or a private registry.",
+            "The image cannot be pulled, for example because of a typo or a private registry.",
             "Correct `spec.image` or `spec.imagePullSecrets` (AppService: the pull secrets of the ServiceAccount "
             "`default`).",
         ),
         PODS_CRASHING: Meaning(
-            "A container exits repeatedly, or cannot start. Clears after the pod was ready for 30 s.",
-            "Read exit code and reason in the message, and `kubectl logs --previous`. OOMKilled: raise the memory "
-            "limit. Exit code 64: memcached rejected its options.",
+            "A container exits repeatedly, or cannot start. The reason clears when the pod has been ready for 30 s.",
+            "Read the exit code and the reason in the message, and `kubectl logs --previous`. OOMKilled: raise the "
+            "memory limit. Exit code 64: memcached rejected its options.",
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
-            "The rollout made no progress for 10 minutes.", "Run `kubectl describe pods`. Often no node has room."
+            "The rollout has made no progress for 10 minutes.",
+            "Run `kubectl describe pods`. Often, no node has enough free resources.",
         ),
         AS_EXPECTED: Meaning("All components are healthy."),
     },

@@ -35,7 +35,7 @@ class LocalObjectReference(msgspec.Struct, frozen=True, rename="camel"):
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.LocalObjectReference"
 
     name: Annotated[str, Meta(max_length=253)]
-    """Name of an object of this namespace."""
+    """Name of an object in this namespace."""
 
 
 class ResourceRequirements(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -49,13 +49,13 @@ class ResourceRequirements(msgspec.Struct, frozen=True, rename="camel", omit_def
 
 class _KeySelector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     name: Annotated[str, Meta(min_length=1, max_length=253)]
-    """Name of an object of this namespace."""
+    """Name of an object in this namespace."""
 
     key: Annotated[str, Meta(min_length=1, max_length=253)]
-    """Key in its data."""
+    """Key in the object's data."""
 
     optional: bool | None = None
-    """Whether the pods also start if it does not exist."""
+    """Whether the pods start even if the object or the key does not exist."""
 
 
 class ConfigMapKeySelector(_KeySelector, frozen=True):

@@ -91,8 +91,8 @@ MEMCACHED: Final = Kind(
     name=KIND,
     plural=PLURAL,
     short_names=SHORT_NAMES,
-    description="A group of independent memcached servers with the same image and size, and a headless Service by "
-    "which clients discover all of them.",
+    description="A group of independent memcached servers with the same image and size, and a headless Service "
+    "through which clients discover all of them.",
     spec=MemcachedSpec,
     status=MemcachedStatus,
     rules=RULES,

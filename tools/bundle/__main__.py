@@ -9,16 +9,13 @@ import click
 
 from bundle import images
 from bundle.catalog import CATALOG, catalog
-from bundle.checks import BUNDLE_CHECKS, CHECKS, faults
-from bundle.checks.subject import Subject
 from bundle.compatible import incompatible
 from bundle.errors import BundleError
 from bundle.files import read_bundle, read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import INSTALLER, installer
 from bundle.objects import Rendered, name_of, parse
-from bundle.release import DOCKERFILE, PREFIX, ROOT, project_version, released
-from bundle.scorecard import TESTS
+from bundle.release import PREFIX, ROOT, project_version, released
 from bundle.subscription import subscription
 
 ICON: Final = ROOT / "config/manifests/bases/icon.svg"
@@ -116,32 +113,20 @@ def write_installer(version: str, date: str, image: str, output: Path, check: bo
     write(output, {INSTALLER: text}, check=check, command="make build-installer")
 
 
-@main.command("check")
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default=ROOT)
-@click.option("--bundle-only", is_flag=True, help="Leave catalog/ out: it does not have this release yet.")
-def run_checks(directory: Path, bundle_only: bool) -> None:
-    """Check bundle/, bundle.Dockerfile and catalog/ of DIRECTORY [this tree] for what OLM or a catalogue refuses."""
-    checks = BUNDLE_CHECKS if bundle_only else CHECKS
-    found = faults(read_tree(directory, "bundle", DOCKERFILE, "catalog"), read_tree(ROOT, "config"), checks)
-    if found:
-        sys.exit("\n".join(map(str, found)))
-    click.echo(f"{len(checks)} checks passed")
-
-
 @main.command("compatible")
 @click.argument("earlier", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @bundle_option
 def run_compatible(earlier: tuple[Path, ...], bundle: Path) -> None:
-    """Check that the objects of EARLIER releases live on: compare CustomResourceDefinitions with those of the bundle.
+    """Check that objects and clients of EARLIER releases keep working with the CustomResourceDefinitions of the bundle.
 
-    Each EARLIER is a directory that holds the bundle/ of a release that is upgraded to this one.
+    Each EARLIER is a directory that contains the bundle/ of a release that upgrades to this one.
     """
-    later = Subject(read_tree(bundle, "bundle"), {})
+    later = read_bundle(bundle)
     for place in earlier:
-        before = Subject(read_tree(place, "bundle"), {})
+        before = read_bundle(place)
         if found := list(incompatible(before, later)):
-            sys.exit("\n".join(map(str, found)))
-        click.echo(f"the objects of {name_of(before.csv)} live on with {name_of(later.csv)}")
+            sys.exit("\n".join(found))
+        click.echo(f"{name_of(later.csv())} is compatible with {name_of(before.csv())}")
 
 
 @main.command("subscription")
@@ -152,19 +137,6 @@ def write_subscription(source: str, source_namespace: str, bundle: Path) -> None
     """Print what a user applies to have OLM install the operator: Namespace, OperatorGroup and Subscription."""
     channel = read_bundle(bundle).annotations()[f"{PREFIX}.bundle.channel.default.v1"]
     click.echo(subscription(source, source_namespace, channel), nl=False)
-
-
-@main.command("scorecard")
-def run_scorecard() -> None:
-    """Run the scorecard's six basic tests on bundle/, without a cluster."""
-    subject = Subject(read_tree(ROOT, "bundle", DOCKERFILE), read_tree(ROOT, "config"))
-    failed = 0
-    for name, test in TESTS.items():
-        errors = list(test(subject))
-        failed += bool(errors)
-        click.echo(f"{'fail' if errors else 'pass'}  {name}{''.join(f'{chr(10)}      {error}' for error in errors)}")
-    if failed:
-        sys.exit(f"{failed} of {len(TESTS)} tests failed")
 
 
 def run() -> None:

@@ -53,10 +53,14 @@ class Packed:
                 raise BundleError(f"{CSV_FILE} has no {'.'.join(path)}: run `make bundle`")
         return found[0]
 
-    def manifests(self) -> list[Object]:
-        """All objects, the ClusterServiceVersion included."""
+    def manifests(self) -> dict[str, list[Object]]:
+        """The objects of each file in bundle/manifests, including the ClusterServiceVersion."""
         places = sorted(path for path in self.files if path.startswith(f"{MANIFESTS}/"))
-        return [each for place in places for each in parse(self.files[place], place)]
+        return {place: parse(self.files[place], place) for place in places}
+
+    def objects(self) -> list[Object]:
+        """All objects, including the ClusterServiceVersion."""
+        return [each for found in self.manifests().values() for each in found]
 
     def annotations(self) -> dict[str, str]:
         """Those of metadata/annotations.yaml; none where it is missing."""
@@ -74,8 +78,8 @@ def catalog(bundles: Sequence[Packed], before: str = "", *, inline: bool = False
     """The catalogue of these bundles, oldest first, and of those in `before`, the catalogue so far.
 
     A bundle without an image keeps the one it has in `before`; with `keep_images` one with an image does, too. What
-    `before` holds besides packages, channels and bundles, such as deprecations, stays as it is. Raises BundleError
-    where a bundle has no image.
+    `before` contains besides packages, channels and bundles, such as deprecations, does not change. Raises BundleError
+    if a bundle has no image, or replaces a release that is not in the catalogue.
     """
     known = blobs(before)
     kept = {blob["name"]: blob for blob in known if blob["schema"] == BUNDLE}
@@ -85,6 +89,7 @@ def catalog(bundles: Sequence[Packed], before: str = "", *, inline: bool = False
         old = str(kept.get(name, {}).get("image", ""))
         image = old or each.image if keep_images else each.image or old
         added[name] = bundle_blob(each, "" if inline else image, inline=inline)
+    _check_replaces(bundles, kept | added)
     package: dict[str, Any] = {}
     for blob in known:
         package |= blob if blob["schema"] == "olm.package" else {}
@@ -92,6 +97,17 @@ def catalog(bundles: Sequence[Packed], before: str = "", *, inline: bool = False
     return HEAD + yaml_of(
         package | _package(bundles[-1]), *_channels(known, bundles), *(kept | added).values(), *others
     )
+
+
+def _check_replaces(bundles: Sequence[Packed], releases: Mapping[str, object]) -> None:
+    """Report a misspelled `replaces`: no cluster would upgrade to the release, and `opm validate` accepts any name."""
+    for each in bundles:
+        replaced = each.csv()["spec"].get("replaces")
+        if replaced is not None and replaced not in releases:
+            raise BundleError(
+                f"{CSV_FILE}: spec.replaces: {replaced!r} is not in the catalogue: correct `replaces` in the release's "
+                f"table in pyproject.toml; known releases are {', '.join(sorted(releases))}"
+            )
 
 
 def blobs(text: str) -> list[dict[str, Any]]:
@@ -168,7 +184,7 @@ def _owned(csv: Object) -> list[dict[str, str]]:
 
 
 def _objects(packed: Packed) -> list[dict[str, Any]]:
-    texts = [json.dumps(each, separators=(",", ":")) for each in packed.manifests()]
+    texts = [json.dumps(each, separators=(",", ":")) for each in packed.objects()]
     return [
         {"type": "olm.bundle.object", "value": {"data": base64.b64encode(text.encode()).decode()}} for text in texts
     ]

@@ -11,7 +11,7 @@ from bundle.catalog import Packed
 from bundle.descriptors import spec_descriptors, status_descriptors, title
 from crds.__main__ import KINDS
 from memcached_api.kinds import Kind
-from unit.bundle.broken import GOOD
+from unit.bundle.tree import GOOD
 
 KNOWN = (
     "advanced", "arrayFieldGroup:", "booleanSwitch", "fieldGroup:", "imagePullPolicy", "number", "podCount",

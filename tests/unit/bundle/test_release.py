@@ -24,8 +24,8 @@ from bundle.release import (
     released,
 )
 from olm_demo.objects import RELEASES
-from unit.bundle.broken import GOOD, NAME
 from unit.bundle.test_generate import rendered, run
+from unit.bundle.tree import GOOD, NAME
 
 NEXT = next_minor(project_version())
 PROJECT = f"""
@@ -115,14 +115,9 @@ def test_the_next_release_is_made_checked_and_added_to_the_catalogue(tmp_path: P
     here, image = f"--output={tmp_path}", f"--bundle-image={IMAGE_BASE}-bundle:v{NEXT}"
     generate = ("generate", here, f"--version={NEXT}", "--date=2030-01-02", f"--replaces={NAME}")
     assert not packed(tmp_path, *generate).returncode
-    done = packed(tmp_path, "check", "--bundle-only", str(tmp_path))
-    assert (done.returncode, done.stderr) == (0, "")
-    done = packed(tmp_path, "check", str(tmp_path))
-    assert done.returncode == 1
-    assert "run `make catalog`" in done.stderr
+    done = packed(tmp_path, "catalog", here, "--check", image, "--keep-image", str(tmp_path))
+    assert (done.returncode, done.stderr) == (1, f"not as generated: {CATALOG}; run `make catalog`\n")
     assert not packed(tmp_path, "catalog", here, image, "--keep-image", str(tmp_path)).returncode
-    done = packed(tmp_path, "check", str(tmp_path))
-    assert (done.returncode, done.stderr) == (0, "")
     found = blobs((tmp_path / CATALOG).read_text())
     assert [blob["image"] for blob in found if blob["schema"] == "olm.bundle"][-1:] == [image.partition("=")[2]]
     assert [blob for blob in found if blob["name"] == NAME] == [
@@ -171,8 +166,3 @@ def test_make_names_only_the_images_that_the_user_names() -> None:
     assert "--keep-image" in make("catalog")[0]
     assert "--keep-image" not in make("catalog", "BUNDLE_IMG=x.example.com/b:1")[0]
     assert '--version="0.9.0"' in make("bundle", VERSION="0.9.0")[0]
-
-
-def test_make_bundle_checks_no_catalogue() -> None:
-    assert [line.split("check")[1].split() for line in make("bundle") if " check" in line] == [["--bundle-only"]]
-    assert [line.split("check")[1].split() for line in make("catalog") if " check" in line] == [[]]

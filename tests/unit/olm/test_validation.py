@@ -1,4 +1,4 @@
-"""What validators print is read aright: they differ, and one of them always exits 0."""
+"""The output of every validator is parsed: formats differ, and one of them always exits with 0."""
 
 from pathlib import Path
 
@@ -28,8 +28,8 @@ ERROR = "time=2026 level=error msg=short\n"
         ("", WARNING + ERROR, 0, [Finding("warning", 'Warning: Value : no "example"'), Finding("error", "short")]),
         ("", "level=fatal msg=gone", 1, [Finding("error", "gone")]),
         ("", "no words for it\n", 1, [Finding("error", "exit code 1: no words for it")]),
-        ("", "", 2, [Finding("error", "exit code 2: it said nothing")]),
-        (PASSED, "", 1, [Finding("error", "exit code 1: it said nothing")]),
+        ("", "", 2, [Finding("error", "exit code 2: no output")]),
+        (PASSED, "", 1, [Finding("error", "exit code 1: no output")]),
         ('{"schema": "olm.bundle"}', "", 0, []),
         ('{"schema": "a"}{"schema": "b"}', "", 0, []),
         ("apiVersion: v1\nkind: Service\n", "", 0, []),
@@ -60,7 +60,7 @@ def test_the_newest_kubernetes_is_our_own() -> None:
 
 
 def test_no_bundle(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=r"there is no directory .*none: make it with `make bundle`"):
+    with pytest.raises(ClusterError, match=r"there is no directory .*none: generate it with `make bundle`"):
         validate(tmp_path / "none", None)
 
 
@@ -71,9 +71,9 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command in capsys.readouterr().out
 
 
-def test_a_cluster_of_the_users_own_is_left_alone(
+def test_a_cluster_of_the_user_is_not_modified(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "mine"))
     assert cli.main(["up"]) == 1
-    assert "is not a cluster of ours" in capsys.readouterr().err
+    assert "is not a local cluster of this project" in capsys.readouterr().err

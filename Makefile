@@ -125,7 +125,7 @@ run: venv install ## Run the controller from this shell: no leader election, no 
 ##@ Test
 
 .PHONY: check
-check: format lint types imports generated bundle-check workflows ## All checks that need no cluster.
+check: format lint types imports generated workflows ## All checks that need no cluster.
 	@echo "All checks passed."
 
 .PHONY: format
@@ -235,8 +235,6 @@ SKIP_RANGE ?=
 USE_IMAGE_DIGESTS ?= false
 BUNDLE_IMG ?= $(IMAGE_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_BASE)-catalog:v$(VERSION)
-# operator-sdk: by the real command, built if need be; the cluster pulls the image that runs the tests.
-SCORECARD ?=
 
 BUNDLE := PYTHONPATH=tools $(PYTHON) -m bundle
 OLM := PYTHONPATH=tools $(PYTHON3) -m olm
@@ -252,15 +250,13 @@ push = case "$($(1))" in localhost/*) echo "$(1)=$($(1)) names no registry to pu
 .PHONY: bundle
 bundle: venv ## Write bundle/ and bundle.Dockerfile from config/manifests.
 	@$(use_kubectl); kubectl kustomize config/manifests | $(BUNDLE) generate $(RELEASE)
-	@$(BUNDLE) check --bundle-only
 
-# Of `make bundle-check`, and so of `make check`: directories with the bundle/ of releases that are upgraded to this one.
+# Of `make bundle-check`: directories that contain the bundle/ of releases that upgrade to this one.
 PREVIOUS ?=
 
 .PHONY: bundle-check
-bundle-check: venv ## Check bundle/ and catalog/ for what OLM or a catalogue would refuse; PREVIOUS=dir: that objects live on.
-	@$(BUNDLE) check
-	@$(if $(PREVIOUS),$(BUNDLE) compatible $(PREVIOUS))
+bundle-check: venv ## Check that objects of earlier releases keep working with the new CRDs; PREVIOUS=dir: their bundles.
+	@$(BUNDLE) compatible $(PREVIOUS)
 
 .PHONY: bundle-build
 bundle-build: ## Build the bundle's image BUNDLE_IMG.
@@ -273,7 +269,6 @@ bundle-push: ## Push BUNDLE_IMG to its registry.
 .PHONY: catalog
 catalog: venv ## Add the bundle to catalog/, as BUNDLE_IMG; one that is in it keeps its image unless BUNDLE_IMG is given.
 	@$(BUNDLE) catalog --bundle-image="$(BUNDLE_IMG)" $(if $(call given,BUNDLE_IMG),,--keep-image)
-	@$(BUNDLE) check
 
 .PHONY: catalog-build
 catalog-build: ## Build the catalogue's image CATALOG_IMG.
@@ -284,15 +279,11 @@ catalog-push: ## Push CATALOG_IMG to its registry.
 	@$(call push,CATALOG_IMG)
 
 .PHONY: scorecard
-scorecard: venv ## The scorecard's six tests; by operator-sdk in pods of the cluster with SCORECARD=operator-sdk.
-ifeq (operator-sdk,$(SCORECARD))
+scorecard: ## Run operator-sdk's scorecard on bundle/; the cluster pulls the image of its tests.
 	@$(use_cluster); PATH="$$($(OLM) programs):$$PATH" operator-sdk scorecard bundle --wait-time=180s
-else
-	@$(BUNDLE) scorecard
-endif
 
 .PHONY: bundle-validate
-bundle-validate: ## Have the validators of OLM's own tools, built if need be, look at bundle/ and catalog/.
+bundle-validate: ## Run OLM's own validators, built if needed, on bundle/ and catalog/.
 	@$(OLM) validate bundle catalog
 
 .PHONY: olm

@@ -1,9 +1,6 @@
-"""Bundle and catalogue of this tree: as generated, in order for every validator, and all of each in its image."""
+"""Bundle and catalogue of this tree: as generated, as opm renders them, and complete in their images."""
 
 import json
-import os
-import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,20 +15,9 @@ from bundle.catalog import CATALOG, blobs
 from cluster.images.build import choose_tool, save_image
 from cluster.shell import run
 from olm.programs import OPM, programs
-from olm.validation import validate
 from support import olm
 
 BUNDLE, SERVED = olm.ROOT / "bundle", olm.ROOT / "catalog"
-VALIDATORS = 7
-
-
-def make(*words: str) -> None:
-    """Run make in this tree."""
-    environ = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "IMG")}
-    done = subprocess.run(
-        ["make", "-s", *words], cwd=olm.ROOT, env=environ, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -42,28 +28,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_made_again_it_is_the_same() -> None:
     dockerfile = (olm.ROOT / "bundle.Dockerfile").read_bytes()
     before = [contents(place) for place in (BUNDLE, SERVED)]
-    make("bundle", "catalog")
+    olm.make("bundle", "catalog")
     assert [contents(place) for place in (BUNDLE, SERVED)] == before
     assert (olm.ROOT / "bundle.Dockerfile").read_bytes() == dockerfile
-
-
-def test_every_validator_is_content() -> None:
-    report = olm.tool("olm", "validate", BUNDLE, SERVED).splitlines()
-    assert len(report) == VALIDATORS
-    assert all(line.endswith("0 errors, 0 warnings") for line in report), report
-
-
-def test_every_validator_sees_what_is_broken(tmp_path: Path) -> None:
-    """So that none is content only because its words are not understood."""
-    for place in (BUNDLE, SERVED):
-        shutil.copytree(place, tmp_path / place.name)
-    (tmp_path / "bundle/manifests/cache.example.com_memcacheds.yaml").unlink()
-    with (tmp_path / CATALOG).open("a") as file:
-        file.write("---\nname: without-a-schema\n")
-    report, clean = validate(tmp_path / "bundle", tmp_path / "catalog")
-    assert not clean
-    lines = report.splitlines()[:VALIDATORS]
-    assert all(line.endswith("errors, 0 warnings") and " 0 errors" not in line for line in lines), report
 
 
 def by_value(properties: list[dict[str, Any]]) -> list[str]:
@@ -114,7 +81,7 @@ def image(request: pytest.FixtureRequest) -> Image:
 def archive(image: Image, tmp_path: Path) -> Iterator[tarfile.TarFile]:
     """It, as a file."""
     name = f"localhost/memcached-operator/memcached-operator-{image.target}:test"
-    make(image.target, f"{image.variable}={name}")
+    olm.make(image.target, f"{image.variable}={name}")
     try:
         save_image(name, tmp_path / "image.tar")
         with tarfile.open(tmp_path / "image.tar") as file:

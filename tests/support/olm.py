@@ -49,6 +49,16 @@ def tool(*words: str | Path, stdin: str | None = None) -> str:
     return done.stdout
 
 
+def make(*words: str) -> str:
+    """Run make in this tree and return its output; a failure fails the test."""
+    environ = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "IMG")}
+    done = subprocess.run(
+        ["make", "-s", *words], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def later(steps: int) -> str:
     """The version of a release to come: so many minor ones after this tree's."""
     major, minor, _ = VERSION.split(".")

@@ -1,1 +1,1 @@
-"""Packs config/ into an OLM bundle and a catalogue, and checks both: `python -m bundle --help`."""
+"""Generates an OLM bundle and a catalogue from config/: `python -m bundle --help`."""

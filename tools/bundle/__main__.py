@@ -9,16 +9,13 @@ import click
 
 from bundle import images
 from bundle.catalog import CATALOG, catalog
-from bundle.checks import BUNDLE_CHECKS, CHECKS, faults
-from bundle.checks.subject import Subject
 from bundle.compatible import incompatible
 from bundle.errors import BundleError
 from bundle.files import read_bundle, read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import INSTALLER, installer
 from bundle.objects import Rendered, name_of, parse
-from bundle.release import DOCKERFILE, PREFIX, ROOT, project_version, released
-from bundle.scorecard import TESTS
+from bundle.release import PREFIX, ROOT, project_version, released
 from bundle.subscription import subscription
 
 ICON: Final = ROOT / "config/manifests/bases/icon.svg"
@@ -39,9 +36,9 @@ image_option: Final = click.option(
 version_option: Final = click.option(
     "--version", default=project_version, help="Version of the release [the project's].", metavar="X.Y.Z"
 )
-date_option: Final = click.option("--date", default="", metavar="YYYY-MM-DD", help="Its day.")
+date_option: Final = click.option("--date", default="", metavar="YYYY-MM-DD", help="Date of the release.")
 Given = str | tuple[str, ...]
-"""What a part of a release is given as; empty where it is not."""
+"""The value of an option; empty if it is not set."""
 
 
 def _words(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
@@ -50,7 +47,7 @@ def _words(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
 
 @click.group()
 def main() -> None:
-    """Pack config/ into an OLM bundle (bundle/), a catalogue (catalog/) and one file without OLM (dist/)."""
+    """Generate an OLM bundle (bundle/), a catalogue (catalog/) and an installer without OLM (dist/)."""
 
 
 @main.command()
@@ -58,17 +55,19 @@ def main() -> None:
 @date_option
 @click.option("--channels", default="", callback=_words, help="Separated by commas.")
 @click.option("--default-channel", default="", help="One of the channels [the first].")
-@click.option("--replaces", default="", metavar="NAME.vX.Y.Z", help="The release that this one updates.")
-@click.option("--skips", default="", callback=_words, metavar="NAME.vX.Y.Z", help="Releases an update may leave out.")
-@click.option("--skip-range", default="", metavar="RANGE", help="Versions an update may come from: '>=0.1.0 <0.2.0'.")
+@click.option("--replaces", default="", metavar="NAME.vX.Y.Z", help="The release that upgrades to this one.")
+@click.option(
+    "--skips", default="", callback=_words, metavar="NAME.vX.Y.Z", help="Releases that an upgrade leaves out."
+)
+@click.option("--skip-range", default="", metavar="RANGE", help="Versions that upgrade to this one: '>=0.1.0 <0.2.0'.")
 @image_option
-@click.option("--use-image-digests", is_flag=True, help="Write every image by the digest its registry tells.")
+@click.option("--use-image-digests", is_flag=True, help="Write every image by the digest that its registry reports.")
 @output_option
 @check_option
 def generate(use_image_digests: bool, output: Path, check: bool, version: str, **given: Given) -> None:
     """Write bundle/ and bundle.Dockerfile from the output of `kustomize build config/manifests` on standard input.
 
-    What the options do not say is in the release's table in pyproject.toml.
+    Other values come from the release's table in pyproject.toml.
     """
     release = replace(released(version, str(given["date"])), **{key: value for key, value in given.items() if value})
     rendered = Rendered(parse(sys.stdin.read(), "standard input"))
@@ -81,8 +80,8 @@ def generate(use_image_digests: bool, output: Path, check: bool, version: str, *
 @main.command("catalog")
 @click.argument("bundles", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--bundle-image", default="", metavar="BUNDLE_IMG", help="Image of the (one) bundle.")
-@click.option("--keep-image", is_flag=True, help="A bundle that the catalogue has keeps the image it has there.")
-@click.option("--inline", is_flag=True, help="Put the manifests themselves in: for tests, no image is needed.")
+@click.option("--keep-image", is_flag=True, help="Keep the image of a bundle that is in the catalogue.")
+@click.option("--inline", is_flag=True, help="Include the manifests, so that no image is needed: for tests.")
 @output_option
 @check_option
 def write_catalog(
@@ -90,8 +89,8 @@ def write_catalog(
 ) -> None:
     """Write catalog/ with the bundle of each directory of BUNDLES, oldest first [this tree].
 
-    A directory is one that `generate --output` wrote. Releases that the catalogue in the output already has are kept; a
-    bundle's own entry is written anew. Channels and the way from one release to the next are those of the bundles.
+    `generate --output` writes such a directory. Releases that the catalogue in the output already contains are kept;
+    the entries of BUNDLES are replaced. Channels and upgrades are those of the bundles.
     """
     packed = [read_bundle(place, bundle_image) for place in bundles or (ROOT,)]
     before = read_tree(output, CATALOG).get(CATALOG, "")
@@ -116,59 +115,34 @@ def write_installer(version: str, date: str, image: str, output: Path, check: bo
     write(output, {INSTALLER: text}, check=check, command="make build-installer")
 
 
-@main.command("check")
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default=ROOT)
-@click.option("--bundle-only", is_flag=True, help="Leave catalog/ out: it does not have this release yet.")
-def run_checks(directory: Path, bundle_only: bool) -> None:
-    """Check bundle/, bundle.Dockerfile and catalog/ of DIRECTORY [this tree] for what OLM or a catalogue refuses."""
-    checks = BUNDLE_CHECKS if bundle_only else CHECKS
-    found = faults(read_tree(directory, "bundle", DOCKERFILE, "catalog"), read_tree(ROOT, "config"), checks)
-    if found:
-        sys.exit("\n".join(map(str, found)))
-    click.echo(f"{len(checks)} checks passed")
-
-
 @main.command("compatible")
 @click.argument("earlier", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @bundle_option
 def run_compatible(earlier: tuple[Path, ...], bundle: Path) -> None:
-    """Check that the objects of EARLIER releases live on: compare CustomResourceDefinitions with those of the bundle.
+    """Check that objects and clients of EARLIER releases keep working with the CustomResourceDefinitions of the bundle.
 
-    Each EARLIER is a directory that holds the bundle/ of a release that is upgraded to this one.
+    Each EARLIER is a directory that contains the bundle/ of a release that upgrades to this one.
     """
-    later = Subject(read_tree(bundle, "bundle"), {})
+    later = read_bundle(bundle)
     for place in earlier:
-        before = Subject(read_tree(place, "bundle"), {})
+        before = read_bundle(place)
         if found := list(incompatible(before, later)):
-            sys.exit("\n".join(map(str, found)))
-        click.echo(f"the objects of {name_of(before.csv)} live on with {name_of(later.csv)}")
+            sys.exit("\n".join(found))
+        click.echo(f"{name_of(later.csv())} is compatible with {name_of(before.csv())}")
 
 
 @main.command("subscription")
 @click.option("--source", required=True, help="Name of the CatalogSource.")
-@click.option("--source-namespace", default="olm", show_default=True, help="Where it is.")
+@click.option("--source-namespace", default="olm", show_default=True, help="Its namespace.")
 @bundle_option
 def write_subscription(source: str, source_namespace: str, bundle: Path) -> None:
-    """Print what a user applies to have OLM install the operator: Namespace, OperatorGroup and Subscription."""
+    """Print the manifests that install the operator with OLM: Namespace, OperatorGroup and Subscription."""
     channel = read_bundle(bundle).annotations()[f"{PREFIX}.bundle.channel.default.v1"]
     click.echo(subscription(source, source_namespace, channel), nl=False)
 
 
-@main.command("scorecard")
-def run_scorecard() -> None:
-    """Run the scorecard's six basic tests on bundle/, without a cluster."""
-    subject = Subject(read_tree(ROOT, "bundle", DOCKERFILE), read_tree(ROOT, "config"))
-    failed = 0
-    for name, test in TESTS.items():
-        errors = list(test(subject))
-        failed += bool(errors)
-        click.echo(f"{'fail' if errors else 'pass'}  {name}{''.join(f'{chr(10)}      {error}' for error in errors)}")
-    if failed:
-        sys.exit(f"{failed} of {len(TESTS)} tests failed")
-
-
 def run() -> None:
-    """`python -m bundle`: a BundleError is one sentence, not a traceback."""
+    """`python -m bundle`; prints a BundleError without traceback."""
     try:
         main()
     except BundleError as error:

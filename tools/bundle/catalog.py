@@ -1,7 +1,7 @@
-"""Bundles → a file-based catalogue.
+"""Generates the file-based catalogue from bundles.
 
-A real one names each bundle's image and tells its metadata. An inline one holds the manifests themselves and needs no
-image: OLM v0 takes it, and tests need no more. Published bundles are kept as they are in the catalogue that is there.
+A published catalogue contains each bundle's image and metadata. An inline one contains the manifests and needs no
+image; OLM v0 accepts it, which is sufficient for tests. Published entries of an existing catalogue do not change.
 """
 
 import base64
@@ -38,13 +38,13 @@ _NEEDED: Final = (("metadata",), ("spec",), ("spec", "install"), ("spec", "insta
 
 @dataclass(frozen=True)
 class Packed:
-    """A bundle as the catalogue sees it: its files, by path as in the project, and its image if it has one."""
+    """The files of a bundle, by path below the project's root, and its image, if any."""
 
     files: Mapping[str, str]
     image: str = ""
 
     def csv(self) -> Object:
-        """The ClusterServiceVersion. Raises BundleError where it is missing, or lacks what everybody reads of it."""
+        """The ClusterServiceVersion. Raises BundleError if it or a required part is missing."""
         if CSV_FILE not in self.files:
             raise BundleError(f"{CSV_FILE} is missing: run `make bundle` first")
         found = parse(self.files[CSV_FILE], CSV_FILE)
@@ -53,29 +53,33 @@ class Packed:
                 raise BundleError(f"{CSV_FILE} has no {'.'.join(path)}: run `make bundle`")
         return found[0]
 
-    def manifests(self) -> list[Object]:
-        """All objects, the ClusterServiceVersion included."""
+    def manifests(self) -> dict[str, list[Object]]:
+        """The objects of each file in bundle/manifests, including the ClusterServiceVersion."""
         places = sorted(path for path in self.files if path.startswith(f"{MANIFESTS}/"))
-        return [each for place in places for each in parse(self.files[place], place)]
+        return {place: parse(self.files[place], place) for place in places}
+
+    def objects(self) -> list[Object]:
+        """All objects, including the ClusterServiceVersion."""
+        return [each for found in self.manifests().values() for each in found]
 
     def annotations(self) -> dict[str, str]:
-        """Those of metadata/annotations.yaml; none where it is missing."""
+        """The annotations of metadata/annotations.yaml; empty if the file is missing."""
         return mapping(self.files.get(ANNOTATIONS, ""), ANNOTATIONS).get("annotations") or {}
 
     def channels(self) -> list[str]:
-        """The channels it is in. Raises BundleError where it names none."""
+        """The bundle's channels. Raises BundleError if there are none."""
         named = self.annotations().get(f"{PREFIX}.bundle.channels.v1")
         if not named:
-            raise BundleError(f"{ANNOTATIONS} names no channel: run `make bundle`")
+            raise BundleError(f"{ANNOTATIONS} contains no channel: run `make bundle`")
         return named.split(",")
 
 
 def catalog(bundles: Sequence[Packed], before: str = "", *, inline: bool = False, keep_images: bool = False) -> str:
-    """The catalogue of these bundles, oldest first, and of those in `before`, the catalogue so far.
+    """The catalogue of these bundles, oldest first, and of those in `before`, the previous catalogue.
 
     A bundle without an image keeps the one it has in `before`; with `keep_images` one with an image does, too. What
-    `before` holds besides packages, channels and bundles, such as deprecations, stays as it is. Raises BundleError
-    where a bundle has no image.
+    `before` contains besides packages, channels and bundles, such as deprecations, does not change. Raises BundleError
+    if a bundle has no image, or replaces a release that is not in the catalogue.
     """
     known = blobs(before)
     kept = {blob["name"]: blob for blob in known if blob["schema"] == BUNDLE}
@@ -85,6 +89,7 @@ def catalog(bundles: Sequence[Packed], before: str = "", *, inline: bool = False
         old = str(kept.get(name, {}).get("image", ""))
         image = old or each.image if keep_images else each.image or old
         added[name] = bundle_blob(each, "" if inline else image, inline=inline)
+    _check_replaces(bundles, kept | added)
     package: dict[str, Any] = {}
     for blob in known:
         package |= blob if blob["schema"] == "olm.package" else {}
@@ -94,12 +99,23 @@ def catalog(bundles: Sequence[Packed], before: str = "", *, inline: bool = False
     )
 
 
+def _check_replaces(bundles: Sequence[Packed], releases: Mapping[str, object]) -> None:
+    """Report a misspelled `replaces`: no cluster would upgrade to the release, and `opm validate` accepts any name."""
+    for each in bundles:
+        replaced = each.csv()["spec"].get("replaces")
+        if replaced is not None and replaced not in releases:
+            raise BundleError(
+                f"{CSV_FILE}: spec.replaces: {replaced!r} is not in the catalogue: correct `replaces` in the release's "
+                f"table in pyproject.toml; known releases are {', '.join(sorted(releases))}"
+            )
+
+
 def blobs(text: str) -> list[dict[str, Any]]:
-    """The documents of a catalogue. Raises BundleError for what is none."""
+    """The documents of a catalogue. Raises BundleError if it is invalid."""
     found = documents(text, CATALOG)
     for each in found:
         if not is_object(each) or "schema" not in each:
-            raise BundleError(f"{CATALOG} holds a document without a schema")
+            raise BundleError(f"{CATALOG} contains a document without schema")
     return found
 
 
@@ -115,7 +131,7 @@ def _package(newest: Packed) -> dict[str, Any]:
 
 
 def _channels(known: Sequence[dict[str, Any]], bundles: Sequence[Packed]) -> list[dict[str, Any]]:
-    """Each channel with its entries so far and one for each bundle, which is in the channels that it names only."""
+    """Each channel with its previous entries and one for each bundle, only in the channels of that bundle."""
     channels = {blob["name"]: blob for blob in known if blob["schema"] == CHANNEL}
     entries = {name: {entry["name"]: entry for entry in blob["entries"]} for name, blob in channels.items()}
     for each in bundles:
@@ -132,7 +148,7 @@ def _channels(known: Sequence[dict[str, Any]], bundles: Sequence[Packed]) -> lis
 
 
 def channel_entry(packed: Packed) -> dict[str, Any]:
-    """The bundle in a channel: what it updates, as its ClusterServiceVersion says."""
+    """The bundle's entry in a channel, with the upgrades of its ClusterServiceVersion."""
     csv = packed.csv()
     spec, skip_range = csv["spec"], csv["metadata"].get("annotations", {}).get(SKIP_RANGE)
     found = {key: spec[key] for key in ("replaces", "skips") if spec.get(key)}
@@ -140,7 +156,7 @@ def channel_entry(packed: Packed) -> dict[str, Any]:
 
 
 def bundle_blob(packed: Packed, image: str, *, inline: bool) -> dict[str, Any]:
-    """The bundle's own document. Raises BundleError where it has neither an image nor its manifests in it."""
+    """The bundle's document. Raises BundleError if it has neither an image nor inline manifests."""
     csv = packed.csv()
     if not inline and not image:
         raise BundleError(f"{csv['metadata']['name']} has no image: name it as BUNDLE_IMG")
@@ -168,14 +184,14 @@ def _owned(csv: Object) -> list[dict[str, str]]:
 
 
 def _objects(packed: Packed) -> list[dict[str, Any]]:
-    texts = [json.dumps(each, separators=(",", ":")) for each in packed.manifests()]
+    texts = [json.dumps(each, separators=(",", ":")) for each in packed.objects()]
     return [
         {"type": "olm.bundle.object", "value": {"data": base64.b64encode(text.encode()).decode()}} for text in texts
     ]
 
 
 def _metadata(csv: Object) -> dict[str, Any]:
-    """What `opm migrate` makes of a ClusterServiceVersion: ours has no API services, and opm says so."""
+    """The metadata that `opm migrate` takes from a ClusterServiceVersion; ours has no API services."""
     meta, spec = csv["metadata"], csv["spec"]
     found: dict[str, Any] = {"annotations": meta["annotations"]} | (
         {"labels": meta["labels"]} if meta.get("labels") else {}

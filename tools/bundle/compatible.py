@@ -1,17 +1,21 @@
-"""Whether objects and clients of an earlier release live on under the CustomResourceDefinitions of a later one.
+"""Checks that objects and clients of an earlier release keep working with a later release's CustomResourceDefinitions.
 
-It fails closed, by the rules of OLM v1 (operator-controller v1.11, preflights/crdupgradesafety), which refuses any
-other upgrade: an optional field may be added, a description changed, a bound loosened, an enum extended; nothing else.
-So a rule about a new field stands on that field. Names, subresources and what is served are looked at besides.
+No validator compares two releases. OLM reports an incompatible change only when a cluster upgrades: v0 does not upgrade
+while a stored object is invalid, v1 does not upgrade at all. The rules are those of OLM v1 (operator-controller v1.11,
+preflights/crdupgradesafety): you may add an optional field, change a description, loosen a bound or extend an enum; any
+other change is reported. A rule about a new field therefore belongs on that field. Names, subresources and served
+versions are compared too.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from bundle.checks.subject import Finding, Subject
+from bundle.catalog import Packed
 from bundle.errors import BundleError
 from bundle.objects import Object, name_of
-from memcached_api.values import child
+from memcached_api.field_errors import format_value
+from memcached_api.values import child, is_array, is_object
 
 _LOWER: Final = frozenset({"minimum", "minLength", "minItems", "minProperties"})
 _UPPER: Final = frozenset({"maximum", "maxLength", "maxItems", "maxProperties"})
@@ -22,22 +26,36 @@ _SHORT: Final = 60
 
 
 class Change(NamedTuple):
-    """A difference that objects or clients of the earlier release may not survive; `now` is None for what is gone."""
+    """A difference that breaks objects or clients of the earlier release; `now` is None if the field was removed."""
 
     field: str
     now: Any
     remedy: str
 
+    def __str__(self) -> str:
+        return f"{self.field}: {_format(self.now)}: {self.remedy}"
 
-def incompatible(earlier: Subject, later: Subject) -> Iterator[Finding]:
-    """What the later release takes away. Raises BundleError where both are the same release: nothing is compared."""
-    if name_of(earlier.csv) == name_of(later.csv):
-        raise BundleError(f"both bundles are {name_of(later.csv)}: name the directory of an earlier release")
-    found = {name_of(crd): (path, crd) for path, crd in later.of("CustomResourceDefinition").items()}
-    for path, crd in earlier.of("CustomResourceDefinition").items():
+
+def _format(value: Any) -> str:
+    """The value as JSON, truncated."""
+    scalar = not is_object(value) and not is_array(value)
+    return format_value(value) if scalar else format_value(json.dumps(value, default=str))[1:-1].replace('\\"', '"')
+
+
+def incompatible(earlier: Packed, later: Packed) -> Iterator[str]:
+    """A message for each incompatible change. Raises BundleError if both bundles are the same release."""
+    if name_of(earlier.csv()) == name_of(later.csv()):
+        raise BundleError(f"both bundles are {name_of(later.csv())}: name the directory of an earlier release")
+    found = {name_of(crd): (path, crd) for path, crd in _definitions(later)}
+    for path, crd in _definitions(earlier):
         place, now = found.get(name_of(crd), (path, None))
         for change in _definition(crd, now) if now else [Change("metadata.name", None, _must_stay(name_of(crd)))]:
-            yield Finding(place, *change)
+            yield f"{place}: {change}"
+
+
+def _definitions(bundle: Packed) -> Iterator[tuple[str, Object]]:
+    for path, objects in bundle.manifests().items():
+        yield from ((path, each) for each in objects if each["kind"] == "CustomResourceDefinition")
 
 
 def _definition(before: Object, now: Object) -> Iterator[Change]:
@@ -64,7 +82,7 @@ def _schema(version: dict[str, Any]) -> dict[str, Any]:
 
 
 def changes(before: dict[str, Any], now: dict[str, Any], path: str) -> Iterator[Change]:
-    """What a schema no longer allows, or allows otherwise than before; of new fields nothing is asked."""
+    """Differences that make a schema stricter, or change its meaning. New fields are not compared."""
     for keyword in sorted(before.keys() | now.keys()):
         old, new = before.get(keyword), now.get(keyword)
         if keyword == "properties":
@@ -97,6 +115,6 @@ def _harmless(keyword: str, old: Any, new: Any) -> bool:
 
 def _must_stay(old: Any) -> str:
     if old is None:
-        return "must go: objects that are stored may not fit it"
+        return "must be removed: stored objects may not satisfy it"
     text = str(old)
     return f"must stay {text if len(text) <= _SHORT else 'as it was'}: {_KEEPS}"

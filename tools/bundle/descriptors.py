@@ -1,4 +1,4 @@
-"""What a console shows of each field: made from the types in `memcached_api`, as the CRDs are."""
+"""Descriptors, from which consoles render each field, generated from the types in `memcached_api` like the CRDs."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,31 +17,31 @@ _TITLES: Final = {
     "resourceFieldRef": "From a Resource of the Container", "secretKeyRef": "From a Secret", "size": "Pods",
     "valueFrom": "Value From",
 }  # fmt: skip
-"""Where the words of the name would not tell people."""
+"""Display names that differ from the field's name."""
 
 _SOURCE: Final = "envs[0].valueFrom"
 _TEXTS: Final = {
-    "resources.limits": "The most that a container may use of each resource, such as `memory: 256Mi`.",
-    "resources.requests": "What a container is given of each resource in any case, such as `cpu: 100m`: a pod runs on "
-    "a node only that has as much to spare. At most the limit.",
-    "envs[0].value": "The value itself. `$(NAME)` stands for a variable before this one, `$$` for a dollar sign.",
-    _SOURCE: "Where the value is taken from, in place of one that is written here: one of the four.",
-    f"{_SOURCE}.configMapKeyRef": "The value is that of a key in a ConfigMap of this namespace.",
-    f"{_SOURCE}.secretKeyRef": "The value is that of a key in a Secret of this namespace.",
-    f"{_SOURCE}.fieldRef": "The value is a field of the pod itself, such as its name or address.",
-    f"{_SOURCE}.fieldRef.apiVersion": "Version of the pod's schema that the path is written in: `v1` when absent.",
+    "resources.limits": "The maximum amount of each resource that a container may use, such as `memory: 256Mi`.",
+    "resources.requests": "The amount of each resource that is reserved for a container, such as `cpu: 100m`. The pod "
+    "runs only on a node with that much available. At most the limit.",
+    "envs[0].value": "The value. `$(NAME)` refers to an earlier variable, `$$` is a dollar sign.",
+    _SOURCE: "The source of the value, instead of `value`: one of the four.",
+    f"{_SOURCE}.configMapKeyRef": "The value of a key in a ConfigMap of this namespace.",
+    f"{_SOURCE}.secretKeyRef": "The value of a key in a Secret of this namespace.",
+    f"{_SOURCE}.fieldRef": "A field of the pod, such as its name or address.",
+    f"{_SOURCE}.fieldRef.apiVersion": "API version of the path. Defaults to `v1`.",
     f"{_SOURCE}.fieldRef.fieldPath": "Path of the field, such as `metadata.name`, `spec.nodeName` or `status.podIP`.",
-    f"{_SOURCE}.resourceFieldRef": "The value is a request or a limit of the container.",
-    f"{_SOURCE}.resourceFieldRef.resource": "Which one, such as `limits.memory` or `requests.cpu`.",
-    f"{_SOURCE}.resourceFieldRef.divisor": "Unit the value is given in, such as `1Mi`: `1` when absent.",
+    f"{_SOURCE}.resourceFieldRef": "A request or a limit of the container.",
+    f"{_SOURCE}.resourceFieldRef.resource": "The resource, such as `limits.memory` or `requests.cpu`.",
+    f"{_SOURCE}.resourceFieldRef.divisor": "Unit of the value, such as `1Mi`. Defaults to `1`.",
     "conditions[0].type": "Available, Progressing or Degraded.",
     "conditions[0].status": "`True` or `False`.",
-    "conditions[0].reason": "Why, in one word: the reference of the API tells what each means, and what to do.",
-    "conditions[0].message": "Why, in a sentence, with what to do where something is wrong.",
-    "conditions[0].lastTransitionTime": "When the status was last another one.",
-    "conditions[0].observedGeneration": "The `metadata.generation` of the spec that the condition answers to.",
+    "conditions[0].reason": "The reason in one word. The API reference describes each reason and its remedy.",
+    "conditions[0].message": "The reason in a sentence, with a remedy if there is a problem.",
+    "conditions[0].lastTransitionTime": "When the status last changed.",
+    "conditions[0].observedGeneration": "The `metadata.generation` of the spec to which the condition applies.",
 }
-"""In place of Kubernetes' own texts, which the CRD has and a form has no room for."""
+"""Short texts that replace those of Kubernetes, which are too long for a form."""
 
 _WIDGETS: Final = {
     "size": [f"{_UI}podCount"],
@@ -54,7 +54,7 @@ _WIDGETS: Final = {
     "nodes": [f"{_UI}text"],
     "conditions": [f"{_KUBERNETES}.conditions"],
 }
-"""Where the type of a field says less than its meaning."""
+"""Widgets that do not follow from the type of the field."""
 
 
 def spec_descriptors(kind: Kind[Any]) -> list[dict[str, Any]]:
@@ -68,12 +68,12 @@ def status_descriptors(kind: Kind[Any]) -> list[dict[str, Any]]:
 
 
 def _below(schema: Schema, prefix: str, group: str, widget: Callable[[Schema], list[str]]) -> Iterator[dict[str, Any]]:
-    """`group` is the descriptor that ties a field to the one it is part of; `widget` tells the one of its type."""
+    """`group` is the x-descriptor of the parent field's group; `widget` returns those of a type."""
     for name, field in schema.get("properties", {}).items():
         path, inner, dot = f"{prefix}{name}", field.get("items", field), "[0]." if "items" in field else "."
         below = group or f"{_UI}{'arrayFieldGroup' if 'items' in field else 'fieldGroup'}:{name}"
         hints = list(_WIDGETS.get(path, widget(field)))
-        # What has fields of its own is the head of its group, unless it has a widget.
+        # A field with subfields is the head of its group, unless it has a widget.
         hints += [group] if group else [below] if "properties" in inner and not hints else []
         yield _descriptor(path, name, field, hints)
         yield from _below(inner, f"{path}{dot}", below, widget)
@@ -89,7 +89,7 @@ def _shown(field: Schema) -> list[str]:
 
 
 def _entered(field: Schema) -> list[str]:
-    """How a field of this type is entered; what has fields of its own, or keys, is entered through these."""
+    """The widget for a field of this type; objects and maps have none."""
     if "enum" in field:
         return [f"{_UI}select:{choice}" for choice in field["enum"]]
     name = {"integer": "number", "boolean": "booleanSwitch", "string": "text"}.get(field.get("type", "string"))

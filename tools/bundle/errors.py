@@ -1,5 +1,5 @@
-"""The one error that a user is meant to read."""
+"""The error type whose message is shown to the user."""
 
 
 class BundleError(Exception):
-    """What is given cannot be packed: the message is one sentence with object, field, value and remedy."""
+    """Invalid input: the message is one sentence with object, field, value and remedy."""

@@ -1,4 +1,4 @@
-"""Reading and writing the generated files; the only part of this package that touches the disk."""
+"""Reads and writes the generated files; the only module of this package that accesses the disk."""
 
 import sys
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from bundle.release import DOCKERFILE
 
 
 def read_tree(root: Path, *places: str) -> dict[str, str]:
-    """Every file at or below some places, by its path below `root`. Raises BundleError for what is no text."""
+    """All files at or below some paths, by path below `root`. Raises BundleError for binary files."""
     found = [path for place in places for path in sorted([root / place, *(root / place).rglob("*")]) if path.is_file()]
     return {path.relative_to(root).as_posix(): _text(path) for path in found}
 
 
 def read_bundle(root: Path, image: str = "") -> Packed:
-    """The bundle below a directory that holds bundle/ and bundle.Dockerfile, as `generate` writes it."""
+    """The bundle in a directory that contains bundle/ and bundle.Dockerfile, as `generate` writes them."""
     return Packed(read_tree(root, "bundle", DOCKERFILE), image)
 
 
@@ -24,13 +24,13 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise BundleError(f"{path} is no text in UTF-8: a bundle holds YAML only") from error
+        raise BundleError(f"{path} is not UTF-8 text: a bundle contains only YAML") from error
 
 
 def write(root: Path, files: Mapping[str, str], *owned: str, check: bool, command: str) -> None:
-    """Make the files, and no others below the directories `owned`, what they are to be.
+    """Write the files, and delete all others below the directories `owned`.
 
-    With `check` nothing is written: ends with exit code 1, naming what differs and the command that mends it.
+    With `check`, write nothing; if a file differs, exit with 1, its name and the command that updates it.
     """
     before = read_tree(root, *owned, *files)
     leftover = sorted(before.keys() - files.keys())

@@ -1,4 +1,4 @@
-"""The images of a release: which the Deployments run, which they hand on, and by which digest."""
+"""The images of a release: those of the Deployments, related images, and digests."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ from bundle.objects import Object, containers
 RELATED: Final = "RELATED_IMAGE_"
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
-_ASK: Final = {
+_COMMANDS: Final = {
     "skopeo": ("inspect", "--no-tags", "--format", "{{.Digest}}", "docker://IMAGE"),
     "crane": ("digest", "IMAGE"),
     "docker": ("buildx", "imagetools", "inspect", "--format", "{{.Manifest.Digest}}", "IMAGE"),
@@ -22,12 +22,12 @@ _SECONDS: Final = 60.0
 
 
 def with_image(deployments: Iterable[Object], image: str) -> list[Object]:
-    """The Deployments, all running `image`: both processes are the same one."""
+    """The Deployments, all with this image: both processes use the same one."""
     return _changed(deployments, lambda _: image, lambda value: value)
 
 
 def pinned(deployments: Iterable[Object], pin: Callable[[str], str]) -> list[Object]:
-    """The Deployments with each image, related ones included, as `pin` writes it."""
+    """The Deployments with each image, including related ones, replaced by the result of `pin`."""
     return _changed(deployments, pin, pin)
 
 
@@ -42,7 +42,7 @@ def _changed(deployments: Iterable[Object], run: Callable[[str], str], related: 
 
 
 def related_images(deployments: Iterable[Object]) -> list[dict[str, str]]:
-    """Every image of the release, once: named as in the variable it is handed on by, else as in its reference."""
+    """Every image of the release, once; its name comes from its RELATED_IMAGE_ variable, else its repository."""
     found: dict[str, str] = {}
     for container in containers(deployments):
         found.setdefault(container["image"], repository(container["image"]).rpartition("/")[2])
@@ -52,7 +52,7 @@ def related_images(deployments: Iterable[Object]) -> list[dict[str, str]]:
 
 
 def related_variables(container: dict[str, Any]) -> dict[str, str]:
-    """The variables that hand an image on."""
+    """The RELATED_IMAGE_ variables of a container, by name."""
     return {
         variable["name"]: variable.get("value", "")
         for variable in container.get("env", [])
@@ -61,25 +61,25 @@ def related_variables(container: dict[str, Any]) -> dict[str, str]:
 
 
 def repository(image: str) -> str:
-    """An image's reference without tag and digest."""
+    """An image reference without tag and digest."""
     name = image.partition("@")[0]
     return name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
 
 
 def by_digest(image: str) -> str:
-    """The image by the digest its registry tells now. Raises BundleError where no program can ask, or none answers."""
+    """The image by its current digest in the registry. Raises BundleError if the digest cannot be determined."""
     if "@" in image:
         return image
-    for program, words in _ASK.items():
+    for program, words in _COMMANDS.items():
         if shutil.which(program):
-            digest = _asked(image, [program, *(word.replace("IMAGE", image) for word in words)])
+            digest = _digest(image, [program, *(word.replace("IMAGE", image) for word in words)])
             return f"{repository(image)}@{digest}"
     raise BundleError(
         f"the digest of {image} is not known: install skopeo or crane, or write IMG and RELATED_IMAGE_* by digest"
     )
 
 
-def _asked(image: str, command: list[str]) -> str:
+def _digest(image: str, command: list[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
@@ -87,5 +87,5 @@ def _asked(image: str, command: list[str]) -> str:
     found = DIGEST.search(done.stdout)
     if done.returncode or not found:
         words = (done.stderr or done.stdout).strip().splitlines() or ["no digest"]
-        raise BundleError(f"{command[0]} does not tell the digest of {image}: {words[-1]}; push the image first")
+        raise BundleError(f"{command[0]} did not report the digest of {image}: {words[-1]}; push the image first")
     return found.group()

@@ -1,4 +1,4 @@
-"""Kubernetes objects as plain values, and YAML as our generated files have it."""
+"""Kubernetes objects as plain values, and the YAML format of our generated files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ Object = dict[str, Any]
 
 
 LOADER: Final[type[yaml.SafeLoader | yaml.CSafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's, ten times quicker, where PyYAML was built with it."""
+"""libyaml's, ten times faster, if PyYAML was built with it."""
 
 
 def documents(text: str, origin: str) -> list[Any]:
-    """The documents of a YAML stream, empty ones left out. Raises BundleError for what is none, naming `origin`."""
+    """The documents of a YAML stream, without empty ones. Raises BundleError with `origin` if it is not YAML."""
     try:
         return [each for each in yaml.load_all(text, LOADER) if each is not None]
     except yaml.YAMLError as error:
@@ -26,7 +26,7 @@ def documents(text: str, origin: str) -> list[Any]:
 
 
 class _TextDumper(Dumper):
-    """Texts of several lines as people write them."""
+    """Dumps multi-line strings as literal blocks."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
@@ -38,9 +38,9 @@ _TextDumper.add_representer(str, _text)
 
 
 def yaml_of(*documents: Object) -> str:
-    """The documents as one stream, the same bytes every time.
+    """The documents as one stream; the same input gives the same bytes.
 
-    `---` stands only between two of them: OLM's readers would take a comment above it for the first one.
+    `---` is written only between documents: OLM would read a comment above the first one as a document.
     """
     return "---\n".join(
         yaml.dump(each, Dumper=_TextDumper, sort_keys=False, width=120, allow_unicode=True) for each in documents
@@ -48,19 +48,19 @@ def yaml_of(*documents: Object) -> str:
 
 
 def parse(text: str, origin: str) -> list[Object]:
-    """The Kubernetes objects of a YAML stream. Raises BundleError for what is none, naming `origin`."""
+    """The Kubernetes objects of a YAML stream. Raises BundleError with `origin` for any other document."""
     found = documents(text, origin)
     for each in found:
         if not is_object(each) or not {"apiVersion", "kind", "metadata"} <= each.keys():
-            raise BundleError(f"{origin} holds a document without apiVersion, kind or metadata")
+            raise BundleError(f"{origin} contains a document without apiVersion, kind or metadata")
     return found
 
 
 def mapping(text: str, origin: str) -> dict[str, Any]:
-    """A YAML document with keys, no object of Kubernetes; empty for an empty text. Raises BundleError for another."""
+    """A YAML mapping; empty for an empty text. Raises BundleError for any other document."""
     found = documents(text, origin) or [{}]
     if len(found) != 1 or not is_object(found[0]):
-        raise BundleError(f"{origin} must hold one mapping")
+        raise BundleError(f"{origin} must contain one mapping")
     return found[0]
 
 
@@ -75,7 +75,7 @@ def group_of(each: Object) -> str:
 
 
 def containers(deployments: Iterable[Object]) -> Iterator[Object]:
-    """Every container of the Deployments; `spec` is where it is in an object and in a ClusterServiceVersion alike."""
+    """All containers of Deployments, which may be objects or entries of a ClusterServiceVersion."""
     for each in deployments:
         pod = each["spec"]["template"]["spec"]
         yield from pod.get("initContainers", [])
@@ -84,16 +84,16 @@ def containers(deployments: Iterable[Object]) -> Iterator[Object]:
 
 @dataclass(frozen=True)
 class Rendered:
-    """What kustomize made of config/manifests."""
+    """kustomize's output for config/manifests."""
 
     objects: Sequence[Object]
 
     def of(self, *kinds: str) -> list[Object]:
-        """All objects of some kinds, as ordered by kustomize."""
+        """All objects of some kinds, in kustomize's order."""
         return [each for each in self.objects if each["kind"] in kinds]
 
     def one(self, kind: str) -> Object:
-        """The only object of a kind. Raises BundleError when there is none, or another."""
+        """The only object of a kind. Raises BundleError if there is none, or more than one."""
         found = self.of(kind)
         if len(found) != 1:
             raise BundleError(f"want one {kind} in config/manifests, got {len(found)}: see its kustomization.yaml")

@@ -1,8 +1,8 @@
-"""Roles → the permissions of a ClusterServiceVersion.
+"""Converts roles to the permissions of a ClusterServiceVersion.
 
-One rule: every rule that is bound to the ServiceAccount of a Deployment, by a Role or a ClusterRole, becomes one of its
-`permissions`, never of its `clusterPermissions`. From `permissions` OLM makes Roles in the namespaces that the operator
-is to watch, and ClusterRoles where it is to watch all; `clusterPermissions` are cluster-wide in every install mode.
+Every rule that is bound to the ServiceAccount of a Deployment, by a Role or a ClusterRole, becomes one of its
+`permissions`, never of its `clusterPermissions`. From `permissions` OLM creates Roles in the watched
+namespaces, or ClusterRoles if all are watched; `clusterPermissions` are cluster-wide in every install mode.
 """
 
 from typing import Any, Final
@@ -14,12 +14,12 @@ BINDINGS: Final = {"RoleBinding": "Role", "ClusterRoleBinding": "ClusterRole"}
 
 
 def accounts(rendered: Rendered) -> list[str]:
-    """The ServiceAccounts the Deployments run as."""
+    """The ServiceAccounts of the Deployments."""
     return sorted({each["spec"]["template"]["spec"]["serviceAccountName"] for each in rendered.of("Deployment")})
 
 
 def permissions(rendered: Rendered) -> list[dict[str, Any]]:
-    """One entry for each ServiceAccount, be it without rules: OLM makes only the accounts that have one."""
+    """One entry for each ServiceAccount, even without rules: OLM creates only accounts with an entry."""
     return [{"serviceAccountName": account, "rules": _rules(rendered, account)} for account in accounts(rendered)]
 
 
@@ -28,7 +28,7 @@ def _rules(rendered: Rendered, account: str) -> list[dict[str, Any]]:
 
 
 def bound_roles(rendered: Rendered, account: str) -> list[Object]:
-    """The roles a ServiceAccount has, those for the cluster first. Raises BundleError for a binding to no role."""
+    """The roles of a ServiceAccount, ClusterRoles first. Raises BundleError if a bound role does not exist."""
     bindings = [each for each in rendered.of(*BINDINGS) if account in {who["name"] for who in each["subjects"]}]
     wanted = [(binding["roleRef"]["kind"], binding["roleRef"]["name"]) for binding in bindings]
     roles = {(role["kind"], name_of(role)): role for role in rendered.of(*BINDINGS.values())}

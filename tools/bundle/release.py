@@ -1,4 +1,4 @@
-"""What tells one release from another, and the labels that follow from it."""
+"""The data of a release, and the labels generated from it."""
 
 import re
 import tomllib
@@ -20,7 +20,7 @@ CSV_FILE: Final = f"{MANIFESTS}/{PACKAGE}.clusterserviceversion.yaml"
 
 
 IMAGE_BASE: Final = f"localhost/{PACKAGE}/{PACKAGE}"
-"""The operator's image without its tag, where nobody names another: one of the machine that builds it."""
+"""The operator's default image without tag: a local one."""
 
 FIXED_LABELS: Final = {
     f"{PREFIX}.bundle.mediatype.v1": "registry+v1",
@@ -28,7 +28,7 @@ FIXED_LABELS: Final = {
     f"{PREFIX}.bundle.metadata.v1": "metadata/",
     f"{PREFIX}.bundle.package.v1": PACKAGE,
 }
-"""Those that are the same in every release."""
+"""The labels that are the same in every release."""
 
 
 _DAY: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
@@ -36,11 +36,11 @@ _DAY: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 @dataclass(frozen=True)
 class Release:
-    """One release. Raises BundleError for a date that is none, and for a default channel that is none of the channels.
+    """One release. Raises BundleError for an invalid date, no channel, or an unknown default channel.
 
-    `date`: its day, as `2006-01-02`. `replaces`: name of the ClusterServiceVersion before this one. `skips`: names of
-    those an update may leave out. `skip_range`: versions it may come from, such as `>=0.1.0 <0.2.0`. `image`: the
-    operator's image; empty: this machine's own, tagged with the version.
+    `date`: as `2006-01-02`. `replaces`: name of the ClusterServiceVersion that upgrades to this one. `skips`: names of
+    those that an upgrade leaves out. `skip_range`: further versions that upgrade to this one, such as `>=0.1.0 <0.2.0`.
+    `image`: the operator's image; empty: the local one, tagged with the version.
     """
 
     version: str
@@ -54,13 +54,13 @@ class Release:
 
     def __post_init__(self) -> None:
         if not _DAY.fullmatch(self.date):
-            raise BundleError(f"the date {self.date!r} of release {self.version} is no day such as 2006-01-02")
+            raise BundleError(f"the date {self.date!r} of release {self.version} must be a date such as 2006-01-02")
         if not self.channels:
-            raise BundleError("the bundle is in no channel: name one, such as CHANNELS=stable")
+            raise BundleError("the bundle has no channel: set one, such as CHANNELS=stable")
         if self.default_channel not in ("", *self.channels):
             raise BundleError(
-                f"the default channel {self.default_channel!r} is none of {', '.join(self.channels)}: "
-                "name it in CHANNELS too, or another as DEFAULT_CHANNEL"
+                f"the default channel {self.default_channel!r} is not one of {', '.join(self.channels)}: "
+                "add it to CHANNELS, or set another DEFAULT_CHANNEL"
             )
 
     @property
@@ -74,7 +74,7 @@ class Release:
         return self.image or f"{IMAGE_BASE}:{self.version}"
 
     def labels(self) -> dict[str, str]:
-        """What catalogues read of a bundle: annotations in the file, labels on the image."""
+        """The bundle's metadata for catalogues: annotations in the file, labels on the image."""
         return {
             **FIXED_LABELS,
             f"{PREFIX}.bundle.channels.v1": ",".join(self.channels),
@@ -99,7 +99,7 @@ def _pairs(labels: dict[str, str]) -> list[str]:
 
 
 def dockerfile(release: Release) -> str:
-    """bundle.Dockerfile: the image holds the three directories and nothing else."""
+    """bundle.Dockerfile: the image contains only the three directories."""
     lines = ["FROM scratch", "", "# Core bundle labels.", *_labels(release.labels())]
     lines += ["", "# Labels for testing.", *_labels(TEST_LABELS)]
     lines += ["", "# Copy files to locations specified by labels."]
@@ -117,22 +117,22 @@ def project_version() -> str:
 
 
 def next_minor(version: str) -> str:
-    """The version that the next release with new features would have."""
+    """The next minor version."""
     major, minor, *_ = version.split(".")
     return f"{major}.{int(minor) + 1}.0"
 
 
 def released(version: str, date: str = "") -> Release:
-    """The release that pyproject.toml tells of; of a version it does not know, a plain one of the day `date`.
+    """The release in pyproject.toml; for an unknown version, one with this date and defaults.
 
-    Raises BundleError for a version that is not there and has no date, and for a table that says something else.
+    Raises BundleError for an unknown version without date, and for a table with unknown keys or wrong types.
     """
     tables = _project()["tool"][PACKAGE]["releases"]
     place = f'[tool.{PACKAGE}.releases."{version}"] of pyproject.toml'
     if version not in tables:
         if date:
             return Release(version, date)
-        raise BundleError(f"release {version} has no date: write {place}, or name it as DATE=2006-01-02")
+        raise BundleError(f"release {version} has no date: write {place}, or set DATE=2006-01-02")
     table: dict[str, Any] = {"date": date} | tables[version]
     if unknown := sorted(table.keys() - _KEYS.keys()):
         raise BundleError(f"{place} has {', '.join(unknown)}: known are {', '.join(sorted(_KEYS))}")

@@ -1,4 +1,4 @@
-"""The ClusterServiceVersion: what people wrote, and what follows from the code."""
+"""Generates the ClusterServiceVersion from its manually written base and the rendered objects."""
 
 import base64
 import json
@@ -67,7 +67,7 @@ def _spec(
 
 
 def _ordered(spec: dict[str, Any]) -> dict[str, Any]:
-    """What a reader looks for first comes first; what is not known here stays, at the end."""
+    """The fields in reading order; unknown ones are kept at the end."""
     return {key: spec[key] for key in (*_ORDER, *sorted(spec.keys() - set(_ORDER))) if key in spec}
 
 
@@ -76,7 +76,7 @@ def _deployment(each: Object) -> dict[str, Any]:
 
 
 def owned(written: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each kind once per served version, with all descriptors. Raises BundleError for a kind that the base lacks."""
+    """Each kind once per served version, with descriptors. Raises BundleError for a kind that is not in the base."""
     by_name = {each["name"]: each for each in written}
     for kind in KINDS:
         name = f"{kind.plural}.{kind.group}"
@@ -104,7 +104,7 @@ def _owned(written: dict[str, Any], kind: Kind[Any], version: str) -> dict[str, 
 
 
 def examples(rendered: Rendered) -> str:
-    """The samples as JSON, by kind and version; of one version the shortest first: consoles start with it."""
+    """The samples as JSON, by kind and version; of each version the shortest first, because consoles show it first."""
     order = {(kind.group, kind.name): place for place, kind in enumerate(KINDS)}
     samples = [each for each in rendered.objects if (group_of(each), each["kind"]) in order]
     samples.sort(key=lambda each: (order[group_of(each), each["kind"]], each["apiVersion"], len(json.dumps(each))))

@@ -1,11 +1,11 @@
-"""What a user writes to have OLM install the operator."""
+"""The manifests with which a user installs the operator through OLM."""
 
 from typing import Final
 
 from bundle.release import PACKAGE
 
 NAMESPACE: Final = "memcached-operator-system"
-"""Where the operator is installed: the namespace that the ClusterServiceVersion suggests."""
+"""The operator's namespace, as suggested by the ClusterServiceVersion."""
 
 
 def subscription(source: str, source_namespace: str, channel: str, *more: str) -> str:

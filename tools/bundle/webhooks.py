@@ -1,4 +1,4 @@
-"""Webhook configurations → the webhookdefinitions of a ClusterServiceVersion."""
+"""Converts webhook configurations to the webhookdefinitions of a ClusterServiceVersion."""
 
 from typing import Any, Final
 
@@ -9,17 +9,17 @@ TYPES: Final = {
     "MutatingWebhookConfiguration": "MutatingAdmissionWebhook",
     "ValidatingWebhookConfiguration": "ValidatingAdmissionWebhook",
 }
-_AS_THEY_ARE: Final = (
+_COPIED: Final = (
     "admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "reinvocationPolicy", "rules",
     "sideEffects", "timeoutSeconds",
 )  # fmt: skip
-_SAID_BY_OLM: Final = {"name", "clientConfig", "namespaceSelector"}
-_CANNOT_BE_SAID: Final = {"matchConditions"}
-"""What a webhook definition has no field for: see docs/decisions/bundle.md."""
+_SET_BY_OLM: Final = {"name", "clientConfig", "namespaceSelector"}
+_UNSUPPORTED: Final = {"matchConditions"}
+"""Fields that webhook definitions do not have: see docs/decisions/bundle.md."""
 
 
 def definitions(rendered: Rendered) -> list[dict[str, Any]]:
-    """One definition for each webhook, sorted by name. Raises BundleError for what OLM could not be told."""
+    """One definition for each webhook, sorted by name. Raises BundleError for a webhook that cannot be converted."""
     found = [
         _definition(rendered, each["kind"], webhook) for each in rendered.of(*TYPES) for webhook in each["webhooks"]
     ]
@@ -28,8 +28,8 @@ def definitions(rendered: Rendered) -> list[dict[str, Any]]:
 
 def _definition(rendered: Rendered, kind: str, webhook: dict[str, Any]) -> dict[str, Any]:
     name = webhook["name"]
-    if unknown := webhook.keys() - {*_AS_THEY_ARE, *_SAID_BY_OLM, *_CANNOT_BE_SAID}:
-        raise BundleError(f"webhook {name} has {', '.join(sorted(unknown))}, which this generator does not know")
+    if unknown := webhook.keys() - {*_COPIED, *_SET_BY_OLM, *_UNSUPPORTED}:
+        raise BundleError(f"webhook {name} has {', '.join(sorted(unknown))}, which this generator does not support")
     service = _service(rendered, name, webhook["clientConfig"]["service"]["name"])
     deployment = _deployment(rendered, service)
     port = _port(service, webhook["clientConfig"]["service"].get("port", 443))
@@ -37,11 +37,11 @@ def _definition(rendered: Rendered, kind: str, webhook: dict[str, Any]) -> dict[
         "type": TYPES[kind],
         "generateName": name,
         "deploymentName": name_of(deployment),
-        # Both must be written: OLM v1 takes an absent port for 0.
+        # Both must be explicit: OLM v1 reads an absent port as 0.
         "containerPort": port["port"],
         "targetPort": _number(deployment, port["targetPort"]),
         "webhookPath": webhook["clientConfig"]["service"]["path"],
-        **{key: webhook[key] for key in _AS_THEY_ARE if key in webhook},
+        **{key: webhook[key] for key in _COPIED if key in webhook},
     }
 
 
@@ -64,7 +64,7 @@ def _port(service: Object, number: int) -> dict[str, Any]:
     for port in service["spec"]["ports"]:
         if port["port"] == number:
             return port
-    raise BundleError(f"the Service {name_of(service)} has no port {number}, which its webhooks name")
+    raise BundleError(f"the Service {name_of(service)} has no port {number}, which its webhooks use")
 
 
 def _number(deployment: Object, port: int | str) -> int:
@@ -78,5 +78,5 @@ def _number(deployment: Object, port: int | str) -> int:
 
 
 def services(rendered: Rendered) -> set[str]:
-    """The Services that webhooks are called through: OLM makes its own for each Deployment."""
+    """The Services of the webhooks: OLM creates its own for each Deployment."""
     return {webhook["clientConfig"]["service"]["name"] for each in rendered.of(*TYPES) for webhook in each["webhooks"]}

@@ -1,4 +1,4 @@
-"""A Kubernetes cluster of one's own: built from source, run in namespaces of its own, gone without a trace.
+"""A local Kubernetes cluster: built from source, run in its own Linux namespaces, removed completely.
 
 Needs Python's standard library only, because it runs before anything else has been installed.
 """

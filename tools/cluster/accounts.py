@@ -1,4 +1,4 @@
-"""Who may talk to the API server: static tokens and the kubeconfigs that carry them."""
+"""Users of the API server: static tokens, and a kubeconfig for each."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ class Account:
 
 
 def accounts(node: str) -> list[Account]:
-    """The administrator and the components; the kubelet is the node, so that the Node authoriser applies to it."""
+    """The administrator and the components; the kubelet's user is the node's, so the Node authorizer applies."""
     return [
         Account("admin", "admin", ("system:masters",)),
         Account("controller-manager", "system:kube-controller-manager"),
@@ -30,7 +30,7 @@ def accounts(node: str) -> list[Account]:
 
 
 def new_token() -> str:
-    """A secret that nobody guesses."""
+    """A new random token of 192 bits."""
     return secrets.token_urlsafe(24)
 
 
@@ -62,7 +62,7 @@ P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 
 def signing_key() -> str:
-    """A new P-256 key for service account tokens (PEM, SEC 1; the public half, being optional there, is left out)."""
+    """A new P-256 key for service account tokens (PEM, SEC 1, without the optional public key)."""
     scalar = (secrets.randbelow(P256_ORDER - 1) + 1).to_bytes(32, "big")
     der = bytes.fromhex("30310201010420") + scalar + bytes.fromhex("a00a06082a8648ce3d030107")
     return f"-----BEGIN EC PRIVATE KEY-----\n{base64.b64encode(der).decode()}\n-----END EC PRIVATE KEY-----\n"

@@ -1,4 +1,4 @@
-"""Building the families into the cache, and the one directory in which their programs are found."""
+"""Builds program families into the cache, and links their programs into one directory."""
 
 import hashlib
 import os
@@ -14,12 +14,12 @@ from cluster.toolchain import GO_ENV
 
 
 def directory(family: Family) -> Path:
-    """Where a family's programs are kept."""
+    """The cache directory of a family's programs."""
     return cache_dir() / "programs" / f"{family.name}-{family.key()}"
 
 
 def missing(family: Family, programs: Sequence[str]) -> list[str]:
-    """Those of the programs that have not been built yet."""
+    """The programs that are not built yet."""
     return [name for name in programs if not (directory(family) / name).exists()]
 
 
@@ -39,7 +39,7 @@ def build(go: Path, family: Family, programs: Sequence[str]) -> None:
 
 
 def link_programs(families: Sequence[tuple[Family, tuple[str, ...]]]) -> Path:
-    """Return a directory of links to the programs; the same one for as long as their keys stay the same."""
+    """Return a directory of links to the programs; the same directory while their keys do not change."""
     key = hashlib.sha256("".join(directory(family).name for family, _ in families).encode()).hexdigest()[:12]
     folder = cache_dir() / "bin" / key
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,6 +59,6 @@ def link(place: Path, target: Path) -> None:
 
 
 def clear_partial(family: Family) -> None:
-    """Remove what an interrupted build has left behind."""
+    """Remove the temporary files of an interrupted build."""
     for leftover in directory(family).glob(".building-*"):
         shutil.rmtree(leftover, ignore_errors=True)

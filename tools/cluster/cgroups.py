@@ -1,4 +1,4 @@
-"""The control group that holds a cluster's pods, in every hierarchy (cgroup v1) or the only one (v2)."""
+"""The control group of a cluster's pods, in every hierarchy (cgroup v1) or in the unified one (v2)."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from cluster.errors import ClusterError
 ROOT = Path("/sys/fs/cgroup")
 REMOVE_SECONDS = 10.0
 CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids", "hugetlb")
-"""Those that a kubelet looks for."""
+"""The controllers that a kubelet requires."""
 
 
 def is_v2(root: Path = ROOT) -> bool:
@@ -41,13 +41,13 @@ def create(name: str, root: Path = ROOT) -> None:
 
 
 def delegate(group: Path) -> None:
-    """Let children of a v2 group have its controllers."""
+    """Enable the controllers of a v2 group for its children."""
     available = (group / "cgroup.controllers").read_text().split()
     wanted = " ".join(f"+{name}" for name in available if name in CONTROLLERS)
     try:
         (group / "cgroup.subtree_control").write_text(wanted)
     except OSError as error:
-        hint = "set CLUSTER=control-plane to do without containers"
+        hint = "set CLUSTER=control-plane to run without containers"
         raise ClusterError(f"cgroup controllers cannot be used below {group} ({error.strerror}): {hint}") from error
 
 
@@ -65,7 +65,7 @@ def groups(name: str, root: Path = ROOT) -> Iterator[Path]:
 
 
 def processes(name: str, root: Path = ROOT) -> list[int]:
-    """Processes that are still in any of a cluster's groups."""
+    """Process IDs in all groups of a cluster."""
     found: set[int] = set()
     for group in groups(name, root):
         with contextlib.suppress(OSError):
@@ -74,7 +74,7 @@ def processes(name: str, root: Path = ROOT) -> list[int]:
 
 
 def remove(name: str, root: Path = ROOT) -> None:
-    """Remove the groups; raises ClusterError when one is still busy after REMOVE_SECONDS."""
+    """Remove the groups; raises ClusterError if one is still in use after REMOVE_SECONDS."""
     deadline = time.monotonic() + REMOVE_SECONDS
     while left := [group for group in groups(name, root) if not removed(group)]:
         if time.monotonic() > deadline:
@@ -83,7 +83,7 @@ def remove(name: str, root: Path = ROOT) -> None:
 
 
 def removed(group: Path) -> bool:
-    """Try to remove one group."""
+    """Try to remove a group; returns whether it no longer exists."""
     try:
         group.rmdir()
     except FileNotFoundError:

@@ -24,11 +24,11 @@ from cluster.versions import KUBERNETES, OLDEST_KUBERNETES
 EPILOG = f"""\
 environment:
   CLUSTER        "node" (default for root on Linux) or "control-plane" (default elsewhere): API server, scheduler and
-                 controllers on loopback, with a node that kwok pretends to be
+                 controllers on loopback, with a node simulated by kwok
   KUBE_VERSION   version of Kubernetes: {KUBERNETES[1:]}, or {OLDEST_KUBERNETES[1:]} in control-plane mode
-  CLUSTER_NAME   one cluster per name, side by side (default: memcached-operator)
-  KUBECONFIG     a cluster of yours: then `up` starts none and `down` ends none
-  XDG_CACHE_HOME, XDG_STATE_HOME   where built programs and images, and the clusters' own files, are kept
+  CLUSTER_NAME   name of the cluster; clusters with different names can run in parallel (default: memcached-operator)
+  KUBECONFIG     your own cluster: `up` starts no cluster and `down` stops none
+  XDG_CACHE_HOME, XDG_STATE_HOME   directories for built programs and images, and for the clusters' files
 
 Progress goes to standard error; the last line of `up` on standard output is `export KUBECONFIG=…`:
   eval "$(python3 -m cluster up)"
@@ -37,45 +37,45 @@ Progress goes to standard error; the last line of `up` on standard output is `ex
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 1 for an error, 2 for wrong usage, 130 when interrupted."""
-    return perform(parser(), arguments, "`up` continues where it was, `down` removes what there is")
+    return perform(parser(), arguments, "run `up` to continue or `down` to clean up")
 
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their arguments."""
     top = Commands(
         "python3 -m cluster",
-        "A Kubernetes cluster of one's own, built from source and run in namespaces of its own.",
+        "A local Kubernetes cluster, built from source and run in its own Linux namespaces.",
         EPILOG,
     )
     command = top.add
-    command("up", run_up, "Build what is missing, start what is down, wait until the cluster can be used.")
-    command("down", run_down, "End the cluster; nothing of it stays. Can be run at any time.")
-    command("status", run_status, "A table of the components; exit code 0 when all are ready.")
-    command("info", run_info, "Name, addresses and paths of the cluster as JSON.")
-    programs = command("bin", run_bin, "Print the directory of kubectl and kustomize, built if they are missing.")
-    programs.add_argument("linter", nargs="?", choices=sorted(LINTERS), help="the directory of this program instead")
+    command("up", run_up, "Build and start what is missing; wait until the cluster is ready.")
+    command("down", run_down, "Stop the cluster and delete its files. Safe to repeat.")
+    command("status", run_status, "Print a table of the components; exit code 0 if all are ready.")
+    command("info", run_info, "Print the cluster's name, addresses and paths as JSON.")
+    programs = command("bin", run_bin, "Print the directory of kubectl and kustomize, built if needed.")
+    programs.add_argument("linter", nargs="?", choices=sorted(LINTERS), help="print the directory of this one")
     logs = command("logs", run_logs, "Print a component's log.")
     stop = command("stop", run_stop, "Stop a component (SIGTERM, after 3 s SIGKILL); it stays stopped until `start`.")
     start = command("start", run_start, "Start a stopped component and wait until it is ready.")
     for sub in (logs, stop, start):
-        sub.add_argument("component", metavar="COMPONENT", help="as in `status`; a leading kube- may be written")
-    image = command("image-build", run_image_build, "Build an image with docker, podman or buildah, whichever works.")
+        sub.add_argument("component", metavar="COMPONENT", help="a name from `status`; the prefix kube- is optional")
+    image = command("image-build", run_image_build, "Build an image with docker, podman or buildah.")
     image.add_argument("dockerfile", type=Path, metavar="DOCKERFILE")
     image.add_argument("context", type=Path, metavar="CONTEXT")
     image.add_argument("name", metavar="NAME[:TAG]")
     image.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
-    loading = command("load", run_load, "Put an image into the cluster: one built here, or a docker archive.")
+    loading = command("load", run_load, "Load an image into the cluster: a local image or a docker archive.")
     loading.add_argument("image", metavar="NAME[:TAG] | ARCHIVE")
     return top.parser
 
 
 def current() -> State:
-    """The files of the cluster that CLUSTER_NAME stands for."""
+    """The files of the cluster named by CLUSTER_NAME."""
     return record.state_of(record.cluster_name())
 
 
 def running() -> tuple[State, Plan]:
-    """The cluster's files and plan; raises ClusterError when it has not been started."""
+    """The cluster's files and plan; raises ClusterError if it is not running."""
     state = current()
     plan = record.read(state)
     if not plan or not supervision.answering(state):
@@ -87,7 +87,7 @@ def run_up(_: argparse.Namespace) -> None:
     """`up`."""
     name, state = record.cluster_name(), current()
     if given := foreign_kubeconfig(state):
-        print(f"using the cluster of KUBECONFIG={given}; none is started", file=sys.stderr)
+        print(f"using the cluster of KUBECONFIG={given}; no cluster is started", file=sys.stderr)
         print(f"export KUBECONFIG={given}")
         return
     mode = record.choose_mode()
@@ -102,10 +102,10 @@ def run_down(_: argparse.Namespace) -> None:
     """`down`."""
     name = record.cluster_name()
     if given := foreign_kubeconfig(current()):
-        print(f"KUBECONFIG={given} is not a cluster of ours; it is left alone", file=sys.stderr)
+        print(f"KUBECONFIG={given} is not a cluster started by this program; it is not modified", file=sys.stderr)
         return
     existed = down(name)
-    print(f"cluster {name!r} is {'gone' if existed else 'not there'}", file=sys.stderr)
+    print(f"cluster {name!r} is {'stopped' if existed else 'not running'}", file=sys.stderr)
 
 
 def run_status(_: argparse.Namespace) -> int:
@@ -133,20 +133,20 @@ def run_bin(options: argparse.Namespace) -> None:
 
 
 def component(options: argparse.Namespace, state: State) -> str:
-    """The component's name; raises ClusterError naming those there are."""
+    """The component's name; raises ClusterError that lists the known names."""
     name: str = options.component.removeprefix("kube-")
     known = [each.name for each in supervision.statuses(state)]
     if name not in known:
-        raise ClusterError(f"there is no component {name!r}, but: {', '.join(known)}")
+        raise ClusterError(f"there is no component {name!r}; components are {', '.join(known)}")
     return name
 
 
 def run_logs(options: argparse.Namespace) -> None:
-    """`logs`; works for an ended cluster too, and for the supervisor."""
+    """`logs`; also works for a stopped cluster, and for the supervisor."""
     log = current().log(options.component.removeprefix("kube-"))
     if not log.exists():
         known = sorted(file.stem for file in log.parent.glob("*.log"))
-        raise ClusterError(f"there is no log of {options.component!r}, but: {', '.join(known) or 'none at all'}")
+        raise ClusterError(f"there is no log of {options.component!r}; logs are {', '.join(known) or 'missing'}")
     sys.stdout.write(log.read_text(errors="replace"))
 
 

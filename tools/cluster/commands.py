@@ -1,4 +1,4 @@
-"""What every command line of ours has: one function for each command, one sentence for each error."""
+"""Shared parts of our command lines: a function for each command, one sentence for each error."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ Run = Callable[[argparse.Namespace], int | None]
 
 
 class Commands:
-    """A command line of several commands, each with its function, which returns the exit code or None for 0."""
+    """A command line with subcommands. Each has a function that returns the exit code, or None for 0."""
 
     def __init__(self, program: str, description: str, epilog: str) -> None:
         self.parser = argparse.ArgumentParser(
@@ -20,14 +20,14 @@ class Commands:
         self._commands = self.parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(self, name: str, run: Run, text: str) -> argparse.ArgumentParser:
-        """One more command; its arguments are added to what is returned."""
+        """Add a command; returns its parser, for arguments."""
         sub = self._commands.add_parser(name, help=text, description=text)
         sub.set_defaults(run=run)
         return sub
 
 
 def perform(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, interrupted: str) -> int:
-    """Run one command; returns the exit code: its own, 1 for an error, 130 on Ctrl-C, which is told as `interrupted`.
+    """Run one command; returns the exit code: its own, 1 for an error, 130 on Ctrl-C, with the hint `interrupted`.
 
     Wrong usage ends the process with exit code 2.
     """

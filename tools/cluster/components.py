@@ -9,12 +9,12 @@ from cluster.plan import Plan
 from cluster.probes import Probe
 
 LOUD_CLIENT = ["--kube-api-qps=500", "--kube-api-burst=1000"]
-"""Nothing in a test cluster should wait for a client's own rate limit."""
+"""Client rate limits are so high that they never delay a test."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """A process the supervisor may run; ready when its probe answers."""
+    """A process that the supervisor runs; ready when its probe succeeds."""
 
     name: str
     argv: list[str]
@@ -22,13 +22,13 @@ class Component:
     env: dict[str, str] = field(default_factory=dict[str, str])
 
     def to_json(self) -> dict[str, Any]:
-        """What the supervisor reads."""
+        """The entry in the supervisor's file."""
         return {"argv": self.argv, "env": self.env, "probe": self.probe}
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Where the programs lie: our own builds and the system's."""
+    """Paths of the programs: our own builds and the system's."""
 
     bin: Path
     containerd: str = ""
@@ -57,7 +57,7 @@ def components(plan: Plan, state: State, programs: Programs) -> list[Component]:
 
 
 def etcd(plan: Plan, state: State, programs: Programs) -> Component:
-    """The store, on loopback; it does not wait for the disk, because nobody keeps a test cluster."""
+    """etcd, on loopback; without fsync, because a test cluster's data is not kept."""
     client = f"http://127.0.0.1:{plan.ports['etcd']}"
     peer = f"http://127.0.0.1:{plan.ports['etcd_peer']}"
     argv = [
@@ -100,11 +100,11 @@ def apiserver(plan: Plan, state: State, programs: Programs) -> Component:
         f"--service-account-signing-key-file={state.config}/service-accounts.key",
         f"--audit-policy-file={state.config}/audit-policy.yaml",
         f"--audit-log-path={state.audit_log}",
-        # Each line stands in the file when its request has ended: the tests read it at once.
+        # Blocking mode: the line is in the file when the request ends. Tests read it immediately.
         "--audit-log-mode=blocking",
         "--audit-log-maxsize=2000",
         "--audit-log-maxbackup=2",
-        # A burst of a thousand objects is a test of the operator, not of fairness.
+        # Tests create bursts of a thousand objects; API priority and fairness must not throttle them.
         "--max-requests-inflight=800",
         "--max-mutating-requests-inflight=400",
         "--shutdown-delay-duration=0s",
@@ -114,12 +114,12 @@ def apiserver(plan: Plan, state: State, programs: Programs) -> Component:
 
 
 def advertised(plan: Plan) -> str:
-    """The address behind the `kubernetes` Service, which may not be loopback: without a node nobody goes there."""
+    """The address behind the `kubernetes` Service, which may not be loopback. Without a node it is unused."""
     return plan.node_address if plan.mode == "node" else plan.host_address
 
 
 def controller_manager(plan: Plan, state: State, programs: Programs) -> Component:
-    """Deployments, garbage collection, tokens: everything but clouds and certificate signing."""
+    """The controller manager, without cloud and certificate signing controllers."""
     port = plan.ports["controller_manager"]
     argv = [
         programs["kube-controller-manager"],
@@ -141,7 +141,7 @@ def controller_manager(plan: Plan, state: State, programs: Programs) -> Componen
 
 
 def scheduler(plan: Plan, state: State, programs: Programs) -> Component:
-    """Puts pods on the node, real or not."""
+    """The scheduler."""
     port = plan.ports["scheduler"]
     argv = [
         programs["kube-scheduler"],
@@ -156,7 +156,7 @@ def scheduler(plan: Plan, state: State, programs: Programs) -> Component:
 
 
 def kwok(plan: Plan, state: State, programs: Programs) -> Component:
-    """Plays the kubelet for nodes that do not exist: their pods become Ready without a container."""
+    """kwok, which simulates the kubelet: pods of the simulated node become Ready without containers."""
     argv = [
         programs["kwok"],
         f"--kubeconfig={state.config}/kwok.kubeconfig",
@@ -165,7 +165,7 @@ def kwok(plan: Plan, state: State, programs: Programs) -> Component:
         f"--node-ip={plan.host_address}",
         f"--server-address=127.0.0.1:{plan.ports['kwok']}",
         f"--config={state.config}/kwok.yaml",
-        # Without a Lease the node would count as dead after 50 s, and each of its pods would be unready for a while.
+        # Without a Lease the node would become NotReady after 50 s, and its pods unready.
         "--node-lease-duration-seconds=40",
         "--v=WARN",
     ]
@@ -174,13 +174,13 @@ def kwok(plan: Plan, state: State, programs: Programs) -> Component:
 
 
 def containerd(state: State, programs: Programs) -> Component:
-    """Runs the containers."""
+    """containerd."""
     argv = [programs.containerd, f"--config={state.config}/containerd.toml", "--log-level=warn"]
     return Component("containerd", argv, {"kind": "unix", "target": str(state.containerd_socket)})
 
 
 def kubelet(plan: Plan, state: State, programs: Programs) -> Component:
-    """The node."""
+    """The kubelet."""
     argv = [
         programs["kubelet"],
         f"--kubeconfig={state.config}/kubelet.kubeconfig",
@@ -192,7 +192,7 @@ def kubelet(plan: Plan, state: State, programs: Programs) -> Component:
 
 
 def proxy(plan: Plan, state: State, programs: Programs) -> Component:
-    """Services, by iptables rules inside the cluster's own network namespace."""
+    """kube-proxy, with iptables rules in the cluster's network namespace."""
     argv = [
         programs["kube-proxy"],
         f"--kubeconfig={state.config}/proxy.kubeconfig",
@@ -201,7 +201,7 @@ def proxy(plan: Plan, state: State, programs: Programs) -> Component:
         "--proxy-mode=iptables",
         "--iptables-min-sync-period=100ms",
         "--healthz-bind-address=127.0.0.1:10256",
-        # The limits are the host's, not ours to change.
+        # These limits belong to the host; do not change them.
         "--conntrack-max-per-core=0",
         "--conntrack-min=0",
         "--conntrack-tcp-timeout-established=0s",

@@ -1,4 +1,4 @@
-"""`down`: nothing stays, however the cluster ended."""
+"""`down`: stops the cluster and removes everything it created, also after a crash."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ LINK_SECONDS = 10.0
 
 
 def down(name: str) -> bool:
-    """End the cluster; tells whether there was anything. Raises ClusterError when something cannot be removed."""
+    """Stop the cluster; returns whether it existed. Raises ClusterError if something cannot be removed."""
     state = record.state_of(name)
     with at_once(f"cluster-{name}"):
         existed = state.dir.exists() or bool(processes.of_cluster(state.dir))
@@ -26,7 +26,7 @@ def down(name: str) -> bool:
 
 
 def remove(name: str) -> None:
-    """Processes first: with the last of them go mounts, namespaces, iptables rules, and (with the link) routes."""
+    """Kill the processes first: the kernel then removes mounts, namespaces, iptables rules and routes."""
     state = record.state_of(name)
     plan = record.read(state)
     processes.end_all(state.dir)
@@ -38,7 +38,7 @@ def remove(name: str) -> None:
 
 
 def remove_control_groups(group: str) -> None:
-    """Remove a cluster's control groups and whatever is left in them; known by name even if its files are lost."""
+    """Remove a cluster's control groups and the processes in them, by name: its files are not needed."""
     processes.kill(cgroups.processes(group))
     cgroups.remove(group)
 
@@ -50,12 +50,12 @@ def remove_link(name: str) -> None:
         with contextlib.suppress(ClusterError):
             run(["ip", "link", "delete", name])
         if time.monotonic() > deadline:
-            raise ClusterError(f"the network interface {name} does not go away: see `ip link show {name}`")
+            raise ClusterError(f"the network interface {name} cannot be removed: see `ip link show {name}`")
         time.sleep(0.05)
 
 
 def remove_tree(folder: Path) -> None:
-    """Delete the state directory; a mount that the kernel is still taking down makes it busy for a moment."""
+    """Delete the state directory; retried while the kernel removes its mounts."""
     if not folder.exists():
         return
     deadline = time.monotonic() + LINK_SECONDS

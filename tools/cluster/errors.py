@@ -1,5 +1,5 @@
-"""The one error that a user is meant to read."""
+"""The error type whose message is shown to the user."""
 
 
 class ClusterError(Exception):
-    """An expected failure: the message is one sentence saying what is wrong and how to put it right."""
+    """An expected failure: the message is one sentence with the problem and its remedy."""

@@ -1,4 +1,4 @@
-"""The families of programs, each built from its own Go module under tools/go: what, how, and under which key."""
+"""Program families, each built from a Go module under tools/go: programs, build flags and cache key."""
 
 import hashlib
 import platform
@@ -20,7 +20,7 @@ class Family:
     variables: dict[str, str] = field(default_factory=dict[str, str])
     tags: tuple[str, ...] = ()
     folder: str = ""
-    """Families may share a module, and with it the versions of what they have in common; by default, their name."""
+    """Directory of the Go module, by default the family's name. Families may share one, and so its versions."""
 
     @property
     def module(self) -> Path:
@@ -35,7 +35,7 @@ class Family:
         return ["-mod=readonly", "-trimpath", "-buildvcs=false", *tags, "-ldflags", " ".join(["-s", "-w", *stamps])]
 
     def key(self) -> str:
-        """Changes whenever anything does that the programs are made from."""
+        """A hash of everything that the programs are built from."""
         digest = hashlib.sha256()
         for part in (*sorted(self.programs.items()), self.flags, platform.system(), platform.machine()):
             digest.update(repr(part).encode())
@@ -76,7 +76,7 @@ OLDEST_FAMILY = Family(
     {**{name: f"k8s.io/kubernetes/cmd/{name}" for name in CONTROL_PLANE}, "crd-costs": "./crd-costs"},
     kubernetes_stamps(OLDEST_KUBERNETES),
 )
-"""Its control plane, and a program of ours that prints what its API server estimates for the rules of a CRD."""
+"""Its control plane, and our program that prints the API server's cost estimates for the rules of a CRD."""
 KUSTOMIZE_FAMILY = Family(
     "kustomize",
     f"kustomize {KUSTOMIZE}",
@@ -90,15 +90,15 @@ KWOK_FAMILY = Family("kwok", "kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
 ACTIONLINT_FAMILY = Family("actionlint", "actionlint", {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"})
 
 LINTERS = {"actionlint": ACTIONLINT_FAMILY}
-"""Programs that no cluster needs, by name."""
+"""Development tools that are not part of a cluster, by name."""
 
 Wanted = list[tuple[Family, tuple[str, ...]]]
 
 
 def wanted(mode: Mode | None, version: str = KUBERNETES) -> Wanted:
-    """The programs a mode needs, family by family, quick ones first; None stands for the clients alone.
+    """The programs of a mode, by family, quick builds first; None: only the clients.
 
-    `version` is that of the control plane; node mode knows only the default.
+    `version` is that of the control plane; node mode supports only the default.
     """
     if mode is None:
         return [(KUSTOMIZE_FAMILY, ("kustomize",)), (KUBERNETES_FAMILY, ("kubectl",))]
@@ -110,7 +110,7 @@ def wanted(mode: Mode | None, version: str = KUBERNETES) -> Wanted:
 
 
 def control_plane(version: str) -> Wanted:
-    """The programs of a control plane of this version; kubectl is the newest."""
+    """The programs of a control plane of this version; kubectl is always the newest."""
     if version == OLDEST_KUBERNETES:
         return [(KUBERNETES_FAMILY, ("kubectl",)), (OLDEST_FAMILY, CONTROL_PLANE)]
     return [(KUBERNETES_FAMILY, ("kubectl", *CONTROL_PLANE))]

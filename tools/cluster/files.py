@@ -27,7 +27,7 @@ BY_MODE = {
 
 
 def values(plan: Plan, state: State) -> dict[str, str]:
-    """What the templates may mention."""
+    """The variables of the templates."""
     return {
         "state": str(state.dir),
         "config": str(state.config),
@@ -42,26 +42,26 @@ def values(plan: Plan, state: State) -> dict[str, str]:
 
 
 def render(template: str, known: dict[str, str]) -> str:
-    """Fill in ${name}; raises KeyError for a name that is not known."""
+    """Substitute ${name}; raises KeyError for an unknown name."""
     return string.Template(template).substitute(known)
 
 
 def write(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file, and the directory above it."""
+    """Write a file; creates its directory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(mode)
 
 
 def write_configuration(plan: Plan, state: State) -> None:
-    """Render every template that the mode needs."""
+    """Render every template of the mode."""
     known = values(plan, state)
     for template, place in {**COMMON, **BY_MODE[plan.mode]}.items():
         write(state.config / place, render((TEMPLATES / template).read_text(), known))
 
 
 def write_secrets(plan: Plan, state: State) -> None:
-    """Tokens and the service accounts' key: made once in a cluster's life."""
+    """Tokens and the service accounts' key, created once for each cluster."""
     if (state.config / "tokens.csv").exists():
         return
     tokens = {account: new_token() for account in accounts(plan.node_name)}
@@ -71,7 +71,7 @@ def write_secrets(plan: Plan, state: State) -> None:
 
 
 def write_kubeconfigs(plan: Plan, state: State) -> None:
-    """One kubeconfig per account; the API server has to have made its certificate before."""
+    """One kubeconfig per account; requires the API server's certificate."""
     authority = (state.certificates / "apiserver.crt").read_bytes()
     tokens: dict[str, str] = json.loads((state.config / "tokens.json").read_text())
     for name, token in tokens.items():
@@ -80,18 +80,18 @@ def write_kubeconfigs(plan: Plan, state: State) -> None:
 
 
 def read_components(state: State) -> dict[str, Any]:
-    """What the supervisor may run, by name: the cluster's own and those added to it."""
+    """The supervisor's components, by name: the cluster's and those added to it."""
     return json.loads(state.components_file.read_text())
 
 
 def write_components(known: list[Component], state: State) -> None:
-    """Tell the supervisor what it may run, besides what it knows already."""
+    """Add components to those that the supervisor can run."""
     every = read_components(state) | {each.name: each.to_json() for each in known}
     write(state.components_file, json.dumps(every, indent=1))
 
 
 def forget_component(name: str, state: State) -> None:
-    """Take a component, which has to be stopped, out of what the supervisor may run."""
+    """Remove a stopped component from those that the supervisor can run."""
     rest = {each: spec for each, spec in read_components(state).items() if each != name}
     write(state.components_file, json.dumps(rest, indent=1))
 

@@ -1,4 +1,4 @@
-"""Node mode: a private view of the few host paths that Kubernetes and containerd insist on writing to."""
+"""Node mode: private mounts over the host paths to which Kubernetes and containerd always write."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from cluster.paths import State
 from cluster.shell import run
 
 OWN_DIRECTORIES = ("/var/log", "/var/lib")
-"""Shown to the cluster from its own state directory: /var/log/pods, /var/lib/kubelet and /var/lib/cni are wired in."""
+"""Replaced by directories of the cluster's state: /var/log/pods, /var/lib/kubelet and /var/lib/cni are hard-coded."""
 
 
 def mounts(state: State) -> list[list[str]]:
-    """The mounts made first thing in the new mount namespace, in this order."""
+    """The mount commands for the new mount namespace, in order."""
     binds = [["mount", "--bind", str(private(state, place)), place] for place in OWN_DIRECTORIES]
     return [
         ["mount", "--make-rshared", "/"],
@@ -22,23 +22,23 @@ def mounts(state: State) -> list[list[str]]:
 
 
 def private(state: State, place: str) -> Path:
-    """What stands in for a host's directory."""
+    """The directory that is mounted over a host's directory."""
     return state.dir / "root" / place.lstrip("/")
 
 
 def isolate(state: State) -> None:
-    """Mount; the calling process must be alone in new PID, mount and network namespaces."""
+    """Mount; the calling process must be the only one in new PID, mount and network namespaces."""
     for place in OWN_DIRECTORIES:
         private(state, place).mkdir(parents=True, exist_ok=True)
     for command in mounts(state):
         run(command)
     run(["ip", "link", "set", "lo", "up"])
-    # Of the new network namespace only: pods are reached through it.
+    # Only in the new network namespace: it forwards traffic to the pods.
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 
 def check(places: list[Path]) -> None:
-    """Raise ClusterError if the cluster would lose sight of something it needs."""
+    """Raise ClusterError if a mount would hide a path that the cluster needs."""
     for place in places:
         if any(place.is_relative_to(own) for own in (*OWN_DIRECTORIES, "/run")):
             raise ClusterError(f"{place} is hidden from the cluster: choose another place (HOME, XDG_CACHE_HOME, …)")

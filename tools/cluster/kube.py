@@ -1,4 +1,4 @@
-"""The few questions `up` has for the API server."""
+"""A minimal client of the API server, for `up`."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ POLL_SECONDS = 0.1
 
 
 class Kube:
-    """A client that reads one kubeconfig of ours."""
+    """A client for a kubeconfig that this package wrote."""
 
     def __init__(self, kubeconfig: Path) -> None:
         content = json.loads(kubeconfig.read_text())
@@ -34,12 +34,12 @@ class Kube:
         )
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
-        """The answer, or None for any failure: `up` asks again."""
+        """The response, or None for any failure: `up` retries."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(self.server + path, data, headers, method=method)  # noqa: S310
+        request = urllib.request.Request(self.server + path, data, headers, method=method)  # noqa: S310
         try:
-            with self.opener.open(asked, timeout=SECONDS) as response:
+            with self.opener.open(request, timeout=SECONDS) as response:
                 return json.loads(response.read())
         except (OSError, urllib.error.URLError, ValueError):
             return None
@@ -53,7 +53,7 @@ def node_ready(kube: Kube, name: str) -> bool:
 
 
 def can_create_pods(kube: Kube) -> bool:
-    """Pods are refused until the controller manager has made the namespace's default account."""
+    """Tell whether the default ServiceAccount exists; pods are rejected until the controller manager creates it."""
     path = "/api/v1/namespaces/default/"
     return all(kube.request("GET", path + each) for each in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"))
 
@@ -65,7 +65,7 @@ def dns_query(name: str) -> bytes:
 
 
 def dns_answers(server: str, name: str = "kubernetes.default.svc.cluster.local") -> bool:
-    """Tell whether cluster DNS knows a name."""
+    """Tell whether cluster DNS resolves a name."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(1)
         try:
@@ -78,11 +78,9 @@ def dns_answers(server: str, name: str = "kubernetes.default.svc.cluster.local")
 
 
 def wait(what: str, check: Callable[[], bool], seconds: float) -> None:
-    """Ask until it is so; raises ClusterError after `seconds`."""
+    """Poll until the check succeeds; raises ClusterError after `seconds`."""
     deadline = monotonic() + seconds
     while not check():
         if monotonic() > deadline:
-            raise ClusterError(
-                f"{what}: still not so after {seconds:.0f} s; see `python3 -m cluster status` and `logs`"
-            )
+            raise ClusterError(f"{what}: not true after {seconds:.0f} s; see `python3 -m cluster status` and `logs`")
         sleep(POLL_SECONDS)

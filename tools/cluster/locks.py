@@ -12,25 +12,25 @@ from cluster.paths import cache_dir
 
 @contextmanager
 def waiting_for(name: str) -> Generator[None, None, None]:
-    """Hold a lock; waits for whoever has it, and says so."""
+    """Hold a lock; waits for its holder, with a message."""
     with opened(name) as file:
         if not taken(file):
-            print(f"waiting for another process that is at work on the same ({name})", file=sys.stderr)
+            print(f"waiting for another process that holds the lock {name}", file=sys.stderr)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
 def at_once(name: str) -> Generator[None, None, None]:
-    """Hold a lock; raises ClusterError where somebody else has it."""
+    """Hold a lock; raises ClusterError if another process holds it."""
     with opened(name) as file:
         if not taken(file):
-            raise ClusterError(f"another process is at work on the same ({name}): wait for it, or end it")
+            raise ClusterError(f"another process holds the lock {name}: wait for it, or end it")
         yield
 
 
 def opened(name: str) -> IO[str]:
-    """The file that stands for a lock."""
+    """The file of a lock."""
     folder = cache_dir() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     return (folder / name).open("w")

@@ -23,9 +23,9 @@ def host_commands(plan: Plan, pid: int) -> list[list[str]]:
 
 
 def inside_commands(plan: Plan) -> list[list[str]]:
-    """Configure the other end. There is no default route: nothing in the cluster reaches beyond this host."""
-    # The route to services is never taken (kube-proxy rewrites the destination), but without one the kernel
-    # refuses to send at all.
+    """Configure the other end. There is no default route: the cluster can reach nothing beyond this host."""
+    # kube-proxy rewrites the destination, so this route is never used, but without a route the kernel sends
+    # nothing.
     services = ["ip", "route", "add", plan.service_cidr, "dev", INSIDE, "src", plan.node_address]
     return [
         ["ip", "address", "add", f"{plan.node_address}/30", "dev", INSIDE],
@@ -35,7 +35,7 @@ def inside_commands(plan: Plan) -> list[list[str]]:
 
 
 def join(plan: Plan, pid: int) -> None:
-    """Make the link; `pid` is the supervisor's as the host sees it."""
+    """Create the link; `pid` is the supervisor's in the host's PID namespace."""
     if link_exists(plan.link):
         run(["ip", "link", "delete", plan.link])
     for command in host_commands(plan, pid):
@@ -51,13 +51,13 @@ def link_exists(name: str) -> bool:
 
 
 def used_networks() -> list[Network]:
-    """The destinations of the host's routes, the default one aside."""
+    """The destinations of the host's routes, except the default route."""
     routes: list[dict[str, Any]] = json.loads(run(["ip", "-json", "-4", "route", "show", "table", "all"]) or "[]")
     return [network for route in routes if (network := destination(route)) is not None]
 
 
 def destination(route: dict[str, Any]) -> Network | None:
-    """Where a route leads, or None for the default one."""
+    """The destination of a route, or None for the default route."""
     text = str(route.get("dst", "default"))
     if text in {"default", "0.0.0.0/0"}:
         return None

@@ -1,4 +1,4 @@
-"""The node that does not exist: kwok keeps it Ready in control-plane mode."""
+"""The simulated node of control-plane mode; kwok keeps it Ready."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from cluster.plan import Plan
 
 
 def manifest(plan: Plan) -> dict[str, Any]:
-    """A node with room for a thousand pods."""
-    room = {"cpu": "64", "memory": "256Gi", "pods": "2000", "ephemeral-storage": "1Ti"}
+    """A node with resources for more than a thousand pods."""
+    resources = {"cpu": "64", "memory": "256Gi", "pods": "2000", "ephemeral-storage": "1Ti"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -17,12 +17,12 @@ def manifest(plan: Plan) -> dict[str, Any]:
             "annotations": {"kwok.x-k8s.io/node": "fake"},
             "labels": {"kubernetes.io/hostname": plan.node_name, "kubernetes.io/os": "linux", "type": "kwok"},
         },
-        "status": {"allocatable": room, "capacity": room},
+        "status": {"allocatable": resources, "capacity": resources},
     }
 
 
-def fake_node(kube: Kube, plan: Plan) -> bool:
-    """Make the node unless it is there; tell whether it now is."""
+def ensure_node(kube: Kube, plan: Plan) -> bool:
+    """Create the node if it does not exist; returns whether it exists."""
     if kube.request("GET", f"/api/v1/nodes/{plan.node_name}"):
         return True
     return kube.request("POST", "/api/v1/nodes", manifest(plan)) is not None

@@ -1,4 +1,4 @@
-"""Debian packages and pip: installed where that is possible, named where it is not."""
+"""Debian packages and pip: installed if possible, otherwise listed in the error."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def find(program: str) -> str | None:
-    """A program on PATH or where the system's own lie."""
+    """A program on PATH or in the system's directories."""
     return shutil.which(program) or shutil.which(program, path=SYSTEM_PATH)
 
 
@@ -44,7 +44,7 @@ def missing_node_packages() -> list[str]:
 
 
 def install(names: list[str]) -> None:
-    """Install Debian packages; raises ClusterError naming them where this machine cannot."""
+    """Install Debian packages; raises ClusterError that lists them if they cannot be installed."""
     if not names:
         return
     wanted = " ".join(names)
@@ -54,11 +54,11 @@ def install(names: list[str]) -> None:
     try:
         run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *names], env=APT_ENV)
     except ClusterError as error:
-        raise ClusterError(f"installing {wanted} failed; install them by hand and run this again.\n{error}") from error
+        raise ClusterError(f"installing {wanted} failed; install them manually and run this again.\n{error}") from error
 
 
 def ensure_pip() -> None:
-    """Make `python3 -m pip` work; raises ClusterError where it cannot."""
+    """Make `python3 -m pip` work; raises ClusterError if pip cannot be installed."""
     if not succeeds([sys.executable, "-m", "pip", "--version"]):
         install(["python3-pip"])
     if not succeeds([sys.executable, "-m", "pip", "--version"]):

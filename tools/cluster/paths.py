@@ -1,4 +1,4 @@
-"""Where things are kept: what is built once (cache) and what belongs to one running cluster (state)."""
+"""Directories: the cache, for everything that is built, and the state of each cluster."""
 
 import os
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def state_root(environ: Mapping[str, str] = os.environ) -> Path:
-    """The directory that holds one directory per cluster."""
+    """The directory with one directory for each cluster."""
     return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / PRODUCT
 
 
@@ -34,7 +34,7 @@ class State:
 
     @property
     def components_file(self) -> Path:
-        """What the supervisor may run, as JSON."""
+        """The supervisor's components, as JSON."""
         return self.dir / "components.json"
 
     @property
@@ -64,7 +64,7 @@ class State:
 
     @property
     def containerd_socket(self) -> Path:
-        """Where containerd listens (node mode only)."""
+        """containerd's socket (node mode only)."""
         return self.dir / "containerd.sock"
 
     def log(self, component: str) -> Path:

@@ -28,7 +28,7 @@ NODE_PORTS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """Where one cluster lives. A slot is a /16 of its own: pods, services and the link to the host."""
+    """Addresses and ports of one cluster. Each slot has its own /16 for pods, services and the link to the host."""
 
     name: str
     mode: Mode
@@ -83,7 +83,7 @@ class Plan:
         return f"https://{self.node_address}:{self.ports['apiserver']}"
 
     def to_json(self) -> dict[str, Any]:
-        """The fields from which the plan can be made again."""
+        """The plan as JSON; `Plan(**…)` restores it."""
         return asdict(self)
 
 
@@ -93,7 +93,7 @@ def control_group(name: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """Return the name if it can be part of host names, paths and control groups; else raise ClusterError."""
+    """Return the name if it is valid in host names, paths and control groups; else raise ClusterError."""
     if not NAME.fullmatch(name):
         raise ClusterError(
             f"CLUSTER_NAME={name!r} must be lower-case letters, digits and dashes, at most 40 characters"
@@ -108,7 +108,7 @@ def overlaps(slot: int, used: Iterable[Network]) -> bool:
 
 
 def free_slot(taken: Iterable[int], used: Iterable[Network]) -> int:
-    """The first slot that no other cluster has and no route of the host leads to."""
+    """The first slot that no other cluster and no route of the host uses."""
     occupied, networks = set(taken), list(used)
     for slot in range(SLOTS):
         if slot not in occupied and not overlaps(slot, networks):

@@ -1,4 +1,4 @@
-"""Is a component ready? One quick look, from within the cluster's own network."""
+"""Readiness probes of components, sent from the cluster's network namespace."""
 
 import socket
 import ssl
@@ -7,20 +7,20 @@ import urllib.request
 from typing import Literal, TypedDict
 
 SECONDS = 1.0
-"""A look that takes longer counts as not ready."""
+"""Timeout of a probe; a component that takes longer is not ready."""
 
 
 class Probe(TypedDict):
-    """How to look: an address to connect to, a socket file, or a URL that answers 200."""
+    """A TCP address, a socket file, or a URL that must return 200."""
 
     kind: Literal["tcp", "unix", "http"]
     target: str
 
 
 def ready(probe: Probe) -> bool:
-    """Look once."""
+    """Send one probe; returns whether it succeeded."""
     try:
-        return LOOKS[probe["kind"]](probe["target"])
+        return PROBES[probe["kind"]](probe["target"])
     except (OSError, urllib.error.URLError):
         return False
 
@@ -41,11 +41,11 @@ def listens(target: str) -> bool:
 
 
 def answers(target: str) -> bool:
-    """GET a URL of this cluster; certificates are self-signed and not looked at."""
+    """GET a URL of this cluster; certificates are self-signed and not verified."""
     context = ssl._create_unverified_context()  # noqa: S323 # pyright: ignore[reportPrivateUsage]
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     with opener.open(target, timeout=SECONDS) as response:
         return response.status == 200
 
 
-LOOKS = {"tcp": connects, "unix": listens, "http": answers}
+PROBES = {"tcp": connects, "unix": listens, "http": answers}

@@ -1,4 +1,4 @@
-"""Finding and ending a cluster's processes by what they are running, never by a remembered number alone."""
+"""Finds and kills a cluster's processes by command line, never by a stored process ID alone."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ SUPERVISOR = "cluster.supervisor"
 COMPONENT_PROGRAMS = frozenset(
     {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"},
 )
-"""What runs outside a PID namespace of its own in control-plane mode."""
+"""Components that run in the host's PID namespace in control-plane mode."""
 
 
 def commands() -> Iterator[tuple[int, list[str]]]:
@@ -31,7 +31,7 @@ def commands() -> Iterator[tuple[int, list[str]]]:
 
 
 def commands_by_ps() -> Iterator[tuple[int, list[str]]]:
-    """The same where there is no /proc."""
+    """The same, for systems without /proc."""
     listing = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True).stdout
     for line in listing.splitlines():
         pid, _, command = line.strip().partition(" ")
@@ -39,7 +39,7 @@ def commands_by_ps() -> Iterator[tuple[int, list[str]]]:
 
 
 def of_cluster(state_dir: Path) -> list[int]:
-    """A cluster's supervisor and those of its components that this process can see."""
+    """The supervisor and the components of a cluster that are visible in this PID namespace."""
     return [pid for pid, words in commands() if belongs(words, state_dir)]
 
 
@@ -51,7 +51,7 @@ def belongs(words: list[str], state_dir: Path) -> bool:
 
 
 def supervisor(state_dir: Path) -> int | None:
-    """The supervisor's process number, if it runs (in node mode there is an `unshare` above it)."""
+    """The supervisor's process ID, if it runs; in node mode its parent is `unshare`."""
     for pid, words in commands():
         if SUPERVISOR in words and str(state_dir) in words and not words[0].endswith("unshare"):
             return pid
@@ -59,7 +59,7 @@ def supervisor(state_dir: Path) -> int | None:
 
 
 def host_pid(supervisor_pid: int, inner: int) -> int:
-    """A component's process number as this shell sees it, given the one inside the supervisor's PID namespace."""
+    """A component's process ID in this PID namespace; `inner` is the one in the supervisor's."""
     for pid in children(supervisor_pid):
         if inner_pid(pid) == inner:
             return pid
@@ -75,7 +75,7 @@ def children(pid: int) -> list[int]:
 
 
 def inner_pid(pid: int) -> int:
-    """A process's number in its own PID namespace."""
+    """A process's ID in its own PID namespace."""
     with contextlib.suppress(OSError):
         for line in (PROC / f"{pid}/status").read_text().splitlines():
             if line.startswith("NSpid:"):
@@ -84,19 +84,19 @@ def inner_pid(pid: int) -> int:
 
 
 def kill(pids: list[int], number: signal.Signals = signal.SIGKILL) -> None:
-    """Send a signal; processes that are gone do not matter."""
+    """Send a signal; ignores processes that no longer exist."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
 
 def waiting(pids: set[int]) -> set[int]:
-    """Those that wait for another of them: `unshare` ends with the supervisor, and reaps it if it is left to."""
+    """The processes that wait for a child: `unshare` exits after the supervisor, and must be able to reap it."""
     return {pid for pid in pids if pids & set(children(pid))}
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process is more than a zombie (the first of a PID namespace stays until the others are gone)."""
+    """Tell whether a process exists and is not a zombie (PID 1 of a namespace remains until all others ended)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -107,7 +107,7 @@ def alive(pid: int) -> bool:
 
 
 def end_all(state_dir: Path) -> None:
-    """Kill everything of a cluster and wait until it is gone; raises ClusterError when something stays."""
+    """Kill all processes of a cluster and wait until they ended; raises ClusterError after END_SECONDS."""
     deadline = time.monotonic() + END_SECONDS
     known: set[int] = set()
     while found := set(of_cluster(state_dir)) | {pid for pid in known if alive(pid)}:

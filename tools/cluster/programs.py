@@ -13,7 +13,7 @@ Families = list[tuple[Family, tuple[str, ...]]]
 
 
 def build_programs(families: Families, progress: Progress | None = None) -> Path:
-    """Build what is missing; return the directory of links to the programs. Quiet without `progress` if nothing is."""
+    """Build missing programs; return the directory of links. Without `progress`, silent if nothing is missing."""
     if progress is None and not any(builds.missing(family, names) for family, names in families):
         return builds.link_programs(families)
     shown = progress or Progress(len(families))
@@ -24,7 +24,7 @@ def build_programs(families: Families, progress: Progress | None = None) -> Path
 
 
 def ensure_built(family: Family, names: Sequence[str]) -> bool:
-    """Build a family's missing programs, unless another process does so right now; tells whether any were missing."""
+    """Build a family's missing programs, after any build of another process; returns whether programs were missing."""
     if not builds.missing(family, names):
         return False
     go = ensure_go()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 REMINDER = 30.0
-"""Seconds between signs of life where the output is not a terminal."""
+"""Seconds between progress lines if the output is not a terminal."""
 
 
 def line(number: int, total: int, title: str, note: str) -> str:
@@ -42,7 +42,7 @@ class Progress:
             self._write(title, f"{note} {time.monotonic() - begun:.1f} s", last=True)
 
     def say(self, text: str) -> None:
-        """A line between the steps."""
+        """Print a line between the steps."""
         print(text, file=self.out, flush=True)
 
     def elapsed(self) -> float:

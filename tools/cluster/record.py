@@ -1,4 +1,4 @@
-"""What is remembered of a cluster on disk: its plan, by which `down` finds everything again."""
+"""The plan of each cluster on disk, from which `down` finds everything to remove."""
 
 import json
 import os
@@ -14,16 +14,16 @@ from cluster.plan import NODE_PORTS, PORT_NAMES, Mode, Network, Plan, check_name
 from cluster.versions import KUBERNETES, SUPPORTED
 
 LONGEST_STATE_DIR = 80
-"""Socket files below it have to stay under the kernel's 107 characters."""
+"""Paths of socket files are limited to 107 characters by the kernel."""
 
 
 def cluster_name(environ: Mapping[str, str] = os.environ) -> str:
-    """CLUSTER_NAME, checked."""
+    """CLUSTER_NAME; raises ClusterError if it is invalid."""
     return check_name(environ.get("CLUSTER_NAME") or PRODUCT)
 
 
 def state_of(name: str) -> State:
-    """Where a cluster keeps its files; raises ClusterError when the path is too long for a socket."""
+    """The files of a cluster; raises ClusterError if the path is too long for a socket."""
     folder = state_root() / name
     if len(str(folder)) > LONGEST_STATE_DIR:
         raise ClusterError(f"{folder} is too long a path: set XDG_STATE_HOME to a shorter one")
@@ -31,7 +31,7 @@ def state_of(name: str) -> State:
 
 
 def choose_mode(environ: Mapping[str, str] = os.environ) -> Mode:
-    """A real node where this machine can carry one, else the control plane alone. Raises ClusterError."""
+    """`node` if this machine supports it, else `control-plane`. Raises ClusterError if CLUSTER is invalid."""
     asked = environ.get("CLUSTER", "")
     able = sys.platform == "linux" and os.geteuid() == 0
     if asked not in {"", "node", "control-plane"}:
@@ -54,7 +54,7 @@ def choose_version(mode: Mode, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def read(state: State) -> Plan | None:
-    """The plan of a cluster that has been started, if it has."""
+    """The plan of a cluster, if it was started."""
     try:
         return Plan(**json.loads(state.cluster_file.read_text())["plan"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -62,7 +62,7 @@ def read(state: State) -> Plan | None:
 
 
 def write(state: State, plan: Plan) -> None:
-    """Remember a plan."""
+    """Store a plan."""
     state.dir.mkdir(parents=True, exist_ok=True)
     partial = state.cluster_file.with_suffix(".partial")
     partial.write_text(json.dumps({"plan": plan.to_json()}))
@@ -70,7 +70,7 @@ def write(state: State, plan: Plan) -> None:
 
 
 def make_plan(name: str, mode: Mode, version: str = KUBERNETES) -> Plan:
-    """Addresses and ports that nobody else has."""
+    """A plan with unused addresses and ports."""
     others = [read(State(path)) for path in state_root().glob("*") if path.name != name]
     taken = [plan.slot for plan in others if plan]
     used: list[Network] = used_networks() if mode == "node" else []

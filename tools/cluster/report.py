@@ -1,4 +1,4 @@
-"""What people and programs are told of a running cluster."""
+"""The output of `status` and `info`."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ HEADINGS = ("COMPONENT", "STATE", "PID", "UPTIME")
 
 
 def uptime(started: float | None, now: float) -> str:
-    """Seconds since the start in the largest two units."""
+    """A duration in its two largest units."""
     if started is None:
         return "-"
     minutes, seconds = divmod(int(now - started), 60)
@@ -32,7 +32,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def table(found: Sequence[Status], state: State) -> str:
-    """The components, with process numbers as this shell sees them."""
+    """A table of the components, with process IDs of this PID namespace."""
     above = processes.supervisor(state.dir)
     now = time.time()
     rows: list[Sequence[str]] = [HEADINGS]
@@ -43,7 +43,7 @@ def table(found: Sequence[Status], state: State) -> str:
 
 
 def info(state: State, plan: Plan, bin_dir: Path) -> dict[str, Any]:
-    """What tests and the Makefile want to know; null where a mode has no such thing."""
+    """The cluster's data for tests and the Makefile; null where it does not apply to the mode."""
     node = plan.mode == "node"
     return {
         "name": plan.name,

@@ -17,7 +17,7 @@ def tail(text: str, lines: int = TAIL) -> str:
 
 
 def brief(words: Sequence[str]) -> str:
-    """The beginning of a command line: enough to know it by."""
+    """The first words of a command line, for messages."""
     return " ".join(words if len(words) <= WORDS else [*words[:WORDS], "…"])
 
 

@@ -1,4 +1,4 @@
-"""Talking to a cluster's supervisor."""
+"""Client of a cluster's supervisor."""
 
 import json
 import os
@@ -20,13 +20,13 @@ START_SECONDS = 15.0
 POLL_SECONDS = 0.05
 LOG_LINES = 15
 READY_SECONDS = 60.0
-"""How long one component may take on a busy machine."""
+"""Timeout for the start of a component, sufficient on a busy machine."""
 NAMESPACES = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--propagation", "private"]
 
 
 @dataclass(frozen=True)
 class Status:
-    """One component as the supervisor sees it; `pid` counts in the supervisor's PID namespace."""
+    """The state of a component; `pid` is in the supervisor's PID namespace."""
 
     name: str
     pid: int | None
@@ -37,7 +37,7 @@ class Status:
 
     @property
     def state(self) -> str:
-        """One word or two for people."""
+        """A short description of the state."""
         if self.pid:
             return "ready" if self.ready else "not ready"
         if self.started is None:
@@ -46,7 +46,7 @@ class Status:
 
 
 def ask(state: State, do: str, component: str = "") -> dict[str, Any]:
-    """Put a request to the supervisor; raises ClusterError when it does not answer or refuses."""
+    """Send a request to the supervisor; raises ClusterError if it does not answer or reports an error."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(ANSWER_SECONDS)
@@ -57,7 +57,7 @@ def ask(state: State, do: str, component: str = "") -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ClusterError(f"the cluster's supervisor does not answer ({error}): run `up` or `down`") from error
     if "error" in answer:
-        raise ClusterError(f"the supervisor refused: {answer['error']}")
+        raise ClusterError(f"the supervisor reported an error: {answer['error']}")
     return answer
 
 
@@ -72,7 +72,7 @@ def status(state: State, component: str) -> Status:
 
 
 def answering(state: State) -> bool:
-    """Tell whether a supervisor is there and listens."""
+    """Tell whether the supervisor answers."""
     if not state.socket.exists() or processes.supervisor(state.dir) is None:
         return False
     try:
@@ -83,7 +83,7 @@ def answering(state: State) -> bool:
 
 
 def launch(state: State, mode: Mode) -> int:
-    """Start the supervisor, in namespaces of its own for a node; returns its process number here."""
+    """Start the supervisor, for a node in its own namespaces; returns its process ID in this PID namespace."""
     command = [sys.executable, "-m", processes.SUPERVISOR, str(state.dir), mode]
     if mode == "node":
         command = [*NAMESPACES, *command]
@@ -106,7 +106,7 @@ def launch(state: State, mode: Mode) -> int:
 
 
 def log_tail(path: Path, lines: int = LOG_LINES) -> str:
-    """The end of a log, indented; a hint where there is none."""
+    """The end of a log, indented; a hint if it is empty."""
     if not path.exists() or not path.stat().st_size:
         return "    (the log is empty)"
     with path.open("rb") as file:
@@ -116,7 +116,7 @@ def log_tail(path: Path, lines: int = LOG_LINES) -> str:
 
 
 def wait_ready(state: State, component: str, seconds: float) -> None:
-    """Wait for a component; raises ClusterError with the end of its log when it ends or takes too long."""
+    """Wait until a component is ready; raises ClusterError with the end of its log on exit or timeout."""
     deadline = time.monotonic() + seconds
     while not (now := status(state, component)).ready:
         if now.pid is None or time.monotonic() > deadline:

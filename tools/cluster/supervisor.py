@@ -1,7 +1,7 @@
-"""The one process under which a cluster's components run: PID 1 of their namespaces in node mode.
+"""Supervisor of a cluster's components: PID 1 of their namespaces in node mode.
 
-It starts and stops components when told to and reports on them; it restarts nothing. When it dies, the kernel takes
-everything in its PID, mount and network namespaces away with it. `python3 -m cluster.supervisor STATE_DIR MODE`.
+It starts and stops components on request and reports their states; it restarts nothing. When it dies, the kernel
+removes everything in its PID, mount and network namespaces. `python3 -m cluster.supervisor STATE_DIR MODE`.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from cluster.paths import State
 from cluster.probes import Probe, ready
 
 STOP_SECONDS = 3.0
-"""How long a component may take to end before it is killed (the API server would wait a minute for its watches)."""
+"""Seconds from SIGTERM to SIGKILL (the API server would wait a minute for its watches)."""
 POLL_SECONDS = 0.5
 PR_SET_PDEATHSIG = 1
 
@@ -32,7 +32,7 @@ Answer = dict[str, Any]
 
 @dataclass
 class Running:
-    """What is known of a component that has been started at least once."""
+    """The state of a component that was started at least once."""
 
     process: subprocess.Popen[bytes]
     started: float
@@ -40,12 +40,12 @@ class Running:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; negative for a signal."""
+        """The exit code; None while it runs, negative for a signal."""
         return self.process.returncode
 
 
 class Supervisor:
-    """Keeps the processes; `handle` answers one request."""
+    """Starts and stops the processes; `handle` answers one request."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -57,7 +57,7 @@ class Supervisor:
         }
 
     def handle(self, request: dict[str, str]) -> Answer:
-        """Answer a request such as {"do": "start", "component": "etcd"}; faults come back as {"error": …}."""
+        """Answer a request such as {"do": "start", "component": "etcd"}; errors are returned as {"error": …}."""
         command = self.commands.get(request.get("do", ""))
         if not command:
             return {"error": f"unknown request {request}"}
@@ -67,7 +67,7 @@ class Supervisor:
             return {"error": f"{request}: {type(error).__name__}: {error}"}
 
     def specs(self) -> dict[str, dict[str, Any]]:
-        """The components as last written by `up`."""
+        """The components that `up` wrote last."""
         return json.loads(self.state.components_file.read_text())
 
     def start(self, name: str) -> Answer:
@@ -120,7 +120,7 @@ class Supervisor:
         }
 
     def reap(self) -> None:
-        """Collect ended processes, our own and those left to PID 1 (containerd's shims)."""
+        """Reap ended processes, including those inherited as PID 1 (containerd's shims)."""
         for known in self.running.values():
             known.process.poll()
         own = {known.process.pid for known in self.running.values()}
@@ -146,7 +146,7 @@ def reap_stranger(own: set[int]) -> bool:
 
 
 def die_with_parent() -> None:
-    """Let the kernel kill a component when its supervisor dies (Linux; elsewhere `down` finds it by its command)."""
+    """Have the kernel kill a component when its supervisor dies (Linux; elsewhere `down` finds it)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -182,7 +182,7 @@ def serve(state: State) -> None:
 
 
 def main() -> None:
-    """Isolate where asked to, then serve."""
+    """In node mode, isolate; then serve."""
     state = State(Path(sys.argv[1]))
     if sys.argv[2] == "node":
         isolate(state)

@@ -1,4 +1,4 @@
-"""The Go toolchain: the machine's own where it is new enough, else the one packaged as a Python wheel."""
+"""The Go toolchain: the machine's own if it is new enough, else the one from a Python wheel."""
 
 import os
 import re
@@ -14,22 +14,22 @@ from cluster.shell import run
 from cluster.versions import GO, GO_WHEEL
 
 GO_ENV = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off", "GOTOOLCHAIN": "local"}
-"""Settings of the user's that would change what is built are put aside."""
+"""Overrides user settings that would change the result."""
 
 
 def version_of(text: str) -> tuple[int, int, int]:
-    """Major, minor and patch from `go version` (or from a version's name); (0, 0, 0) when it is neither."""
+    """Major, minor and patch from `go version` (or from a version's name); (0, 0, 0) if the text is neither."""
     found = re.search(r"(?:go)?(\d+)\.(\d+)(?:\.(\d+))?", text)
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else (0, 0, 0)
 
 
 def new_enough(text: str) -> bool:
-    """Tell whether a `go version` line names a Go that builds every family."""
+    """Tell whether a `go version` line names a version that can build every family."""
     return version_of(text) >= version_of(GO)
 
 
 def installed_go() -> Path | None:
-    """The `go` on PATH, if it is there and new enough."""
+    """The `go` on PATH, if it exists and is new enough."""
     found = shutil.which("go")
     if not found:
         return None
@@ -40,7 +40,7 @@ def installed_go() -> Path | None:
 
 
 def ensure_go() -> Path:
-    """Return a usable `go`, installing one into the cache where the machine has none."""
+    """Return a usable `go`, installing one into the cache if the machine has none."""
     own = cache_dir() / "toolchain" / GO_WHEEL.replace("==", "-")
     go = own / "go" / "bin" / "go"
     if found := installed_go():
@@ -53,7 +53,7 @@ def ensure_go() -> Path:
 
 
 def install_wheel(target: Path) -> None:
-    """Unpack the wheel into `target`; a half-done one is replaced."""
+    """Unpack the wheel into `target`; a partial one is replaced."""
     ensure_pip()
     partial = target.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)

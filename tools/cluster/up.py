@@ -1,4 +1,4 @@
-"""`up`: build what is missing, start what is down, wait until it can be used."""
+"""`up`: build missing programs, start stopped components, wait until the cluster is ready."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from cluster.families import PAUSE_FAMILY, wanted
 from cluster.images.store import cluster_archive, ensure_archives, import_archive, packed
 from cluster.kube import Kube, can_create_pods, dns_answers, node_ready, wait
 from cluster.locks import waiting_for
-from cluster.nodes import fake_node
+from cluster.nodes import ensure_node
 from cluster.paths import TOOLS, State, cache_dir
 from cluster.plan import Mode, Plan
 from cluster.programs import build_programs, ensure_built
@@ -24,12 +24,12 @@ IMAGES_MARK = "images-loaded"
 
 
 def steps(mode: Mode, version: str) -> int:
-    """How many steps `up` has: packages, builds, images, supervisor, components, ready."""
+    """Number of steps of `up`: packages, builds, images, supervisor, components, ready."""
     return len(wanted(mode, version)) + (14 if mode == "node" else 7)
 
 
 def up(name: str, mode: Mode, version: str, progress: Progress) -> State:
-    """Bring the cluster up; returns its files. Raises ClusterError with what to do."""
+    """Start the cluster; returns its files. Raises ClusterError with a remedy."""
     state = record.state_of(name)
     with waiting_for(f"cluster-{name}"):
         known = record.read(state)
@@ -45,7 +45,7 @@ def up(name: str, mode: Mode, version: str, progress: Progress) -> State:
 
 
 def prepare(mode: Mode, version: str, progress: Progress) -> Path:
-    """Packages, programs and images; the images are made while the compiler runs. Returns the programs' directory."""
+    """Packages, programs and images; the images are built while the compiler runs. Returns the programs' directory."""
     if mode == "control-plane":
         return build_programs(wanted(mode, version), progress)
     with progress.step("system packages") as notes:
@@ -61,7 +61,7 @@ def prepare(mode: Mode, version: str, progress: Progress) -> Path:
 
 
 def pack_images() -> bool:
-    """Pack what is missing; tells whether anything was. Needs the pause program, which takes a second to build."""
+    """Pack missing images; returns whether any were missing. Requires the pause program."""
     if packed():
         return False
     ensure_built(PAUSE_FAMILY, ["pause"])
@@ -78,7 +78,7 @@ def ensure_supervisor(name: str, mode: Mode, version: str, state: State, progres
             return plan
         if state.dir.exists():
             remove(name)
-            notes.append("the remains of the last one were removed")
+            notes.append("leftovers of an earlier cluster removed")
         with waiting_for("slots"):
             plan = record.make_plan(name, mode, version)
             record.write(state, plan)
@@ -87,7 +87,7 @@ def ensure_supervisor(name: str, mode: Mode, version: str, state: State, progres
 
 
 def begin(plan: Plan, state: State) -> None:
-    """Write the files, start the supervisor and, for a node, join its network."""
+    """Write the files, start the supervisor and, for a node, connect its network."""
     files.write_configuration(plan, state)
     files.write_secrets(plan, state)
     state.components_file.write_text("{}")
@@ -101,7 +101,7 @@ def begin(plan: Plan, state: State) -> None:
 
 
 def start_components(plan: Plan, state: State, names: list[str], progress: Progress) -> None:
-    """Start each component when those before it are ready; say so when one had ended by itself."""
+    """Start each component when those before it are ready; report components that exited."""
     for each in (supervision.status(state, name) for name in names):
         with progress.step(f"start {each.name}") as notes:
             if each.pid:
@@ -114,7 +114,7 @@ def start_components(plan: Plan, state: State, names: list[str], progress: Progr
 
 
 def start_one(state: State, before: supervision.Status, progress: Progress) -> None:
-    """Start a component; if it had run before, show how it ended."""
+    """Start a component; if it exited before, show the end of its log."""
     if before.started:
         progress.say(f"{before.name} was {before.state}; its log ends with:")
         progress.say(supervision.log_tail(state.log(before.name)))
@@ -122,23 +122,23 @@ def start_one(state: State, before: supervision.Status, progress: Progress) -> N
 
 
 def finish(plan: Plan, state: State, progress: Progress) -> None:
-    """Load images, make the fake node where there is no real one, and wait until pods can run."""
+    """Load images, or create the simulated node, and wait until pods can run."""
     kube = Kube(state.kubeconfig)
     if plan.mode == "node":
         with progress.step("load images") as notes:
             notes.append(load_images(state))
     with progress.step("node ready"):
         if plan.mode == "control-plane":
-            wait("the node was made", lambda: fake_node(kube, plan), READY_SECONDS)
+            wait("the node exists", lambda: ensure_node(kube, plan), READY_SECONDS)
         wait("the node is Ready", lambda: node_ready(kube, plan.node_name), READY_SECONDS)
-        wait("the namespace default has its account", lambda: can_create_pods(kube), READY_SECONDS)
+        wait("the namespace default has its ServiceAccount", lambda: can_create_pods(kube), READY_SECONDS)
     if plan.mode == "node":
         with progress.step("cluster DNS"):
             wait("cluster DNS answers", lambda: dns_answers(plan.node_address), READY_SECONDS)
 
 
 def load_images(state: State) -> str:
-    """Load the stand-ins once in a cluster's life."""
+    """Load the stand-in images once for each cluster."""
     mark = state.dir / IMAGES_MARK
     archive = cluster_archive()
     if mark.exists() and mark.read_text() == archive.name:

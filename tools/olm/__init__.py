@@ -1,1 +1,1 @@
-"""The Operator Lifecycle Manager on the local cluster, and its own tools: built from source, run as they are."""
+"""The Operator Lifecycle Manager (OLM) on the local cluster, and its tools, built from source."""

@@ -1,4 +1,4 @@
-"""Serving catalogues to the OLM of the local cluster."""
+"""Serves catalogues to OLM on the local cluster."""
 
 import shutil
 from pathlib import Path
@@ -20,17 +20,17 @@ OPM_SECONDS = 120.0
 
 
 def render(opm: Path, catalog: Path) -> str:
-    """A catalogue as one stream of JSON. Raises ClusterError with opm's words."""
+    """A catalogue as one stream of JSON. Raises ClusterError with opm's error."""
     if not catalog.is_dir():
-        raise ClusterError(f"there is no directory {catalog}: make a catalogue with `python3 -m bundle catalog`")
+        raise ClusterError(f"there is no directory {catalog}: generate it with `python3 -m bundle catalog`")
     run([opm / "opm", "validate", catalog], timeout=OPM_SECONDS)
     return run([opm / "opm", "render", catalog, "-o", "json"], timeout=OPM_SECONDS)
 
 
 def serve(catalog: Path, name: str, namespace: str) -> bool:
-    """Serve a catalogue to OLM and wait until OLM reads it; tells whether anything was new.
+    """Serve a catalogue to OLM and wait until OLM reads it; returns whether it is new or changed.
 
-    A copy is served: run this again after a change. Bundles should be inline, for nothing here can pull their images.
+    A copy is served: run this again after a change. Bundles must be inline, because the cluster cannot pull images.
     """
     state, plan = local_cluster()
     opm = programs((OPM,))
@@ -45,9 +45,9 @@ def serve(catalog: Path, name: str, namespace: str) -> bool:
 
 
 def place(state: State, name: str, text: str) -> tuple[int, bool]:
-    """Put a catalogue's text where it is served from; returns the port, and whether the text is new.
+    """Write a catalogue's text to the served directory; returns the port, and whether the text is new.
 
-    A new text gets a new port, so that OLM turns to it at once instead of trying the old connection again and again.
+    A new text gets a new port, so that OLM connects to it immediately instead of retrying the old connection.
     """
     known, folder = registries(state), components.catalog_directory(state, name)
     file = folder / FILE
@@ -68,7 +68,7 @@ def read_by_olm(state: State, namespace: str, name: str, address: str) -> bool:
 
 
 def unserve(name: str, namespace: str) -> bool:
-    """Serve a catalogue no longer; tells whether it was served."""
+    """Stop serving a catalogue; returns whether it was served."""
     state, plan = local_cluster()
     with waiting_for(f"cluster-{plan.name}"):
         kubectl(state, "delete", "catalogsource", name, "-n", namespace, "--ignore-not-found")

@@ -15,44 +15,44 @@ from olm.programs import EVERY, programs
 from olm.validation import render_v1, validate
 
 EPILOG = """\
-The programs are built from tools/go/olm and tools/go/operator-sdk when a command first needs them (about 6 minutes for
-all of them on 2 cores). OLM runs on the local cluster, which has to be up, and ends with it.
+The programs are built from tools/go/olm and tools/go/operator-sdk when a command first needs them (all: about 6 minutes
+on 2 cores). OLM runs on the local cluster, which must be running, and stops with it.
 
-environment: CLUSTER_NAME and the rest as in `python3 -m cluster --help`
+environment: CLUSTER_NAME and others, see `python3 -m cluster --help`
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 1 for an error or a finding, 2 for wrong usage, 130 on Ctrl-C."""
-    return perform(parser(), arguments, "run it again to continue where it was")
+    return perform(parser(), arguments, "run it again to continue")
 
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their arguments."""
     top = Commands(
         "python3 -m olm",
-        "The Operator Lifecycle Manager on the local cluster, and its own tools.",
+        "The Operator Lifecycle Manager (OLM) on the local cluster, and its tools.",
         EPILOG,
     )
     command = top.add
-    command("programs", run_programs, "Build what is missing; print the directory of the programs.")
-    command("up", run_up, "Have OLM v0 run on the local cluster. Can be run at any time.")
+    command("programs", run_programs, "Build missing programs; print their directory.")
+    command("up", run_up, "Start OLM v0 on the local cluster. Safe to repeat.")
     serve = command("serve", run_serve, "Serve a catalogue to OLM; run it again after a change of the catalogue.")
     serve.add_argument("catalog", type=Path, metavar="CATALOG_DIR", help="a file-based catalogue")
     serve.add_argument("--name", required=True, help="of the CatalogSource")
-    unserve = command("unserve", run_unserve, "Take a catalogue away from OLM.")
+    unserve = command("unserve", run_unserve, "Stop serving a catalogue.")
     unserve.add_argument("name", metavar="NAME")
     for sub in (serve, unserve):
         sub.add_argument("-n", "--namespace", default=components.NAMESPACE, help="of the CatalogSource (default: olm)")
     checked = command("validate", run_validate, "Run every validator; exit code 1 on any error or warning.")
     checked.add_argument("bundle", type=Path, metavar="BUNDLE_DIR")
     checked.add_argument("catalog", type=Path, nargs="?", metavar="CATALOG_DIR")
-    render = command("render-v1", run_render, "Print the objects that OLM v1 would apply, or its refusal.")
+    render = command("render-v1", run_render, "Print the objects that OLM v1 would apply, or its error.")
     render.add_argument("bundle", type=Path, metavar="BUNDLE_DIR")
     render.add_argument("namespace", metavar="INSTALL_NAMESPACE")
-    render.add_argument("watched", nargs="*", metavar="WATCH_NAMESPACE", help="none: all namespaces")
-    command("status", run_status, "A table of OLM's processes; exit code 0 when all are ready.")
-    command("down", run_down, "End OLM's processes; what they have installed stays until the cluster's end.")
+    render.add_argument("watched", nargs="*", metavar="WATCH_NAMESPACE", help="default: all namespaces")
+    command("status", run_status, "Print a table of OLM's processes; exit code 0 if all are ready.")
+    command("down", run_down, "Stop OLM's processes; installed operators keep running.")
     return top.parser
 
 
@@ -73,13 +73,13 @@ def run_serve(options: argparse.Namespace) -> None:
     progress = Progress(1)
     with progress.step(f"serve {options.catalog} as {options.namespace}/{options.name}") as notes:
         fresh = catalogs.serve(options.catalog, options.name, options.namespace)
-        notes.append("served" if fresh else "as before")
+        notes.append("served" if fresh else "unchanged")
 
 
 def run_unserve(options: argparse.Namespace) -> None:
     """`unserve`."""
     existed = catalogs.unserve(options.name, options.namespace)
-    print(f"{options.name} {'is served no longer' if existed else 'was not served'}", file=sys.stderr)
+    print(f"{options.name} {'is no longer served' if existed else 'was not served'}", file=sys.stderr)
 
 
 def run_validate(options: argparse.Namespace) -> int:
@@ -91,9 +91,9 @@ def run_validate(options: argparse.Namespace) -> int:
 
 def run_render(options: argparse.Namespace) -> int:
     """`render-v1`."""
-    code, objects, refusal = render_v1(options.bundle, options.namespace, options.watched)
+    code, objects, error = render_v1(options.bundle, options.namespace, options.watched)
     sys.stdout.write(objects)
-    sys.stderr.write(refusal)
+    sys.stderr.write(error)
     return code
 
 
@@ -102,7 +102,7 @@ def run_status(_: argparse.Namespace) -> int:
     state, _plan = running.local_cluster()
     found = running.statuses(state)
     if not found:
-        raise ClusterError("OLM is not on this cluster: start it with `python3 -m olm up`")
+        raise ClusterError("OLM is not running on this cluster: start it with `python3 -m olm up`")
     print(table(found, state))
     return 0 if all(each.ready for each in found) else 1
 
@@ -112,4 +112,4 @@ def run_down(_: argparse.Namespace) -> None:
     state, plan = running.local_cluster()
     with waiting_for(f"cluster-{plan.name}"):
         ended = [running.end(state, each.name) for each in reversed(running.statuses(state))]
-    print(f"OLM {'ended' if any(ended) else 'was not running'}", file=sys.stderr)
+    print(f"OLM {'stopped' if any(ended) else 'was not running'}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""OLM's processes as components of the local cluster, beside those that make the cluster."""
+"""OLM's processes as components of the local cluster."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,21 +8,21 @@ from cluster.paths import State
 from cluster.plan import Plan
 
 NAMESPACE = "olm"
-"""Where OLM looks for catalogues that serve the whole cluster."""
+"""The namespace of catalogues that are available in the whole cluster."""
 PREFIX = "olm-registry-"
 FIRST_PORT = 25051
-"""Below the node ports and the kernel's own ports for outgoing connections; opm's own default is 50051."""
+"""Below the node ports and the kernel's ephemeral ports; opm's default is 50051."""
 
 
 def olm(state: State, programs: Path) -> Component:
-    """The operator that installs what a ClusterServiceVersion asks for."""
+    """OLM's operator, which installs ClusterServiceVersions."""
     argv = [str(programs / "olm"), "--namespace", NAMESPACE, "--writeStatusName", ""]
     env = {"KUBECONFIG": str(state.kubeconfig), "OPERATOR_NAMESPACE": NAMESPACE, "OPERATOR_NAME": "olm-operator"}
     return Component("olm-operator", argv, {"kind": "http", "target": "http://127.0.0.1:8080/healthz"}, env)
 
 
 def catalog(state: State, programs: Path) -> Component:
-    """The operator that turns Subscriptions into InstallPlans. By TLS its probe has another port than the first's."""
+    """OLM's catalog operator, which creates InstallPlans. With TLS, its probe has a different port."""
     argv = [
         str(programs / "catalog"),
         f"--kubeconfig={state.kubeconfig}",
@@ -58,7 +58,7 @@ def port_of(target: str) -> int:
 
 
 def free_port(used: Iterable[int]) -> int:
-    """The first port for a registry that no other one has."""
+    """The first unused port for a registry."""
     taken = set(used)
     port = FIRST_PORT
     while port in taken:

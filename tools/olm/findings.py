@@ -1,4 +1,4 @@
-"""What the validators found, read from what they print. Pure."""
+"""Parses the output of the validators. Pure functions."""
 
 import json
 import re
@@ -17,7 +17,7 @@ class Finding:
 
 
 def from_log(output: str) -> list[Finding]:
-    """Errors and warnings in lines as logrus writes them; anything else there counts for nothing."""
+    """The errors and warnings in logrus output; other lines are ignored."""
     found: list[Finding] = []
     for match in LOGRUS.finditer(output):
         level, text = LEVELS.get(match["level"]), match["text"]
@@ -27,26 +27,26 @@ def from_log(output: str) -> list[Finding]:
 
 
 def from_sdk(output: str) -> list[Finding]:
-    """What `operator-sdk bundle validate -o json-alpha1` reports; raises ValueError where that is no JSON."""
+    """What `operator-sdk bundle validate -o json-alpha1` reports; raises ValueError if that is not JSON."""
     outputs: list[dict[str, str]] = json.loads(output)["outputs"] or []
     levels = ((LEVELS.get(each["type"]), each["message"]) for each in outputs)
     return [Finding(level, text) for level, text in levels if level]
 
 
 def outcome(output: str, errors: str, code: int) -> list[Finding]:
-    """Findings of a program that may print JSON, log, or plain words; a failure without any word is an error too."""
+    """The findings of a program that prints JSON, logs or text. A non-zero exit code without an error is an error."""
     try:
         found = from_sdk(output)
     except (ValueError, KeyError, TypeError):
         found = from_log(errors)
     if code and not any(each.level == "error" for each in found):
-        said = errors.strip().splitlines() or ["it said nothing"]
-        found.append(Finding("error", f"exit code {code}: {said[-1]}"))
+        lines = errors.strip().splitlines() or ["no output"]
+        found.append(Finding("error", f"exit code {code}: {lines[-1]}"))
     return found
 
 
 def count(found: list[Finding]) -> str:
-    """For a line of the report."""
+    """The numbers for a line of the report."""
     errors = sum(each.level == "error" for each in found)
     warnings = len(found) - errors
     return f"{errors} errors, {warnings} warnings"

@@ -1,11 +1,11 @@
-"""The objects that OLM's own installation has beside its programs, as JSON for kubectl. Pure."""
+"""The objects of an OLM installation, as JSON for kubectl. Pure functions."""
 
 from typing import Any
 
 from olm.components import NAMESPACE
 
 OPERATORS = "operators"
-"""Where operators for all namespaces are customarily installed."""
+"""The usual namespace of operators that watch all namespaces."""
 GROUP = "operators.coreos.com"
 Object = dict[str, Any]
 
@@ -22,7 +22,7 @@ def foundation() -> list[Object]:
 
 
 def operator_group(namespace: str, name: str, spec: Object) -> Object:
-    """Which namespaces the operators of a namespace are for."""
+    """An OperatorGroup, which selects the namespaces that the operators of a namespace watch."""
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": "OperatorGroup",
@@ -32,7 +32,7 @@ def operator_group(namespace: str, name: str, spec: Object) -> Object:
 
 
 def catalog_source(name: str, namespace: str, address: str) -> Object:
-    """A catalogue by the address of its registry."""
+    """A CatalogSource with the address of its registry."""
     return {
         "apiVersion": f"{GROUP}/v1alpha1",
         "kind": "CatalogSource",

@@ -1,4 +1,4 @@
-"""OLM's programs, built from tools/go/olm and tools/go/operator-sdk only when something here asks for them."""
+"""OLM's programs, built from tools/go/olm and tools/go/operator-sdk when they are first needed."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from cluster.toolchain import GO_ENV, ensure_go
 SOURCE = "github.com/operator-framework"
 OLM_MODULE = f"{SOURCE}/operator-lifecycle-manager"
 TAGS = ("containers_image_openpgp", "json1", "netgo", "osusergo")
-"""Those of operator-registry's own Makefile; the same for all of tools/go/olm, so that Go compiles their parts once."""
+"""The tags of operator-registry's Makefile, for all of tools/go/olm: Go compiles shared packages once."""
 
 VERIFY = Family(
     "operator-verify",
@@ -37,16 +37,16 @@ SDK = Family(
 VALIDATION = (VERIFY, OPM, RENDERER, SDK)
 INSTALLATION = (OPM, OLM)
 EVERY = (VERIFY, OPM, RENDERER, OLM, SDK)
-"""Quick ones first: what is compiled for one is not compiled again for the next, operator-sdk's apart."""
+"""Quick builds first. All except operator-sdk share compiled packages."""
 
 
 def programs(families: tuple[Family, ...], progress: Progress | None = None) -> Path:
-    """Build what is missing; return the directory of the programs. Raises ClusterError with the compiler's words."""
+    """Build what is missing; return the directory of the programs. Raises ClusterError with the compiler's output."""
     return build_programs([(family, tuple(family.programs)) for family in families], progress)
 
 
 def definitions() -> Path:
-    """The directory of OLM's own CustomResourceDefinitions, as its module ships them, kept beside its programs."""
+    """The directory of OLM's own CustomResourceDefinitions, copied from its Go module to the cache."""
     kept = builds.directory(OLM) / "crds"
     if not kept.exists():
         words = [ensure_go(), "mod", "download", "-json", OLM_MODULE]

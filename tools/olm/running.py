@@ -1,4 +1,4 @@
-"""OLM on the local cluster: up, status, down. Its programs are components of the cluster and end with it."""
+"""OLM on the local cluster: up, status, down. Its processes are components of the cluster and stop with it."""
 
 import json
 from pathlib import Path
@@ -26,9 +26,9 @@ STEPS = len(INSTALLATION) + 4
 
 
 def local_cluster() -> tuple[State, Plan]:
-    """The running cluster's files and plan. Raises ClusterError where there is none that OLM can be put on."""
+    """The running cluster's files and plan. Raises ClusterError if there is none on which OLM can run."""
     if given := foreign_kubeconfig(record.state_of(record.cluster_name())):
-        raise ClusterError(f"KUBECONFIG={given} is not a cluster of ours: unset it, or install OLM there as it says")
+        raise ClusterError(f"KUBECONFIG={given} is not a local cluster of this project: unset it")
     state, plan = running()
     if plan.mode != "node":
         raise ClusterError("OLM installs operators as pods, and this cluster has no real node: see CLUSTER in `--help`")
@@ -36,19 +36,19 @@ def local_cluster() -> tuple[State, Plan]:
 
 
 def kubectl(state: State, *words: str | Path, stdin: dict[str, Any] | None = None) -> str:
-    """Run kubectl as the administrator; raises ClusterError with what it said."""
+    """Run kubectl as the administrator; raises ClusterError with its output."""
     program = build_programs(wanted(None)) / "kubectl"
     text = None if stdin is None else json.dumps(stdin)
     return run([program, f"--kubeconfig={state.kubeconfig}", *words], stdin=text, timeout=120)
 
 
 def apply(state: State, *words: str | Path, stdin: dict[str, Any] | None = None) -> None:
-    """Apply on the server's side: OLM's definitions are too large for the annotation of a client's."""
+    """Server-side apply: OLM's definitions are too large for the annotation of client-side apply."""
     kubectl(state, "apply", "--server-side", "--force-conflicts", *words, stdin=stdin)
 
 
 def up(progress: Progress) -> None:
-    """Have OLM run on the local cluster. Can be run at any time; continues where it was interrupted."""
+    """Start OLM on the local cluster. Safe to repeat; continues after an interruption."""
     state, plan = local_cluster()
     folder = programs(INSTALLATION, progress)
     with waiting_for(f"cluster-{plan.name}"):
@@ -63,14 +63,14 @@ def up(progress: Progress) -> None:
 
 
 def served(state: State) -> bool:
-    """Tell whether the API server knows OLM's kinds."""
+    """Tell whether the API server serves OLM's kinds."""
     kube = Kube(state.kubeconfig)
     kinds = ("v1/olmconfigs", "v1/operatorgroups", "v1alpha1/catalogsources", "v1alpha1/subscriptions")
     return all(kube.request("GET", f"/apis/{GROUP}/{kind}") for kind in kinds)
 
 
 def ensure_running(state: State, component: Component) -> bool:
-    """Have a component run as described now, and ready; tells whether it had to be started."""
+    """Start a component, or restart it if its description changed; returns whether it was started."""
     before = files.read_components(state).get(component.name)
     if before != component.to_json():
         if before:
@@ -82,7 +82,7 @@ def ensure_running(state: State, component: Component) -> bool:
 
 
 def end(state: State, name: str) -> bool:
-    """Stop a component and forget it; tells whether it was there."""
+    """Stop and remove a component; returns whether it existed."""
     if name not in files.read_components(state):
         return False
     supervision.ask(state, "stop", name)
@@ -91,7 +91,7 @@ def end(state: State, name: str) -> bool:
 
 
 def registries(state: State) -> dict[str, int]:
-    """The catalogues that are served, and on which port."""
+    """The ports of the served catalogues, by name."""
     specs = files.read_components(state)
     return {
         name.removeprefix(components.PREFIX): components.port_of(spec["probe"]["target"])

@@ -1,4 +1,4 @@
-"""The validators that a bundle meets on its way into a catalogue and onto a cluster, run one after the other."""
+"""Runs the validators of OLM's tools on a bundle and a catalogue."""
 
 import subprocess
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from olm.programs import OPM, RENDERER, SDK, VALIDATION, VERIFY, programs
 
 SECONDS = 120
 KUBERNETES = "1.35"
-"""The newest Kubernetes whose removed APIs are looked for: the one of the local cluster (cluster.versions)."""
+"""The Kubernetes version whose removed APIs are reported: that of the local cluster (cluster.versions)."""
 IMAGE_TEMPLATE = "localhost/{{.Package}}-bundle:v{{.Version}}"
-"""opm wants a name for the image of a bundle that it renders from a directory, though nothing is pulled."""
+"""opm requires an image name for a bundle that it renders from a directory; nothing is pulled."""
 INSTALL_NAMESPACE = "memcached-operator-system"
 
 
 @dataclass(frozen=True)
 class Validator:
-    """A line of the report, and the command behind it (the first word is a program of `family`)."""
+    """A line of the report and its command, whose first word is a program of `family`."""
 
     title: str
     family: Family
@@ -29,10 +29,10 @@ class Validator:
 
 
 def validators(bundle: Path, catalog: Path | None) -> list[Validator]:
-    """All that apply, in the order of the report."""
+    """All validators, in the order of the report."""
     sdk = ("operator-sdk", "bundle", "validate", str(bundle), "-o", "json-alpha1")
     suite = ("--select-optional", "suite=operatorframework", f"--optional-values=k8s-version={KUBERNETES}")
-    # Without --operatorhub_validate: it says of itself that it is deprecated, and the suite above runs its successor.
+    # Without --operatorhub_validate, which is deprecated: the suite above runs its successor.
     verify = ("operator-verify", "manifests", str(bundle), "--object_validate")
     found = [
         Validator("operator-sdk bundle validate", SDK, sdk),
@@ -54,7 +54,7 @@ def validators(bundle: Path, catalog: Path | None) -> list[Validator]:
 
 
 def run_validator(validator: Validator, folder: Path) -> list[Finding]:
-    """Run one; what it finds is in what it prints, for operator-verify exits 0 whatever that is."""
+    """Run one validator. The findings are in its output: operator-verify always exits with 0."""
     program, *words = validator.words
     try:
         done = subprocess.run(
@@ -67,13 +67,13 @@ def run_validator(validator: Validator, folder: Path) -> list[Finding]:
 
 
 def validate(bundle: Path, catalog: Path | None, progress: Progress | None = None) -> tuple[str, bool]:
-    """Run them all; returns the report, and whether nothing was found at all.
+    """Run all validators; returns the report, and whether there are no findings.
 
-    Raises ClusterError for a directory that is not there.
+    Raises ClusterError if a directory does not exist.
     """
     for directory in filter(None, (bundle, catalog)):
         if not directory.is_dir():
-            raise ClusterError(f"there is no directory {directory}: make it with `make bundle` or `make catalog`")
+            raise ClusterError(f"there is no directory {directory}: generate it with `make bundle` or `make catalog`")
     every = validators(bundle, catalog)
     folder = programs(VALIDATION, progress)
     results = [(each.title, run_validator(each, folder)) for each in every]
@@ -83,7 +83,7 @@ def validate(bundle: Path, catalog: Path | None, progress: Progress | None = Non
 
 
 def render_v1(bundle: Path, namespace: str, watched: list[str]) -> tuple[int, str, str]:
-    """Exit code, objects and refusal of OLM v1's renderer."""
+    """Exit code, objects and error output of OLM v1's renderer."""
     program = programs((RENDERER,)) / "render-v1"
     done = subprocess.run([program, bundle, namespace, *watched], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr

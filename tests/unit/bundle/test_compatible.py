@@ -1,4 +1,4 @@
-"""A later release keeps what objects and clients of an earlier one need: CustomResourceDefinitions only grow."""
+"""Objects and clients of an earlier release keep working: incompatible changes of a CRD are reported."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,23 +8,23 @@ import pytest
 from click.testing import CliRunner
 
 from bundle.__main__ import main
-from bundle.checks.subject import Subject
+from bundle.catalog import Packed
 from bundle.compatible import changes, incompatible
 from bundle.errors import BundleError
 from bundle.release import ROOT
-from unit.bundle import broken
-from unit.bundle.broken import CRD, GOOD, Change
+from unit.bundle import tree
+from unit.bundle.tree import CRD, GOOD, Change
 
-EARLIER = Subject(broken.csv(lambda csv: csv["metadata"].update(name="memcached-operator.v0.0.9")), {})
+EARLIER = Packed(tree.csv(lambda csv: csv["metadata"].update(name="memcached-operator.v0.0.9")))
 
 
 def found(change: Change) -> list[str]:
-    """What is told of a release whose CRD of Memcacheds was changed."""
-    return [str(each) for each in incompatible(EARLIER, Subject(broken.changed(CRD, change), {}))]
+    """The messages for a release whose CustomResourceDefinition of Memcached was changed."""
+    return list(incompatible(EARLIER, Packed(tree.changed(CRD, change))))
 
 
 def of_spec(change: Callable[[dict[str, Any]], object]) -> Change:
-    """A change of the spec's schema, in every version: they have the same."""
+    """A change of the spec's schema in every version."""
 
     def edit(crd: dict[str, Any]) -> None:
         for version in crd["spec"]["versions"]:
@@ -34,7 +34,7 @@ def of_spec(change: Callable[[dict[str, Any]], object]) -> Change:
 
 
 def of_field(name: str, **keywords: Any) -> Change:
-    """Other keywords of a field of the spec; None takes one away."""
+    """Other keywords for a field of the spec; None removes the keyword."""
 
     def change(spec: dict[str, Any]) -> None:
         field = spec["properties"][name]
@@ -45,11 +45,11 @@ def of_field(name: str, **keywords: Any) -> Change:
     return of_spec(change)
 
 
-def test_the_release_of_this_tree_keeps_all_of_its_own() -> None:
+def test_an_unchanged_definition_is_compatible() -> None:
     assert found(lambda crd: None) == []
 
 
-GROWTH: list[Change] = [
+ADDITIONS: list[Change] = [
     of_spec(lambda spec: spec["properties"].update(more={"type": "object", "required": ["a"], "default": {}})),
     of_field("size", description="other words"),
     of_field("size", minimum=0),
@@ -62,12 +62,12 @@ GROWTH: list[Change] = [
 ]
 
 
-@pytest.mark.parametrize("change", GROWTH)
-def test_growth_is_let_pass(change: Change) -> None:
+@pytest.mark.parametrize("change", ADDITIONS)
+def test_additions_are_compatible(change: Change) -> None:
     assert found(change) == []
 
 
-LOSSES: list[tuple[Change, str]] = [
+INCOMPATIBLE: list[tuple[Change, str]] = [
     (lambda crd: crd["metadata"].update(name="others.cache.example.com"), "metadata.name: null: must stay memcach"),
     (lambda crd: crd["spec"].update(scope="Cluster"), 'spec.scope: "Cluster": must stay Namespaced'),
     (lambda crd: crd["spec"]["names"].update(kind="Cache"), 'spec.names.kind: "Cache": must stay Memcached'),
@@ -75,38 +75,38 @@ LOSSES: list[tuple[Change, str]] = [
     (lambda crd: crd["spec"]["versions"][0].update(served=False), "versions[v1].served: false: must stay True"),
     (lambda crd: crd["spec"]["versions"][0]["subresources"].pop("scale"), "].subresources.scale: null: must stay"),
     (of_spec(lambda spec: spec["properties"].pop("size")), "spec.versions[v1alpha1].spec.size: null: must stay"),
-    (of_spec(lambda spec: spec.update(required=["image"])), 'spec: required: ["image"]: must go'),
+    (of_spec(lambda spec: spec.update(required=["image"])), 'spec: required: ["image"]: must be removed'),
     (of_spec(lambda spec: spec.pop("default")), "spec: default: null: must stay {}"),
     (of_spec(lambda spec: spec["x-kubernetes-validations"].append({"rule": "true"})), "x-kubernetes-validations: "),
     (of_field("size", type="string"), 'size: type: "string": must stay integer'),
     (of_field("size", default=2), "size: default: 2: must stay 1"),
     (of_field("size", minimum=2), "size: minimum: 2: must stay 1"),
     (of_field("size", maximum=9), "size: maximum: 9: must stay 2147483647"),
-    (of_field("size", multipleOf=2), "size: multipleOf: 2: must go"),
+    (of_field("size", multipleOf=2), "size: multipleOf: 2: must be removed"),
     (of_field("image", maxLength=9), "image: maxLength: 9: must stay"),
-    (of_field("image", default="any"), 'image: default: "any": must go'),
+    (of_field("image", default="any"), 'image: default: "any": must be removed'),
     (of_field("imagePullPolicy", enum=["Always"]), 'imagePullPolicy: enum: ["Always"]: must stay'),
     (of_field("imagePullPolicy", enum=None), "imagePullPolicy: enum: null: must stay"),
-    (of_field("size", enum=[1, 2]), "size: enum: [1, 2]: must go"),
+    (of_field("size", enum=[1, 2]), "size: enum: [1, 2]: must be removed"),
     (of_field("imagePullSecrets", items={"type": "string"}), "imagePullSecrets[].name: null: must stay"),
     (of_field("imagePullSecrets", **{"x-kubernetes-list-type": None}), "x-kubernetes-list-type: null: must stay"),
 ]
 
 
-@pytest.mark.parametrize(("change", "told"), LOSSES, ids=lambda each: each if isinstance(each, str) else "")
-def test_what_takes_something_away_is_told(change: Change, told: str) -> None:
-    assert any(told in each and each.startswith(f"{CRD}: ") for each in found(change)), found(change)
+@pytest.mark.parametrize(("change", "message"), INCOMPATIBLE, ids=lambda each: each if isinstance(each, str) else "")
+def test_other_changes_are_reported(change: Change, message: str) -> None:
+    assert any(message in each and each.startswith(f"{CRD}: ") for each in found(change)), found(change)
 
 
 def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A schema and all within it."""
+    """A schema and all schemas in it."""
     yield schema
     for each in [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]:
         yield from schemas(each)
 
 
-def test_no_field_of_any_kind_can_go_unnoticed() -> None:
-    definitions = EARLIER.of("CustomResourceDefinition").values()
+def test_the_removal_of_any_field_is_reported() -> None:
+    definitions = [each for each in EARLIER.objects() if each["kind"] == "CustomResourceDefinition"]
     roots = [each["schema"]["openAPIV3Schema"] for crd in definitions for each in crd["spec"]["versions"]]
     fields = [(schema, name) for root in roots for schema in schemas(root) for name in schema.get("properties", {})]
     assert len(fields) > 100
@@ -117,15 +117,15 @@ def test_no_field_of_any_kind_can_go_unnoticed() -> None:
 
 def test_a_release_is_not_compared_with_itself() -> None:
     with pytest.raises(BundleError, match="both bundles are"):
-        list(incompatible(Subject(GOOD, {}), Subject(GOOD, {})))
+        list(incompatible(Packed(GOOD), Packed(GOOD)))
 
 
-def test_the_command_names_both_releases_or_what_is_wrong(tmp_path: Path) -> None:
+def test_the_command_names_both_releases_or_the_incompatible_change(tmp_path: Path) -> None:
     for path, text in EARLIER.files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
     good = CliRunner().invoke(main, ["compatible", str(tmp_path)])
-    assert good.output == f"the objects of memcached-operator.v0.0.9 live on with {broken.NAME}\n"
+    assert good.output == f"{tree.NAME} is compatible with memcached-operator.v0.0.9\n"
     (tmp_path / CRD).write_text(EARLIER.files[CRD].replace("kind: Memcached\n", "kind: Cache\n"), encoding="utf-8")
     bad = CliRunner().invoke(main, ["compatible", str(tmp_path), "--bundle", str(ROOT)])
     assert bad.exit_code == 1

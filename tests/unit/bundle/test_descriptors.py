@@ -1,4 +1,4 @@
-"""Every field of both kinds has a descriptor; fields are counted from the types, by a way of its own."""
+"""Every field of both kinds has a descriptor; the fields are listed from the types, independently of the generator."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from bundle.catalog import Packed
 from bundle.descriptors import spec_descriptors, status_descriptors, title
 from crds.__main__ import KINDS
 from memcached_api.kinds import Kind
-from unit.bundle.broken import GOOD
+from unit.bundle.tree import GOOD
 
 KNOWN = (
     "advanced", "arrayFieldGroup:", "booleanSwitch", "fieldGroup:", "imagePullPolicy", "number", "podCount",
@@ -60,7 +60,7 @@ def test_every_field_has_a_descriptor_in_every_version(kind: Kind[Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_descriptor_says_something(kind: Kind[Any]) -> None:
+def test_every_descriptor_is_complete(kind: Kind[Any]) -> None:
     for entry in [*spec_descriptors(kind), *status_descriptors(kind)]:
         assert entry["displayName"][0].isupper(), entry
         assert len(entry["description"]) > 10, entry
@@ -72,7 +72,7 @@ def test_every_descriptor_says_something(kind: Kind[Any]) -> None:
             assert words.startswith(KNOWN) or hint.startswith("urn:alm:descriptor:io.kubernetes"), hint
 
 
-def test_a_field_that_is_entered_has_a_way_to_enter_it() -> None:
+def test_every_input_field_has_a_widget() -> None:
     for kind in KINDS:
         paths = [entry["path"] for entry in spec_descriptors(kind)]
         for entry in spec_descriptors(kind):
@@ -99,12 +99,12 @@ def test_titles(name: str, words: str) -> None:
         ("resources", "resourceRequirements"),
     ],
 )
-def test_what_has_fields_of_its_own_is_the_head_of_a_group(path: str, hint: str) -> None:
+def test_a_field_with_subfields_is_the_head_of_a_group(path: str, hint: str) -> None:
     (entry,) = [entry for entry in spec_descriptors(KINDS[0]) if entry["path"] == path]
     assert f"urn:alm:descriptor:com.tectonic.ui:{hint}" in entry["x-descriptors"]
 
 
-def test_every_version_is_told_from_the_others() -> None:
+def test_versions_have_different_names() -> None:
     owned = Packed(GOOD).csv()["spec"]["customresourcedefinitions"]["owned"]
     assert [each["displayName"] for each in owned] == ["Memcached", "Memcached (v1alpha1)", "App Service"]
     assert "v1, which new objects should use" in owned[1]["description"]

@@ -122,7 +122,7 @@ def test_destination(route: dict[str, str], network: str | None) -> None:
     assert (str(found) if found else None) == network
 
 
-def test_fake_node() -> None:
+def test_the_simulated_node() -> None:
     node = manifest(plan("control-plane"))
     assert node["metadata"]["name"] == "one-node"
     assert node["status"]["capacity"] == node["status"]["allocatable"]

@@ -265,7 +265,7 @@ def test_long_paths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with at_once("x"), pytest.raises(ClusterError, match="at work"), at_once("x"):
+    with at_once("x"), pytest.raises(ClusterError, match="holds the lock"), at_once("x"):
         pass
     with at_once("x"):
         pass
@@ -283,9 +283,9 @@ def test_external_cluster_is_not_modified(monkeypatch: pytest.MonkeyPatch, capsy
     assert cli.main(["up"]) == 0
     out, err = capsys.readouterr()
     assert out == "export KUBECONFIG=/home/me/.kube/config\n"
-    assert "none is started" in err
+    assert "no cluster is started" in err
     assert cli.main(["down"]) == 0
-    assert "left alone" in capsys.readouterr().err
+    assert "it is not modified" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["status"], ["info"], ["stop", "etcd"], ["load", "x"], ["logs", "etcd"]])

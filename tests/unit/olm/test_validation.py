@@ -28,8 +28,8 @@ ERROR = "time=2026 level=error msg=short\n"
         ("", WARNING + ERROR, 0, [Finding("warning", 'Warning: Value : no "example"'), Finding("error", "short")]),
         ("", "level=fatal msg=failed", 1, [Finding("error", "failed")]),
         ("", "plain text\n", 1, [Finding("error", "exit code 1: plain text")]),
-        ("", "", 2, [Finding("error", "exit code 2: it said nothing")]),
-        (PASSED, "", 1, [Finding("error", "exit code 1: it said nothing")]),
+        ("", "", 2, [Finding("error", "exit code 2: no output")]),
+        (PASSED, "", 1, [Finding("error", "exit code 1: no output")]),
         ('{"schema": "olm.bundle"}', "", 0, []),
         ('{"schema": "a"}{"schema": "b"}', "", 0, []),
         ("apiVersion: v1\nkind: Service\n", "", 0, []),
@@ -60,7 +60,7 @@ def test_newest_kubernetes_is_that_of_the_local_cluster() -> None:
 
 
 def test_missing_bundle(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=r"there is no directory .*none: make it with `make bundle`"):
+    with pytest.raises(ClusterError, match=r"there is no directory .*none: generate it with `make bundle`"):
         validate(tmp_path / "none", None)
 
 
@@ -76,4 +76,4 @@ def test_external_cluster_is_not_modified(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "mine"))
     assert cli.main(["up"]) == 1
-    assert "is not a cluster of ours" in capsys.readouterr().err
+    assert "is not a local cluster of this project" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Images without a registry: a Debian root file system, packed by ourselves, under names that say what they are."""
+"""Container images built locally, without a registry, from a Debian root file system."""
 
 from cluster.images.recipes import BASE, BUILD, PAUSE
 

@@ -82,7 +82,7 @@ def write_archive(target: Path, images: Sequence[tuple[Image, Sequence[Layer]]])
 
 
 def anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out who packed the layer, and when."""
+    """Remove owner and date, so that the same content gives the same bytes."""
     info.uid = info.gid = info.mtime = 0
     info.uname = info.gname = ""
     return info

@@ -1,4 +1,4 @@
-"""Building an image from a Dockerfile with docker, podman or buildah, whichever works here."""
+"""Building an image from a Dockerfile with docker, podman or buildah, whichever is available."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ from cluster.shell import run, succeeds
 
 CERTIFICATES = Path("/etc/ssl/certs")
 PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "default-timeout", "timeout")
-"""What a build may inherit of this machine's way to its package index; never stored in the image."""
+"""pip settings that a build inherits from this machine; never stored in the image."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Tool:
 
 
 def choose_tool() -> Tool:
-    """The first tool that works; buildah is installed where nothing else is there."""
+    """The first tool that works; buildah is installed if none does."""
     for name in ("docker", "podman"):
         if shutil.which(name) and succeeds([name, "info"]):
             return Tool(name)
@@ -53,7 +53,7 @@ def choose_tool() -> Tool:
 
 
 def buildah() -> Tool:
-    """buildah with a storage of its own in the cache; vfs, ten times slower, only where overlay cannot be mounted."""
+    """buildah with its own storage in the cache; vfs, ten times slower, only if overlay cannot be mounted."""
     for driver in ("overlay", "vfs"):
         root = cache_dir() / "buildah" / driver
         places = ("--root", str(root), "--runroot", str(root.with_name(f"{driver}-run")))
@@ -65,12 +65,12 @@ def buildah() -> Tool:
 
 def has_image(tool: Tool, name: str) -> bool:
     """Tell whether the tool has an image."""
-    look = ("inspect", "--type", "image", name) if tool.name == "buildah" else ("image", "inspect", name)
-    return succeeds(tool.command(*look))
+    words = ("inspect", "--type", "image", name) if tool.name == "buildah" else ("image", "inspect", name)
+    return succeeds(tool.command(*words))
 
 
 def ensure_bases(tool: Tool, arguments: Sequence[str]) -> None:
-    """Give the tool our own base images where the build asks for them."""
+    """Load our base images into the tool if the build uses them."""
     asked = " ".join(arguments)
     if not (BASE in asked or BUILD in asked) or (has_image(tool, BASE) and has_image(tool, BUILD)):
         return
@@ -110,7 +110,7 @@ def pip_settings(listing: str) -> str:
 
 
 def build_home(folder: Path) -> Path:
-    """A home directory for root during the build, so that nothing of it ends up in the image."""
+    """A home directory for root during the build, so that the image contains no file of it."""
     asked = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
     settings = folder / ".config" / "pip" / "pip.conf"
     settings.parent.mkdir(parents=True)
@@ -135,7 +135,7 @@ def build_image(dockerfile: Path, context: Path, name: str, arguments: Sequence[
 
 
 def save_image(name: str, file: Path) -> None:
-    """Write an image to a file that containerd can import; raises ClusterError when no tool has it."""
+    """Write an image to a file that containerd can import; raises ClusterError if the tool does not have it."""
     tool = choose_tool()
     if not has_image(tool, name):
         raise ClusterError(f"{tool.name} has no image {name}: build it with `python3 -m cluster image-build` first")

@@ -1,4 +1,4 @@
-"""Putting an image into a running cluster."""
+"""Loads an image into a running cluster."""
 
 import tempfile
 from pathlib import Path
@@ -13,7 +13,7 @@ from cluster.plan import Plan
 def load(state: State, plan: Plan, image: str) -> list[str]:
     """Import an archive, or an image from the local builder's storage; returns the names imported.
 
-    Raises ClusterError when there is no such image. A cluster without a real node needs none: nothing runs there.
+    Raises ClusterError if the image does not exist. Does nothing in control-plane mode, which runs no containers.
     """
     if plan.mode != "node":
         return []

@@ -1,4 +1,4 @@
-"""What goes into each image. All of these are stand-ins for images of the same use from a registry."""
+"""Contents of each image. All are stand-ins for images from a registry."""
 
 import hashlib
 import json
@@ -100,12 +100,12 @@ STAND_INS = (*MEMCACHED, *NGINX)
 
 
 def rootfs_key() -> str:
-    """Changes with what the root file system is made of."""
+    """A hash of everything that the root file system is built from."""
     return digest([DEBIAN, PACKAGES, STRIPPED, platform.machine()])
 
 
 def images_key(pause: str) -> str:
-    """Changes with any of the images loaded into a cluster; `pause` names the build of the pause program."""
+    """A hash of the images loaded into a cluster; `pause` is the key of the pause program."""
     return digest([rootfs_key(), pause, [asdict(image) for image in (PAUSE_IMAGE, *STAND_INS)]])
 
 

@@ -8,12 +8,12 @@ from cluster.paths import cache_dir
 from cluster.shell import run
 from cluster.versions import DEBIAN
 
-ALONE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "--mount-proc"]
-"""debootstrap mounts /proc in the new system: in namespaces of its own nothing can be left behind."""
+ISOLATED = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "--mount-proc"]
+"""debootstrap mounts /proc in the new system: in separate namespaces no mount can be left behind."""
 
 
 def images_dir() -> Path:
-    """Where packed images are kept."""
+    """The directory of packed images."""
     return cache_dir() / "images"
 
 
@@ -23,7 +23,7 @@ def rootfs_file() -> Path:
 
 
 def ensure_rootfs() -> Path:
-    """Make the root file system unless it is there; raises ClusterError with debootstrap's last lines."""
+    """Create the root file system if it does not exist; raises ClusterError with debootstrap's last lines."""
     target = rootfs_file()
     if target.exists():
         return target
@@ -43,12 +43,13 @@ def bootstrap(folder: Path) -> None:
     """Install Debian's smallest variant and our packages."""
     include = f"--include={','.join(PACKAGES)}"
     run(
-        [*ALONE, "debootstrap", "--variant=minbase", include, DEBIAN, folder], env={"DEBIAN_FRONTEND": "noninteractive"}
+        [*ISOLATED, "debootstrap", "--variant=minbase", include, DEBIAN, folder],
+        env={"DEBIAN_FRONTEND": "noninteractive"},
     )
 
 
 def strip(folder: Path) -> None:
-    """Empty what no container reads."""
+    """Empty directories that no container reads."""
     for name in STRIPPED:
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True, exist_ok=True)

@@ -21,17 +21,17 @@ def cluster_archive() -> Path:
 
 
 def base_archive() -> Path:
-    """The images that image builds start from."""
+    """The base images of image builds."""
     return images_dir() / f"base-{rootfs_key()}.tar"
 
 
 def packed() -> bool:
-    """Tell whether all archives are there."""
+    """Tell whether all archives exist."""
     return cluster_archive().exists() and base_archive().exists()
 
 
 def ensure_archives() -> None:
-    """Write the archives that are missing; the pause program has to be built already."""
+    """Write the archives that are missing; requires the pause program."""
     with waiting_for("images"):
         if not packed():
             pack()
@@ -48,13 +48,13 @@ def pack() -> None:
 
 
 def over(rootfs: Layer, image: Image, scratch: Path) -> list[Layer]:
-    """The root file system with an image's own files above it."""
+    """The layers of an image: the root file system and the image's own files."""
     target = scratch / f"{len(list(scratch.iterdir()))}.tar"
     return [rootfs, pack_files(target, {name: text.encode() for name, text in image.files.items()})]
 
 
 def import_archive(socket: Path, archive: Path) -> list[str]:
-    """Load an archive into containerd where the kubelet looks; returns the images' names."""
+    """Import an archive into the kubelet's containerd namespace; returns the images' names."""
     command = [find("ctr") or "ctr", f"--address={socket}", "--namespace=k8s.io", "images", "import", archive]
     lines = run(command, timeout=IMPORT_SECONDS).splitlines()
     return [line.split()[1] for line in lines if line.startswith("unpacking ")]

@@ -1,1 +1,1 @@
-"""The story of the operator on a real cluster, narrated and checked: `make demo`."""
+"""The narrated demo of the operator on a real cluster, which checks every step: `make demo`."""

@@ -1,70 +1,57 @@
-"""The command line, and the order of the story."""
+"""The command line: which steps to run, and what is printed when they pass or fail."""
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from demo import admission, closing, healing, opening, serving
-from demo.errors import StoryError
+from demo.errors import DemoError
 from demo.kubectl import Kubectl
+from demo.scenes import SCENES, Scenes
 from demo.screen import Screen
 from demo.stage import Stage
 
-NAMESPACE = "memcached-demo"
 SAMPLE = Path("config/samples/cache_v1_memcached.yaml")
 INTERRUPTED = 130
 
-Steps = tuple[tuple[str, str, Callable[[Stage], None]], ...]
-"""A story: the title of each step, a sentence about it, and what it does."""
-
-STEPS: Steps = (
-    ("The operator is at work", "One controller works, one stands by; two webhooks answer.", opening.operator_works),
-    ("A namespace for the story", "What an earlier run left goes first.", opening.clean_namespace),
-    ("Admission fills in what is missing", "A dry run: shown, not stored.", admission.fills_in),
-    ("Admission refuses what cannot work", "A Memcached without pods is none.", admission.refuses),
-    ("A Memcached becomes memcached", "Apply the sample, and wait.", serving.becomes_pods),
-    ("Every pod answers", "Found through the Service's DNS name, from inside the cluster.", serving.every_pod_answers),
-    ("kubectl scale works", "Up and down, but not to nothing.", serving.scales),
-    ("A pod deleted by hand comes back", "Empty: it is a cache.", healing.pod_comes_back),
-    ("A Deployment deleted by hand comes back", "The operator sees it go.", healing.deployment_comes_back),
-    ("The status tells it all", "Columns for people, conditions for programs.", closing.status_tells),
-)
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Tell the story; returns the exit code: 0, 1 where something is not as told, 130 when interrupted."""
+    """Run the demo; returns the exit code: 0, 1 if a step fails, 130 on Ctrl-C."""
     options = parser().parse_args(arguments)
-    stage = Stage(Kubectl(options.namespace), Screen(len(STEPS)), options.sample)
-    clean_up = f"kubectl delete namespace {options.namespace}"
-    return perform(stage, STEPS, lambda: closing.farewell(stage.kubectl.namespace, stage.name), clean_up)
+    scenes = SCENES[options.scenes]
+    kubectl = Kubectl(options.namespace or scenes.namespace)
+    return perform(scenes, Stage(kubectl, Screen(len(scenes.steps)), options.sample))
 
 
-def perform(stage: Stage, steps: Steps, farewell: Callable[[], str], clean_up: str) -> int:
-    """Tell a story, up to the first step that is not as told; returns the exit code, as `main` does."""
+def perform(scenes: Scenes, stage: Stage) -> int:
+    """Run the steps up to the first one that fails; returns the exit code, as `main` does."""
     sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     try:
-        for title, about, step in steps:
+        for title, about, step in scenes.steps:
             with stage.screen.step(title, about):
                 step(stage)
-    except StoryError as error:
-        print(f"\nNot as told: {error}.", file=sys.stderr)
+    except DemoError as error:
+        print(f"\nStep {stage.screen.number} failed: {error}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"\nInterrupted. Clean up: {clean_up}", file=sys.stderr)
+        namespaces = " ".join([stage.kubectl.namespace, *scenes.more_namespaces])
+        print(f"\nInterrupted. To clean up, run: kubectl delete namespace {namespaces}", file=sys.stderr)
         return INTERRUPTED
-    print(f"\nAll as told, in {stage.screen.elapsed():.1f} s.\n")
-    print(farewell())
+    print(f"\nAll {len(scenes.steps)} steps passed in {stage.screen.elapsed():.1f} s.\n")
+    print(scenes.next_steps(stage))
     return 0
 
 
-def parser(
-    program: str = "python -m demo",
-    description: str = "The story of the operator, on the cluster of kubectl.",
-    namespace: str = NAMESPACE,
-) -> argparse.ArgumentParser:
-    """The arguments that every story has."""
-    top = argparse.ArgumentParser(program, description=description)
-    top.add_argument("--namespace", default=namespace, help="of the Memcached; cleaned at the start (%(default)s)")
-    top.add_argument("--sample", type=Path, default=SAMPLE, help="file with the Memcached of the story (%(default)s)")
+def parser() -> argparse.ArgumentParser:
+    """The arguments."""
+    top = argparse.ArgumentParser(
+        "python -m demo",
+        description="A narrated demo of the operator on the cluster of kubectl. It checks every step.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="scenes:\n" + "\n".join(f"  {name:<6} {scenes.about}" for name, scenes in SCENES.items()),
+    )
+    top.add_argument("--scenes", choices=SCENES, default="cache", help="which steps to run (%(default)s)")
+    names = ", ".join(scenes.namespace for scenes in SCENES.values())
+    top.add_argument("--namespace", help=f"of the Memcached; its Memcached objects are deleted first ({names})")
+    top.add_argument("--sample", type=Path, default=SAMPLE, help="file with the Memcached to create (%(default)s)")
     return top

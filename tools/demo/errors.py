@@ -1,5 +1,5 @@
 """The one error that a user is meant to read."""
 
 
-class StoryError(Exception):
-    """Something is not as told: the message is one sentence saying what, and where it helps, what to do."""
+class DemoError(Exception):
+    """A step failed: the message is one sentence that says how, and where it helps, the remedy."""

@@ -1,4 +1,4 @@
-"""What the user sees: numbered steps, the commands, what came of them, and a line that moves."""
+"""What the user sees: numbered steps, commands, their output, and a progress line."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ INDENT = "    "
 
 
 class Screen:
-    """Writes to a terminal, live and in colour, or to anything else in plain lines."""
+    """Writes to a terminal, with colours and a live progress line, or to other outputs in plain lines."""
 
     def __init__(self, total: int, out: TextIO = sys.stdout, clock: Callable[[], float] = time.monotonic) -> None:
         self.total, self.number, self.out, self.clock = total, 0, out, clock
@@ -24,7 +24,7 @@ class Screen:
 
     @contextmanager
     def step(self, title: str, about: str) -> Generator[None, None, None]:
-        """Number a step, and tell how long it took or that it failed."""
+        """Number a step, and show how long it took or that it failed."""
         self.number += 1
         begun = self.clock()
         self._print("", self._in(BOLD, f"[{self.number}/{self.total}] {title}"), INDENT + about)
@@ -38,19 +38,19 @@ class Screen:
     def command(self, text: str) -> None:
         """A command as a user types it."""
         first, *rest = text.splitlines()
-        # What a shell reads until END must not be indented, or it could not be copied: only the prompt is.
+        # Only the first line is indented: a here-document must stay copyable, and its END has no indentation.
         self._print(f"{INDENT}{self._in(BOLD, f'$ {first}')}", *(self._in(BOLD, line) for line in rest))
 
     def result(self, text: str) -> None:
-        """What a command printed."""
+        """The output of a command."""
         self._print(*(f"{INDENT}{line}".rstrip() for line in text.rstrip().splitlines()))
 
     def say(self, text: str = "") -> None:
-        """A line of the narrator."""
+        """A line of narration."""
         self._print(*(f"{INDENT}{line}".rstrip() for line in text.splitlines() or [""]))
 
     def move(self, text: str) -> None:
-        """Show how far something is: the same line again on a terminal, a new one elsewhere and only if it differs."""
+        """Show progress: on a terminal in the same line, elsewhere in a new line if the text differs."""
         if self.live:
             width = max(20, shutil.get_terminal_size().columns - 1)
             self.out.write(f"\r\033[K{self._in(DIM, f'{INDENT}... {text}'[:width])}")
@@ -60,7 +60,7 @@ class Screen:
         self._moving = text
 
     def elapsed(self) -> float:
-        """Seconds since the story began."""
+        """Seconds since the demo began."""
         return self.clock() - self.started
 
     def _print(self, *lines: str) -> None:

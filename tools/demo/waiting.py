@@ -1,47 +1,47 @@
-"""Waiting for something, in sight of the user."""
+"""Waiting for a condition while the user sees the progress."""
 
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from demo.errors import StoryError
+from demo.errors import DemoError
 from demo.screen import Screen
 
 SECONDS = 180.0
-"""So long may one thing take: on a cluster that pulls its images, most of it goes there."""
-PATIENCE = 10.0
-"""Seconds that a fault may stand before the story gives up: some pass by themselves."""
+"""The default timeout: on a cluster that pulls its images, the pull takes most of it."""
+PROBLEM_SECONDS = 10.0
+"""How long a problem may persist until the wait fails: some disappear by themselves."""
 POLL = 0.3
-"""Seconds between two looks; each is one kubectl."""
+"""Seconds between two checks; each runs kubectl."""
 
 
-class Look(NamedTuple):
-    """What one look showed: whether it is over, how far it is, and what is wrong, if something is."""
+class Progress(NamedTuple):
+    """The result of one check: whether the wait is over, the progress, and a problem if there is one."""
 
     done: bool
     text: str
-    fault: str = ""
+    problem: str = ""
 
 
 def wait(
     screen: Screen,
-    look: Callable[[], Look],
+    check: Callable[[], Progress],
     what: str,
     seconds: float = SECONDS,
     sleep: Callable[[float], None] = time.sleep,
 ) -> float:
-    """Look until it is done; the seconds it took. Raises StoryError when it takes too long, or a fault stays."""
+    """Check until it is done; returns the seconds it took. Raises DemoError on a timeout or a persistent problem."""
     begun = screen.clock()
-    wrong_since: float | None = None
+    problem_since: float | None = None
     while True:
-        seen = look()
+        found = check()
         passed = screen.clock() - begun
-        if seen.done:
+        if found.done:
             return passed
-        screen.move(f"{seen.text} ({passed:.0f} s)" if screen.live else seen.text)
-        wrong_since = (passed if wrong_since is None else wrong_since) if seen.fault else None
-        if wrong_since is not None and passed - wrong_since >= PATIENCE:
-            raise StoryError(f"{what} does not come about: {seen.fault}")
+        screen.move(f"{found.text} ({passed:.0f} s)" if screen.live else found.text)
+        problem_since = (passed if problem_since is None else problem_since) if found.problem else None
+        if problem_since is not None and passed - problem_since >= PROBLEM_SECONDS:
+            raise DemoError(f"waiting for {what} failed: {found.problem}")
         if passed >= seconds:
-            raise StoryError(f"{what} did not come about within {seconds:.0f} s; last seen: {seen.text}")
+            raise DemoError(f"waiting for {what} timed out after {seconds:.0f} s; last state: {found.text}")
         sleep(POLL)

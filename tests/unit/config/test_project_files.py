@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from unit.config.makefile import rules
 from unit.config.rendered import ROOT
 
 PAGES = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md", ".github/PULL_REQUEST_TEMPLATE.md")
@@ -118,10 +119,9 @@ def test_vulnerabilities_are_not_reported_as_issues() -> None:
 
 
 def test_pre_commit_runs_each_part_of_make_check() -> None:
-    parts = re.search(r"^check: (.+?) ##", read("Makefile"), flags=re.MULTILINE)
+    (check,) = [rule for rule in rules() if rule.target == "check"]
     (local,) = load(".pre-commit-config.yaml")["repos"]
-    assert parts
-    assert [hook["entry"] for hook in local["hooks"]] == [f"make --silent {part}" for part in parts[1].split()]
+    assert [hook["entry"] for hook in local["hooks"]] == [f"make --silent {part}" for part in check.prerequisites]
     assert all(hook["language"] == "system" and hook["pass_filenames"] is False for hook in local["hooks"])
     assert all(hook.get("always_run") or re.compile(hook["files"]) for hook in local["hooks"])
 

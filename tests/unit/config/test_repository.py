@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -82,47 +81,6 @@ def test_locks_hold_every_dependency_of_the_project() -> None:
         assert {re.split(r"[<>=!~\[; ]", each)[0].lower() for each in dependencies} <= locked
     assert "kubernetes" not in {pin.split("==")[0] for pin in requirements(LOCKS[0])}
     assert requirements(LOCKS[0]).items() <= requirements(LOCKS[1]).items(), "the two locks disagree"
-
-
-def test_make_help_lists_every_target() -> None:
-    text = (ROOT / "Makefile").read_text()
-    phony = re.findall(r"^\.PHONY: (\S+)$", text, flags=re.MULTILINE)
-    documented = re.findall(r"^([a-z0-9-]+):.*## .+$", text, flags=re.MULTILINE)
-    assert phony == documented
-
-
-RECORDER = """#!/bin/sh
-printf '%s\\n' "$@" >> {log}
-"""
-
-
-# What a target needs before it runs pytest, and what would reach a cluster.
-LEFT_OUT = [
-    *(word for name in ("venv", "docker-build", "docker-push", "deploy") for word in ("-o", name)),
-    "CLUSTER=:",
-    "OLM=:",
-]
-
-
-@pytest.mark.parametrize(
-    ("target", "suites"),
-    [
-        ("test-unit", ["tests/unit"]),
-        ("coverage", ["tests/unit"]),
-        ("test-integration", ["tests/integration"]),
-        ("test-e2e", ["tests/e2e", "tests/e2e"]),
-        ("test-olm", ["tests/olm"]),
-    ],
-)
-def test_arguments_for_pytest_arrive_in_one_piece(target: str, suites: list[str], tmp_path: Path) -> None:
-    python, log = tmp_path / "python", tmp_path / "log"
-    python.write_text(RECORDER.format(log=log))
-    python.chmod(0o755)
-    words = ["make", "--silent", target, f"PYTHON={python}", "ARGS=-k 'a or b'", *LEFT_OUT]
-    subprocess.run(words, cwd=ROOT, check=True)
-    given = log.read_text().splitlines()
-    assert [after for word, after in pairwise(given) if word == "-k"] == ["a or b"] * len(suites)
-    assert [word for word in given if word.startswith("tests/")] == suites
 
 
 def test_the_images_last_stage_holds_no_tools_and_runs_as_nobody() -> None:

@@ -1,4 +1,4 @@
-"""A kubectl that answers what it is told, and a screen that writes into a string."""
+"""A kubectl with prepared output, and a screen that writes into a string."""
 
 import io
 import json
@@ -10,18 +10,18 @@ from demo.screen import Screen
 
 
 class FakeKubectl(Kubectl):
-    """Answers by the first key that occurs in the typed words; notes what was asked.
+    """Returns the output of the first key that occurs in the command; records the commands.
 
-    A list of answers is used up one by one, the last one again and again.
+    A list of outputs is used one by one, and its last item is repeated.
     """
 
-    def __init__(self, answers: Mapping[str, Any], namespace: str = "story") -> None:
+    def __init__(self, answers: Mapping[str, Any], namespace: str = "demo") -> None:
         super().__init__(namespace)
         self.answers = {key: _list(each) for key, each in answers.items()}
         self.asked: list[str] = []
 
     def run(self, words: list[str], stdin: str | None = None, seconds: float = 0) -> Done:
-        """Answer; what nobody foresaw is an empty success."""
+        """Return the prepared output; other commands succeed without output."""
         del stdin, seconds
         line = " ".join(words)
         self.asked.append(line)
@@ -41,12 +41,12 @@ def _text(answer: Any) -> str:
 
 
 def failed(message: str) -> Done:
-    """A command that failed with these words."""
+    """A command that failed with this message."""
     return Done(1, "", f"{message}\n")
 
 
 class Clock:
-    """A clock that moves only when somebody sleeps."""
+    """A clock that advances only in `sleep`."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -55,12 +55,12 @@ class Clock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.now += seconds
 
 
 class Terminal(io.StringIO):
-    """A string that says it is a terminal."""
+    """A string that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -72,7 +72,7 @@ def screen(out: io.StringIO | None = None, clock: Clock | None = None) -> Screen
 
 
 def memcached(size: int = 3, ready: int = 3, nodes: tuple[str, ...] = ("a", "b", "c"), **changes: str) -> Object:
-    """A Memcached named cache, settled unless `changes` sets a condition otherwise; `message` is Degraded's."""
+    """A ready Memcached named cache; `changes` sets the status of conditions, `message` that of all of them."""
     message = changes.pop("message", "All components are healthy")
     states = {"Available": "True", "Progressing": "False", "Degraded": "False"} | changes
     return {

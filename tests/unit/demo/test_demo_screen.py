@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from demo.errors import StoryError
-from demo.waiting import PATIENCE, Look, wait
+from demo.errors import DemoError
+from demo.waiting import PROBLEM_SECONDS, Progress, wait
 from unit.demo.fakes import Clock, Terminal, screen
 
 
@@ -21,10 +21,10 @@ def test_plain_lines_and_the_time_a_step_took() -> None:
     )
 
 
-def test_a_step_that_fails_says_so() -> None:
+def test_a_failed_step_is_marked() -> None:
     out = io.StringIO()
-    with pytest.raises(StoryError), screen(out).step("First", ""):
-        raise StoryError("no")
+    with pytest.raises(DemoError), screen(out).step("First", ""):
+        raise DemoError("no")
     assert out.getvalue().endswith("stopped after 0.0 s\n")
 
 
@@ -36,7 +36,7 @@ def test_progress_is_a_new_line_only_if_it_differs() -> None:
     assert out.getvalue() == "    ... 1 of 2\n    ... 2 of 2\n"
 
 
-def test_progress_on_a_terminal_is_one_line_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_on_a_terminal_is_one_line_that_disappears(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     out = Terminal()
@@ -63,29 +63,31 @@ def test_colour_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\033[1m$ kubectl get pods\033[0m" in out.getvalue()
 
 
-def test_waiting_tells_how_long_it_took() -> None:
+def test_waiting_returns_the_seconds_it_took() -> None:
     clock = Clock()
-    looks = iter([Look(False, "a"), Look(False, "b"), Look(True, "c")])
-    assert wait(screen(clock=clock), lambda: next(looks), "it", sleep=clock.sleep) == pytest.approx(0.6)
+    checks = iter([Progress(False, "a"), Progress(False, "b"), Progress(True, "c")])
+    assert wait(screen(clock=clock), lambda: next(checks), "it", sleep=clock.sleep) == pytest.approx(0.6)
 
 
-def test_waiting_ends_with_what_was_seen_last() -> None:
+def test_a_timeout_reports_the_last_state() -> None:
     clock = Clock()
-    with pytest.raises(StoryError, match=r"^it did not come about within 5 s; last seen: 1 of 2$"):
-        wait(screen(clock=clock), lambda: Look(False, "1 of 2"), "it", 5, clock.sleep)
+    with pytest.raises(DemoError, match=r"^waiting for it timed out after 5 s; last state: 1 of 2$"):
+        wait(screen(clock=clock), lambda: Progress(False, "1 of 2"), "it", 5, clock.sleep)
 
 
-def test_a_fault_that_stays_ends_the_wait_early() -> None:
+def test_a_persistent_problem_ends_the_wait_early() -> None:
     clock = Clock()
-    with pytest.raises(StoryError, match=r"^it does not come about: no image$"):
-        wait(screen(clock=clock), lambda: Look(False, "0 of 2", "no image"), "it", sleep=clock.sleep)
-    assert clock.now == pytest.approx(PATIENCE, abs=1)
+    with pytest.raises(DemoError, match=r"^waiting for it failed: no image$"):
+        wait(screen(clock=clock), lambda: Progress(False, "0 of 2", "no image"), "it", sleep=clock.sleep)
+    assert clock.now == pytest.approx(PROBLEM_SECONDS, abs=1)
 
 
-def test_a_fault_that_passes_does_not() -> None:
+def test_a_temporary_problem_does_not() -> None:
     clock = Clock()
 
-    def look() -> Look:
-        return Look(clock.now > 3 * PATIENCE, "", "no image" if clock.now % PATIENCE < PATIENCE / 2 else "")
+    def check() -> Progress:
+        return Progress(
+            clock.now > 3 * PROBLEM_SECONDS, "", "no image" if clock.now % PROBLEM_SECONDS < PROBLEM_SECONDS / 2 else ""
+        )
 
-    assert wait(screen(clock=clock), look, "it", sleep=clock.sleep) > 3 * PATIENCE
+    assert wait(screen(clock=clock), check, "it", sleep=clock.sleep) > 3 * PROBLEM_SECONDS

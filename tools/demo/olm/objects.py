@@ -1,40 +1,41 @@
-"""What a newcomer writes to OLM, and what OLM's objects say: pure."""
+"""The objects a user writes for OLM, and reading OLM's own: pure functions."""
 
 from typing import Any
 
 from bundle.release import PACKAGE, next_minor, project_version
 from bundle.subscription import NAMESPACE
 from bundle.subscription import subscription as manifests
-from demo.errors import StoryError
+from demo.errors import DemoError
 from demo.kubectl import Object
-from demo.waiting import Look
+from demo.waiting import Progress
 
 CHANNEL = "stable"
 CATALOG_NAMESPACE = "olm"
 OPERATOR_NAMESPACE = NAMESPACE
 RELEASES = (project_version(), next_minor(project_version()))
-"""This release, and a later one that differs in nothing but its version."""
+"""This release, and a later one that differs only in its version."""
 FIRST, SECOND = (f"{PACKAGE}.v{version}" for version in RELEASES)
 INSTALL_SECONDS = 180.0
-"""A release is installed within a minute; with images to pull it takes longer."""
+"""OLM installs a release within a minute; pulling images takes longer."""
 
 
 def subscription(first: str) -> str:
-    """Namespace, OperatorGroup and Subscription that start at the release `first` and go on by approval."""
+    """Namespace, OperatorGroup and Subscription that start at the release `first` and upgrade after approval."""
     return manifests(PACKAGE, CATALOG_NAMESPACE, CHANNEL, f"startingCSV: {first}", "installPlanApproval: Manual")
 
 
 def check_catalog(catalog: Object) -> None:
-    """Raises StoryError where OLM does not read our catalogue."""
+    """Raises DemoError if OLM does not read the catalogue."""
     state = catalog.get("status", {}).get("connectionState", {}).get("lastObservedState")
     if state != "READY":
-        raise StoryError(f"OLM does not read the catalogue {PACKAGE} ({state or 'not served'}); run `make olm-demo`")
+        state = state or "no CatalogSource"
+        raise DemoError(f"OLM does not read the catalogue {PACKAGE} ({state}); run `make demo SCENES=olm`")
 
 
 def plan_for(plans: list[Object], release: str) -> str:
-    """The name of the plan that installs a release and waits for approval; empty where there is none.
+    """The name of the InstallPlan that installs a release and waits for approval; empty if there is none.
 
-    One that OLM has made but not yet written the status of does not count: approved now, it would stay without one.
+    A plan without a status does not count: if it were approved before OLM writes its status, it would never get one.
     """
     for plan in plans:
         waits = plan.get("status", {}).get("phase") == "RequiresApproval"
@@ -43,16 +44,16 @@ def plan_for(plans: list[Object], release: str) -> str:
     return ""
 
 
-def installed(csv: Object | None, release: str) -> Look:
-    """How far OLM is with a release: a failure is told in its own words."""
+def installed(csv: Object | None, release: str) -> Progress:
+    """The progress of an installation; a failure is OLM's own message."""
     status = (csv or {}).get("status", {})
-    phase = status.get("phase", "not there yet")
-    fault = status.get("message", "") if phase == "Failed" else ""
-    return Look(phase == "Succeeded", f"{release}: {phase}", fault)
+    phase = status.get("phase", "no phase yet")
+    problem = status.get("message", "") if phase == "Failed" else ""
+    return Progress(phase == "Succeeded", f"{release}: {phase}", problem)
 
 
 def fingerprint(pods: list[Object]) -> dict[str, int]:
-    """The pods by uid, with how often their containers were restarted: the same before and after, or something was."""
+    """The restarts of each pod by uid: it changes if a pod is replaced or restarted."""
     return {pod["metadata"]["uid"]: _restarts(pod) for pod in pods}
 
 

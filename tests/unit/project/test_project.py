@@ -1,0 +1,167 @@
+"""The commands behind the Makefile: their pure parts, and their errors."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.errors import ClusterError
+from project import catalogs, cli, deployment, environment, images, local
+from unit.config.rendered import ROOT, render_directory
+
+DIGEST = "sha256:" + "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("image", "local"),
+    [
+        ("localhost/op:1", True),
+        ("localhost:5000/op:1", False),
+        ("registry.example.com/localhost/op:1", False),
+        (f"quay.io/op@{DIGEST}", False),
+    ],
+)
+def test_only_images_of_localhost_stay_on_this_machine(image: str, local: bool) -> None:
+    assert images.is_local(image) is local
+
+
+@pytest.mark.parametrize(
+    ("image", "given", "arguments"),
+    [
+        ("r.example.com/op:1", [], []),
+        ("r.example.com/op:1", ["BASE_IMAGE=", "BUILD_IMAGE=b:1"], ["BUILD_IMAGE=b:1"]),
+        ("localhost/op:1", ["BASE_IMAGE="], [f"BASE_IMAGE={images.BASE}", f"BUILD_IMAGE={images.BUILD}"]),
+        ("localhost/op:1", ["BASE_IMAGE=a=b"], ["BASE_IMAGE=a=b", f"BUILD_IMAGE={images.BUILD}"]),
+    ],
+)
+def test_base_images_are_given_or_those_of_the_cluster(image: str, given: list[str], arguments: list[str]) -> None:
+    assert images.build_arguments(image, given) == arguments
+
+
+def test_an_image_without_a_registry_is_not_pushed() -> None:
+    with pytest.raises(ClusterError) as caught:
+        images.push("BUNDLE_IMG", "localhost/a/b:v1", into_cluster=False)
+    assert str(caught.value) == (
+        "BUNDLE_IMG=localhost/a/b:v1 has no registry to push to: set one, for example "
+        "BUNDLE_IMG=registry.example.com/b:v1"
+    )
+
+
+def test_deploy_replaces_image_and_id_of_every_deployment(tmp_path: Path) -> None:
+    place = ROOT / "build" / tmp_path.name
+    place.mkdir(parents=True)
+    try:
+        text = deployment.kustomization("config/default", "localhost/op:dev", DIGEST)
+        (place / "kustomization.yaml").write_text(text)
+        found = render_directory(f"build/{tmp_path.name}").of("Deployment")
+    finally:
+        (place / "kustomization.yaml").unlink(missing_ok=True)
+        place.rmdir()
+    assert sorted(each["metadata"]["name"] for each in found) == sorted(deployment.DEPLOYMENTS)
+    for template in (each["spec"]["template"] for each in found):
+        assert template["spec"]["containers"][0]["image"] == "localhost/op:dev"
+        assert template["metadata"]["annotations"][deployment.IMAGE_ID] == DIGEST
+
+
+def test_the_overlay_is_relative_to_the_build_directory() -> None:
+    text = deployment.kustomization("config/overlays/namespaced", "op:1", "")
+    assert yaml.safe_load(text)["resources"] == ["../../config/overlays/namespaced"]
+    assert json.loads(text)["patches"][0]["target"] == {"kind": "Deployment"}
+
+
+def test_the_controller_gets_the_image_of_the_deployment() -> None:
+    patch = (ROOT / local.IMAGE_PATCH).read_text()
+    assert local.memcached_image(patch) == yaml.safe_load(patch)[0]["value"]["value"]
+    with pytest.raises(ClusterError, match=f"^{local.IMAGE_PATCH} has no image: set the value of {local.VARIABLE}$"):
+        local.memcached_image("- op: add\n")
+
+
+def test_each_release_replaces_the_one_before() -> None:
+    common = ["--image=op:1", "--date=2030-01-02", "--channels=stable"]
+    assert catalogs.release_options("op:1", "2030-01-02", ["1.0.0", "1.1.0", "1.2.0"]) == [
+        ["--version=1.0.0", *common],
+        ["--version=1.1.0", *common, "--replaces=memcached-operator.v1.0.0"],
+        ["--version=1.2.0", *common, "--replaces=memcached-operator.v1.1.0"],
+    ]
+
+
+def test_the_environment_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/mine")
+    before = dict(os.environ)
+    with environment.changed(KUBECONFIG=None, CLUSTER_NAME="other"):
+        assert ("KUBECONFIG" in os.environ, os.environ["CLUSTER_NAME"]) == (False, "other")
+        os.environ["KUBECONFIG"] = "/other"
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("words", [["uninstall"], ["undeploy"]])
+def test_without_a_cluster_there_is_nothing_to_remove(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert cli.main(words) == 0
+    assert capsys.readouterr().err == "No cluster is running: there is nothing to remove.\n"
+
+
+def test_a_failed_kubectl_is_one_sentence_below_its_own_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "kubectl"
+    program.write_text("#!/bin/sh\necho 'error: must build at directory' >&2\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert cli.main(["render", "config/none"]) == 1
+    assert capfd.readouterr().err == (
+        "error: must build at directory\nerror: `kubectl kustomize config/none` failed (3): see above\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["demo", "typo", "--image=op:1"], ["test", "typo", "--image=op:1"], ["deploy"]])
+def test_wrong_usage_is_reported_by_the_command_line(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    assert caught.value.code == 2
+
+
+CLEANS_UP = """
+import pathlib, signal, sys, time
+try:
+    pathlib.Path(sys.argv[1]).write_text("started")
+    time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(0.5)
+    pathlib.Path(sys.argv[1]).write_text("cleaned up")
+"""
+CALLS = """
+import signal, sys
+from project.environment import call, terminate
+signal.signal(signal.SIGTERM, terminate)
+try:
+    call([sys.executable, "-c", *sys.argv[1:]])
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("terminated", [True, False], ids=["SIGTERM", "Ctrl-C"])
+def test_an_interrupted_command_may_clean_up(terminated: bool, tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    words = [sys.executable, "-c", CALLS, CLEANS_UP, str(file)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
+    with subprocess.Popen(words, env=environ, start_new_session=True) as process:
+        deadline = time.monotonic() + 60
+        while not (file.exists() and file.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if terminated:
+            process.terminate()
+        else:
+            os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 130
+    assert file.read_text() == "cleaned up"

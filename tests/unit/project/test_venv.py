@@ -1,0 +1,63 @@
+"""Making .venv: what is missing is one sentence with the remedy."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from project import venv
+from project.venv import VenvError
+from unit.config.rendered import ROOT
+
+
+@pytest.mark.parametrize(("version", "accepted"), [((3, 9), False), ((3, 10), False), ((3, 11), True), ((4, 0), True)])
+def test_python_3_11_is_the_oldest(version: tuple[int, ...], accepted: bool) -> None:
+    if accepted:
+        venv.check_version(version, "python3")
+        return
+    with pytest.raises(VenvError) as caught:
+        venv.check_version(version, "python3")
+    assert str(caught.value) == (
+        f"python3 is Python 3.{version[1]}, but 3.11 or newer is needed: "
+        "install one and name it, for example `make venv PYTHON3=python3.13`"
+    )
+
+
+def test_an_old_python_can_read_it() -> None:
+    for name in ("__init__", "venv"):
+        tree = ast.parse((ROOT / f"tools/project/{name}.py").read_text(), feature_version=(3, 8))
+        imported = {each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
+        imported |= {name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names}
+        assert imported <= {*sys.stdlib_module_names} - {"tomllib"}
+
+
+def test_the_stamp_changes_with_every_input() -> None:
+    names = {venv.stamp_name(inputs) for inputs in ([b"a", b"b"], [b"a", b"c"], [b"x", b"b"])}
+    assert len(names) == 3
+    assert all(name.startswith(venv.STAMP) for name in names)
+
+
+def test_nothing_is_done_if_nothing_has_changed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / venv.stamp_name([path.read_bytes() for path in venv.INPUTS])).touch()
+    assert venv.main([str(tmp_path)]) == 0
+    assert capfd.readouterr() == ("", "")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_missing_module_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(venv, "has_venv", lambda: False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(VenvError, match=r"^Python's venv module is missing: install the package python3-venv and run"):
+        venv.ensure_venv()
+
+
+def test_a_failed_command_is_one_sentence(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    words = [sys.executable, "-m", "project.venv", str(blocked / "venv")]
+    done = subprocess.run(words, env={"PYTHONPATH": str(ROOT / "tools")}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ")

@@ -1,0 +1,1 @@
+"""The steps with a Memcached: admission, pods, scaling, recovery, status."""

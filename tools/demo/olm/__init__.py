@@ -1,0 +1,1 @@
+"""The steps with the Operator Lifecycle Manager: installation, upgrade, removal."""

@@ -1,0 +1,1 @@
+"""The Makefile's longer recipes: `python -m project COMMAND`. Standard library only."""

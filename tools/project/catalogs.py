@@ -1,0 +1,86 @@
+"""Catalogues of this tree's bundles, served by OLM on the local cluster."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bundle.release import PACKAGE
+from bundle.subscription import NAMESPACE
+from cluster.errors import ClusterError
+from cluster.progress import Progress
+from demo.olm.objects import RELEASES
+from olm import catalogs, components, running
+from project.environment import ROOT, kubectl, use_cluster
+
+LOCAL = f"{PACKAGE}-local"
+"""The CatalogSource of `make olm`; the demo's, with two releases, has the name of the package."""
+MANIFESTS = "config/manifests"
+
+
+def serve_tree(image: str, options: Sequence[str]) -> None:
+    """Serve this tree's bundle with an image, and print how OLM installs it. Raises ClusterError.
+
+    `options` are those of `bundle generate`.
+    """
+    output = ROOT / "build/olm"
+    _start_olm(output)
+    _bundle(["generate", *options, f"--image={image}", f"--output={output}"], stdin=kubectl("kustomize", MANIFESTS))
+    _serve(LOCAL, output, [output])
+    subscription = output / "subscription.yaml"
+    subscription.write_text(_bundle(["subscription", "--source", LOCAL, "--bundle", str(output)]))
+    print(instructions(str(subscription.relative_to(ROOT))))
+
+
+def instructions(subscription: str) -> str:
+    """How to install the served bundle."""
+    return f"""\
+Install the operator with OLM:
+  eval "$(PYTHONPATH=tools python3 -m cluster up)"
+  kubectl apply -f {subscription}
+  kubectl -n {NAMESPACE} get clusterserviceversions   # repeat until the phase is Succeeded"""
+
+
+def serve_releases(image: str) -> None:
+    """Serve the two releases of the demo: this one, and one that differs only in its version. Raises ClusterError."""
+    output = ROOT / "build/olm-demo"
+    _start_olm(output)
+    manifests = kubectl("kustomize", MANIFESTS)
+    places = [output / version for version in RELEASES]
+    for words in release_options(image, datetime.now(UTC).date().isoformat(), RELEASES):
+        version = words[0].partition("=")[2]
+        _bundle(["generate", *words, f"--output={output / version}"], stdin=manifests)
+    _serve(PACKAGE, output, places)
+
+
+def release_options(image: str, date: str, versions: Sequence[str]) -> list[list[str]]:
+    """The options of `bundle generate` for consecutive releases; each replaces the one before it."""
+    common = [f"--image={image}", f"--date={date}", "--channels=stable"]
+    replaced = ["", *(f"--replaces={PACKAGE}.v{version}" for version in versions)]
+    return [
+        [f"--version={version}", *common, *filter(None, [before])]
+        for version, before in zip(versions, replaced, strict=False)
+    ]
+
+
+def _start_olm(output: Path) -> None:
+    use_cluster()
+    running.up(Progress(running.STEPS))
+    shutil.rmtree(output, ignore_errors=True)
+
+
+def _serve(name: str, output: Path, bundles: Sequence[Path]) -> None:
+    _bundle(["catalog", "--inline", f"--output={output}", *map(str, bundles)])
+    with Progress(1).step(f"serve the catalogue {name}"):
+        catalogs.serve(output / "catalog", name, components.NAMESPACE)
+
+
+def _bundle(words: Sequence[str], stdin: str = "") -> str:
+    """Run `bundle`; its errors are shown. Raises ClusterError if it fails."""
+    command = [sys.executable, "-m", "bundle", *words]
+    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    if done.returncode:
+        raise ClusterError(f"`bundle {words[0]}` failed: see above")
+    return done.stdout

@@ -1,0 +1,153 @@
+"""The command line: `python -m project COMMAND`."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+
+from cluster.commands import Commands, perform
+from demo.scenes import SCENES
+from project import catalogs, deployment, images, local, suites
+from project.environment import kubectl, terminate, use_kubectl
+
+EPILOG = """\
+Commands that need a cluster use that of KUBECONFIG; if it is not set, they start the project's own
+(`python3 -m cluster --help`). The Makefile runs `test`, `olm`, `demo` and `run` with the Python of .venv.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, 1 for an error, 2 for wrong usage, 130 on Ctrl-C."""
+    return perform(parser(), arguments, "run it again; every command can be repeated")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their arguments."""
+    top = Commands("python -m project", "What the Makefile's longer recipes do.", EPILOG)
+    _add_deployment(top)
+    _add_images(top)
+    _add_programs(top)
+    test = top.add("test", run_test, "Run test suites up to the first failure; fail if no test ran.")
+    test.add_argument("suites", nargs="+", choices=suites.SUITES, metavar="SUITE", help=", ".join(suites.SUITES))
+    test.add_argument(
+        "--workers", type=int, default=4, metavar="N", help="tests that run at the same time (%(default)s)"
+    )
+    test.add_argument("--args", default="", metavar="WORDS", help="more arguments for pytest, as one word")
+    _add_image(test)
+    _add_build_arguments(test)
+    return top.parser
+
+
+def _add_deployment(top: Commands) -> None:
+    top.add("install", run_install, "Install the CRDs.")
+    top.add("uninstall", run_uninstall, "Remove the CRDs, and with them every Memcached and AppService.")
+    deploy = top.add("deploy", run_deploy, "Deploy the operator and wait until its admission webhooks respond.")
+    undeploy = top.add("undeploy", run_undeploy, "Remove the operator and its CRDs.")
+    _add_image(deploy)
+    for sub in (deploy, undeploy):
+        _add_overlay(sub)
+
+
+def _add_images(top: Commands) -> None:
+    build = top.add("build", run_build, "Build the operator's image with docker, podman or buildah.")
+    _add_image(build)
+    _add_build_arguments(build)
+    push = top.add("push", run_push, "Push an image to its registry.")
+    push.add_argument("variable", metavar="VARIABLE", help="the Makefile's variable, for messages")
+    push.add_argument("image", metavar="IMAGE")
+    push.add_argument("--into-cluster", action="store_true", help="load a localhost/ image into the local cluster")
+
+
+def _add_programs(top: Commands) -> None:
+    render = top.add("render", run_render, "Print the objects of a kustomization.")
+    render.add_argument("directory", metavar="DIRECTORY")
+    execute = top.add("exec", run_exec, "Run a command with KUBECONFIG and kubectl.")
+    execute.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
+    controller = top.add("run", run_controller, "Run the controller in this shell, without webhooks.")
+    controller.add_argument("--metrics-port", type=int, default=8383, metavar="PORT", help="on loopback (%(default)s)")
+    controller.add_argument("--probes-port", type=int, default=8081, metavar="PORT", help="on loopback (%(default)s)")
+    olm = top.add("olm", run_olm, "Run OLM on the local cluster and serve this tree's bundle from a catalogue.")
+    _add_image(olm)
+    olm.add_argument("options", nargs=argparse.REMAINDER, metavar="-- OPTION", help="options of `bundle generate`")
+    demo = top.add("demo", run_demo, "Deploy what the demo needs, then run it.")
+    demo.add_argument("scenes", choices=SCENES, help="cache: a Memcached; olm: installation and upgrade by OLM")
+    _add_image(demo)
+    _add_overlay(demo)
+
+
+def _add_image(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--image", required=True, help="the operator's image; localhost/… stays on this machine")
+
+
+def _add_overlay(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--overlay", default="config/default", metavar="DIRECTORY", help="kustomization (%(default)s)")
+
+
+def _add_build_arguments(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
+
+
+def run_install(_: argparse.Namespace) -> None:
+    """`install`."""
+    deployment.install()
+
+
+def run_uninstall(_: argparse.Namespace) -> None:
+    """`uninstall`."""
+    deployment.uninstall()
+
+
+def run_deploy(options: argparse.Namespace) -> None:
+    """`deploy`."""
+    deployment.deploy(options.image, options.overlay)
+
+
+def run_undeploy(options: argparse.Namespace) -> None:
+    """`undeploy`."""
+    deployment.undeploy(options.overlay)
+
+
+def run_build(options: argparse.Namespace) -> None:
+    """`build`."""
+    images.build(options.image, options.build_arg)
+
+
+def run_push(options: argparse.Namespace) -> None:
+    """`push`."""
+    images.push(options.variable, options.image, into_cluster=options.into_cluster)
+
+
+def run_render(options: argparse.Namespace) -> None:
+    """`render`."""
+    use_kubectl()
+    sys.stdout.write(kubectl("kustomize", options.directory))
+
+
+def run_exec(options: argparse.Namespace) -> None:
+    """`exec`."""
+    local.execute(options.words)
+
+
+def run_controller(options: argparse.Namespace) -> None:
+    """`run`."""
+    local.run_controller(options.metrics_port, options.probes_port)
+
+
+def run_olm(options: argparse.Namespace) -> None:
+    """`olm`."""
+    catalogs.serve_tree(options.image, [word for word in options.options if word != "--"])
+
+
+def run_demo(options: argparse.Namespace) -> None:
+    """`demo`."""
+    if options.scenes == "cache":
+        deployment.deploy(options.image, options.overlay)
+    else:
+        catalogs.serve_releases(options.image)
+    local.execute([sys.executable, "-m", "demo", "--scenes", options.scenes])
+
+
+def run_test(options: argparse.Namespace) -> int:
+    """`test`; SIGTERM ends it as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, terminate)
+    return suites.test(options.suites, options.workers, options.args, options.image, options.build_arg)

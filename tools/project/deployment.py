@@ -1,0 +1,114 @@
+"""Installing the operator with kustomize, waiting until it responds, and removing it."""
+
+import json
+import subprocess
+import sys
+import time
+
+from cluster.errors import ClusterError
+from project.environment import ROOT, find_cluster, kubectl, show_kubectl, use_cluster
+from project.images import image_id
+
+NAMESPACE = "memcached-operator-system"
+PREFIX = "memcached-operator"
+DEPLOYMENTS = (f"{PREFIX}-controller-manager", f"{PREFIX}-webhook")
+CRDS = "config/crd"
+SAMPLE = "config/samples/cache_v1_memcached.yaml"
+BUILD = "build/deploy"
+IMAGE_ID = "memcached-operator.example.com/image-id"
+"""An annotation of the pod templates: a local image keeps its name, so a new id replaces the pods."""
+APPLY = ("apply", "--server-side", "--force-conflicts")
+ROLLOUT = "180s"
+DELETION = "120s"
+ADMISSION_SECONDS = 30.0
+"""How long the API server may take to reach the webhooks after the rollout."""
+
+
+def kustomization(overlay: str, image: str, identity: str) -> str:
+    """A kustomization in build/deploy: the overlay with another image, and the image's id as an annotation."""
+    annotation = "/spec/template/metadata/annotations/" + IMAGE_ID.replace("/", "~1")
+    patch = [
+        {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image},
+        {"op": "add", "path": annotation, "value": identity},
+    ]
+    patches = [{"target": {"kind": "Deployment"}, "patch": json.dumps(patch)}]
+    return json.dumps({"resources": [f"../../{overlay}"], "patches": patches}, indent=2) + "\n"
+
+
+def deploy(image: str, overlay: str) -> None:
+    """Apply the overlay with the image; return when admission responds. Raises ClusterError with the cause."""
+    use_cluster()
+    folder = ROOT / BUILD
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kustomization.yaml").write_text(kustomization(overlay, image, image_id(image)))
+    applied = kubectl(*APPLY, "-f", "-", stdin=kubectl("kustomize", BUILD))
+    print(f"Applied {len(applied.splitlines())} objects of {overlay} with {image}.", flush=True)
+    for name in DEPLOYMENTS:
+        _wait_for_rollout(name)
+    _wait_for_admission()
+    print("Deployed: the admission webhooks respond.")
+
+
+def _wait_for_rollout(name: str) -> None:
+    try:
+        show_kubectl("-n", NAMESPACE, "rollout", "status", f"--timeout={ROLLOUT}", f"deployment/{name}")
+    except ClusterError as error:
+        _diagnose(name)
+        remedy = "If the image cannot be pulled, run `make docker-build docker-push`"
+        raise ClusterError(f"{name} is not available: see its pods, events and log above. {remedy}") from error
+
+
+def _diagnose(name: str) -> None:
+    """Show what may explain a rollout that does not finish; errors of the diagnosis itself do not matter."""
+    for words in (
+        ("get", "pods"),
+        ("get", "events", "--field-selector=type=Warning", "--sort-by=.lastTimestamp"),
+        ("logs", "--tail=5", f"deployment/{name}"),
+    ):
+        done = subprocess.run(["kubectl", "-n", NAMESPACE, *words], capture_output=True, text=True, check=False)
+        lines = (done.stdout or done.stderr).splitlines()
+        print("\n".join(lines if "pods" in words else lines[-5:]), flush=True)
+
+
+def _wait_for_admission() -> None:
+    """A server-side dry run, as a user would send it, that stores nothing."""
+    words = ["kubectl", *APPLY, "--field-manager=deploy-check", "--dry-run=server", "-n", "default", "-f", SAMPLE]
+    deadline = time.monotonic() + ADMISSION_SECONDS
+    while (done := subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)).returncode:
+        if time.monotonic() > deadline:
+            raise ClusterError(f"the operator runs, but admission does not respond: {done.stderr.strip()}")
+        time.sleep(1)
+
+
+def undeploy(overlay: str) -> None:
+    """Delete everything in the overlay, if there is a cluster. Raises ClusterError after two minutes."""
+    if not _cluster_exists():
+        return
+    try:
+        _delete("-f", "-", stdin=kubectl("kustomize", overlay))
+    except ClusterError as error:
+        raise ClusterError("some objects were not deleted within 2 minutes: see above. Run this again") from error
+
+
+def install() -> None:
+    """Apply the CRDs and wait until the API server serves them. Raises ClusterError."""
+    use_cluster()
+    show_kubectl(*APPLY, "-k", CRDS)
+    kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", f"{CRDS}/bases")
+
+
+def uninstall() -> None:
+    """Delete the CRDs, if there is a cluster. Raises ClusterError."""
+    if _cluster_exists():
+        _delete("-k", CRDS)
+
+
+def _delete(*words: str, stdin: str | None = None) -> None:
+    show_kubectl("delete", "--ignore-not-found", f"--timeout={DELETION}", *words, stdin=stdin)
+
+
+def _cluster_exists() -> bool:
+    found = find_cluster()
+    if not found:
+        print("No cluster is running: there is nothing to remove.", file=sys.stderr)
+    return found

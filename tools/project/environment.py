@@ -1,0 +1,128 @@
+"""The environment of commands that need a cluster: KUBECONFIG, and kubectl on the PATH."""
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from cluster import cli, record, supervision
+from cluster.errors import ClusterError
+from cluster.families import wanted
+from cluster.programs import build_programs
+from cluster.progress import Progress
+from cluster.up import foreign_kubeconfig, steps, up
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+
+def terminate(_signal: int, _frame: FrameType | None) -> None:
+    """A signal handler that raises Terminated."""
+    raise Terminated
+
+
+def use_cluster() -> None:
+    """Set KUBECONFIG to the user's cluster, or else to the project's own, which is started if it is not running.
+
+    Raises ClusterError if it cannot be started.
+    """
+    state = cli.current()
+    if given := foreign_kubeconfig(state):
+        print(f"using the cluster of KUBECONFIG={given}", file=sys.stderr)
+    else:
+        _start_own_cluster()
+        os.environ["KUBECONFIG"] = str(state.kubeconfig)
+    use_kubectl()
+
+
+def _start_own_cluster() -> None:
+    name, mode = record.cluster_name(), record.choose_mode()
+    version = record.choose_version(mode)
+    up(name, mode, version, Progress(steps(mode, version), io.StringIO() if _is_ready() else sys.stderr))
+
+
+def _is_ready() -> bool:
+    try:
+        state, _ = cli.running()
+    except ClusterError:
+        return False
+    return all(each.ready for each in supervision.statuses(state))
+
+
+def find_cluster() -> bool:
+    """As `use_cluster`, but starts nothing; returns False if there is no cluster."""
+    if not os.environ.get("KUBECONFIG"):
+        try:
+            state, _ = cli.running()
+        except ClusterError:
+            return False
+        os.environ["KUBECONFIG"] = str(state.kubeconfig)
+    use_kubectl()
+    return True
+
+
+def use_kubectl() -> None:
+    """Append the project's own kubectl to the PATH if the user has none. It is built if necessary."""
+    if not shutil.which("kubectl"):
+        os.environ["PATH"] = f"{os.environ.get('PATH', '')}{os.pathsep}{build_programs(wanted(None))}"
+
+
+@contextmanager
+def changed(**variables: str | None) -> Generator[None, None, None]:
+    """Set environment variables (None: unset) and restore the whole environment at the end."""
+    before = dict(os.environ)
+    try:
+        for name, value in variables.items():
+            os.environ.pop(name, None)
+            os.environ |= {} if value is None else {name: value}
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
+
+
+def call(words: Sequence[str]) -> int:
+    """Run a command in the project's root, with this process's terminal; returns its exit code.
+
+    On Ctrl-C it waits until the command has cleaned up. On Terminated it interrupts the command first.
+    """
+    interrupt: KeyboardInterrupt | None = None
+    with subprocess.Popen(words, cwd=ROOT) as child:
+        while child.returncode is None:
+            try:
+                child.wait()
+            except Terminated as error:
+                interrupt = error
+                child.send_signal(signal.SIGINT)
+            except KeyboardInterrupt as error:
+                interrupt = error
+    if interrupt:
+        raise interrupt
+    return child.returncode
+
+
+def kubectl(*words: str | Path, stdin: str | None = None) -> str:
+    """Run kubectl and return its standard output; warnings and errors are shown. Raises ClusterError if it fails."""
+    return _kubectl(words, stdin, subprocess.PIPE)
+
+
+def show_kubectl(*words: str | Path, stdin: str | None = None) -> None:
+    """Run kubectl and show its output. Raises ClusterError if it fails."""
+    _kubectl(words, stdin, None)
+
+
+def _kubectl(words: Sequence[str | Path], stdin: str | None, stdout: int | None) -> str:
+    command = ["kubectl", *map(str, words)]
+    done = subprocess.run(command, input=stdin, stdout=stdout, text=True, check=False, cwd=ROOT)
+    if done.returncode:
+        raise ClusterError(f"`{' '.join(command)}` failed ({done.returncode}): see above")
+    return done.stdout

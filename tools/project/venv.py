@@ -1,0 +1,122 @@
+"""Make .venv from requirements/dev.txt: `python3 -m project.venv [DIRECTORY]`.
+
+This runs before anything is installed, so it uses the standard library only, and no syntax or module that Python 3.9
+lacks: it must report that a Python is too old.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+OLDEST = (3, 11)
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = ROOT / "requirements/dev.txt"
+INPUTS = (LOCK, ROOT / "pyproject.toml")
+STAMP = ".installed-"
+PACKAGE = "python3-venv"
+INTERRUPTED = 130
+
+
+class VenvError(Exception):
+    """An expected failure: the message is one sentence that says what is missing, and the remedy."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make or update the environment; returns the exit code: 0, 1 for an error, 130 on Ctrl-C."""
+    try:
+        make(Path(parser().parse_args(arguments).directory))
+    except VenvError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error.strerror}: {error.filename or ''}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted: run it again to continue", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(
+        "python3 -m project.venv", description="Make a virtual environment with everything in requirements/dev.txt."
+    )
+    top.add_argument("directory", nargs="?", default=".venv", metavar="DIRECTORY", help="default: %(default)s")
+    return top
+
+
+def make(directory: Path) -> None:
+    """Install what requirements/dev.txt locks and this project; does nothing if neither has changed since."""
+    check_version(sys.version_info[:2], sys.executable)
+    stamp = directory / stamp_name([path.read_bytes() for path in INPUTS])
+    if stamp.exists():
+        return
+    ensure_venv()
+    print(f"Installing requirements/dev.txt into {directory}: about a minute on the first run.", flush=True)
+    run([sys.executable, "-m", "venv", str(directory)])
+    pip = [str(directory / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, "--require-hashes", "-r", str(LOCK)])
+    run([*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)])
+    for old in directory.glob(f"{STAMP}*"):
+        old.unlink()
+    stamp.touch()
+
+
+def stamp_name(inputs: list[bytes]) -> str:
+    """The name of a file that exists once these inputs are installed."""
+    return STAMP + hashlib.sha256(b"".join(inputs)).hexdigest()[:12]
+
+
+def check_version(version: tuple[int, ...], program: str) -> None:
+    """Raise VenvError for a Python that is too old."""
+    if version < OLDEST:
+        found, oldest = (".".join(map(str, each)) for each in (version, OLDEST))
+        raise VenvError(
+            f"{program} is Python {found}, but {oldest} or newer is needed: "
+            "install one and name it, for example `make venv PYTHON3=python3.13`"
+        )
+
+
+def has_venv() -> bool:
+    """Whether this Python can make environments with pip; Debian has that in a separate package."""
+    words = [sys.executable, "-c", "import ensurepip, venv"]
+    return subprocess.run(words, capture_output=True, check=False, env=environment()).returncode == 0
+
+
+def ensure_venv() -> None:
+    """Install Python's venv module. Raises VenvError where only the user can."""
+    if has_venv():
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise VenvError(f"Python's venv module is missing: install the package {PACKAGE} and run this again")
+    print(f"Installing the package {PACKAGE}.", flush=True)
+    run(["apt-get", "update", "-qq"])
+    run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", PACKAGE])
+    if not has_venv():
+        raise VenvError(
+            f"{sys.executable} has no venv module, and the package {PACKAGE} is for another Python: "
+            "name one that has it, for example `make venv PYTHON3=/usr/bin/python3`"
+        )
+
+
+def run(words: list[str]) -> None:
+    """Run a command; its errors are shown. Raises VenvError if it fails."""
+    if subprocess.run(words, check=False, env=environment(), stdout=sys.stderr).returncode:
+        raise VenvError(f"`{' '.join(words)}` failed: see above")
+
+
+def environment() -> dict[str, str]:
+    """The environment of commands: without our PYTHONPATH, and with a package manager that does not ask."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**kept, "DEBIAN_FRONTEND": "noninteractive"}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

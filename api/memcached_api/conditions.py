@@ -71,7 +71,7 @@ MEANINGS: Final = {
             "The API server rejected a child or its pods, for example because of a quota, a LimitRange, Pod Security, "
             "a missing permission, a node port that is in use, or an admission policy that forbids a field which "
             "another client added to the child.",
-            "Correct what the API server's error message names; the condition's message contains it.",
+            "Fix the cause. The message contains the API server's error.",
         ),
         IMAGE_UNAVAILABLE: Meaning(
             "The image cannot be pulled, for example because of a typing error or a private registry.",
@@ -79,12 +79,13 @@ MEANINGS: Final = {
             "`default`).",
         ),
         PODS_CRASHING: Meaning(
-            "A container exits repeatedly, or cannot start. Clears after the pod was ready for 30 s.",
+            "A container exits repeatedly, or cannot start. Clears after the pod has been ready for 30 s.",
             "Read exit code and reason in the message, and `kubectl logs --previous`. OOMKilled: raise the memory "
             "limit. Exit code 64: memcached rejected its options.",
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
-            "The rollout made no progress for 10 minutes.", "Run `kubectl describe pods`. Often no node has room."
+            "The rollout made no progress for 10 minutes.",
+            "Run `kubectl describe pods`. Often, no node has enough free resources.",
         ),
         AS_EXPECTED: Meaning("All components are healthy."),
     },

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from bundle.checks.subject import Finding, Subject
 from bundle.errors import BundleError
 from bundle.objects import Object, name_of
-from memcached_api.values import child
+from memcached_api.values import nested_field
 
 _LOWER: Final = frozenset({"minimum", "minLength", "minItems", "minProperties"})
 _UPPER: Final = frozenset({"maximum", "maxLength", "maxItems", "maxProperties"})
@@ -42,7 +42,7 @@ def incompatible(earlier: Subject, later: Subject) -> Iterator[Finding]:
 
 def _definition(before: Object, now: Object) -> Iterator[Change]:
     for field in _NAMES:
-        old, new = (child(each["spec"], *field.split(".")) for each in (before, now))
+        old, new = (nested_field(each["spec"], *field.split(".")) for each in (before, now))
         if old != new:
             yield Change(f"spec.{field}", new, _must_stay(old))
     versions = {each["name"]: each for each in now["spec"]["versions"]}
@@ -54,13 +54,13 @@ def _definition(before: Object, now: Object) -> Iterator[Change]:
         if each["served"] and not found["served"]:
             yield Change(f"{place}.served", False, _must_stay(True))
         for name, old in each.get("subresources", {}).items():
-            if (new := child(found, "subresources", name)) != old:
+            if (new := nested_field(found, "subresources", name)) != old:
                 yield Change(f"{place}.subresources.{name}", new, _must_stay(old))
         yield from changes(_schema(each), _schema(found), place)
 
 
 def _schema(version: dict[str, Any]) -> dict[str, Any]:
-    return child(version, "schema", "openAPIV3Schema") or {}
+    return nested_field(version, "schema", "openAPIV3Schema") or {}
 
 
 def changes(before: dict[str, Any], now: dict[str, Any], path: str) -> Iterator[Change]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from bundle.checks import BUNDLE_CHECKS, found
 from bundle.checks.kinds import schema_of, unknown_fields
 from bundle.checks.subject import Subject
-from memcached_api.values import child
+from memcached_api.values import nested_field
 
 Example = dict[str, Any]
 
@@ -63,7 +63,7 @@ def _undescribed(subject: Subject, part: str) -> Iterator[str]:
 
 
 def _said(example: Example) -> str:
-    return f"{example.get('kind')} {child(example, 'metadata', 'name')}"
+    return f"{example.get('kind')} {nested_field(example, 'metadata', 'name')}"
 
 
 TESTS: Final[dict[str, Callable[[Subject], Iterator[str]]]] = {

@@ -1,6 +1,6 @@
 """The lifecycle of the process, run by kopf: startup and cleanup handlers, and signals.
 
-The operator uses kopf for this and for reading credentials (kube/connection.py). It does not use kopf's watches, which
+The operator uses kopf for this and for reading credentials (kube/config.py). It does not use kopf's watches, which
 take more CPU than everything else together (docs/decisions/kopf.md).
 """
 

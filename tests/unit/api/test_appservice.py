@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, validate, with_defaults
-from memcached_api.field_errors import FieldError, InvalidSpec
+from memcached_api.field_errors import FieldError, SpecDecodeError
 from support.faulty import Faulty
 from support.faulty_appservice import RULES, TYPES
 
@@ -37,13 +37,13 @@ def test_an_image_is_enough():
 @pytest.mark.parametrize("nothing", [{}, {"spec": None}, {"spec": {}}])
 def test_an_image_is_necessary(nothing: dict[str, Any]):
     assert [str(error) for error in validate(nothing)] == ["spec.image: Required value: must be set"]
-    with pytest.raises(InvalidSpec, match=r"spec\.image: Required value"):
+    with pytest.raises(SpecDecodeError, match=r"spec\.image: Required value"):
         decode_spec(nothing)
 
 
 @pytest.mark.parametrize("what", [None, [], "x"])
 def test_what_is_no_object_is_not_decoded(what: Any):
-    with pytest.raises(InvalidSpec, match="must be an object of kind AppService"):
+    with pytest.raises(SpecDecodeError, match="must be an object of kind AppService"):
         decode_spec(what)
 
 

@@ -1,6 +1,15 @@
 import pytest
 
-from memcached_api.field_errors import REQUIRED, FieldError, InvalidSpec, format_value, plain, quoted, sentence, summary
+from memcached_api.field_errors import (
+    REQUIRED,
+    FieldError,
+    SpecDecodeError,
+    aggregate,
+    format_value,
+    quote,
+    quote_if_needed,
+    summary,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,11 +54,11 @@ def test_values_are_shown_short(value: object, text: str):
     ],
 )
 def test_names_are_quoted_only_where_they_are_no_names(text: str, found: str):
-    assert plain(text) == found
+    assert quote_if_needed(text) == found
 
 
 def test_quotes_cannot_be_left():
-    assert quoted('a": b') == r'"a\": b"'
+    assert quote('a": b') == r'"a\": b"'
 
 
 def test_a_field_that_a_user_named_is_shown_short_and_compared_whole():
@@ -60,10 +69,10 @@ def test_a_field_that_a_user_named_is_shown_short_and_compared_whole():
 
 def test_an_invalid_spec_says_all():
     errors = [FieldError("a", 1, "x"), FieldError("b", 2, "y")]
-    assert str(InvalidSpec(errors)) == "[a: Invalid value: 1: x, b: Invalid value: 2: y]"
-    assert InvalidSpec(errors).errors == errors
-    assert sentence(errors[:1]) == "a: Invalid value: 1: x"
-    assert sentence(errors[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
+    assert str(SpecDecodeError(errors)) == "[a: Invalid value: 1: x, b: Invalid value: 2: y]"
+    assert SpecDecodeError(errors).errors == errors
+    assert aggregate(errors[:1]) == "a: Invalid value: 1: x"
+    assert aggregate(errors[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memcached_api.field_errors import TOO_MANY, InvalidSpec
+from memcached_api.field_errors import TOO_MANY, SpecDecodeError
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
 from memcached_api.memcached import Cache, MemcachedSpec, decode_spec, validate
 
@@ -194,10 +194,10 @@ def test_everything_is_decoded_as_given():
 
 
 def test_what_cannot_be_decoded_raises_every_structural_fault():
-    with pytest.raises(InvalidSpec) as raised:
+    with pytest.raises(SpecDecodeError) as raised:
         decode_spec(memcached({"size": "x", "cache": {"memory": "x"}, "containerPort": 80}))
     assert [error.field for error in raised.value.errors] == ["spec.size", "spec.containerPort", "spec.cache.memory"]
 
 
 def test_where_a_list_is_too_long_no_rule_looks_at_all_of_it():
-    assert [error.kind for error in validate(memcached({"imagePullSecrets": [{"name": "="}] * 17}))] == [TOO_MANY]
+    assert [error.type for error in validate(memcached({"imagePullSecrets": [{"name": "="}] * 17}))] == [TOO_MANY]

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api import quantity
-from memcached_api.field_errors import FieldError, InvalidSpec
+from memcached_api.field_errors import FieldError, SpecDecodeError
 from memcached_api.image import is_reference
 from memcached_api.memcached import MemcachedSpec, decode_spec, validate
-from memcached_api.memory import floor
+from memcached_api.memory import minimum_limit
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -52,7 +52,7 @@ def test_what_does_not_decode_has_the_same_faults_and_maybe_more(spec: dict[str,
     undecodable: list[FieldError] = []
     try:
         decode_spec({"spec": spec})
-    except InvalidSpec as error:
+    except SpecDecodeError as error:
         undecodable = error.errors
     assert {error.field for error in undecodable} <= {error.field for error in validate({"spec": spec})}
 
@@ -74,7 +74,7 @@ def test_image(text: str):
 
 @given(st.integers(2 * 2**20, 2**40), st.integers(-2, 2))
 def test_memory_limit(cache: int, beside: int):
-    limit = floor(cache) + beside
+    limit = minimum_limit(cache) + beside
     spec = {"cache": {"memory": cache}, "resources": {"limits": {"memory": limit}}}
     assert bool(validate({"spec": spec})) == (beside < 0)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memcached_operator.cache.cache import Cache, transform
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, key_of
-from memcached_operator.reconcile.ownership import owner_reference
+from memcached_operator.reconcile.ownership import controller_reference
 from unit.builders import LABELS, memcached, owned, pod
 
 KEY = Key(DEPLOYMENTS, "test", "cache")
@@ -129,7 +129,7 @@ def test_children_are_found_by_the_uid_of_their_controller() -> None:
 def test_a_child_that_changes_its_controller_is_found_under_the_new_one_only() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
-    cache.put(DEPLOYMENTS, live(10, ownerReferences=[owner_reference(memcached(uid="new"))]))
+    cache.put(DEPLOYMENTS, live(10, ownerReferences=[controller_reference(memcached(uid="new"))]))
     assert list(cache.owned_by(DEPLOYMENTS, "cr")) == []
     assert len(list(cache.owned_by(DEPLOYMENTS, "new"))) == 1
 
@@ -208,7 +208,7 @@ def test_the_order_in_which_events_arrive_does_not_matter(events: list[tuple[str
 def test_the_indexes_always_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> None:
     cache = Cache()
     for version, (name, owner, present) in enumerate(steps, 1):
-        owners = [owner_reference(memcached(uid=owner))] if owner else []
+        owners = [controller_reference(memcached(uid=owner))] if owner else []
         obj = live(version, name=name, ownerReferences=owners, labels=LABELS if owner else {})
         _ = cache.put(DEPLOYMENTS, obj) if present else cache.remove(key_of(DEPLOYMENTS, obj), version)
     everything = list(cache.all(DEPLOYMENTS))

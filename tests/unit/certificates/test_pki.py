@@ -8,7 +8,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from memcached_operator.certificates.pki import LIFETIME, SKEW, Pair, is_due, issue, load_bundle, trusted
+from memcached_operator.certificates.pki import (
+    CLOCK_SKEW,
+    LIFETIME,
+    KeyPair,
+    ca_bundle,
+    issue,
+    load_bundle,
+    needs_renewal,
+)
 from unit.builders import NOW
 
 NAMES = ["webhook.test.svc", "webhook.test.svc.cluster.local"]
@@ -17,12 +25,12 @@ OTHER = issue(NAMES, LIFETIME, NOW)
 PEM = serialization.Encoding.PEM
 
 
-def leaf_of(pair: Pair) -> x509.Certificate:
+def leaf_of(pair: KeyPair) -> x509.Certificate:
     """The leaf as a certificate."""
     return x509.load_pem_x509_certificate(pair.certificate)
 
 
-def ca_of(pair: Pair) -> x509.Certificate:
+def ca_of(pair: KeyPair) -> x509.Certificate:
     """The CA as a certificate."""
     return x509.load_pem_x509_certificate(pair.ca)
 
@@ -43,7 +51,7 @@ def test_the_ca_may_sign_leaves_and_no_other_ca() -> None:
 
 def test_ca_and_leaf_live_equally_long_and_begin_a_little_earlier() -> None:
     for certificate in (ca_of(PAIR), leaf_of(PAIR)):
-        assert certificate.not_valid_before_utc == NOW - SKEW
+        assert certificate.not_valid_before_utc == NOW - CLOCK_SKEW
         assert certificate.not_valid_after_utc == NOW + LIFETIME
 
 
@@ -52,14 +60,14 @@ def test_no_two_pairs_are_alike() -> None:
     assert leaf_of(PAIR).serial_number != leaf_of(OTHER).serial_number
 
 
-def encrypted(pair: Pair) -> bytes:
+def encrypted(pair: KeyPair) -> bytes:
     """The key, behind a password nobody told us."""
     key = serialization.load_pem_private_key(pair.key, None)
     password = serialization.BestAvailableEncryption(b"secret")
     return key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, password)
 
 
-def without_names(pair: Pair) -> Pair:
+def without_names(pair: KeyPair) -> KeyPair:
     """A leaf of its own making, without the names it is for."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([])
@@ -69,18 +77,18 @@ def without_names(pair: Pair) -> Pair:
         .sign(key, hashes.SHA256())
     )
     text = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    return Pair(leaf.public_bytes(PEM), key.private_bytes(PEM, *text), leaf.public_bytes(PEM))
+    return KeyPair(leaf.public_bytes(PEM), key.private_bytes(PEM, *text), leaf.public_bytes(PEM))
 
 
 DUE = {
-    "no certificate": (Pair(b"", PAIR.key, PAIR.ca), NAMES),
-    "a certificate that is none": (Pair(b"garbage", PAIR.key, PAIR.ca), NAMES),
-    "no key": (Pair(PAIR.certificate, b"", PAIR.ca), NAMES),
-    "a key that is none": (Pair(PAIR.certificate, b"garbage", PAIR.ca), NAMES),
-    "a key behind a password": (Pair(PAIR.certificate, encrypted(PAIR), PAIR.ca), NAMES),
-    "the key of another": (Pair(PAIR.certificate, OTHER.key, PAIR.ca), NAMES),
-    "no CA": (Pair(PAIR.certificate, PAIR.key, b""), NAMES),
-    "the CA of another": (Pair(PAIR.certificate, PAIR.key, OTHER.ca), NAMES),
+    "no certificate": (KeyPair(b"", PAIR.key, PAIR.ca), NAMES),
+    "a certificate that is none": (KeyPair(b"garbage", PAIR.key, PAIR.ca), NAMES),
+    "no key": (KeyPair(PAIR.certificate, b"", PAIR.ca), NAMES),
+    "a key that is none": (KeyPair(PAIR.certificate, b"garbage", PAIR.ca), NAMES),
+    "a key behind a password": (KeyPair(PAIR.certificate, encrypted(PAIR), PAIR.ca), NAMES),
+    "the key of another": (KeyPair(PAIR.certificate, OTHER.key, PAIR.ca), NAMES),
+    "no CA": (KeyPair(PAIR.certificate, PAIR.key, b""), NAMES),
+    "the CA of another": (KeyPair(PAIR.certificate, PAIR.key, OTHER.ca), NAMES),
     "for other names": (PAIR, ["webhook.elsewhere.svc"]),
     "for fewer names": (PAIR, [*NAMES, "webhook.elsewhere.svc"]),
     "for no names": (without_names(PAIR), NAMES),
@@ -88,8 +96,8 @@ DUE = {
 
 
 @pytest.mark.parametrize(("pair", "names"), DUE.values(), ids=DUE.keys())
-def test_a_pair_is_due_that_is_not_what_it_should_be(pair: Pair, names: list[str]) -> None:
-    assert is_due(pair, names, NOW)
+def test_a_pair_is_due_that_is_not_what_it_should_be(pair: KeyPair, names: list[str]) -> None:
+    assert needs_renewal(pair, names, NOW)
 
 
 AGES = {
@@ -104,11 +112,11 @@ AGES = {
 
 @pytest.mark.parametrize(("lifetime", "age", "due"), AGES.values(), ids=AGES.keys())
 def test_a_pair_is_due_after_two_thirds_of_its_life(lifetime: timedelta, age: timedelta, due: bool) -> None:
-    assert is_due(issue(NAMES, lifetime, NOW), NAMES, NOW + age) is due
+    assert needs_renewal(issue(NAMES, lifetime, NOW), NAMES, NOW + age) is due
 
 
 def test_a_pair_for_more_names_than_needed_will_do() -> None:
-    assert not is_due(PAIR, NAMES[:1], NOW)
+    assert not needs_renewal(PAIR, NAMES[:1], NOW)
 
 
 BUNDLES = {
@@ -122,22 +130,22 @@ BUNDLES = {
 
 
 @pytest.mark.parametrize(("known", "pairs"), BUNDLES.values(), ids=BUNDLES.keys())
-def test_trusted_are_the_current_ca_and_each_other_once(known: bytes, pairs: list[Pair]) -> None:
-    assert trusted(PAIR.ca, known, NOW) == b"".join(pair.ca for pair in pairs)
+def test_trusted_are_the_current_ca_and_each_other_once(known: bytes, pairs: list[KeyPair]) -> None:
+    assert ca_bundle(PAIR.ca, known, NOW) == b"".join(pair.ca for pair in pairs)
 
 
 def test_a_ca_that_is_over_is_trusted_no_more() -> None:
     short = issue(NAMES, timedelta(hours=1), NOW)
-    assert load_bundle(trusted(PAIR.ca, short.ca, NOW)) == [ca_of(PAIR), ca_of(short)]
-    assert load_bundle(trusted(PAIR.ca, short.ca, NOW + timedelta(hours=1))) == [ca_of(PAIR)]
+    assert load_bundle(ca_bundle(PAIR.ca, short.ca, NOW)) == [ca_of(PAIR), ca_of(short)]
+    assert load_bundle(ca_bundle(PAIR.ca, short.ca, NOW + timedelta(hours=1))) == [ca_of(PAIR)]
 
 
 def test_trusting_twice_changes_nothing() -> None:
-    once = trusted(PAIR.ca, OTHER.ca, NOW)
-    assert trusted(PAIR.ca, once, NOW) == once
+    once = ca_bundle(PAIR.ca, OTHER.ca, NOW)
+    assert ca_bundle(PAIR.ca, once, NOW) == once
 
 
-def shake_hands(pair: Pair, bundle: bytes, name: str, folder: Path) -> None:
+def shake_hands(pair: KeyPair, bundle: bytes, name: str, folder: Path) -> None:
     """A TLS handshake in memory, as the API server and a webhook pod have it."""
     certificate, key = folder / "tls.crt", folder / "tls.key"
     certificate.write_bytes(pair.certificate)
@@ -159,20 +167,20 @@ def shake_hands(pair: Pair, bundle: bytes, name: str, folder: Path) -> None:
 
 
 @pytest.fixture
-def today() -> Pair:
+def today() -> KeyPair:
     """A pair that is valid now."""
     return issue(NAMES, LIFETIME, datetime.now(NOW.tzinfo))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_pair_serves_tls_under_each_of_its_names(name: str, today: Pair, tmp_path: Path) -> None:
+def test_the_pair_serves_tls_under_each_of_its_names(name: str, today: KeyPair, tmp_path: Path) -> None:
     shake_hands(today, today.ca, name, tmp_path)
 
 
-def test_old_and_new_leaf_are_both_trusted_during_a_rotation(today: Pair, tmp_path: Path) -> None:
+def test_old_and_new_leaf_are_both_trusted_during_a_rotation(today: KeyPair, tmp_path: Path) -> None:
     now = datetime.now(NOW.tzinfo)
     fresh = issue(NAMES, LIFETIME, now)
-    bundle = trusted(fresh.ca, today.ca, now)
+    bundle = ca_bundle(fresh.ca, today.ca, now)
     for pair in (today, fresh):
         shake_hands(pair, bundle, NAMES[0], tmp_path)
 
@@ -181,6 +189,6 @@ REFUSED = {"another CA": (NAMES[0], OTHER.ca), "another name": ("webhook.elsewhe
 
 
 @pytest.mark.parametrize(("name", "ca"), REFUSED.values(), ids=REFUSED.keys())
-def test_the_handshake_fails_with(name: str, ca: bytes, today: Pair, tmp_path: Path) -> None:
+def test_the_handshake_fails_with(name: str, ca: bytes, today: KeyPair, tmp_path: Path) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         shake_hands(today, ca or today.ca, name, tmp_path)

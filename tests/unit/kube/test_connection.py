@@ -5,8 +5,8 @@ from unittest import mock
 import kopf
 import pytest
 
-from memcached_operator.kube import connection as session
-from memcached_operator.kube.connection import ConnectError, TokenFile, connect
+from memcached_operator.kube import config as session
+from memcached_operator.kube.config import ConfigError, TokenFile, load_config
 from unit.servers import Script, answer, serving
 
 USABLE = """\
@@ -46,7 +46,7 @@ def kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | byte
 
 def test_a_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kubeconfig(monkeypatch, tmp_path, USABLE)
-    found = connect()
+    found = load_config()
     assert (found.server, found.namespace) == ("https://127.0.0.1:6443", "mine")
     assert found.headers["Authorization"] == "Bearer secret"
     assert found.token_file is None
@@ -57,27 +57,27 @@ def test_an_unusable_kubeconfig_is_one_sentence(
     text: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     kubeconfig(monkeypatch, tmp_path, text)
-    with pytest.raises(ConnectError) as caught:
-        connect()
+    with pytest.raises(ConfigError) as caught:
+        load_config()
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_kubeconfig_that_is_no_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kubeconfig(monkeypatch, tmp_path, b"\xff\xfe\x00")
-    with pytest.raises(ConnectError, match="cannot read the cluster's credentials"):
-        connect()
+    with pytest.raises(ConfigError, match="cannot read the cluster's credentials"):
+        load_config()
 
 
 def test_a_kubeconfig_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
-    with pytest.raises(ConnectError, match="No such file or directory"):
-        connect()
+    with pytest.raises(ConfigError, match="No such file or directory"):
+        load_config()
 
 
 def test_nothing_at_all() -> None:
-    with pytest.raises(ConnectError, match="no cluster is configured: set KUBECONFIG, or run in a cluster"):
-        connect()
+    with pytest.raises(ConfigError, match="no cluster is configured: set KUBECONFIG, or run in a cluster"):
+        load_config()
 
 
 ADDRESSES = {
@@ -95,7 +95,7 @@ def test_inside_a_cluster(host: str, server: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(kopf, "login_with_service_account", mock.Mock(return_value=info))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    found = connect()
+    found = load_config()
     assert (found.server, found.namespace) == (server, "mine")
     # The token of that moment is not kept: it is read from its file again and again.
     assert (found.headers, found.token_file) == ({}, tmp_path / "token")
@@ -105,7 +105,7 @@ def test_a_kubeconfig_named_by_hand_comes_first(monkeypatch: pytest.MonkeyPatch,
     (tmp_path / "token").write_text("secret")
     monkeypatch.setattr(session, "SERVICE_ACCOUNT", tmp_path)
     kubeconfig(monkeypatch, tmp_path, USABLE)
-    assert connect().server == "https://127.0.0.1:6443"
+    assert load_config().server == "https://127.0.0.1:6443"
 
 
 def authorizations(script: Script, path: Path) -> list[str]:
@@ -136,7 +136,7 @@ def test_a_token_is_read_once_a_minute(token: Path) -> None:
 
 
 def test_a_token_is_read_again_when_its_time_has_come(token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "TOKEN_PERIOD", 0)
+    monkeypatch.setattr(session, "TOKEN_RELOAD_PERIOD", 0)
     assert authorizations(Script([answer()]), token) == ["Bearer old", "Bearer new", "Bearer new"]
 
 

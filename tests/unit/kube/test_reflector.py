@@ -23,7 +23,7 @@ Told = tuple[str, str, str]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a test's size."""
-    monkeypatch.setattr(source, "MIN_PAUSE", PAUSE)
+    monkeypatch.setattr(source, "MIN_BACKOFF", PAUSE)
 
 
 def line(what: str, version: int, name: str = "a") -> str:
@@ -66,7 +66,7 @@ class Watching:
         async with serving(self.script) as there, there.session() as session, asyncio.timeout(10):
             stop = asyncio.Event()
             client = Client(there, session)
-            watching = source.watch(client, reflectors, self._read, self._notice, stop, max_pause=8 * PAUSE)
+            watching = source.run_reflectors(client, reflectors, self._read, self._notice, stop, max_backoff=8 * PAUSE)
             work = asyncio.create_task(watching)
             while len(self.script.requests) < requests and not work.done():  # noqa: ASYNC110 - done by a server
                 await asyncio.sleep(0.005)
@@ -168,13 +168,13 @@ def test_a_watch_that_is_closed_at_once_is_paced() -> None:
 
 
 def test_a_watch_that_lived_long_is_followed_by_the_next_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MIN_WATCH", 0)
-    monkeypatch.setattr(source, "MIN_PAUSE", 60)
+    monkeypatch.setattr(source, "MIN_WATCH_DURATION", 0)
+    monkeypatch.setattr(source, "MIN_BACKOFF", 60)
     assert Watching().until(5).versions == ["7"] * 5
 
 
 def test_feeds_do_not_hold_up_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MIN_PAUSE", 60)
+    monkeypatch.setattr(source, "MIN_BACKOFF", 60)
     reflectors = [Reflector(PODS, "a", "", "1"), Reflector(PODS, "b", "", "2"), Reflector(SERVICES, "a", "", "3")]
     assert sorted(Watching(answer(500)).until(3, *reflectors).versions) == ["1", "2", "3"]
 
@@ -189,7 +189,7 @@ def test_a_server_that_is_away_is_waited_for() -> None:
         there = connection(f"http://127.0.0.1:{port}")
         async with there.session() as session, asyncio.timeout(10):
             reflectors = [Reflector(PODS, None, "", "7")]
-            work = asyncio.create_task(source.watch(Client(there, session), reflectors, never, ignored, stop))
+            work = asyncio.create_task(source.run_reflectors(Client(there, session), reflectors, never, ignored, stop))
             await asyncio.sleep(3 * PAUSE)
             async with serving(script, port):
                 while not script.requests:  # noqa: ASYNC110 - done by a server

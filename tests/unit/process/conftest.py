@@ -1,4 +1,4 @@
-"""Both kinds of ports, and checks of timeouts that are due early."""
+"""Both kinds of ports, and checks of timeouts that are deadline early."""
 
 from pathlib import Path
 
@@ -16,4 +16,4 @@ def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
 @pytest.fixture(autouse=True)
 def sweeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times are checked often."""
-    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(connections, "SWEEP_PERIOD", 0.02)

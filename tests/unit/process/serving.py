@@ -85,7 +85,7 @@ class Port:
 
 @asynccontextmanager
 async def serving(
-    handler: Handler, most: int = 512, tls: ssl.SSLContext | None = None, grace: float = connections.GRACE_SECONDS
+    handler: Handler, most: int = 512, tls: ssl.SSLContext | None = None, grace: float = connections.GRACE_PERIOD
 ) -> AsyncGenerator[Port]:
     """A port; all its connections are gone in the end."""
     async with AsyncExitStack() as stack:
@@ -105,7 +105,7 @@ def run_scenario(
     handler: Handler,
     most: int = 512,
     tls: Path | None = None,
-    grace: float = connections.GRACE_SECONDS,
+    grace: float = connections.GRACE_PERIOD,
 ) -> None:
     """Serve during a scenario. `tls`: a directory for the certificate; None for plain HTTP."""
 
@@ -174,4 +174,4 @@ async def ended(line: Line) -> bool:
 
 def busy(port: Port) -> int:
     """How many connections have a request under way."""
-    return sum(each.importance == 2 for each in port.acceptor.connections)
+    return sum(each.priority == 2 for each in port.acceptor.connections)

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from memcached_process import servers
 from memcached_process.addresses import Address
 from memcached_process.connections import Handler
-from memcached_process.servers import exposition, listen, probes
+from memcached_process.servers import listen, metrics_handler, probe_handler
 from support.ports import free_port
 
 from .serving import HELLO, rest, status
@@ -39,16 +39,16 @@ PROBES = {
 
 @pytest.mark.parametrize(("ready", "path", "answer"), PROBES.values(), ids=PROBES.keys())
 def test_probe(ready: bool, path: str, answer: tuple[int, str]) -> None:
-    assert asked(probes(lambda: ready), path) == answer
+    assert asked(probe_handler(lambda: ready), path) == answer
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz/", "/metrics", "//healthz"])
 def test_nothing_else_is_served(path: str) -> None:
-    assert asked(probes(lambda: True), path)[0] == 404
+    assert asked(probe_handler(lambda: True), path)[0] == 404
 
 
 def test_a_query_is_no_other_path() -> None:
-    assert asked(probes(lambda: True), "/healthz?verbose") == (200, "ok")
+    assert asked(probe_handler(lambda: True), "/healthz?verbose") == (200, "ok")
 
 
 METHODS = {"HEAD": (200, ""), "POST": (405, "use GET"), "DELETE": (405, "use GET")}
@@ -56,14 +56,14 @@ METHODS = {"HEAD": (200, ""), "POST": (405, "use GET"), "DELETE": (405, "use GET
 
 @pytest.mark.parametrize(("method", "answer"), METHODS.items())
 def test_only_what_reads_is_answered(method: str, answer: tuple[int, str]) -> None:
-    assert asked(probes(lambda: True), "/healthz", method) == answer
+    assert asked(probe_handler(lambda: True), "/healthz", method) == answer
 
 
 def test_there_are_at_most_64_connections() -> None:
     async def flood() -> None:
         where = Address("127.0.0.1", free_port())
         async with AsyncExitStack() as stack:
-            await listen(stack, asyncio.Event(), probes(lambda: True), where)
+            await listen(stack, asyncio.Event(), probe_handler(lambda: True), where)
             lines = [await asyncio.open_connection(where.host, where.port) for _ in range(65)]
             for line in lines:
                 stack.callback(line[1].transport.abort)
@@ -77,7 +77,7 @@ def test_there_are_at_most_64_connections() -> None:
 def test_metrics_are_served() -> None:
     registry = CollectorRegistry()
     Gauge("shown", "A number.", registry=registry).set(7)
-    status, text = asked(exposition(registry), "/metrics")
+    status, text = asked(metrics_handler(registry), "/metrics")
     assert status == 200
     assert "shown 7.0" in text
 
@@ -85,7 +85,7 @@ def test_metrics_are_served() -> None:
 def test_no_address_means_not_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:
     async def start() -> None:
         async with AsyncExitStack() as stack:
-            await listen(stack, asyncio.Event(), probes(lambda: True), None)
+            await listen(stack, asyncio.Event(), probe_handler(lambda: True), None)
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a server was made")

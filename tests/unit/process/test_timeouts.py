@@ -34,7 +34,7 @@ LATE = {
 
 @pytest.mark.parametrize("data", LATE.values(), ids=LATE.keys())
 def test_a_request_has_a_time(data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.3)
 
     async def reads(request: web.BaseRequest) -> web.Response:
         await request.content.read()
@@ -54,7 +54,7 @@ def test_a_request_has_a_time(data: bytes, tls: Path | None, monkeypatch: pytest
 
 
 def test_an_idle_connection_ends(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "IDLE_TIMEOUT", 0.3)
 
     async def scenario(port: Port) -> None:
         silent, line = await port.open(), await port.open()
@@ -66,8 +66,8 @@ def test_an_idle_connection_ends(tls: Path | None, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_connection_in_use_stays(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 2.0)
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 2.0)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 2.0)
+    monkeypatch.setattr(connections, "IDLE_TIMEOUT", 2.0)
 
     async def scenario(port: Port) -> None:
         line = await port.open()
@@ -87,14 +87,14 @@ async def large(_: web.BaseRequest) -> web.Response:
 
 
 def test_an_answer_that_is_not_read_ends_the_connection(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.3)
 
     async def scenario(port: Port) -> None:
         line = await port.open(HELLO, limit=2**12)
         stop_reading(line)
         await until(lambda: port.acceptor.connections)
         await until(lambda: not port.acceptor.connections)
-        monkeypatch.setattr(connections, "UNREAD_SECONDS", 60.0)
+        monkeypatch.setattr(connections, "WRITE_TIMEOUT", 60.0)
         assert await status(await port.open()) == OK
 
     run_scenario(scenario, large, tls=tls)
@@ -109,7 +109,7 @@ async def medium(_: web.BaseRequest) -> web.Response:
 def test_an_unread_answer_within_the_send_buffer_ends_the_connection(
     tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.3)
 
     async def scenario(port: Port) -> None:
         line = await port.open(limit=2**12)
@@ -125,7 +125,7 @@ def test_answers_that_are_read_one_after_the_other_do_not_end_the_connection(
     tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where every check finds some bytes of the newest one unacknowledged."""
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.3)
 
     def some(_: asyncio.Transport) -> int:
         return 1
@@ -184,7 +184,7 @@ def test_requests_that_do_not_wait_for_an_answer_are_not_read(
         line[1].transport.abort()
 
     monkeypatch.setattr(connections.Connection, "data_received", count)
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.5)
     run_scenario(scenario, waits, tls=tls)
     assert received < 2**17
 

@@ -20,7 +20,7 @@ LONG = 60.0
 @pytest.fixture(autouse=True)
 def sweeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times are checked often."""
-    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(connections, "SWEEP_PERIOD", 0.02)
 
 
 async def large(_: web.BaseRequest) -> web.Response:
@@ -54,7 +54,7 @@ def non_reading_client(port: int) -> socket.socket:
 
 @pytest.mark.parametrize("begin", [b"", b"\x16\x03\x01\x02\x00", b"\x16"])
 def test_a_slow_handshake_ends(begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HANDSHAKE_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HANDSHAKE_TIMEOUT", 0.3)
 
     async def scenario(port: Port) -> None:
         line = await port.open(begin, tls=False)
@@ -77,7 +77,7 @@ def test_bytes_that_are_no_tls_end_the_connection_and_are_not_logged(
 
 
 def test_a_client_that_says_goodbye_and_reads_nothing_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.5)
 
     async def scenario(port: Port) -> None:
         plain = await asyncio.to_thread(non_reading_client, port.number)
@@ -88,7 +88,7 @@ def test_a_client_that_says_goodbye_and_reads_nothing_is_cut(tmp_path: Path, mon
 
 
 def test_a_client_that_does_not_agree_to_the_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "CLOSE_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "TLS_SHUTDOWN_TIMEOUT", 0.3)
 
     def silent(port: int) -> ssl.SSLSocket:
         line = client_context().wrap_socket(socket.create_connection(("127.0.0.1", port), 5))
@@ -104,8 +104,8 @@ def test_a_client_that_does_not_agree_to_the_end_is_cut(tmp_path: Path, monkeypa
 
 
 def test_one_that_ends_badly_gives_its_place_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", LONG)
-    monkeypatch.setattr(connections, "CLOSE_SECONDS", LONG)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", LONG)
+    monkeypatch.setattr(connections, "TLS_SHUTDOWN_TIMEOUT", LONG)
 
     async def scenario(port: Port) -> None:
         lines = [await asyncio.to_thread(non_reading_client, port.number) for _ in range(2)]

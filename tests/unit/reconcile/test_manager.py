@@ -132,7 +132,7 @@ NOT_SERVED = ApiError(404, "", "the server could not find the requested resource
 
 def unlisted(monkeypatch: pytest.MonkeyPatch, error: ApiError, *resources: Resource) -> set[Resource]:
     """Resources whose lists fail, until they are taken out of the set."""
-    monkeypatch.setattr("memcached_operator.kube.reflector.MIN_PAUSE", 0.01)
+    monkeypatch.setattr("memcached_operator.kube.reflector.MIN_BACKOFF", 0.01)
     read, failing = Api.list, set(resources)
 
     async def listed(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:

@@ -4,20 +4,26 @@ import pytest
 
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.compare import INTENT, with_intent
-from memcached_operator.reconcile.ownership import Action, decide, is_ours, migration_patch, owner_reference
+from memcached_operator.reconcile.compare import INTENT_ANNOTATION, with_intent
+from memcached_operator.reconcile.ownership import (
+    Action,
+    controller_reference,
+    decide,
+    is_controlled_by,
+    migration_patch,
+)
 from unit.builders import LABELS, memcached, owned
 
 CR = memcached()
 DESIRED = with_intent(
     {
         "kind": "Deployment",
-        "metadata": {"name": "cache", "labels": LABELS, "ownerReferences": [owner_reference(CR)]},
+        "metadata": {"name": "cache", "labels": LABELS, "ownerReferences": [controller_reference(CR)]},
         "spec": {"replicas": 3},
     }
 )
 APPLIED = {**owned(CR, annotations=DESIRED["metadata"]["annotations"]), "spec": {"replicas": 3, "paused": False}}
-EARLIER = [owner_reference(memcached(uid="earlier"))]
+EARLIER = [controller_reference(memcached(uid="earlier"))]
 OURS_NO_MORE = {"ownerReferences": [], "managedFields": [{"manager": FIELD_MANAGER, "operation": "Update"}]}
 STATUS_ONLY = [{"manager": FIELD_MANAGER, "operation": "Update", "subresource": "status"}]
 
@@ -31,10 +37,10 @@ DECISIONS = {
     "absent": (None, Action.CREATE),
     "as desired": (APPLIED, Action.SKIP),
     "a value changed by hand": ({**APPLIED, "spec": {"replicas": 5}}, Action.APPLY),
-    "something left over of an earlier intent": (changed(annotations={INTENT: "old"}), Action.APPLY),
+    "something left over of an earlier intent": (changed(annotations={INTENT_ANNOTATION: "old"}), Action.APPLY),
     "annotations gone": (changed(annotations=None), Action.APPLY),
     "another owner beside us": (
-        changed(ownerReferences=[{"kind": "X", "uid": "x"}, owner_reference(CR)]),
+        changed(ownerReferences=[{"kind": "X", "uid": "x"}, controller_reference(CR)]),
         Action.SKIP,
     ),
     "being deleted": (changed(deletionTimestamp="2030-01-01T12:00:00Z"), Action.WAIT),
@@ -55,7 +61,7 @@ DECISIONS = {
     "with our labels, and a status we wrote": (changed(ownerReferences=[], managedFields=STATUS_ONLY), Action.CONFLICT),
     "with our field manager only": (changed(**OURS_NO_MORE, labels={}), Action.CONFLICT),
     "an owner that does not control it": (
-        changed(ownerReferences=[{**owner_reference(CR), "controller": False}], managedFields=[]),
+        changed(ownerReferences=[{**controller_reference(CR), "controller": False}], managedFields=[]),
         Action.CONFLICT,
     ),
     "foreign": (changed(ownerReferences=[], labels={}, managedFields=[]), Action.CONFLICT),
@@ -94,9 +100,9 @@ def test_a_decision_names_the_object_and_why(live: Object, message: str) -> None
 
 
 def test_ours_is_what_this_very_object_controls() -> None:
-    assert is_ours(CR, APPLIED)
-    assert not is_ours(memcached(uid="later"), APPLIED)
-    assert not is_ours(CR, changed(ownerReferences=None))
+    assert is_controlled_by(APPLIED, CR)
+    assert not is_controlled_by(APPLIED, memcached(uid="later"))
+    assert not is_controlled_by(changed(ownerReferences=None), CR)
 
 
 UPDATE, APPLY, OTHER = (

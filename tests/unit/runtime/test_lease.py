@@ -9,8 +9,8 @@ import pytest
 
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import Key, Object
-from memcached_operator.runtime import lease as module
-from memcached_operator.runtime.lease import Lease, LeaseLostError, held_spec, holder_of
+from memcached_operator.runtime import leader_election as module
+from memcached_operator.runtime.leader_election import LeaderElector, LeaseLostError, holder_of, lease_spec
 from unit.builders import NOW
 
 AT = "2030-01-01T12:00:00.000000Z"
@@ -39,7 +39,7 @@ TAKEN: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(("before", "after"), TAKEN.values(), ids=TAKEN.keys())
 def test_taken(before: dict[str, Any], after: dict[str, Any]) -> None:
-    assert held_spec(before, "me", NOW + timedelta(seconds=2.5)) == after | {"renewTime": LATER}
+    assert lease_spec(before, "me", NOW + timedelta(seconds=2.5)) == after | {"renewTime": LATER}
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     return made
 
 
-def lease_of(api: Api, identity: str = "me") -> Lease:
+def lease_of(api: Api, identity: str = "me") -> LeaderElector:
     """The lease as this process has it."""
-    return Lease(cast("Client", api), "test", "operator", identity)
+    return LeaderElector(cast("Client", api), "test", "operator", identity)
 
 
 def test_a_lease_counts_from_the_beginning_of_the_try_and_not_from_the_answer(api: Api) -> None:
@@ -119,7 +119,7 @@ def test_a_lease_counts_from_the_beginning_of_the_try_and_not_from_the_answer(ap
         await lease.acquire()
         api.cut = True
         with pytest.raises(LeaseLostError):
-            await lease.hold()
+            await lease.renew()
 
     asyncio.run(run())
     assert api.now == 100.0 + module.RENEW_DEADLINE
@@ -130,7 +130,7 @@ def test_a_renewal_counts_from_the_beginning_of_the_try_as_well(api: Api) -> Non
         lease = lease_of(api)
         await lease.acquire()
         api.delay = 4.0
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         while api.version < 2:  # noqa: ASYNC110 - what is waited for happens in a table
             await asyncio.sleep(0)
         api.cut = True
@@ -166,7 +166,7 @@ def test_a_renewal_that_is_not_answered_ends_with_the_deadline(api: Api, monkeyp
         await lease.acquire()
         api.unanswered = 1
         started = asyncio.get_running_loop().time()
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         await asyncio.sleep(0.1)
         api.cut, api.now = True, api.now + 0.2
         async with asyncio.timeout(5):
@@ -186,7 +186,7 @@ def test_one_renewal_that_is_not_answered_is_made_again_before_the_deadline(
         lease = lease_of(api)
         await lease.acquire()
         api.unanswered = 1
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         async with asyncio.timeout(2):
             while api.version < 3:  # noqa: ASYNC110 - what is waited for happens in a table
                 await asyncio.sleep(0.01)
@@ -199,12 +199,12 @@ def test_one_renewal_that_is_not_answered_is_made_again_before_the_deadline(
 def test_one_that_stood_still_for_too_long_may_not_write_even_before_it_has_looked(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
-        assert not lease.is_held()
+        assert not lease.is_leader()
         await lease.acquire()
         api.now += module.RENEW_DEADLINE - 0.1
-        assert lease.is_held()
+        assert lease.is_leader()
         api.now += 0.1
-        assert not lease.is_held()
+        assert not lease.is_leader()
 
     asyncio.run(run())
 
@@ -215,8 +215,8 @@ def test_one_that_has_seen_another_holder_may_not_write(api: Api) -> None:
         await lease.acquire()
         api.put("thief")
         with pytest.raises(LeaseLostError):
-            await lease.hold()
-        assert not lease.is_held()
+            await lease.renew()
+        assert not lease.is_leader()
 
     asyncio.run(run())
 
@@ -225,13 +225,13 @@ def test_a_deleted_lease_is_made_again_by_its_holder_and_by_nobody_else_before_i
     async def run() -> None:
         holder, standby = lease_of(api, "me"), lease_of(api, "other")
         await holder.acquire()
-        assert not await standby.attempt(5)
-        api.lease, api.now = None, api.now + module.DURATION
-        assert not await standby.attempt(5)
-        assert await holder.attempt(5)
-        assert not await standby.attempt(5)
-        api.lease, api.now = None, api.now + module.DURATION + 0.1
-        assert await standby.attempt(5)
+        assert not await standby.try_acquire_or_renew(5)
+        api.lease, api.now = None, api.now + module.LEASE_DURATION
+        assert not await standby.try_acquire_or_renew(5)
+        assert await holder.try_acquire_or_renew(5)
+        assert not await standby.try_acquire_or_renew(5)
+        api.lease, api.now = None, api.now + module.LEASE_DURATION + 0.1
+        assert await standby.try_acquire_or_renew(5)
 
     asyncio.run(run())
 
@@ -240,11 +240,11 @@ def test_one_that_took_over_survives_that_its_first_renewal_fails(api: Api) -> N
     async def run() -> None:
         lease = lease_of(api)
         api.put("dead")
-        assert not await lease.attempt(5)
-        api.now += module.DURATION + 0.1
+        assert not await lease.try_acquire_or_renew(5)
+        api.now += module.LEASE_DURATION + 0.1
         await lease.acquire()
         api.failures = 2
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         while api.version < 3 and not holding.done():  # noqa: ASYNC110 - what is waited for happens in a table
             await asyncio.sleep(0)
         assert not holding.done()

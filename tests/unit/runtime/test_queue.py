@@ -208,7 +208,7 @@ def test_events_during_the_back_off_do_not_lengthen_it() -> None:
 
 def test_the_failures_of_one_key_do_not_delay_another() -> None:
     async def scenario(queue: Queue[str]) -> None:
-        queue.retry("a", at_least=300)
+        queue.retry("a", min_delay=300)
         assert queue.retry("b") <= BASE_DELAY * (1 + JITTER)
 
     played(scenario)
@@ -216,7 +216,7 @@ def test_the_failures_of_one_key_do_not_delay_another() -> None:
 
 def test_a_retry_waits_at_least_as_long_as_it_is_told() -> None:
     async def scenario(queue: Queue[str]) -> None:
-        assert queue.retry("a", at_least=17) == 17
+        assert queue.retry("a", min_delay=17) == 17
 
     played(scenario)
 
@@ -239,8 +239,8 @@ def test_the_back_off_doubles() -> None:
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
-def test_the_back_off_stays_within_its_bounds(failures: int, chance: float) -> None:
-    assert BASE_DELAY * (1 - JITTER) <= backoff(failures, chance) <= MAX_DELAY
+def test_the_back_off_stays_within_its_bounds(failures: int, random_fraction: float) -> None:
+    assert BASE_DELAY * (1 - JITTER) <= backoff(failures, random_fraction) <= MAX_DELAY
 
 
 def test_the_longest_delay_can_be_told() -> None:

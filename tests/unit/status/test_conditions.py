@@ -9,13 +9,13 @@ from memcached_operator.status.conditions import (
     DEBOUNCE_PERIOD,
     PROGRESS_PERIOD,
     ROLLOUT_PERIOD,
-    carry_over,
-    debounce,
+    debounce_period,
     differs,
-    patch,
+    merge_patch,
     reported_transitions,
     timestamp,
     transitions,
+    with_transition_times,
 )
 from unit.builders import NOW
 
@@ -65,7 +65,7 @@ CARRIED: dict[str, tuple[Any, Any, Any]] = {
 
 @pytest.mark.parametrize(("old", "new", "since"), CARRIED.values(), ids=CARRIED.keys())
 def test_the_transition_time_moves_only_with_the_status(old: list[Any], new: dict[str, Any], since: str) -> None:
-    assert carry_over(old, [new], NOW) == [new | {"lastTransitionTime": since}]
+    assert with_transition_times(old, [new], NOW) == [new | {"lastTransitionTime": since}]
 
 
 DIFFERENT: dict[str, tuple[Any, Any, Any]] = {
@@ -86,9 +86,9 @@ STATUSES = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
 
 @given(STATUSES, STATUSES)
 def test_a_patch_makes_the_new_status_of_the_old_one(old: dict[str, Any], new: dict[str, Any]) -> None:
-    merged = {name: value for name, value in (old | patch(old, new)).items() if value is not None}
+    merged = {name: value for name, value in (old | merge_patch(old, new)).items() if value is not None}
     assert merged == new
-    assert bool(patch(old, new)) == differs(old, new)
+    assert bool(merge_patch(old, new)) == differs(old, new)
 
 
 PATIENCE: dict[str, tuple[Any, Any, Any]] = {
@@ -119,7 +119,7 @@ PATIENCE: dict[str, tuple[Any, Any, Any]] = {
 
 @pytest.mark.parametrize(("old", "new", "seconds"), PATIENCE.values(), ids=PATIENCE.keys())
 def test_patience(old: Any, new: Any, seconds: float) -> None:
-    assert debounce(old, new) == seconds
+    assert debounce_period(old, new) == seconds
 
 
 NEWS: dict[str, tuple[Any, Any, Any]] = {
@@ -150,6 +150,6 @@ def test_transitions_are_the_conditions_whose_status_or_reason_changed() -> None
 
 @pytest.mark.parametrize("length", [0, 4095, 4096, 4097, 1_000_000])
 def test_a_message_is_never_longer_than_the_limit(length: int) -> None:
-    (found,) = carry_over([], [condition("Degraded", "True", message="x" * length)], NOW)
+    (found,) = with_transition_times([], [condition("Degraded", "True", message="x" * length)], NOW)
     assert len(found["message"]) == min(length, 4096)
     assert found["message"].endswith("…") == (length > 4096)

@@ -18,21 +18,19 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from memcached_webhooks import certificates
-from memcached_webhooks.certificates import Certificates
+from memcached_webhooks import certwatcher
+from memcached_webhooks.certwatcher import CertWatcher
 from memcached_webhooks.metrics import Metrics
 
 from .pairs import EXPIRY, common_name, pair, write
 
 
-def watched(directory: Path) -> tuple[Certificates, Metrics]:
+def watched(directory: Path) -> tuple[CertWatcher, Metrics]:
     metrics = Metrics()
-    return Certificates(directory / "tls.crt", directory / "tls.key", metrics), metrics
+    return CertWatcher(directory / "tls.crt", directory / "tls.key", metrics), metrics
 
 
-def served(
-    pairs: Certificates, name: str | None = "127.0.0.1", version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
-) -> str:
+def served(pairs: CertWatcher, name: str | None = "127.0.0.1", version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> str:
     """The common name a client is shown, over a socket pair."""
     ours, theirs = socket.socketpair()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -144,7 +142,7 @@ def test_what_cannot_be_read_is_tried_again_though_the_files_are_the_same(
         raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(certificates, "_load", read)
+        patched.setattr(certwatcher, "_load", read)
         pairs.refresh()
     assert count(metrics, "certwatcher_read_certificate_errors_total") == 1
     pairs.refresh()
@@ -169,10 +167,10 @@ def test_a_new_pair_with_the_times_of_the_old_one_is_served(tmp_path: Path):
 ASKED = """
 import fcntl, sys, termios
 from pathlib import Path
-from memcached_webhooks.certificates import Certificates
+from memcached_webhooks.certwatcher import CertWatcher
 from memcached_webhooks.metrics import Metrics
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-pairs = Certificates(Path(sys.argv[1], "tls.crt"), Path(sys.argv[1], "tls.key"), Metrics())
+pairs = CertWatcher(Path(sys.argv[1], "tls.crt"), Path(sys.argv[1], "tls.key"), Metrics())
 pairs.refresh()
 print(pairs.ready)
 """
@@ -223,11 +221,11 @@ def test_without_a_pair_no_handshake_succeeds(tmp_path: Path):
 
 
 def test_waits_for_the_first_pair_and_then_watches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(certificates, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(certwatcher, "POLL_PERIOD", 0.01)
     pairs, _ = watched(tmp_path)
 
     async def story() -> None:
-        waiting = asyncio.create_task(pairs.wait())
+        waiting = asyncio.create_task(pairs.wait_until_loaded())
         await asyncio.sleep(0.03)
         assert not waiting.done()
         write(tmp_path, *pair("one"))

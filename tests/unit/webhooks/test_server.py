@@ -21,7 +21,7 @@ from yarl import URL
 
 from memcached_process import connections
 from memcached_process.addresses import Address
-from memcached_webhooks import bodies, certificates, memcached, server
+from memcached_webhooks import bodies, certwatcher, memcached, server
 from memcached_webhooks.review import ALLOWED, Request, Response
 from memcached_webhooks.server import Options, run
 from support.ports import free_port
@@ -113,7 +113,7 @@ def play(directory: Path, story: Story, delay: float = 0.0, *, ready: bool = Tru
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(certificates, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(certwatcher, "POLL_PERIOD", 0.01)
     write(tmp_path, *pair("one"))
     return tmp_path
 
@@ -186,7 +186,7 @@ async def unfinished(client: Client, length: int) -> AsyncGenerator[Line]:
 
 
 def test_a_body_that_does_not_end_is_given_up(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.2)
 
     async def story(client: Client) -> None:
         async with unfinished(client, 100) as line:
@@ -196,7 +196,7 @@ def test_a_body_that_does_not_end_is_given_up(directory: Path, monkeypatch: pyte
 
 
 def test_few_large_bodies_are_read_at_once_and_small_ones_do_not_wait(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
+    monkeypatch.setattr(bodies, "MAX_LARGE_READS", 1)
 
     async def story(client: Client) -> None:
         large = msgspec.json.encode(review(obj({"size": 1}))).ljust(100_000)
@@ -308,7 +308,7 @@ def test_a_name_stays_on_its_line(name: str, place: str, directory: Path, caplog
 def test_few_denials_are_logged_in_a_second_and_all_are_counted(
     directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(server, "LOGGED_PER_SECOND", 2)
+    monkeypatch.setattr(server, "MAX_LOGGED_PER_SECOND", 2)
     began = time.monotonic()
 
     async def story(client: Client) -> None:
@@ -407,7 +407,7 @@ def test_half_open_requests_to_the_plain_ports_do_not_delay_the_end(directory: P
 
     with ExitStack() as clients:
         play(directory, story)
-    assert time.monotonic() - began < connections.GRACE_SECONDS
+    assert time.monotonic() - began < connections.GRACE_PERIOD
 
 
 def test_a_port_that_is_taken_ends_the_process(directory: Path):

@@ -12,7 +12,7 @@ from bundle.images import related_variables
 from bundle.objects import Object, group_of, name_of
 from crds.__main__ import KINDS
 from memcached_api.kinds import Kind
-from memcached_api.values import child, is_array, is_object
+from memcached_api.values import is_array, is_object, nested_field
 from memcached_webhooks import appservice, memcached
 from memcached_webhooks.admission import path_of
 from memcached_webhooks.review import CREATE, GroupVersionKind, Handler, Patch, Request
@@ -71,7 +71,7 @@ def generations(subject: Subject) -> Iterator[Finding]:
 
 def _refused_by_v1(subject: Subject) -> Iterator[Finding]:
     for place, field in _NEEDS:
-        if value := child(subject.spec, place, field):
+        if value := nested_field(subject.spec, place, field):
             yield of_csv(f"spec.{place}.{field}", value, "must go: OLM v1 refuses it")
     for webhook in subject.webhooks:
         if webhook.get("type") == "ConversionWebhook":
@@ -93,7 +93,7 @@ def examples(subject: Subject) -> Iterator[Finding]:
     for gvk in wanted.keys() - there:
         yield of_csv("alm-examples", " ".join(gvk), "must have an example: add one to config/samples")
     for each in found:
-        place = f"alm-examples[{each.get('kind')} {child(each, 'metadata', 'name')}]"
+        place = f"alm-examples[{each.get('kind')} {nested_field(each, 'metadata', 'name')}]"
         if _gvk(each) not in wanted:
             yield of_csv(place, each.get("apiVersion"), "must be of an owned kind and version")
         else:
@@ -124,7 +124,7 @@ def schema_of(subject: Subject, example: Object) -> dict[str, Any]:
     for crd in subject.of("CustomResourceDefinition").values():
         for version in crd["spec"]["versions"]:
             if _gvk(example) == (crd["spec"]["group"], version["name"], crd["spec"]["names"]["kind"]):
-                return child(version, "schema", "openAPIV3Schema") or {}
+                return nested_field(version, "schema", "openAPIV3Schema") or {}
     return {}
 
 
@@ -166,7 +166,7 @@ def _refused(judged: dict[str, Handler], kind: Kind[Any], place: str, each: Obje
     for denial in filter(None, (mutation.denial, validation.denial)):
         for cause in denial.details.get("causes") or [{"field": "", "message": denial.message}]:
             path, remedy = cause["field"], f"is refused at admission: {cause['message']}"
-            yield of_csv(f"{place}.{path}", child(each, *path.split(".")), remedy)
+            yield of_csv(f"{place}.{path}", nested_field(each, *path.split(".")), remedy)
 
 
 def patched(each: Object, patch: Patch) -> Object:
@@ -174,7 +174,7 @@ def patched(each: Object, patch: Patch) -> Object:
     changed = deepcopy(each)
     for step in patch:
         *way, last = step["path"].removeprefix("/").split("/")
-        child(changed, *way)[last] = step["value"]
+        nested_field(changed, *way)[last] = step["value"]
     return changed
 
 

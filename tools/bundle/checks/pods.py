@@ -10,7 +10,7 @@ from bundle.objects import Object, containers, name_of
 from bundle.permissions import BINDINGS
 from bundle.release import MANIFESTS
 from memcached_api.image import is_reference
-from memcached_api.values import child
+from memcached_api.values import nested_field
 
 TARGETS: Final = {"fieldRef": {"fieldPath": "metadata.annotations['olm.targetNamespaces']"}}
 DEPLOYMENTS: Final = ("memcached-operator-controller-manager", "memcached-operator-webhook")
@@ -59,7 +59,7 @@ def _pod(place: str, pod: dict[str, Any]) -> Iterator[Finding]:
     if context.get("runAsNonRoot") is not True:
         value = context.get("runAsNonRoot")
         yield of_csv(f"{place}.securityContext.runAsNonRoot", value, "must be true: Pod Security restricted")
-    if child(context, "seccompProfile", "type") != "RuntimeDefault":
+    if nested_field(context, "seccompProfile", "type") != "RuntimeDefault":
         value = context.get("seccompProfile")
         yield of_csv(
             f"{place}.securityContext.seccompProfile", value, "must be RuntimeDefault: Pod Security restricted"
@@ -69,7 +69,7 @@ def _pod(place: str, pod: dict[str, Any]) -> Iterator[Finding]:
 def _container(place: str, container: dict[str, Any]) -> Iterator[Finding]:
     """What holds for init containers, too."""
     secrets = [each for each in container.get("envFrom", []) if "secretRef" in each]
-    secrets += [each for each in container.get("env", []) if child(each, "valueFrom", "secretKeyRef")]
+    secrets += [each for each in container.get("env", []) if nested_field(each, "valueFrom", "secretKeyRef")]
     for each in secrets:
         yield of_csv(f"{place}.env", each, "must go: there is no Secret beside OLM's certificate")
     requests = container.get("resources", {}).get("requests", {})

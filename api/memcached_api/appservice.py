@@ -39,7 +39,7 @@ class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     change replaces the pods."""
 
     resources: ResourceRequirements | None = None
-    """Compute resources of each container. When absent, there are no requests and no limits. A change replaces the
+    """Compute resources of each container. If absent, there are no requests and no limits. A change replaces the
     pods."""
 
     envs: Annotated[list[EnvVar], Meta(max_length=128, extra_json_schema=LIST_BY_NAME)] = []

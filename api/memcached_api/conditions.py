@@ -46,7 +46,7 @@ class Meaning(NamedTuple):
 MEANINGS: Final = {
     AVAILABLE: {
         MINIMUM_REPLICAS_AVAILABLE: Meaning("Enough pods are ready."),
-        MINIMUM_REPLICAS_UNAVAILABLE: Meaning("Too few pods are ready.", "Read the message and Degraded."),
+        MINIMUM_REPLICAS_UNAVAILABLE: Meaning("Too few pods are ready.", "See the message and the Degraded condition."),
     },
     PROGRESSING: {
         ROLLING_OUT: Meaning("Pods are being created or replaced.", "Wait."),
@@ -74,14 +74,14 @@ MEANINGS: Final = {
             "Fix the cause. The message contains the API server's error.",
         ),
         IMAGE_UNAVAILABLE: Meaning(
-            "The image cannot be pulled, for example because of a typing error or a private registry.",
+            "The image cannot be pulled, for example because of a typo or a private registry.",
             "Correct `spec.image` or `spec.imagePullSecrets` (AppService: the pull secrets of the ServiceAccount "
             "`default`).",
         ),
         PODS_CRASHING: Meaning(
             "A container exits repeatedly, or cannot start. Clears after the pod has been ready for 30 s.",
-            "Read exit code and reason in the message, and `kubectl logs --previous`. OOMKilled: raise the memory "
-            "limit. Exit code 64: memcached rejected its options.",
+            "See the exit code and the reason in the message, and run `kubectl logs --previous`. OOMKilled: raise the "
+            "memory limit. Exit code 64: memcached rejected its options.",
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
             "The rollout made no progress for 10 minutes.",

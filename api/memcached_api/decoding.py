@@ -79,7 +79,7 @@ def _decoder(spec: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
 
 
 def _known_fields(type_: inspect.Type) -> Any:
-    """The type that decodes JSON for a spec type as dicts, lists and scalars, with known fields only."""
+    """The type that decodes the JSON of a spec type to dicts, lists and scalars, with known fields only."""
     match type_:
         case inspect.StructType():
             fields = {field.encode_name: Union[_known_fields(field.type), None] for field in type_.fields}  # noqa: UP007

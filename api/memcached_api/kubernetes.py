@@ -15,8 +15,8 @@ from .values import MAX_INTEGER, MIN_INTEGER
 LIST_BY_NAME: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 LIST_BY_TYPE: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
-# The syntax that `quantity.parse` accepts. It differs from controller-tools' pattern only in the
-# exponent: an integer, as in apimachinery, of at most three digits.
+# The syntax that `quantity.parse` accepts. It differs from controller-tools' pattern only in the exponent: an integer,
+# as in apimachinery, of at most three digits.
 QUANTITY: Final = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?"
 
 # An int-or-string in the CRD. The end of a string is `$` in the CRD's patterns and `\Z` in Python's.
@@ -136,10 +136,10 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     target_port: TargetPort | None = None
     """Port that the container listens on: its number, or the name of another entry of the list with a numeric
-    `targetPort`. When absent, the same as `port`."""
+    `targetPort`. If absent, the same as `port`."""
 
     node_port: Annotated[int, Meta(ge=30000, le=32767)] | None = None
-    """Port on every node. When absent, Kubernetes allocates one, which is kept while the port keeps its number or its
+    """Port on every node. If absent, Kubernetes allocates one, which is kept while the port keeps its number or its
     name."""
 
     app_protocol: Annotated[str, Meta(max_length=317)] | None = None

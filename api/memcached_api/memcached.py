@@ -48,7 +48,7 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     so that a later release of the operator does not restart the cache. A change replaces the pods."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. When absent, the default of Kubernetes:
+    """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. If absent, the default of Kubernetes:
     `Always` for the tag `latest`, otherwise `IfNotPresent`. A change replaces the pods."""
 
     image_pull_secrets: Annotated[list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME)] = []

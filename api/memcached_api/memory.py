@@ -13,7 +13,7 @@ from .quantity import parse
 MEBIBYTE: Final = 2**20
 
 MIN_CACHE: Final = 2 * MEBIBYTE  # `-m 1` is invalid: an item may be 1 MiB, but at most half of the cache
-MAX_CACHE: Final = 2**50  # 1Pi: above it, the derived container memory nears the 2^63 a quantity can hold
+MAX_CACHE: Final = 2**50  # 1Pi: above it, the derived container memory approaches 2^63, the limit of a quantity
 
 OVERHEAD_PERCENT: Final = 10  # of the cache memory, for slab and item headers
 HASH_TABLE: Final = 16 * MEBIBYTE

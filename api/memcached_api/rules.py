@@ -13,7 +13,7 @@ from .values import is_array, is_object, nested_field
 
 
 class Violation(NamedTuple):
-    """A violation of a rule: the path below that of the rule (`.limits[memory]`), the value, and the message."""
+    """A violation of a rule: the path relative to the rule's (`.limits[memory]`), the value, and the message."""
 
     subpath: str
     value: Any

@@ -15,7 +15,10 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def is_integer(value: object) -> TypeGuard[int | float]:
-    """Whether the API server accepts the value as an integer. It rejects true, and over 64 bits (53 for a float)."""
+    """Whether the API server accepts the value as an integer, such as 3 and 3.0.
+
+    It rejects true, and integers of more than 64 bits (53 for a float).
+    """
     if isinstance(value, float):
         return value.is_integer() and abs(value) < 2**53
     return isinstance(value, int) and not isinstance(value, bool) and MIN_INTEGER <= value <= MAX_INTEGER

@@ -19,7 +19,8 @@ from memcached_process.options import process_options, set_up
 log = logging.getLogger("memcached_operator")
 
 MAX_CERTIFICATE_LIFETIME = timedelta(days=3650)
-"""Maximum --certificate-lifetime. A longer one defeats the purpose of renewal, and dates end with the year 9999."""
+"""Maximum --certificate-lifetime. A longer one defeats the purpose of renewal, and a certificate
+cannot contain dates after the year 9999."""
 
 
 def _namespaces(_: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:

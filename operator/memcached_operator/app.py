@@ -69,23 +69,23 @@ async def run(options: Options) -> None:
     stop = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
-    connection = load_config()
-    namespace = os.environ.get("POD_NAMESPACE") or connection.namespace
+    config = load_config()
+    namespace = os.environ.get("POD_NAMESPACE") or config.namespace
     async with AsyncExitStack() as stack:
         # The probe server starts before leader election: a standby must become Ready for a rollout to complete.
         await listen(stack, stop, probe_handler(lambda: True), options.health_probe_bind_address)
         await listen(stack, stop, metrics_handler(metrics.REGISTRY), options.metrics_bind_address)
-        session = await stack.enter_async_context(connection.session())
-        client = Client(connection, session)
+        session = await stack.enter_async_context(config.session())
+        client = Client(config, session)
         leader_tasks: list[Coroutine[Any, Any, None]] = []
         if options.leader_elect:
-            lease = LeaderElector(client, namespace, LEASE_NAME, identity())
+            elector = LeaderElector(client, namespace, LEASE_NAME, identity())
             # Registered before the lease is acquired: SIGTERM may arrive before the response to a successful write.
-            stack.push_async_callback(_release, lease)
-            if not await _run_until(stop, lease.acquire()):
+            stack.push_async_callback(_release, elector)
+            if not await _run_until(stop, elector.acquire()):
                 return
-            leader_tasks.append(lease.renew())
-            client = Client(connection, session, lease.is_leader)
+            leader_tasks.append(elector.renew())
+            client = Client(config, session, elector.is_leader)
         if options.manage_certificates:
             leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.sync_period, options.max_retry_delay
@@ -133,9 +133,9 @@ async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bo
     return True
 
 
-async def _release(lease: LeaderElector) -> None:
+async def _release(elector: LeaderElector) -> None:
     try:
         async with asyncio.timeout(RELEASE_TIMEOUT):
-            await lease.release()
+            await elector.release()
     except (ApiError, TimeoutError) as error:
         log.warning("cannot release the lease; a standby waits until it expires: %s", describe(error))

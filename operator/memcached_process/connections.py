@@ -164,7 +164,7 @@ class Connection(web.RequestHandler):
         """0 during the handshake, 1 while idle, 2 from the first byte of a request to its response."""
         return self._is_open + self._is_busy
 
-    def accepted(self, raw: asyncio.BaseTransport) -> None:
+    def register(self, raw: asyncio.BaseTransport) -> None:
         """Register the connection when its socket is accepted; over TLS, the handshake follows."""
         self._raw = cast("asyncio.Transport", raw)
         self._acceptor.connections[self] = None
@@ -172,10 +172,10 @@ class Connection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to read requests; over TLS, when the handshake is complete."""
         if self._raw is None:
-            self.accepted(transport)
+            self.register(transport)
         self._is_open = True
         self.deadline = self._loop.time() + IDLE_TIMEOUT
-        limited = cast("Any", transport)  # typeshed has the read limit on no public class
+        limited = cast("Any", transport)  # typeshed declares the read limit on no public class
         limited.set_write_buffer_limits(TLS_WRITE_BUFFER, 0)
         if self._acceptor.tls is not None:
             limited.set_read_buffer_limits(TLS_READ_BUFFER)
@@ -187,7 +187,7 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def unregister(self) -> None:
-        """Remove the connection from the open ones."""
+        """Remove the connection from the acceptor's open connections."""
         self._acceptor.forget(self)
 
     def eof_received(self) -> None:
@@ -297,7 +297,7 @@ class _Tls(SSLProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection; the handshake begins."""
-        self._connection.accepted(transport)
+        self._connection.register(transport)
         cast("asyncio.Transport", transport).set_write_buffer_limits(0)
         super().connection_made(transport)
 

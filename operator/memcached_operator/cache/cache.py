@@ -52,7 +52,7 @@ class Cache:
         """The key of every known object of a resource."""
         return list(self._entries.get(resource, ()))
 
-    def all(self, resource: Resource) -> Iterator[Object]:
+    def list_objects(self, resource: Resource) -> Iterator[Object]:
         """Every known object of a resource."""
         return map(Entry.object, self._entries.get(resource, {}).values())
 

@@ -31,8 +31,8 @@ CHECK_PERIOD = 10.0
 """Seconds between checks of the Secret and the webhook configurations. One check takes three reads."""
 
 PROPAGATION_DELAY = 2.0
-"""Seconds between adding a new CA to the bundles and writing its leaf certificate, so that every API server
-has observed the new CA."""
+"""Seconds between adding a new CA to the bundles and writing its leaf certificate, in which the API servers
+observe the new CA."""
 
 REVOKE_ANNOTATION = "memcached-operator.example.com/revoke-other-authorities"
 """Annotation of the Secret. If its value is `true`, the next check removes every other CA from the CA bundles. The

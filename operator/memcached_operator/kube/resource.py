@@ -42,14 +42,14 @@ class Key(NamedTuple):
 
 
 def nested_map(obj: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """The mapping at a path, or an empty one: `mapping(pod, "metadata", "labels")`."""
+    """The mapping at a path, or an empty one: `nested_map(pod, "metadata", "labels")`."""
     for name in path:
         obj = obj.get(name) or {}
     return obj
 
 
 def nested_list(obj: Mapping[str, Any], *path: str) -> Sequence[Mapping[str, Any]]:
-    """The list of mappings at a path, or an empty one: `entries(pod, "status", "conditions")`."""
+    """The list of mappings at a path, or an empty one: `nested_list(pod, "status", "conditions")`."""
     found: Sequence[Mapping[str, Any]] | None = nested_map(obj, *path[:-1]).get(path[-1])
     return found or ()
 

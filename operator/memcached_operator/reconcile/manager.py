@@ -63,7 +63,7 @@ class Manager:
 
     def objects(self, resource: Resource) -> Iterator[Object]:
         """Every cached object of a resource."""
-        return self._cache.all(resource)
+        return self._cache.list_objects(resource)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set. Raises the error of a task that failed.

@@ -47,8 +47,8 @@ async def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], stop: 
 
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> None:
-        # Never returns, so that kopf sends no requests. It has no handlers that need any, but would read the whole
-        # discovery API, and would exit if that is forbidden.
+        # Never returns, so that kopf sends no requests. Otherwise kopf would read the whole discovery API, although no
+        # handler needs it, and would exit if that is forbidden.
         await asyncio.Event().wait()
 
     tasks = await kopf.spawn_tasks(

@@ -21,7 +21,10 @@ JITTER = 0.25
 
 
 def backoff(failures: int, random_fraction: float, max_delay: float = MAX_DELAY) -> float:
-    """Seconds to wait after consecutive failures: exponential, with jitter by `random_fraction` (0 … 1)."""
+    """Seconds to wait after consecutive failures: exponential, at most `max_delay`.
+
+    `random_fraction` (0 … 1) selects the jitter.
+    """
     delay = min(max_delay / (1 + JITTER), BASE_DELAY * 2 ** min(failures - 1, 20))
     return delay * (1 - JITTER + 2 * JITTER * random_fraction)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 @asynccontextmanager
 async def background(stop: asyncio.Event, *coroutines: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Run coroutines for the duration of the block. If one ends early, `stop` is set; its error is raised later."""
+    """Run coroutines while the block runs. If one ends early, `stop` is set; its error is raised at the end."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     for task in tasks:
         task.add_done_callback(lambda _: stop.set())

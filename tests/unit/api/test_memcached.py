@@ -45,8 +45,8 @@ def test_valid(spec: Any):
 
 
 REFUSED: list[tuple[Any, list[str]]] = [
-    ({"size": 0}, ["spec.size: Invalid value: 0: must be at least 1; to stop the cache delete the Memcached"]),
-    ({"size": -1}, ["spec.size: Invalid value: -1: must be at least 1; to stop the cache delete the Memcached"]),
+    ({"size": 0}, ["spec.size: Invalid value: 0: must be at least 1; to stop the cache, delete the Memcached"]),
+    ({"size": -1}, ["spec.size: Invalid value: -1: must be at least 1; to stop the cache, delete the Memcached"]),
     ({"size": "three"}, ['spec.size: Invalid value: "three": must be an integer']),
     ({"size": 3.5}, ["spec.size: Invalid value: 3.5: must be an integer"]),
     ({"size": True}, ["spec.size: Invalid value: true: must be an integer"]),

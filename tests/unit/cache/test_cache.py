@@ -80,7 +80,7 @@ def test_a_list_brings_what_is_new_and_drops_what_is_gone() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9, name="gone"))
     cache.replace(DEPLOYMENTS, None, [live(10)], 20)
-    assert [obj["metadata"]["name"] for obj in cache.all(DEPLOYMENTS)] == ["cache"]
+    assert [obj["metadata"]["name"] for obj in cache.list_objects(DEPLOYMENTS)] == ["cache"]
 
 
 def test_a_list_does_not_drop_what_is_newer_than_it() -> None:
@@ -115,7 +115,7 @@ def test_the_list_of_a_resource_says_nothing_of_others() -> None:
     cache = Cache()
     cache.put(PODS, pod())
     cache.replace(DEPLOYMENTS, None, [], 20)
-    assert len(list(cache.all(PODS))) == 1
+    assert len(list(cache.list_objects(PODS))) == 1
 
 
 def test_children_are_found_by_the_uid_of_their_controller() -> None:
@@ -211,7 +211,7 @@ def test_the_indexes_always_agree_with_the_objects(steps: list[tuple[str, str, b
         owners = [controller_reference(memcached(uid=owner))] if owner else []
         obj = live(version, name=name, ownerReferences=owners, labels=LABELS if owner else {})
         _ = cache.put(DEPLOYMENTS, obj) if present else cache.remove(key_of(DEPLOYMENTS, obj), version)
-    everything = list(cache.all(DEPLOYMENTS))
+    everything = list(cache.list_objects(DEPLOYMENTS))
     for owner in ("cr", "other"):
         expected = [obj for obj in everything if any(r["uid"] == owner for r in obj["metadata"]["ownerReferences"])]
         assert sorted(map(str, cache.owned_by(DEPLOYMENTS, owner))) == sorted(map(str, expected))

@@ -20,7 +20,7 @@ UNUSABLE = {
     "not YAML": ("{ a: [b", "the kubeconfig is not valid: while parsing"),
     "not a mapping": ("- a", "the kubeconfig is not valid"),
     "null where a list should be": ("contexts: null", "the kubeconfig is not valid"),
-    "a context that is not there": ("current-context: gone", "refers to 'gone', which does not exist in it"),
+    "a context that is not there": ("current-context: gone", "refers to 'gone', which it does not define"),
     "no server": (USABLE.replace('server: "https://127.0.0.1:6443/"', ""), "no cluster is configured: set KUBECONFIG"),
     "a CA file that is not there": (
         USABLE.replace("server:", "certificate-authority: gone.crt, server:"),

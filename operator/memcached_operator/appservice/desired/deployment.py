@@ -31,7 +31,7 @@ def _pod(name: str, spec: AppServiceSpec) -> Object:
         "automountServiceAccountToken": False,
         # Otherwise, a pod's environment depends on the Services that exist when it starts.
         "enableServiceLinks": False,
-        # The image chooses user, group and capabilities, within the namespace's Pod Security level.
+        # The user and the group are those of the image. The namespace's Pod Security level applies.
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(name, spec)],
     }

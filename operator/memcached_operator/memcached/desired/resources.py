@@ -6,13 +6,13 @@ from memcached_api.memcached import MemcachedSpec
 from memcached_api.memory import cache_bytes, default_limit, mebibytes_text
 from memcached_api.quantity import canonical_resource, canonical_resource_list, parse
 
-Amounts = dict[str, str]
+ResourceList = dict[str, str]
 
 REQUEST_CPU = "100m"
 """Default CPU request: enough for fair scheduling, because memcached is rarely CPU-bound."""
 
 
-def requirements(spec: MemcachedSpec) -> dict[str, Amounts]:
+def requirements(spec: MemcachedSpec) -> dict[str, ResourceList]:
     """The container's `resources` in canonical form, as the API server stores them.
 
     The derived memory request equals the derived limit, from the measured memory need of the cache. A derived request

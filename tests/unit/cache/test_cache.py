@@ -25,7 +25,7 @@ def version_in(cache: Cache, key: Key = KEY) -> str | None:
 
 def test_an_unknown_object_is_none() -> None:
     assert Cache().get(KEY) is None
-    assert list(Cache().all(DEPLOYMENTS)) == []
+    assert list(Cache().list_objects(DEPLOYMENTS)) == []
 
 
 def test_the_newest_version_wins() -> None:

@@ -11,16 +11,16 @@ from .appservice_rules import RULES
 from .common_rules import MAX_SIZE, MIN_SIZE
 from .conditions import Condition
 from .field_errors import FieldError
-from .image import LONGEST as LONGEST_IMAGE
+from .image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from .kinds import Column, Kind, condition_path
 from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
-from .values import child, is_array, is_integer, is_object
+from .values import is_array, is_integer, is_object, nested_field
 
 GROUP: Final = "app.example.com"
 VERSION: Final = "v1"
 KIND: Final = "AppService"
 PLURAL: Final = "appservices"
-SHORT_NAMES: Final = ("appsvc",)  # Kubernetes has an API group `apps` and short names `svc` and `sa`
+SHORT_NAMES: Final = ("appsvc",)  # `apps` is an API group, and `svc` and `sa` are short names
 
 DEFAULT_SIZE: Final = 1
 MAX_PORTS: Final = 64
@@ -34,12 +34,12 @@ class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE)] = DEFAULT_SIZE
     """Number of pods."""
 
-    image: Annotated[str, Meta(min_length=1, max_length=LONGEST_IMAGE)]
-    """Container image to run, with the command and the user of the image. The pull policy is IfNotPresent. A change
-    replaces the pods."""
+    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)]
+    """Container image to run. Its command and its user are those of the image. The pull policy is IfNotPresent. A
+    change replaces the pods."""
 
     resources: ResourceRequirements | None = None
-    """Compute resources of each container. When absent, there are no requests and no limits. A change replaces the
+    """Compute resources of each container. If absent, there are no requests and no limits. A change replaces the
     pods."""
 
     envs: Annotated[list[EnvVar], Meta(max_length=128, extra_json_schema=LIST_BY_NAME)] = []
@@ -166,10 +166,10 @@ def _named(port: Mapping[str, Any], taken: Collection[str]) -> Mapping[str, Any]
 def decode_spec(obj: Mapping[str, Any]) -> AppServiceSpec:
     """The spec of an AppService object, with defaults and without unknown fields.
 
-    Raises InvalidSpec with all structural errors if it cannot be decoded. A decoded spec can still violate a rule: see
-    `validate`.
+    Raises SpecDecodeError with all structural errors if it cannot be decoded. A decoded spec can still violate a
+    rule: see `validate`.
     """
-    spec = child(obj, "spec")
+    spec = nested_field(obj, "spec")
     return APPSERVICE.decode({**obj, "spec": with_defaults(spec)} if is_object(spec) else obj)
 
 

@@ -27,25 +27,27 @@ MAX_NODE_PORT: Final = 32767
 
 _Entry = Mapping[str, Any]
 
-_ENV_NAME: Final = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"  # what every supported Kubernetes takes; newer ones take more
-_PORT_NAME: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"  # DNS-1123 label, as of a Service's port
-_TARGET_NAME: Final = "^[a-z0-9]+(-[a-z0-9]+)*$"  # IANA service name, as of a container's port, with a letter in it
+_ENV_NAME: Final = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"  # valid in every supported Kubernetes version
+_SERVICE_PORT_NAME: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"  # DNS-1123 label, as Services require
+_CONTAINER_PORT_NAME: Final = (
+    "^[a-z0-9]+(-[a-z0-9]+)*$"  # IANA service name, as containers require; also needs a letter
+)
 _APP_PROTOCOL: Final = rf"^({SUBDOMAIN[1:-1]}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
-_KEY: Final = "^[-._a-zA-Z0-9]+$"
+_CONFIG_KEY: Final = "^[-._a-zA-Z0-9]+$"
 _LABEL_DOMAIN: Final = SUBDOMAIN[1:-1]
 _ANNOTATION_DOMAIN: Final = _LABEL_DOMAIN.replace("a-z", "a-zA-Z")  # Kubernetes ignores its case
-_KEY_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_QUALIFIED_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 # Keys are qualified names (apimachinery's IsQualifiedName): the API server rejects a Deployment with any other key.
 _FIELD_PATH: Final = (
-    rf"^(metadata\.(name|namespace|uid)|metadata\.labels\['({_LABEL_DOMAIN}/)?{_KEY_NAME}'\]"
-    rf"|metadata\.annotations\['({_ANNOTATION_DOMAIN}/)?{_KEY_NAME}'\]"
+    rf"^(metadata\.(name|namespace|uid)|metadata\.labels\['({_LABEL_DOMAIN}/)?{_QUALIFIED_NAME}'\]"
+    rf"|metadata\.annotations\['({_ANNOTATION_DOMAIN}/)?{_QUALIFIED_NAME}'\]"
     r"|spec\.(nodeName|serviceAccountName)|status\.(hostIP|podIP)s?)$"
 )
 _LONG_DOMAIN: Final = rf"^.*\['[^/]{{{MAX_SUBDOMAIN_LENGTH + 1}}}.*$"
 _RESOURCE: Final = r"^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[a-zA-Z0-9]+)$"
-_SOURCES: Final = ("configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef")
+_ENV_SOURCES: Final = ("configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef")
 
-SIZE: Final = size_rule("to stop the service delete the AppService object instead")
+SIZE: Final = size_rule("to stop the service, delete the AppService object instead")
 
 IMAGE: Final = image_rule(
     "must be an image reference such as docker.io/library/nginx:1.28 or host:5000/name@sha256:<64 hexadecimal digits>"
@@ -63,7 +65,7 @@ ENV_NAME: Final = value_rule(
     "must consist of letters, digits, '_', '-' and '.', and must not start with a digit, such as LOG_LEVEL",
 )
 
-ENV_NAMES: Final = unique_rule(
+UNIQUE_ENV_NAMES: Final = unique_rule(
     "spec.envs",
     "name",
     "a.name == b.name",
@@ -72,41 +74,41 @@ ENV_NAMES: Final = unique_rule(
 )
 
 
-def _two_values(env: _Entry) -> Iterator[Violation]:
+def _value_and_source(env: _Entry) -> Iterator[Violation]:
     if env.get("value") and env.get("valueFrom") is not None:
-        yield Violation(".valueFrom", env["valueFrom"], _TWO_VALUES)
+        yield Violation(".valueFrom", env["valueFrom"], _VALUE_AND_SOURCE)
 
 
-_TWO_VALUES: Final = "must not be set together with value; remove one of the two"
+_VALUE_AND_SOURCE: Final = "must not be set together with value; remove one of the two"
 
 ENV_VALUE: Final = Rule(
     "spec.envs[*]",
-    _two_values,
+    _value_and_source,
     "!has(self.valueFrom) || !has(self.value) || self.value == ''",
-    _TWO_VALUES,
+    _VALUE_AND_SOURCE,
     field_path=".valueFrom",
 )
 
 ENV_SOURCE: Final = value_rule(
     "spec.envs[*].valueFrom",
-    lambda source: sum(source.get(name) is not None for name in _SOURCES) == 1,
-    f"[{', '.join(f'has(self.{name})' for name in _SOURCES)}].exists_one(given, given)",
-    f"must name exactly one of {', '.join(_SOURCES)}",
+    lambda source: sum(source.get(name) is not None for name in _ENV_SOURCES) == 1,
+    f"[{', '.join(f'has(self.{name})' for name in _ENV_SOURCES)}].exists_one(given, given)",
+    f"must name exactly one of {', '.join(_ENV_SOURCES)}",
 )
 
 
-def _pattern_rule(at: str, pattern: str, message: str) -> Rule:
-    return value_rule(at, lambda text: matches(pattern, text), f'self.matches(r"{pattern}")', message)
+def _pattern_rule(path: str, pattern: str, message: str) -> Rule:
+    return value_rule(path, lambda text: matches(pattern, text), f'self.matches(r"{pattern}")', message)
 
 
 _OBJECT_NAME: Final = "must be an object name: lower-case letters, digits, '-' and '.'"
 _DATA_KEY: Final = "must be a key of the object's data: letters, digits, '-', '_' and '.'"
 
-SOURCES: Final = (
+ENV_SOURCE_FIELDS: Final = (
     _pattern_rule("spec.envs[*].valueFrom.configMapKeyRef.name", SUBDOMAIN, _OBJECT_NAME),
-    _pattern_rule("spec.envs[*].valueFrom.configMapKeyRef.key", _KEY, _DATA_KEY),
+    _pattern_rule("spec.envs[*].valueFrom.configMapKeyRef.key", _CONFIG_KEY, _DATA_KEY),
     _pattern_rule("spec.envs[*].valueFrom.secretKeyRef.name", SUBDOMAIN, _OBJECT_NAME),
-    _pattern_rule("spec.envs[*].valueFrom.secretKeyRef.key", _KEY, _DATA_KEY),
+    _pattern_rule("spec.envs[*].valueFrom.secretKeyRef.key", _CONFIG_KEY, _DATA_KEY),
     value_rule(
         "spec.envs[*].valueFrom.fieldRef.fieldPath",
         lambda path: matches(_FIELD_PATH, path) and not matches(_LONG_DOMAIN, path),
@@ -128,15 +130,15 @@ PORT: Final = port_rule(
 
 NODE_PORT: Final = port_rule(
     "spec.ports[*].nodePort",
-    f"between {MIN_NODE_PORT} and {MAX_NODE_PORT}; remove the field to have Kubernetes choose one",
+    f"between {MIN_NODE_PORT} and {MAX_NODE_PORT}; remove the field to let Kubernetes choose one",
     MIN_NODE_PORT,
     MAX_NODE_PORT,
 )
 
 PORT_NAME: Final = value_rule(
     "spec.ports[*].name",
-    lambda name: matches(_PORT_NAME, name),
-    f"self.matches('{_PORT_NAME}')",
+    lambda name: matches(_SERVICE_PORT_NAME, name),
+    f"self.matches('{_SERVICE_PORT_NAME}')",
     "must consist of lower-case letters, digits and '-', and must not start or end with '-', such as http",
 )
 
@@ -158,7 +160,7 @@ def _with_protocol(field: str) -> Callable[[_Entry], Hashable]:
 
 _SAME_PROTOCOL: Final = "a.protocol == b.protocol"
 
-PORTS: Final = unique_rule(
+UNIQUE_PORTS: Final = unique_rule(
     "spec.ports",
     "port",
     f"a.port == b.port && {_SAME_PROTOCOL}",
@@ -166,7 +168,7 @@ PORTS: Final = unique_rule(
     _with_protocol("port"),
 )
 
-NODE_PORTS: Final = unique_rule(
+UNIQUE_NODE_PORTS: Final = unique_rule(
     "spec.ports",
     "nodePort",
     f"a.nodePort == b.nodePort && {_SAME_PROTOCOL}",
@@ -174,7 +176,7 @@ NODE_PORTS: Final = unique_rule(
     _with_protocol("nodePort"),
 )
 
-PORT_NAMES: Final = unique_rule(
+UNIQUE_PORT_NAMES: Final = unique_rule(
     "spec.ports",
     "name",
     "a.name == b.name",
@@ -183,40 +185,42 @@ PORT_NAMES: Final = unique_rule(
 )
 
 
-TARGET: Final = value_rule(
+TARGET_PORT: Final = value_rule(
     "spec.ports[*].targetPort",
     lambda target: not is_integer(target) or MIN_PORT <= target <= MAX_PORT,
     f"!({is_cel_type('self', 'int')}) || (self >= {MIN_PORT} && self <= {MAX_PORT})",
     f"must be between {MIN_PORT} and {MAX_PORT}: the port that the container listens on",
 )
 
-_NO_TARGET: Final = (
+_UNKNOWN_TARGET_PORT: Final = (
     "must be the number of the port that the container listens on, without quotes, or the name of another entry of "
     "ports with the same protocol and a numeric targetPort; a name has at least one letter and at most 15 characters"
 )
 
 
-def _is_target(name: Any) -> bool:
-    return isinstance(name, str) and matches(_TARGET_NAME, name) and re.search("[a-z]", name) is not None
+def _is_port_name(name: Any) -> bool:
+    return isinstance(name, str) and matches(_CONTAINER_PORT_NAME, name) and re.search("[a-z]", name) is not None
 
 
-def _missing_targets(ports: Sequence[_Entry]) -> Iterator[Violation]:
-    numbered = [port for port in ports if not isinstance(port.get("targetPort"), str) and _is_target(port.get("name"))]
+def _unknown_target_ports(ports: Sequence[_Entry]) -> Iterator[Violation]:
+    numbered = [
+        port for port in ports if not isinstance(port.get("targetPort"), str) and _is_port_name(port.get("name"))
+    ]
     targets = {(port["name"], _protocol(port)) for port in numbered}
     for index, port in enumerate(ports):
         target = port.get("targetPort")
         if isinstance(target, str) and (target, _protocol(port)) not in targets:
-            yield Violation(f"[{index}].targetPort", target, _NO_TARGET)
+            yield Violation(f"[{index}].targetPort", target, _UNKNOWN_TARGET_PORT)
 
 
-TARGETS: Final = Rule(
+NAMED_TARGET_PORTS: Final = Rule(
     "spec.ports",
-    _missing_targets,
+    _unknown_target_ports,
     "self.all(a, !has(a.targetPort) || type(a.targetPort) == int || self.exists(b, has(b.name)"
     f" && b.name == a.targetPort && {_SAME_PROTOCOL} && (!has(b.targetPort) || type(b.targetPort) == int)"
     # The name is matched at `b.name`, whose length is bounded: CEL has no bound for an int-or-string.
-    f" && b.name.matches('{_TARGET_NAME}') && b.name.matches('[a-z]')))",
-    _NO_TARGET,
+    f" && b.name.matches('{_CONTAINER_PORT_NAME}') && b.name.matches('[a-z]')))",
+    _UNKNOWN_TARGET_PORT,
 )
 
 RULES: Final = (
@@ -225,17 +229,17 @@ RULES: Final = (
     IMAGE,
     *RESOURCES,
     ENV_NAME,
-    ENV_NAMES,
+    UNIQUE_ENV_NAMES,
     ENV_VALUE,
     ENV_SOURCE,
-    *SOURCES,
+    *ENV_SOURCE_FIELDS,
     PORT,
     NODE_PORT,
     PORT_NAME,
     APP_PROTOCOL,
-    PORTS,
-    NODE_PORTS,
-    PORT_NAMES,
-    TARGET,
-    TARGETS,
+    UNIQUE_PORTS,
+    UNIQUE_NODE_PORTS,
+    UNIQUE_PORT_NAMES,
+    TARGET_PORT,
+    NAMED_TARGET_PORTS,
 )

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any, Final
 
 from . import image
-from .field_errors import plain
+from .field_errors import quote_if_needed
 from .quantity import parse
 from .rules import Rule, Violation, value_rule
-from .values import child
+from .values import nested_field
 
 Entry = Mapping[str, Any]
 
@@ -18,10 +18,10 @@ MAX_SIZE: Final = 2**31 - 1  # a Deployment's replicas are an int32
 MIN_PORT: Final = 1
 MAX_PORT: Final = 65535
 MAX_NAME_LENGTH: Final = 52  # characters: leaves 11 of a label's 63 for the hash of a ReplicaSet or a suffix
-MAX_SUBDOMAIN_LENGTH: Final = 253  # characters, as of a Secret's name
+MAX_SUBDOMAIN_LENGTH: Final = 253  # characters; the limit for a Secret's name
 
-SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # DNS-1123, as a Secret's
-_LABEL: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"  # DNS-1035, which a Service's name must be
+SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # DNS-1123
+_LABEL: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"  # DNS-1035 label, required for a Service's name
 _KNOWN_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -35,23 +35,23 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern[1:-1])
 
 
-def quoted(text: str) -> str:
-    """A text literal in CEL."""
+def cel_string(text: str) -> str:
+    """A CEL string literal."""
     return "'" + text.replace("'", r"\'") + "'"
 
 
 def is_cel_type(value: str, name: str) -> str:
-    """CEL for whether an integer-or-string is of the type `int` or `string`.
+    """A CEL expression that tests whether an int-or-string has the type `int` or `string`.
 
-    `in` has a cost of 1. Kubernetes before 1.34 estimates `==` by the longest text that fits into a request, 3 MB.
+    `in` has a cost of 1. Before 1.34, Kubernetes bases its estimate for `==` on the longest possible string, 3 MB.
     """
     return f"type({value}) in [{name}]"
 
 
 def cel_quantity(value: str) -> str:
-    """CEL for the quantity in an int-or-string.
+    """A CEL expression for the quantity in an int-or-string.
 
-    It equals `quantity(string(value))` at half of the estimated cost, because the text is read once.
+    Equivalent to `quantity(string(value))` at half the estimated cost, because the string is read once.
     """
     return f"({is_cel_type(value, 'string')} ? quantity({value}) : quantity('0').add({value}))"
 
@@ -76,7 +76,7 @@ NAME: Final = Rule(
 
 
 def size_rule(remedy: str) -> Rule:
-    """At least one pod. `remedy`: how to run no pods."""
+    """The rule that `spec.size` is at least 1. `remedy`: what to do instead of setting it to 0."""
     return value_rule(
         "spec.size",
         lambda size: size >= MIN_SIZE,
@@ -86,21 +86,21 @@ def size_rule(remedy: str) -> Rule:
 
 
 def image_rule(message: str) -> Rule:
-    """A valid image reference."""
-    fits = f"self.matches(r'{image.FITTING}') && !self.matches(r'{image.TOO_LONG}')"
-    cel = f"self.matches(r'{image.PATTERN}') && !self.matches('{image.IDENTIFIER}') && {fits}"
+    """The rule that `spec.image` is a valid image reference."""
+    fits = f"self.matches(r'{image.PATH_WITHIN_LIMIT}') && !self.matches(r'{image.LIBRARY_PATH_TOO_LONG}')"
+    cel = f"self.matches(r'{image.PATTERN}') && !self.matches('{image.IMAGE_ID}') && {fits}"
     return value_rule("spec.image", image.is_reference, cel, message)
 
 
-def port_rule(at: str, message: str, lowest: int = MIN_PORT, highest: int = MAX_PORT) -> Rule:
-    """A port within bounds."""
+def port_rule(path: str, message: str, lowest: int = MIN_PORT, highest: int = MAX_PORT) -> Rule:
+    """The rule that a port is between `lowest` and `highest`."""
     return value_rule(
-        at, lambda port: lowest <= port <= highest, f"self >= {lowest} && self <= {highest}", f"must be {message}"
+        path, lambda port: lowest <= port <= highest, f"self >= {lowest} && self <= {highest}", f"must be {message}"
     )
 
 
 def _repeated(entries: Sequence[Entry], key: Callable[[Entry], Hashable]) -> Iterator[int]:
-    """The indexes of entries whose key is the key of an earlier entry. Entries with a key of None are ignored."""
+    """The indexes of entries that repeat the key of an earlier entry. Entries with a key of None are ignored."""
     seen: set[Hashable] = set()
     for index, entry in enumerate(entries):
         if key(entry) in seen:
@@ -109,8 +109,8 @@ def _repeated(entries: Sequence[Entry], key: Callable[[Entry], Hashable]) -> Ite
             seen.add(key(entry))
 
 
-def unique_rule(at: str, field: str, same: str, message: str, key: Callable[[Entry], Hashable]) -> Rule:
-    """No two equal entries in a list. `same`: CEL that compares `a` and `b`, which both have the field."""
+def unique_rule(path: str, field: str, same: str, message: str, key: Callable[[Entry], Hashable]) -> Rule:
+    """The rule that the entries of a list are unique. `same`: CEL that compares `a` and `b`, which have the field."""
 
     def violations(entries: Sequence[Entry]) -> Iterator[Violation]:
         return (
@@ -118,8 +118,8 @@ def unique_rule(at: str, field: str, same: str, message: str, key: Callable[[Ent
         )
 
     is_unique = f"!has(a.{field}) || self.exists_one(b, has(b.{field}) && {same})"
-    with_values = quoted("%s " + message) + f".format([self.filter(a, !({is_unique})).map(a, a.{field})])"
-    return Rule(at, violations, f"self.all(a, {is_unique})", message, message_cel=with_values)
+    with_values = cel_string("%s " + message) + f".format([self.filter(a, !({is_unique})).map(a, a.{field})])"
+    return Rule(path, violations, f"self.all(a, {is_unique})", message, message_expression=with_values)
 
 
 def _resource_rules(part: str) -> tuple[Rule, Rule]:
@@ -140,7 +140,7 @@ def _resource_rules(part: str) -> tuple[Rule, Rule]:
             unknown,
             f"self.all(name, {known})",
             message,
-            message_cel=quoted("%s " + message) + f".format([self.filter(name, !({known}))])",
+            message_expression=cel_string("%s " + message) + f".format([self.filter(name, !({known}))])",
         ),
         value_rule(
             f"spec.resources.{part}[*]",
@@ -156,11 +156,12 @@ def _is_resource(name: str) -> bool:
 
 
 def _requests_above_limits(resources: Mapping[str, Any]) -> Iterator[Violation]:
-    limits: Mapping[str, Any] = child(resources, "limits") or {}
-    requests: Mapping[str, Any] = child(resources, "requests") or {}
+    limits: Mapping[str, Any] = nested_field(resources, "limits") or {}
+    requests: Mapping[str, Any] = nested_field(resources, "requests") or {}
     for name, request in requests.items():
         if name in limits and parse(request) > parse(limits[name]):
-            message = f"must be at most the {plain(name)} limit, {limits[name]}; lower this request or raise the limit"
+            limit = f"the {quote_if_needed(name)} limit, {limits[name]}"
+            message = f"must be at most {limit}; lower this request or raise the limit"
             yield Violation(f".requests[{name}]", request, message)
 
 
@@ -173,8 +174,8 @@ RESOURCES: Final = (
         "!has(self.requests) || !has(self.limits) || self.requests.all(name, !(name in self.limits)"
         f" || {cel_quantity('self.requests[name]')}.compareTo({cel_quantity('self.limits[name]')}) <= 0)",
         "must be at most the limit of the same resource; lower the request or raise the limit",
-        message_cel="'%s must be at most the limit of the same resource, of %s; lower the request or raise the limit'"
-        ".format([self.requests, self.limits])",
+        message_expression="'%s must be at most the limit of the same resource, of %s; lower the request or raise the "
+        "limit'.format([self.requests, self.limits])",
         field_path=".requests",
     ),
 )

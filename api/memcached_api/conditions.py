@@ -46,9 +46,7 @@ class Meaning(NamedTuple):
 MEANINGS: Final = {
     AVAILABLE: {
         MINIMUM_REPLICAS_AVAILABLE: Meaning("Enough pods are ready."),
-        MINIMUM_REPLICAS_UNAVAILABLE: Meaning(
-            "Too few pods are ready.", "Read the message and the Degraded condition."
-        ),
+        MINIMUM_REPLICAS_UNAVAILABLE: Meaning("Too few pods are ready.", "See the message and the Degraded condition."),
     },
     PROGRESSING: {
         ROLLING_OUT: Meaning("Pods are being created or replaced.", "Wait."),
@@ -82,7 +80,7 @@ MEANINGS: Final = {
         ),
         PODS_CRASHING: Meaning(
             "A container exits repeatedly, or cannot start. The reason clears when the pod has been ready for 30 s.",
-            "Read the exit code and the reason in the message, and `kubectl logs --previous`. OOMKilled: raise the "
+            "See the exit code and the reason in the message, and run `kubectl logs --previous`. OOMKilled: raise the "
             "memory limit. Exit code 64: memcached rejected its options.",
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(

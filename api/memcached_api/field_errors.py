@@ -9,22 +9,22 @@ from .values import is_array, is_object
 
 # Types of errors: the `reason` of a Status cause, and its text (k8s.io/apimachinery pkg/util/validation/field).
 INVALID: Final = "FieldValueInvalid"
-MISTYPED: Final = "FieldValueTypeInvalid"
+TYPE_INVALID: Final = "FieldValueTypeInvalid"
 REQUIRED: Final = "FieldValueRequired"
-UNSUPPORTED: Final = "FieldValueNotSupported"
+NOT_SUPPORTED: Final = "FieldValueNotSupported"
 TOO_LONG: Final = "FieldValueTooLong"
 TOO_MANY: Final = "FieldValueTooMany"
 
-_WORDS: Final = {
+_TYPE_TEXTS: Final = {
     INVALID: "Invalid value",
-    MISTYPED: "Invalid value",
+    TYPE_INVALID: "Invalid value",
     REQUIRED: "Required value",
-    UNSUPPORTED: "Unsupported value",
+    NOT_SUPPORTED: "Unsupported value",
     TOO_LONG: "Too long",
     TOO_MANY: "Too many",
 }
 
-MAX_SHOWN: Final = 100
+MAX_VALUE_LENGTH: Final = 100
 """Maximum characters of a value in a message."""
 
 
@@ -37,63 +37,63 @@ class FieldError(NamedTuple):
     field: str
     value: Any
     message: str
-    kind: str = INVALID
+    type: str = INVALID
 
     def __str__(self) -> str:
         """Format as Kubernetes formats field errors: `spec.size: Invalid value: 0: must be at least 1`."""
-        return f"{self.field_text}: {self.detail}"
+        return f"{self.field_text}: {self.body}"
 
     @property
     def field_text(self) -> str:
         """The field for messages: quoted and truncated if needed, because the user chooses the keys of maps."""
-        return plain(self.field)
+        return quote_if_needed(self.field)
 
     @property
-    def detail(self) -> str:
+    def body(self) -> str:
         """The error without its field, as in a Status cause."""
-        words = _WORDS[self.kind]
+        words = _TYPE_TEXTS[self.type]
         return (
             f"{words}: {self.message}"
-            if self.kind == REQUIRED
+            if self.type == REQUIRED
             else f"{words}: {format_value(self.value)}: {self.message}"
         )
 
 
-class InvalidSpec(ValueError):  # noqa: N818 (named as the condition's reason)
+class SpecDecodeError(ValueError):
     """An object whose spec cannot be decoded. `errors`: one entry per field."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors: Final = list(errors)
-        super().__init__(sentence(self.errors))
+        super().__init__(aggregate(self.errors))
 
 
 def format_value(value: Any) -> str:
-    """A scalar as JSON, truncated to 100 characters; for an object or a list its type, as in the API server."""
+    """A scalar as JSON, truncated to 100 characters. As in the API server, an object or a list is shown as its type."""
     if is_object(value):
         return '"object"'
     if is_array(value):
         return '"array"'
-    return quoted(value) if isinstance(value, str) else cut(json.dumps(value, default=str))
+    return quote(value) if isinstance(value, str) else truncate(json.dumps(value, default=str))
 
 
-def quoted(text: str) -> str:
-    """A text as JSON, truncated to 100 characters: always one line, with a closing quote."""
-    short = cut(text)
+def quote(text: str) -> str:
+    """A string as JSON, truncated to 100 characters: always one line, with a closing quote."""
+    short = truncate(text)
     return json.dumps(short, ensure_ascii=not short.isprintable())
 
 
-def plain(text: str) -> str:
-    """The text itself if it is short and printable, otherwise quoted."""
-    return text if len(text) <= MAX_SHOWN and text.isprintable() else quoted(text)
+def quote_if_needed(text: str) -> str:
+    """The text unchanged if it is short and printable, otherwise quoted."""
+    return text if len(text) <= MAX_VALUE_LENGTH and text.isprintable() else quote(text)
 
 
-def cut(text: str) -> str:
+def truncate(text: str) -> str:
     """The text, truncated to 100 characters."""
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-def sentence(errors: Iterable[FieldError], more: int = 0) -> str:
-    """All errors in one line, in brackets if there are several, as in Kubernetes. `more`: number of omitted errors."""
+def aggregate(errors: Iterable[FieldError], more: int = 0) -> str:
+    """All errors on one line, in brackets if there are several, as in Kubernetes. `more`: number of omitted errors."""
     texts = [str(error) for error in errors]
     if more:
         texts.append(f"and {more} more")
@@ -101,7 +101,7 @@ def sentence(errors: Iterable[FieldError], more: int = 0) -> str:
 
 
 def summary(errors: Sequence[FieldError], limit: int) -> str:
-    """The first errors in one line of at most `limit` characters, and the number of omitted ones. Never empty."""
+    """The first errors on one line of at most `limit` characters, and the number of omitted ones. Never empty."""
     ends = accumulate(len(str(error)) + len(", ") for error in errors)
     fitting = max(1, sum(end <= limit - len("[and 1000000 more]") for end in ends))
-    return sentence(errors[:fitting], len(errors) - fitting)
+    return aggregate(errors[:fitting], len(errors) - fitting)

@@ -12,40 +12,42 @@ _TAG: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST: Final = r"(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})"
 PATTERN: Final = rf"^(?:{_HOST}/)?{_PATH}(?::{_TAG})?(?:@{_DIGEST})?$"
 
-LONGEST: Final = 1024  # characters; host, path, tag and digest at their longest stay below
+MAX_LENGTH: Final = 1024  # characters; more than the longest host, path, tag and digest together
 MAX_PATH_LENGTH: Final = 255  # characters: distribution's RepositoryNameTotalLengthMax
 
-# The limit of the path, for CEL: a reference that matches PATTERN, with an unambiguous host before the path, and
-# without a longer name that gets the prefix `library/`.
-_SURE_HOST: Final = r"(?:localhost|[a-zA-Z0-9:\[\]-]*[.:A-Z][a-zA-Z0-9.:\[\]-]*)"
-_AFTER: Final = "(?::[^/@]*)?(?:@.*)?$"
-FITTING: Final = rf"^(?:{_SURE_HOST}/)?[^:@]{{1,{MAX_PATH_LENGTH}}}{_AFTER}"
-TOO_LONG: Final = rf"^(?:(?:index\.)?docker\.io/)?[^/:@]{{{MAX_PATH_LENGTH - len('library/') + 1},}}{_AFTER}"
+# MAX_PATH_LENGTH in CEL: a reference that matches PATTERN must match PATH_WITHIN_LIMIT, which recognizes unambiguous
+# hosts, and must not match LIBRARY_PATH_TOO_LONG, for names that get the prefix `library/`.
+_UNAMBIGUOUS_HOST: Final = r"(?:localhost|[a-zA-Z0-9:\[\]-]*[.:A-Z][a-zA-Z0-9.:\[\]-]*)"
+_TAG_AND_DIGEST: Final = "(?::[^/@]*)?(?:@.*)?$"
+PATH_WITHIN_LIMIT: Final = rf"^(?:{_UNAMBIGUOUS_HOST}/)?[^:@]{{1,{MAX_PATH_LENGTH}}}{_TAG_AND_DIGEST}"
+LIBRARY_PATH_TOO_LONG: Final = (
+    rf"^(?:(?:index\.)?docker\.io/)?[^/:@]{{{MAX_PATH_LENGTH - len('library/') + 1},}}{_TAG_AND_DIGEST}"
+)
 
-_PARTS: Final = re.compile(
+_REFERENCE: Final = re.compile(
     rf"(?P<host>{_HOST}/)?(?P<path>{_PATH})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII
 )
-IDENTIFIER: Final = r"^[a-f0-9]{64}$"  # an image ID, which cannot be pulled
+IMAGE_ID: Final = r"^[a-f0-9]{64}$"  # an image ID, which cannot be pulled
 _DOCKER_HUB: Final = ("", "docker.io/", "index.docker.io/")
 
 
 def is_reference(text: str) -> bool:
     """Whether the text is a valid image reference: `memcached`, `host:5000/a/b:1.6`, `a/b@sha256:…`."""
-    if len(text) > LONGEST or re.fullmatch(IDENTIFIER, text):
+    if len(text) > MAX_LENGTH or re.fullmatch(IMAGE_ID, text):
         return False
-    match = _PARTS.fullmatch(text)
+    match = _REFERENCE.fullmatch(text)
     return match is not None and len(_path(match)) <= MAX_PATH_LENGTH
 
 
 def repository(text: str) -> str:
     """A reference without tag and digest; the text itself if it is not a reference."""
-    match = _PARTS.fullmatch(text)
+    match = _REFERENCE.fullmatch(text)
     return text if match is None else f"{match['host'] or ''}{match['path']}"
 
 
-def is_fixed(text: str) -> bool:
+def has_fixed_version(text: str) -> bool:
     """Whether the reference has a fixed version: a digest, or a tag other than `latest`."""
-    match = _PARTS.fullmatch(text)
+    match = _REFERENCE.fullmatch(text)
     return match is not None and bool(match["digest"] or (match["tag"] or "latest") != "latest")
 
 

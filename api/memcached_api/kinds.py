@@ -6,10 +6,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from . import reading
-from .field_errors import MISTYPED, TOO_MANY, FieldError, InvalidSpec
+from . import decoding
+from .field_errors import TOO_MANY, TYPE_INVALID, FieldError, SpecDecodeError
 from .rules import Rule, rule_errors
-from .structure import MAX_ERRORS, schema_errors
+from .schema import MAX_ERRORS, schema_errors
 from .values import normalized
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
@@ -46,37 +46,37 @@ class Kind(Generic[Spec]):
     columns: tuple[Column, ...]
 
     def decode(self, obj: Mapping[str, Any]) -> Spec:
-        """The spec, with defaults and without unknown fields. Raises InvalidSpec with all structural errors."""
+        """The spec, with defaults and without unknown fields. Raises SpecDecodeError with all structural errors."""
         if errors := self._not_an_object(obj):
-            raise InvalidSpec(errors)
+            raise SpecDecodeError(errors)
         spec = _spec(obj)
         try:
             return msgspec.convert(spec, self.spec)
         except msgspec.ValidationError as error:
             spec = normalized(spec)
             if errors := schema_errors(spec, self.spec, "spec"):
-                raise InvalidSpec(errors) from error
+                raise SpecDecodeError(errors) from error
             return msgspec.convert(spec, self.spec)
 
-    def read(self, raw: bytes) -> Any:
-        """The object in `raw`, for `validate` and `decode`. Raises the errors of `reading.read`."""
-        return reading.read(raw, self.spec)
+    def decode_object(self, raw: bytes) -> Any:
+        """The object in `raw`, for `validate` and `decode`. Raises the errors of `decoding.decode_object`."""
+        return decoding.decode_object(raw, self.spec)
 
     def validate(self, obj: Any) -> list[FieldError]:
         """All errors of an object; empty if it is valid. Never raises, for any JSON value."""
         if errors := self._not_an_object(obj):
             return errors
         spec, structural = self._check_structure(_spec(obj))
-        if len(structural) >= MAX_ERRORS or any(error.kind == TOO_MANY for error in structural):
+        if len(structural) >= MAX_ERRORS or any(error.type == TOO_MANY for error in structural):
             return structural  # the time to evaluate the rules would be unbounded
-        unreadable = [error for error in structural if error.kind == MISTYPED]
+        unreadable = [error for error in structural if error.type == TYPE_INVALID]
         ruled = list(rule_errors(self.rules, {"metadata": obj.get("metadata"), "spec": spec}, unreadable))
         reported = {error.field for error in ruled}  # a rule's error has a remedy, so it replaces the structural one
         return [error for error in structural if error.field not in reported] + ruled
 
     def _not_an_object(self, obj: Any) -> list[FieldError]:
         message = f"must be an object of kind {self.name}"
-        return [] if isinstance(obj, Mapping) else [FieldError("", obj, message, MISTYPED)]
+        return [] if isinstance(obj, Mapping) else [FieldError("", obj, message, TYPE_INVALID)]
 
     def _check_structure(self, spec: Any) -> tuple[Any, list[FieldError]]:
         """The normalized spec and its structural errors, which are collected only if msgspec finds one."""

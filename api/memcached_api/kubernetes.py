@@ -15,11 +15,11 @@ from .values import MAX_INTEGER, MIN_INTEGER
 LIST_BY_NAME: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 LIST_BY_TYPE: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
-# The syntax that `quantity.parse` accepts. Stricter than controller-tools' pattern only in that an exponent is an
-# integer (as apimachinery requires, too) of at most three digits.
+# The syntax that `quantity.parse` accepts. It differs from controller-tools' pattern only in the exponent: an integer,
+# as in apimachinery, of at most three digits.
 QUANTITY: Final = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?"
 
-# An int-or-string in the CRD. The end of a text is `$` in the CRD and `\Z` in Python.
+# An int-or-string in the CRD. The end of a string is `$` in the CRD's patterns and `\Z` in Python's.
 Quantity = Annotated[
     Annotated[int, Meta(ge=MIN_INTEGER, le=MAX_INTEGER)]
     | Annotated[str, Meta(pattern=rf"^{QUANTITY}\Z", max_length=64)],
@@ -28,7 +28,7 @@ Quantity = Annotated[
 
 # Kubernetes itself defines five kinds of resources. Seven fit into half of CEL's cost budget, even on API servers
 # before 1.34, which ignore the bound on a quantity's length.
-Resources = Annotated[dict[str, Quantity], Meta(max_length=7)]
+ResourceList = Annotated[dict[str, Quantity], Meta(max_length=7)]
 
 
 class LocalObjectReference(msgspec.Struct, frozen=True, rename="camel"):
@@ -39,12 +39,12 @@ class LocalObjectReference(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ResourceRequirements(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Without `claims`, because a cache does not use dynamic resource allocation."""
+    """ResourceRequirements without `claims`: dynamic resource allocation is not supported."""
 
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.ResourceRequirements"
 
-    limits: Resources = {}
-    requests: Resources = {}
+    limits: ResourceList = {}
+    requests: ResourceList = {}
 
 
 class _KeySelector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -74,7 +74,7 @@ class ObjectFieldSelector(msgspec.Struct, frozen=True, rename="camel", omit_defa
 
 
 class ResourceFieldSelector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Without `containerName`, because there is only one container."""
+    """A ResourceFieldSelector without `containerName`, because a pod has only one container."""
 
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.ResourceFieldSelector"
 
@@ -83,7 +83,7 @@ class ResourceFieldSelector(msgspec.Struct, frozen=True, rename="camel", omit_de
 
 
 class EnvVarSource(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Without `fileKeyRef`, because there are no volumes."""
+    """An EnvVarSource without `fileKeyRef`, because the pods have no volumes."""
 
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.EnvVarSource"
 
@@ -103,11 +103,11 @@ class EnvVar(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     value_from: EnvVarSource | None = None
 
 
-def stored(env: EnvVar) -> dict[str, Any]:
-    """The variable in canonical form, as the API server stores it: equal if it is equal for a container."""
+def canonical_env(env: EnvVar) -> dict[str, Any]:
+    """The variable in canonical form, as the API server stores it. Variables with the same effect are equal."""
     entry = msgspec.to_builtins(env)
     if not env.value:
-        entry.pop("value", None)  # an empty one is not stored
+        entry.pop("value", None)  # the API server does not store an empty value
     source = env.value_from and env.value_from.resource_field_ref
     if source and source.divisor is not None:
         entry["valueFrom"]["resourceFieldRef"]["divisor"] = canonical(source.divisor)
@@ -125,8 +125,8 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.ServicePort"
 
     name: Annotated[str, Meta(max_length=63)] | None = None
-    """Name of the port, unique in the list. When there are several ports, admission names those without a name
-    `<protocol>-<port>`, such as `tcp-80`."""
+    """Name of the port, unique in the list. If there are several ports, the mutating webhook names those without
+    a name `<protocol>-<port>`, such as `tcp-80`."""
 
     protocol: Literal["TCP", "UDP", "SCTP"] = "TCP"
     """`TCP`, `UDP` or `SCTP`."""
@@ -136,10 +136,10 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     target_port: TargetPort | None = None
     """Port that the container listens on: its number, or the name of another entry of the list with a numeric
-    `targetPort`. When absent, the same as `port`."""
+    `targetPort`. If absent, the same as `port`."""
 
     node_port: Annotated[int, Meta(ge=30000, le=32767)] | None = None
-    """Port on every node. When absent, Kubernetes allocates one, which is kept while the port keeps its number or its
+    """Port on every node. If absent, Kubernetes allocates one, which is kept while the port keeps its number or its
     name."""
 
     app_protocol: Annotated[str, Meta(max_length=317)] | None = None

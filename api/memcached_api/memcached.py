@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from .common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 from .conditions import Condition
 from .field_errors import FieldError
-from .image import LONGEST as LONGEST_IMAGE
+from .image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from .kinds import Column, Kind, condition_path
 from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
 from .memcached_rules import DEFAULT_CACHE_MEMORY, MIN_PORT, RULES
@@ -22,7 +22,7 @@ PLURAL: Final = "memcacheds"
 SHORT_NAMES: Final = ("mc",)
 
 DEFAULT_SIZE: Final = 1
-DEFAULT_CONTAINER_PORT: Final = 11211  # memcached's own
+DEFAULT_CONTAINER_PORT: Final = 11211  # memcached's own default
 DEFAULT_IMAGE: Final = "docker.io/library/memcached:1.6.38"  # unless RELATED_IMAGE_MEMCACHED names another
 
 
@@ -43,12 +43,12 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     container_port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] = DEFAULT_CONTAINER_PORT
     """Port of every memcached server and of the Service. A change replaces the pods."""
 
-    image: Annotated[str, Meta(min_length=1, max_length=LONGEST_IMAGE)] | None = None
-    """Container image of memcached. When absent, admission sets the current default of the operator, so that a later
-    release of the operator does not restart the cache. A change replaces the pods."""
+    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
+    """Container image of memcached. If absent, the mutating webhook sets the operator's current default on create,
+    so that a later release of the operator does not restart the cache. A change replaces the pods."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. When absent, the default of Kubernetes:
+    """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. If absent, the default of Kubernetes:
     `Always` for the tag `latest`, otherwise `IfNotPresent`. A change replaces the pods."""
 
     image_pull_secrets: Annotated[list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME)] = []
@@ -114,8 +114,8 @@ MEMCACHED: Final = Kind(
 def decode_spec(obj: Mapping[str, Any]) -> MemcachedSpec:
     """The spec of a Memcached object, with defaults and without unknown fields.
 
-    Raises InvalidSpec with all structural errors if it cannot be decoded. A decoded spec can still violate a rule: see
-    `validate`.
+    Raises SpecDecodeError with all structural errors if it cannot be decoded. A decoded spec can still violate a
+    rule: see `validate`.
     """
     return MEMCACHED.decode(obj)
 

@@ -19,15 +19,15 @@ from .common_rules import (
 )
 from .quantity import parse
 from .rules import Rule, Violation, value_rule
-from .values import child
+from .values import nested_field
 
 DEFAULT_CACHE_MEMORY: Final = "64Mi"  # memcached's own default for `-m`
 MIN_PORT: Final = 1024  # memcached does not run as root, and only root can bind lower ports
 
-_SPARE: Final = memory.HASH_TABLE + memory.PER_CONNECTION * memory.CONNECTIONS
-_PERCENT: Final = 100 + memory.OVERHEAD_PERCENT
+_FIXED_OVERHEAD: Final = memory.HASH_TABLE + memory.BYTES_PER_CONNECTION * memory.MAX_CONNECTIONS
+_MEMORY_PERCENT: Final = 100 + memory.OVERHEAD_PERCENT
 
-SIZE: Final = size_rule("to stop the cache delete the Memcached object instead")
+SIZE: Final = size_rule("to stop the cache, delete the Memcached object instead")
 
 CONTAINER_PORT: Final = port_rule(
     "spec.containerPort",
@@ -49,7 +49,7 @@ IMAGE_PULL_SECRET: Final = value_rule(
     f"{MAX_SUBDOMAIN_LENGTH} characters",
 )
 
-IMAGE_PULL_SECRETS: Final = unique_rule(
+UNIQUE_IMAGE_PULL_SECRETS: Final = unique_rule(
     "spec.imagePullSecrets",
     "name",
     "a.name == b.name",
@@ -62,49 +62,50 @@ CACHE_MEMORY: Final = value_rule(
     lambda amount: memory.MIN_CACHE <= parse(amount) <= memory.MAX_CACHE,
     "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('2Mi')) >= 0"
     " && quantity(string(self)).compareTo(quantity('1Pi')) <= 0",
-    f"must be a quantity from 2Mi, below which memcached does not start, to 1Pi; its default is {DEFAULT_CACHE_MEMORY}",
+    f"must be a quantity from 2Mi (memcached does not start with less) to 1Pi; the default is {DEFAULT_CACHE_MEMORY}",
 )
 
 
-def _memory_limit_below_floor(spec: Mapping[str, Any]) -> Iterable[Violation]:
-    limit = child(spec, "resources", "limits", "memory")
-    cache = child(spec, "cache", "memory")
+def _memory_limit_too_low(spec: Mapping[str, Any]) -> Iterable[Violation]:
+    limit = nested_field(spec, "resources", "limits", "memory")
+    cache = nested_field(spec, "cache", "memory")
     cache = DEFAULT_CACHE_MEMORY if cache is None else cache
-    if limit is None or parse(limit) * 100 >= _hundred_floors(parse(cache)):
+    if limit is None or parse(limit) * 100 >= _hundred_minimums(parse(cache)):
         return ()
-    least = memory.mebibytes_text(_hundred_floors(parse(cache)) / 100)
-    return (Violation(".resources.limits[memory]", limit, _floor_message(least, str(cache))),)
+    minimum = memory.mebibytes_text(_hundred_minimums(parse(cache)) / 100)
+    return (Violation(".resources.limits[memory]", limit, _minimum_message(minimum, str(cache))),)
 
 
-def _hundred_floors(cache: Decimal) -> Decimal:
-    """100 times memory.floor, so that Python and CEL (in floats) compare the same integers."""
-    return cache * _PERCENT + _SPARE * 100
+def _hundred_minimums(cache: Decimal) -> Decimal:
+    """100 times memory.minimum_limit, so that Python and CEL (in floats) compare the same integers."""
+    return cache * _MEMORY_PERCENT + _FIXED_OVERHEAD * 100
 
 
-def _floor_message(least: str, cache: str) -> str:
+def _minimum_message(minimum: str, cache: str) -> str:
     return (
-        f"must be at least {least} to hold spec.cache.memory of {cache} ({_PERCENT / 100:.2f} times it, plus "
-        f"{memory.mebibytes_text(_SPARE)}); raise this limit or lower spec.cache.memory"
+        f"must be at least {minimum} to hold spec.cache.memory of {cache} ({_MEMORY_PERCENT / 100:.2f} times it, plus "
+        f"{memory.mebibytes_text(_FIXED_OVERHEAD)}); raise this limit or lower spec.cache.memory"
     )
 
 
 _CACHE_CEL: Final = "quantity(string(self.cache.memory))"
-_LEAST_CEL: Final = (  # the floor in mebibytes, rounded up
-    f"({_CACHE_CEL}.asInteger() * {_PERCENT} + {_SPARE * 100 + memory.MEBIBYTE * 100 - 1}) / {memory.MEBIBYTE * 100}"
+_MINIMUM_CEL: Final = (  # the minimum limit in mebibytes, rounded up
+    f"({_CACHE_CEL}.asInteger() * {_MEMORY_PERCENT} + {_FIXED_OVERHEAD * 100 + memory.MEBIBYTE * 100 - 1})"
+    f" / {memory.MEBIBYTE * 100}"
 )
 
 MEMORY_LIMIT: Final = Rule(
     "spec",
-    _memory_limit_below_floor,
+    _memory_limit_too_low,
     "!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits)"
     " || quantity(string(self.resources.limits['memory'])).asApproximateFloat() * 100.0"
-    f" >= {_CACHE_CEL}.asApproximateFloat() * {_PERCENT}.0 + {_SPARE * 100}.0",
+    f" >= {_CACHE_CEL}.asApproximateFloat() * {_MEMORY_PERCENT}.0 + {_FIXED_OVERHEAD * 100}.0",
     "must be large enough for spec.cache.memory; raise this limit or lower spec.cache.memory",
     # Of the ways to format a number in CEL, only format() has a cost that the API server can bound.
-    message_cel=f"'limit %s {_floor_message('%dMi', '%s')}'"
-    f".format([self.resources.limits['memory'], {_LEAST_CEL}, self.cache.memory])",
+    message_expression=f"'limit %s {_minimum_message('%dMi', '%s')}'"
+    f".format([self.resources.limits['memory'], {_MINIMUM_CEL}, self.cache.memory])",
     field_path=".resources.limits.memory",
-    reads=("resources.limits[memory]", "cache.memory"),
+    inputs=("resources.limits[memory]", "cache.memory"),
 )
 
 RULES: Final = (
@@ -113,7 +114,7 @@ RULES: Final = (
     CONTAINER_PORT,
     IMAGE,
     IMAGE_PULL_SECRET,
-    IMAGE_PULL_SECRETS,
+    UNIQUE_IMAGE_PULL_SECRETS,
     CACHE_MEMORY,
     *RESOURCES,
     MEMORY_LIMIT,

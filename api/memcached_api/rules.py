@@ -9,13 +9,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .field_errors import FieldError
-from .values import child, is_array, is_object
+from .values import is_array, is_object, nested_field
 
 
 class Violation(NamedTuple):
-    """A violation of a rule: the path below that of the rule (`.limits[memory]`), the value, and the message."""
+    """A violation of a rule: the path relative to the rule's (`.limits[memory]`), the value, and the message."""
 
-    below: str
+    subpath: str
     value: Any
     message: str
 
@@ -24,46 +24,46 @@ class Violation(NamedTuple):
 class Rule:
     """One rule of a kind.
 
-    `at`: the path of the value, from the object's root; `[*]` means every entry of a list or map.
-    `cel`: the same rule for the CRD, where `self` is the value at `at`, or the whole object for a path in `metadata`.
-    `message`: the message for CEL; `message_cel`: a messageExpression with values; `field_path`: the fieldPath for CEL.
-    `reads`: for a rule on several fields, these fields, below `at`. A violation implies that all of them are set, and
-    an update that does not change them may keep the violation.
+    `path`: the path of the value, from the object's root; `[*]` means every entry of a list or map.
+    `cel`: the same rule for the CRD. `self` is the value at `path`, or the whole object for a path in `metadata`.
+    `message`, `message_expression`, `field_path`: the message, messageExpression and fieldPath of the CEL rule.
+    `inputs`: for a rule on several fields, these fields, below `path`. A violation implies that all of them are set,
+    and an update that does not change them may keep the violation.
     """
 
-    at: str
+    path: str
     violations: Callable[[Any], Iterable[Violation]]
     cel: str
     message: str
-    message_cel: str = ""
+    message_expression: str = ""
     field_path: str = ""
-    reads: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
 
 
-def value_rule(at: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
+def value_rule(path: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
     """A rule about a single value."""
 
     def violations(value: Any) -> Iterable[Violation]:
         return () if holds(value) else (Violation("", value, message),)
 
-    return Rule(at, violations, cel, message)
+    return Rule(path, violations, cel, message)
 
 
-def rule_errors(rules: Iterable[Rule], obj: Any, broken: Sequence[FieldError] = ()) -> Iterator[FieldError]:
-    """All violations of all rules. A rule is skipped if its input is `broken`, that is, has a wrong type."""
+def rule_errors(rules: Iterable[Rule], obj: Any, type_errors: Sequence[FieldError] = ()) -> Iterator[FieldError]:
+    """All violations of all rules. A rule is skipped if one of its inputs has one of these type errors."""
     for rule in rules:
-        parent, fields, steps = _steps(rule.at)
-        root = child(obj, *fields)
+        parent, fields, steps = _split(rule.path)
+        root = nested_field(obj, *fields)
         if root is None:
             continue
-        for path, value in _found(parent, root, steps):
-            if not _is_broken(path, rule.reads, broken):
+        for path, value in _select(parent, root, steps):
+            if not _has_type_error(path, rule.inputs, type_errors):
                 yield from (
-                    FieldError(f"{path}{below}", found, message) for below, found, message in rule.violations(value)
+                    FieldError(f"{path}{subpath}", found, message) for subpath, found, message in rule.violations(value)
                 )
 
 
-def _found(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str, Any]]:
+def _select(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str, Any]]:
     """The values at a path with steps, each with its own path: for `spec.limits[*]`, `spec.limits[cpu]` and so on."""
     found = [(path, value)]
     for step in steps:
@@ -72,10 +72,10 @@ def _found(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str,
 
 
 @cache
-def _steps(at: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _split(path: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The path up to its first `[*]`, the fields of this part, and the remaining steps."""
-    parent = at.partition("[*]")[0]
-    fields, steps = tuple(parent.split(".")), at.replace("[*]", ".*").split(".")
+    parent = path.partition("[*]")[0]
+    fields, steps = tuple(parent.split(".")), path.replace("[*]", ".*").split(".")
     return parent, fields, tuple(steps[len(fields) :])
 
 
@@ -87,11 +87,11 @@ def _children(path: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:
     return [(f"{path}[{index}]", item) for index, item in enumerate(value)] if is_array(value) else []
 
 
-def _is_broken(path: str, reads: tuple[str, ...], broken: Sequence[FieldError]) -> bool:
-    if not broken:
+def _has_type_error(path: str, inputs: tuple[str, ...], type_errors: Sequence[FieldError]) -> bool:
+    if not type_errors:
         return False
-    inputs = [f"{path}.{field}" for field in reads] or [path]
-    return any(_within(error.field, field) or _within(field, error.field) for error in broken for field in inputs)
+    fields = [f"{path}.{field}" for field in inputs] or [path]
+    return any(_within(error.field, field) or _within(field, error.field) for error in type_errors for field in fields)
 
 
 def _within(field: str, parent: str) -> bool:

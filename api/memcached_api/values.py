@@ -15,13 +15,16 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def is_integer(value: object) -> TypeGuard[int | float]:
-    """Whether the API server accepts it as an integer: 3.0 yes; true, or more than 64 bits (53 as a float), no."""
+    """Whether the API server accepts the value as an integer, such as 3 and 3.0.
+
+    It rejects true, and integers of more than 64 bits (53 for a float).
+    """
     if isinstance(value, float):
         return value.is_integer() and abs(value) < 2**53
     return isinstance(value, int) and not isinstance(value, bool) and MIN_INTEGER <= value <= MAX_INTEGER
 
 
-def child(value: object, *fields: str) -> Any:
+def nested_field(value: object, *fields: str) -> Any:
     """The value at a path of fields; None if it does not exist."""
     found: Any = value
     for field in fields:

@@ -12,14 +12,15 @@ import click
 from memcached_api.image import is_reference
 from memcached_api.memcached import DEFAULT_IMAGE
 from memcached_operator import app
-from memcached_operator.kube.connection import ConnectError
-from memcached_operator.runtime.lease import LeaseLostError
+from memcached_operator.kube.config import ConfigError
+from memcached_operator.runtime.leader_election import LeaseLostError
 from memcached_process.options import process_options, set_up
 
 log = logging.getLogger("memcached_operator")
 
 MAX_CERTIFICATE_LIFETIME = timedelta(days=3650)
-"""A longer lifetime defeats the purpose of renewal, and a certificate cannot encode dates after the year 9999."""
+"""Maximum --certificate-lifetime. A longer one defeats the purpose of renewal, and a certificate
+cannot contain dates after the year 9999."""
 
 
 def _namespaces(_: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:
@@ -54,7 +55,7 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
 )
 @click.option(
     "--manage-certificates/--no-manage-certificates",
-    help="Issue and renew the webhook certificate; for clusters where neither OLM nor cert-manager does.",
+    help="Issue and renew the webhook certificate; use this if neither OLM nor cert-manager does.",
 )
 @click.option(
     "--certificate-lifetime",
@@ -77,18 +78,18 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
 def main(log_level: str, log_format: str, certificate_lifetime: str, **options: Any) -> None:
     """Reconcile Memcached and AppService objects.
 
-    Connects to the cluster of KUBECONFIG, or to the cluster it runs in. Every option can also be set by the environment
-    variable MEMCACHED_OPERATOR_<OPTION>.
+    Connects to the cluster that KUBECONFIG selects, or to the cluster it runs in. Every option can also be set
+    by the environment variable MEMCACHED_OPERATOR_<OPTION>.
     """
     set_up(log_level, log_format)
     try:
-        asyncio.run(app.run(app.Options(certificate_lifetime=lifetime(certificate_lifetime), **options)))
-    except (ConnectError, LeaseLostError, OSError) as error:
+        asyncio.run(app.run(app.Options(certificate_lifetime=parse_duration(certificate_lifetime), **options)))
+    except (ConfigError, LeaseLostError, OSError) as error:
         log.error("%s", error)
         sys.exit(1)
 
 
-def lifetime(text: str) -> timedelta:
+def parse_duration(text: str) -> timedelta:
     """`90s`, `30m` or `2160h` as a timedelta. Raises click.BadParameter for anything else."""
     seconds = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
     number = int(text[:-1]) if text[:-1].isdecimal() else 0

@@ -17,28 +17,28 @@ from memcached_operator import metrics
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Kind
 from memcached_operator.kube.client import ApiError, Client, describe
-from memcached_operator.kube.connection import connect
-from memcached_operator.memcached.controller import MEMCACHEDS, memcached, outdated
+from memcached_operator.kube.config import load_config
+from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_images, memcached
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
 from memcached_operator.runtime import lifecycle
-from memcached_operator.runtime.lease import Lease
+from memcached_operator.runtime.leader_election import LeaderElector
 from memcached_operator.runtime.queue import MAX_DELAY
 from memcached_operator.runtime.tasks import background
 from memcached_process.addresses import Address
-from memcached_process.servers import exposition, listen, probes
+from memcached_process.servers import listen, metrics_handler, probe_handler
 
 if TYPE_CHECKING:
     from memcached_operator.certificates.issuer import Issuer
 
 log = logging.getLogger(__name__)
 
-LEASE = "memcached-operator"
+LEASE_NAME = "memcached-operator"
 
 CERTIFICATE_LIFETIME = timedelta(days=90)
-"""The lifetime of Let's Encrypt certificates. A certificate is renewed after two thirds of its lifetime."""
+"""Default lifetime of an issued certificate (cert-manager's default). It is renewed after two thirds of that time."""
 
 RELEASE_TIMEOUT = 2.0
-"""Seconds. The process exits within 5 seconds even if the API server is unreachable."""
+"""Seconds to release the lease: the process exits within 5 seconds even if the API server is unreachable."""
 
 
 @dataclass(frozen=True)
@@ -65,33 +65,35 @@ def kinds(options: Options) -> list[Kind]:
 
 
 async def run(options: Options) -> None:
-    """Run until SIGTERM or SIGINT. Raises ConnectError, LeaseLostError, or the error of a task that failed."""
+    """Run until SIGTERM or SIGINT. Raises ConfigError, LeaseLostError, or the error of a task that failed."""
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    connection = connect()
-    namespace = os.environ.get("POD_NAMESPACE") or connection.namespace
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    config = load_config()
+    namespace = os.environ.get("POD_NAMESPACE") or config.namespace
     async with AsyncExitStack() as stack:
         # The probe server starts before leader election: a standby must become Ready for a rollout to complete.
-        await listen(stack, stop, probes(lambda: True), options.health_probe_bind_address)
-        await listen(stack, stop, exposition(metrics.REGISTRY), options.metrics_bind_address)
-        session = await stack.enter_async_context(connection.session())
-        client = Client(connection, session)
-        beside: list[Coroutine[Any, Any, None]] = []
+        await listen(stack, stop, probe_handler(lambda: True), options.health_probe_bind_address)
+        await listen(stack, stop, metrics_handler(metrics.REGISTRY), options.metrics_bind_address)
+        session = await stack.enter_async_context(config.session())
+        client = Client(config, session)
+        leader_tasks: list[Coroutine[Any, Any, None]] = []
         if options.leader_elect:
-            lease = Lease(client, namespace, LEASE, identity())
+            elector = LeaderElector(client, namespace, LEASE_NAME, identity())
             # Registered before the lease is acquired: SIGTERM may arrive before the response to a successful write.
-            stack.push_async_callback(_release, lease)
-            if not await _run_until(stop, lease.acquire()):
+            stack.push_async_callback(_release, elector)
+            if not await _run_until(stop, elector.acquire()):
                 return
-            beside.append(lease.hold())
-            client = Client(connection, session, lease.is_held)
+            leader_tasks.append(elector.renew())
+            client = Client(config, session, elector.is_leader)
         if options.manage_certificates:
-            beside.append(_issuer(client, namespace, options.certificate_lifetime).run())
+            leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.sync_period, options.max_retry_delay
         manager = Manager(client, kinds(options), options.watch_namespaces, *periods)
-        metrics.OUTDATED_IMAGES.set_function(lambda: outdated(manager.objects(MEMCACHEDS), options.default_image))
-        async with background(stop, *beside):
+        metrics.OUTDATED_IMAGES.set_function(
+            lambda: count_outdated_images(manager.objects(MEMCACHEDS), options.default_image)
+        )
+        async with background(stop, *leader_tasks):
             await lifecycle.run(manager.run, stop)
 
 
@@ -103,9 +105,9 @@ def identity() -> str:
 def _issuer(client: Client, namespace: str, lifetime: timedelta) -> "Issuer":
     """The issuer for the webhook's objects, as config/ deploys them."""
     # Imported on demand: the cryptography package takes 9 MiB, which other certificate sources do not need.
-    from memcached_operator.certificates.issuer import Issuer, Names
+    from memcached_operator.certificates.issuer import Issuer, WebhookNames
 
-    names = Names(
+    names = WebhookNames(
         namespace=namespace,
         secret="memcached-operator-webhook-cert",  # noqa: S106 - the name of a Secret
         service="memcached-operator-webhook-service",
@@ -131,9 +133,9 @@ async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bo
     return True
 
 
-async def _release(lease: Lease) -> None:
+async def _release(elector: LeaderElector) -> None:
     try:
         async with asyncio.timeout(RELEASE_TIMEOUT):
-            await lease.release()
+            await elector.release()
     except (ApiError, TimeoutError) as error:
         log.warning("cannot release the lease; a standby waits until it expires: %s", describe(error))

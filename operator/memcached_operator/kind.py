@@ -29,7 +29,7 @@ class Snapshot:
     problems: tuple[Problem, ...] = ()
 
     def child(self, resource: Resource) -> Object | None:
-        """The one child of a resource, or None."""
+        """The only child of a resource type, or None."""
         return next((obj for key, obj in self.children.items() if key.resource == resource), None)
 
 

@@ -1,1 +1,1 @@
-"""Shared by the controller and the webhook process: options, logging, HTTP connections, probes and metrics servers."""
+"""Shared by the controller and the webhook process: options, logging, HTTP connections, probe and metrics servers."""

@@ -1,4 +1,4 @@
-"""Bind addresses, in the syntax of Go programs."""
+"""Bind addresses, in the syntax that Go programs use."""
 
 from typing import NamedTuple
 

@@ -22,25 +22,25 @@ from memcached_process.addresses import Address
 
 log = logging.getLogger(__name__)
 
-HANDSHAKE_SECONDS: Final = 10.0  # the API server's own timeout is 10 s
-REQUEST_SECONDS: Final = 10.0  # from the first byte of a request to its response; the API server's timeout is 5 s
-IDLE_SECONDS: Final = 100.0  # without a request; longer than the idle timeout of Go clients (90 s)
-UNREAD_SECONDS: Final = 5.0  # with a response that the client's kernel does not accept
-CLOSE_SECONDS: Final = 5.0  # for the TLS shutdown; asyncio's default is 30 s
-GRACE_SECONDS: Final = 5.0  # default time for active requests to complete when the process ends
-SWEEP_SECONDS: Final = 1.0  # between two checks of these timeouts
-PAUSE_SECONDS: Final = 0.1  # after a failed accept, for example because of too many open files
+HANDSHAKE_TIMEOUT: Final = 10.0  # the API server's own timeout is 10 s
+REQUEST_TIMEOUT: Final = 10.0  # from the first byte of a request to its response; the API server's timeout is 5 s
+IDLE_TIMEOUT: Final = 100.0  # without a request; longer than the idle timeout of Go clients (90 s)
+WRITE_TIMEOUT: Final = 5.0  # while the client does not read a response
+TLS_SHUTDOWN_TIMEOUT: Final = 5.0  # for the TLS shutdown; asyncio's default is 30 s
+GRACE_PERIOD: Final = 5.0  # default time for active requests to complete when the process ends
+SWEEP_PERIOD: Final = 1.0  # between two checks of these timeouts
+ACCEPT_RETRY_DELAY: Final = 0.1  # after a failed accept, for example because of too many open files
 
 BACKLOG: Final = 1024  # connections in the accept queue; if it is full, clients retry after 1 s
-TLS_BUFFER: Final = 2**14  # bytes that TLS reads at once, the largest record; asyncio's default is 256 KiB
-TLS_UNREAD: Final = 2**14  # bytes that TLS buffers while reading is paused; asyncio's default is 256 KiB
-UNSENT: Final = 2**12  # bytes of a response that TLS buffers; with more, the next request waits
+TLS_READ_SIZE: Final = 2**14  # bytes that TLS reads at once, the largest record; asyncio's default is 256 KiB
+TLS_READ_BUFFER: Final = 2**14  # bytes that TLS buffers while reading is paused; asyncio's default is 256 KiB
+TLS_WRITE_BUFFER: Final = 2**12  # bytes of a response that TLS buffers; with more, the next request waits
 KERNEL_BUFFER: Final = 2**16  # bytes of the kernel's buffer per direction; its default grows to several MiB
 
 READ_AHEAD: Final = 2**13  # bytes of a body that aiohttp reads before the handler does, once or twice
 # Bytes of a request head, and of a body before the handler starts. An API server's head has a few hundred bytes, a
 # token a few KiB.
-MAX_HEAD: Final = 2**14 + 2 * READ_AHEAD
+MAX_HEAD_SIZE: Final = 2**14 + 2 * READ_AHEAD
 
 _HTTP: Final[dict[str, Any]] = {
     "max_headers": 64,
@@ -50,7 +50,7 @@ _HTTP: Final[dict[str, Any]] = {
     "tcp_keepalive": False,  # idle connections are closed earlier
 }
 
-SERVER: Final = {"Server": "memcached-operator"}
+SERVER_HEADER: Final = {"Server": "memcached-operator"}
 """Header of each response. aiohttp's default contains the versions of aiohttp and Python."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -60,10 +60,10 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class Acceptor:
     """Accepts connections and passes their requests to a handler. `tls` is None for plain HTTP.
 
-    At most `max_connections` are open. A further one replaces a connection of the older half: the oldest in its
-    handshake, otherwise the oldest idle one, otherwise the oldest. So a new connection always has time for its first
-    request. `draining`: each connection is closed after its next response, so that clients connect to another pod.
-    `grace`: seconds for active requests to complete on close.
+    At most `max_connections` are open. To accept a further one, a connection of the older half is aborted: the oldest
+    in its handshake, otherwise the oldest idle one, otherwise the oldest. So a new connection always has time for its
+    first request. `draining`: each connection is closed after its next response, so that clients connect to another
+    pod. `grace`: seconds for active requests to complete on close.
     """
 
     def __init__(self, handler: Handler, max_connections: int, tls: ssl.SSLContext | None, grace: float) -> None:
@@ -71,11 +71,11 @@ class Acceptor:
         self.tls = tls
         self.connections: dict[Connection, None] = {}  # the oldest first
         # A handler is cancelled when its client disconnects, so that its memory is released.
-        self.http = web.Server(self._answer, handler_cancellation=True)
+        self.http = web.Server(self._handle, handler_cancellation=True)
         self._handler = handler
         self._max_connections = max_connections
         self._grace = grace
-        self._unused = asyncio.Event()
+        self._all_closed = asyncio.Event()
 
     async def accept(self, listener: socket.socket) -> None:
         """Accept connections until cancelled."""
@@ -85,7 +85,7 @@ class Acceptor:
                 accepted, _ = await loop.sock_accept(listener)
             except OSError as error:
                 log.warning("cannot accept a connection: %s", error)
-                await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(ACCEPT_RETRY_DELAY)
                 continue
             self._limit()
             with suppress(OSError):  # the client has disconnected
@@ -95,9 +95,9 @@ class Acceptor:
         """Abort connections that exceed a timeout, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(SWEEP_PERIOD)
             for each in list(self.connections):
-                each.abort_if_late(loop.time())
+                each.abort_if_expired(loop.time())
 
     async def close(self) -> None:
         """Close idle connections at once, the others after their response or after the grace period."""
@@ -107,8 +107,8 @@ class Acceptor:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 while self.connections:
-                    self._unused.clear()
-                    await self._unused.wait()
+                    self._all_closed.clear()
+                    await self._all_closed.wait()
         for each in list(self.connections):
             each.abort()
 
@@ -116,7 +116,7 @@ class Acceptor:
         """Remove a closed connection."""
         self.connections.pop(connection, None)
         if not self.connections:
-            self._unused.set()
+            self._all_closed.set()
 
     def _protocol(self) -> asyncio.BaseProtocol:
         connection = Connection(self)
@@ -126,16 +126,16 @@ class Acceptor:
         count = len(self.connections)
         if count >= self._max_connections:
             older = islice(self.connections, count - count // 2)
-            min(older, key=lambda each: each.importance).abort()
+            min(older, key=lambda each: each.priority).abort()
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = cast("Connection", request.protocol)
         connection.begin_request(request)
         try:
             response = await self._handler(request)
         finally:
             connection.end_request()
-        response.headers.update(SERVER)
+        response.headers.update(SERVER_HEADER)
         if self.draining or not request.content.is_eof():
             response.force_close()  # aiohttp reads the rest of a body for a while, so that the client gets the response
         return response
@@ -144,54 +144,54 @@ class Acceptor:
 class Connection(web.RequestHandler):
     """One connection: aiohttp's protocol, with timeouts and a limit on the bytes read before a handler runs.
 
-    `due`: the loop's time at which it is aborted, unless it makes progress.
+    `deadline`: the loop's time at which it is aborted, unless it makes progress.
     """
 
     def __init__(self, acceptor: Acceptor) -> None:
         self._acceptor = acceptor
         loop = asyncio.get_running_loop()
         super().__init__(acceptor.http, loop=loop, **_HTTP)
-        self.due = loop.time() + (IDLE_SECONDS if acceptor.tls is None else HANDSHAKE_SECONDS)
+        self.deadline = loop.time() + (IDLE_TIMEOUT if acceptor.tls is None else HANDSHAKE_TIMEOUT)
         self._raw: asyncio.Transport | None = None  # of the socket itself, below TLS
         self._is_open = False
         self._is_busy = False
         self._request: web.BaseRequest | None = None
-        self._head = 0  # bytes of an incomplete head, or of requests after the active one
-        self._unread_since = math.inf
+        self._head_bytes = 0  # bytes of an incomplete head, or of requests after the active one
+        self._write_blocked_since = math.inf
 
     @property
-    def importance(self) -> int:
+    def priority(self) -> int:
         """0 during the handshake, 1 while idle, 2 from the first byte of a request to its response."""
         return self._is_open + self._is_busy
 
-    def accepted(self, raw: asyncio.BaseTransport) -> None:
-        """The socket is accepted; over TLS, the handshake follows."""
+    def register(self, raw: asyncio.BaseTransport) -> None:
+        """Register the connection when its socket is accepted; over TLS, the handshake follows."""
         self._raw = cast("asyncio.Transport", raw)
         self._acceptor.connections[self] = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Over TLS, the handshake is complete."""
+        """Start to read requests; over TLS, when the handshake is complete."""
         if self._raw is None:
-            self.accepted(transport)
+            self.register(transport)
         self._is_open = True
-        self.due = self._loop.time() + IDLE_SECONDS
-        limited = cast("Any", transport)  # no public class of typeshed has the read limit
-        limited.set_write_buffer_limits(UNSENT, 0)
+        self.deadline = self._loop.time() + IDLE_TIMEOUT
+        limited = cast("Any", transport)  # typeshed declares the read limit on no public class
+        limited.set_write_buffer_limits(TLS_WRITE_BUFFER, 0)
         if self._acceptor.tls is not None:
-            limited.set_read_buffer_limits(TLS_UNREAD)
+            limited.set_read_buffer_limits(TLS_READ_BUFFER)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """The connection is closed."""
-        self.end()
+        """Unregister the connection when it is closed."""
+        self.unregister()
         super().connection_lost(exc)
 
-    def end(self) -> None:
-        """The socket is closed."""
+    def unregister(self) -> None:
+        """Remove the connection from the acceptor's open connections."""
         self._acceptor.forget(self)
 
     def eof_received(self) -> None:
-        """The client has closed its side. asyncio then closes the connection, so no response can be sent."""
+        """Abort when the client closes its side: asyncio closes the connection, so no response can be sent."""
         self.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -206,21 +206,21 @@ class Connection(web.RequestHandler):
         self._begin()
         if self._request is not None and not self._request.content.is_eof():
             return True
-        before, self._head = self._head, self._head + size
-        return before <= MAX_HEAD
+        before, self._head_bytes = self._head_bytes, self._head_bytes + size
+        return before <= MAX_HEAD_SIZE
 
     def begin_request(self, request: web.BaseRequest) -> None:
-        """The head of a request is complete."""
+        """Record that the head of a request is complete."""
         self._begin()
-        self._request, self._head = request, 0
+        self._request, self._head_bytes = request, 0
 
     def end_request(self) -> None:
-        """The response is ready to be written; the rest of a body may still arrive."""
+        """Record that the response is ready to be written; the rest of a body may still arrive."""
         if self._request is not None and self._request.content.is_eof():
             self._request = None
         self._is_busy = False
-        self._unread_since = math.inf
-        self.due = self._loop.time() + IDLE_SECONDS
+        self._write_blocked_since = math.inf
+        self.deadline = self._loop.time() + IDLE_TIMEOUT
 
     def handle_error(
         self,
@@ -236,15 +236,15 @@ class Connection(web.RequestHandler):
             text = "internal error while handling the request; see the log"
             if not isinstance(exc, ConnectionError):  # the client has disconnected
                 log.error("internal error while handling a request", exc_info=exc)
-        response = web.Response(status=status, text=text, headers=SERVER)
+        response = web.Response(status=status, text=text, headers=SERVER_HEADER)
         response.force_close()
         return response
 
-    def abort_if_late(self, now: float) -> None:
+    def abort_if_expired(self, now: float) -> None:
         """Abort it if a timeout is exceeded at `now`, in the loop's time."""
         unread = self._raw is not None and (self._raw.get_write_buffer_size() > 0 or _unacknowledged(self._raw) > 0)
-        self._unread_since = min(self._unread_since, now) if unread else math.inf
-        if now >= min(self.due, self._unread_since + UNREAD_SECONDS):
+        self._write_blocked_since = min(self._write_blocked_since, now) if unread else math.inf
+        if now >= min(self.deadline, self._write_blocked_since + WRITE_TIMEOUT):
             self.abort()
 
     def close_if_idle(self) -> None:
@@ -256,14 +256,14 @@ class Connection(web.RequestHandler):
 
     def abort(self) -> None:
         """Close it at once; unsent data is lost."""
-        self.end()
+        self.unregister()
         if self._raw is not None:
             self._raw.abort()
 
     def _begin(self) -> None:
         if not self._is_busy:
             self._is_busy = True
-            self.due = self._loop.time() + REQUEST_SECONDS
+            self.deadline = self._loop.time() + REQUEST_TIMEOUT
 
 
 def _unacknowledged(transport: asyncio.Transport) -> int:
@@ -282,7 +282,7 @@ class _Tls(SSLProtocol):
     the socket's transport always works, while aborting a TLS transport has no effect after its second `close()`.
     """
 
-    max_size = TLS_BUFFER
+    max_size = TLS_READ_SIZE
 
     def __init__(self, connection: Connection, context: ssl.SSLContext) -> None:
         self._connection = connection
@@ -292,18 +292,18 @@ class _Tls(SSLProtocol):
             context,
             cast("asyncio.Future[Any]", None),  # unused
             server_side=True,
-            ssl_shutdown_timeout=CLOSE_SECONDS,
+            ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT,
         )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake begins."""
-        self._connection.accepted(transport)
+        """Register the connection; the handshake begins."""
+        self._connection.register(transport)
         cast("asyncio.Transport", transport).set_write_buffer_limits(0)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """The socket is closed, perhaps during the handshake."""
-        self._connection.end()
+        """Unregister the connection when the socket is closed, possibly during the handshake."""
+        self._connection.unregister()
         super().connection_lost(exc)
 
 
@@ -314,7 +314,7 @@ async def serve(
     address: Address,
     max_connections: int,
     tls: ssl.SSLContext | None = None,
-    grace: float = GRACE_SECONDS,
+    grace: float = GRACE_PERIOD,
 ) -> Acceptor:
     """Serve requests until the stack unwinds, which takes up to `grace` seconds. Raises OSError if the port is in use.
 

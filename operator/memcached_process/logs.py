@@ -24,23 +24,23 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, ensure_ascii=False)
 
 
-def configure(level: str, form: str) -> None:
-    """Set up the root logger; `level` is one of LEVELS, `form` one of FORMATS."""
+def configure(level: str, log_format: str) -> None:
+    """Set up the root logger; `level` is one of LEVELS, `log_format` one of FORMATS."""
     handler = logging.StreamHandler()
     text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    handler.setFormatter(JsonFormatter() if form == "json" else text)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else text)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
-class RateLimit:
-    """Limits log lines that clients can cause to `count` per second."""
+class RateLimiter:
+    """Limits the log lines that clients can cause to `count` per second."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._second = -1
         self._taken = 0
 
-    def take(self, now: float) -> bool:
+    def allow(self, now: float) -> bool:
         """Whether one more is allowed at `now`, in seconds of a monotonic clock."""
         if int(now) != self._second:
             self._second, self._taken = int(now), 0

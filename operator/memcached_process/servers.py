@@ -13,13 +13,13 @@ from memcached_process.connections import Handler, serve
 
 MAX_CONNECTIONS: Final = 64
 """Maximum connections to each of these servers. The kubelet and Prometheus open one or two."""
-GRACE_SECONDS: Final = 0.1
+GRACE_PERIOD: Final = 0.1
 """Seconds for active requests when the process ends. Responses take less; only an incomplete request takes longer."""
 
-Page = Callable[[], web.Response]
+PageHandler = Callable[[], web.Response]
 
 
-def probes(ready: Callable[[], bool]) -> Handler:
+def probe_handler(ready: Callable[[], bool]) -> Handler:
     """`/healthz` responds 200 while the event loop runs; `/readyz` responds 200 while `ready()` is true, else 503."""
 
     def healthz() -> web.Response:
@@ -28,19 +28,19 @@ def probes(ready: Callable[[], bool]) -> Handler:
     def readyz() -> web.Response:
         return web.Response(text="ok") if ready() else web.Response(status=503, text="not ready")
 
-    return _pages({"/healthz": healthz, "/readyz": readyz})
+    return _mux({"/healthz": healthz, "/readyz": readyz})
 
 
-def exposition(registry: CollectorRegistry) -> Handler:
+def metrics_handler(registry: CollectorRegistry) -> Handler:
     """`/metrics` in the Prometheus text format."""
 
     def metrics() -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    return _pages({"/metrics": metrics})
+    return _mux({"/metrics": metrics})
 
 
-def _pages(pages: Mapping[str, Page]) -> Handler:
+def _mux(pages: Mapping[str, PageHandler]) -> Handler:
     async def respond(request: web.BaseRequest) -> web.Response:
         page = pages.get(request.raw_path.partition("?")[0])
         if page is None:
@@ -58,4 +58,4 @@ async def listen(stack: AsyncExitStack, stop: asyncio.Event, handler: Handler, a
     An error that ends the server sets `stop`.
     """
     if address is not None:
-        await serve(stack, stop, handler, address, MAX_CONNECTIONS, grace=GRACE_SECONDS)
+        await serve(stack, stop, handler, address, MAX_CONNECTIONS, grace=GRACE_PERIOD)

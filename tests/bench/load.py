@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 
 from memcached_operator.kube.client import Client
-from memcached_operator.kube.connection import Connection
+from memcached_operator.kube.config import Config
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 
@@ -18,7 +18,7 @@ AGENT = "bench"
 
 
 @asynccontextmanager
-async def user(connection: Connection) -> AsyncGenerator[Client]:
+async def user(connection: Config) -> AsyncGenerator[Client]:
     """A client who is not the operator."""
     connector = aiohttp.TCPConnector(ssl=connection.tls, limit=0)
     headers = {**connection.headers, "User-Agent": AGENT}

@@ -19,11 +19,11 @@ from bench.load import IMAGE
 from bench.load import memcached as example
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import FIELD_MANAGER, MERGE_PATCH
-from memcached_operator.kube.connection import connect
+from memcached_operator.kube.config import load_config
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.apply import complete
-from memcached_operator.status.conditions import carry_over
+from memcached_operator.reconcile.apply import build_intent
+from memcached_operator.status.conditions import with_transition_times
 
 AGENT = "open-loop"
 CONNECTIONS = 50
@@ -38,10 +38,10 @@ def ours() -> list[Template]:
     """The very requests of the operator: a POST for each child, and one status patch."""
     kind = memcached(IMAGE)
     cr = _example()
-    children = [complete(cr, child) for child in kind.desired(cr, Snapshot())]
+    children = [build_intent(cr, child) for child in kind.desired(cr, Snapshot())]
     seen = Snapshot({key_of(kind.owns[index], child): child for index, child in enumerate(children)})
     status = kind.status(cr, seen, datetime.now(UTC)).status
-    status["conditions"] = carry_over((), status["conditions"], datetime.now(UTC))
+    status["conditions"] = with_transition_times((), status["conditions"], datetime.now(UTC))
     return [*map(_post, children), _status(status)]
 
 
@@ -84,7 +84,7 @@ def _encoded(body: Any) -> bytes:
 
 async def run(templates: list[Template]) -> None:
     """Send what each object of standard input needs, over CONNECTIONS connections."""
-    connection = connect()
+    connection = load_config()
     waiting: asyncio.Queue[Object | None] = asyncio.Queue()
     connector = aiohttp.TCPConnector(ssl=connection.tls, limit=0)
     headers = {**connection.headers, "User-Agent": AGENT}

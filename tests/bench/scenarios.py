@@ -10,7 +10,7 @@ from bench.ground import Ground, ground, only_garbage_collector, room
 from bench.rounds import OPERATOR, SETTLED, Figures
 from bench.trail import STATUS, counts, span, writes
 from integration.control_plane import ControlPlane
-from memcached_operator.kube.resource import mapping
+from memcached_operator.kube.resource import nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 GROWN = 5
@@ -110,7 +110,7 @@ async def _all_available(on: Ground, namespace: str, count: int, say: Say) -> No
 
 async def _available(on: Ground, namespace: str) -> int:
     answer = await on.client.request("GET", MEMCACHEDS.path(namespace))
-    states = [mapping(item, "status").get("conditions") or () for item in answer["items"]]
+    states = [nested_map(item, "status").get("conditions") or () for item in answer["items"]]
     return sum(any(each["type"] == "Available" and each["status"] == "True" for each in state) for state in states)
 
 

@@ -85,7 +85,7 @@ def test_scaling_to_0_is_refused_with_the_remedy(namespace: str, version: str) -
     target = (f"memcacheds.{version}.cache.example.com/cache", "-n", namespace)
     done = kubectl("scale", *target, "--replicas=0", check=False)
     assert done.returncode != 0
-    assert "spec.size: Invalid value: 0: must be at least 1; to stop the cache delete the Memcached" in done.stderr
+    assert "spec.size: Invalid value: 0: must be at least 1; to stop the cache, delete the Memcached" in done.stderr
     assert must_get("memcacheds", namespace, "cache")["spec"]["size"] == 1
 
 

@@ -74,12 +74,12 @@ def test_the_first_start_without_a_secret_works_by_itself() -> None:
     assert served() == {serial(fresh["tls.crt"])}
 
 
-def old_pair() -> pki.Pair:
+def old_pair() -> pki.KeyPair:
     """A pair as this operator made it 61 days ago: two thirds of its life are over."""
     return pki.issue(NAMES, pki.LIFETIME, datetime.now(UTC) - timedelta(days=61))
 
 
-def store(pair: pki.Pair) -> None:
+def store(pair: pki.KeyPair) -> None:
     """Put a pair into the Secret."""
     files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.ca}
     data = {name: base64.b64encode(content).decode() for name, content in files.items()}

@@ -12,14 +12,14 @@ from faults.calls import Entry
 from faults.process import Operator, kept
 from faults.proxy import Proxy, proxy
 from faults.stage import Plane, Settings, Stage, until, user_of
-from memcached_operator.app import LEASE
+from memcached_operator.app import LEASE_NAME
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import LEASES, Key
-from memcached_operator.runtime.lease import DURATION, RETRY_PERIOD, holder_of
+from memcached_operator.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD, holder_of
 
 AT_ONCE = 15.0
 """Seconds until a standby leads that was told, on a busy machine: it looks every 2."""
-EXPIRY = DURATION + 3 * RETRY_PERIOD + AT_ONCE
+EXPIRY = LEASE_DURATION + 3 * RETRY_PERIOD + AT_ONCE
 """Seconds until a standby leads that was not told: when the lease has run out."""
 
 
@@ -60,7 +60,7 @@ class Election:
     @property
     def key(self) -> Key:
         """Of the Lease."""
-        return Key(LEASES, self.stage.namespace, LEASE)
+        return Key(LEASES, self.stage.namespace, LEASE_NAME)
 
     async def follow(self, client: Client) -> None:
         """Note every state of the Lease, for ever."""
@@ -106,7 +106,7 @@ class Election:
             for before, now in pairwise(self.terms)
             if self._candidate(now.holder) is not None
             and before.holder not in ("", now.holder)
-            and now.at - before.at < DURATION - LATE
+            and now.at - before.at < LEASE_DURATION - LATE
         ]
 
     def strangers(self) -> list[str]:

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from faults.proxy import DROPPED, HOST, serving_context
 from faults.webhook import Webhook, caller, trusting
-from memcached_operator.certificates.pki import Pair
+from memcached_operator.certificates.pki import KeyPair
 
 REVIEWED = "application/json"
 
@@ -111,7 +111,7 @@ class Alter:
 
 
 @asynccontextmanager
-async def front(behind: Webhook, pair: Pair, *, plain: bool = False) -> AsyncGenerator[tuple[Front, str]]:
+async def front(behind: Webhook, pair: KeyPair, *, plain: bool = False) -> AsyncGenerator[tuple[Front, str]]:
     """Serve in front of a process, with a pair of its own; the front and its address. `plain`: without TLS."""
     async with caller(trusting(behind.pair.ca)) as session:
         here = Front(behind.url, session)

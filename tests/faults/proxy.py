@@ -15,8 +15,8 @@ from aiohttp import web
 from faults.calls import Call, Entry, Journal, call_of, metadata
 from faults.faulty import DEAF
 from faults.rules import Armed, Rule
-from memcached_operator.certificates.pki import Pair, issue
-from memcached_operator.kube.connection import Connection
+from memcached_operator.certificates.pki import KeyPair, issue
+from memcached_operator.kube.config import Config
 
 HOST = "localhost"
 DROPPED = frozenset(
@@ -200,12 +200,12 @@ class _Exchange:
             await asyncio.sleep(pause)
 
 
-def certificate() -> Pair:
+def certificate() -> KeyPair:
     """A certificate for loopback; one serves all proxies of a run."""
     return issue([HOST], timedelta(days=1), datetime.now(UTC))
 
 
-def serving_context(pair: Pair) -> ssl.SSLContext:
+def serving_context(pair: KeyPair) -> ssl.SSLContext:
     """Serve with this pair."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with tempfile.TemporaryDirectory() as directory:
@@ -217,7 +217,7 @@ def serving_context(pair: Pair) -> ssl.SSLContext:
 
 
 @asynccontextmanager
-async def proxy(connection: Connection, pair: Pair, user: str) -> AsyncGenerator[tuple[Proxy, str]]:
+async def proxy(connection: Config, pair: KeyPair, user: str) -> AsyncGenerator[tuple[Proxy, str]]:
     """Serve on a free port of loopback; the proxy and its address. To the API server it is `user` that asks."""
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(

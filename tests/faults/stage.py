@@ -14,12 +14,12 @@ import yaml
 
 from faults.confinement import ACCOUNT, bound
 from faults.process import ROOT, Operator, kept, kubeconfig
-from faults.proxy import Pair, Proxy, proxy
+from faults.proxy import KeyPair, Proxy, proxy
 from faults.state import settled
 from faults.workloads import custom, replacing
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import Client
-from memcached_operator.kube.connection import Connection
+from memcached_operator.kube.config import Config
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
@@ -148,9 +148,9 @@ async def holding(event: Awaitable[Any], seconds: float, what: str) -> None:
 class Plane:
     """The control plane that all cases of a run share, and what they have in common."""
 
-    connection: Connection
+    connection: Config
     client: Client
-    pair: Pair
+    pair: KeyPair
     directory: Path
     token: str = field(default_factory=lambda: secrets.token_hex(2))
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from memcached_operator.kube.client import FIELD_MANAGER, Client
-from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, entries, mapping
-from memcached_operator.reconcile.compare import INTENT
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, nested_list, nested_map
+from memcached_operator.reconcile.compare import INTENT_ANNOTATION
 
 COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
 """Of a Deployment's status: the rest is times and generated names."""
@@ -37,12 +37,12 @@ async def state_of(client: Client, resource: Resource, namespace: str, name: str
 
 
 def _ports(obj: Object | None, *path: str) -> set[int]:
-    return {port["nodePort"] for port in entries(obj or {}, *path) if port.get("nodePort")}
+    return {port["nodePort"] for port in nested_list(obj or {}, *path) if port.get("nodePort")}
 
 
 async def _true_nodes(client: Client, obj: Object | None, namespace: str) -> bool:
     """Whether a status names the very pods that there are."""
-    selector = mapping(obj or {}, "status").get("selector", "")
+    selector = nested_map(obj or {}, "status").get("selector", "")
     if not obj or not selector:
         return obj is None
     pods, _ = await client.list(PODS, namespace, selector)
@@ -68,10 +68,10 @@ def settled(obj: Object | None) -> bool:
     if obj is None:
         return False
     generation = obj["metadata"]["generation"]
-    found = entries(obj, "status", "conditions")
+    found = nested_list(obj, "status", "conditions")
     current = all(each.get("observedGeneration") == generation for each in found)
     well = {each["type"]: each["status"] for each in found} == SETTLED
-    return well and current and mapping(obj, "status").get("observedGeneration") == generation
+    return well and current and nested_map(obj, "status").get("observedGeneration") == generation
 
 
 def difference(found: object, expected: object, path: str = "") -> str:
@@ -120,5 +120,5 @@ def _fields(meta: Object) -> Iterator[Object]:
 
 def _mask(obj: Object) -> Object:
     masks = {name: "CHOSEN" for name in GIVEN if name in obj and obj[name] not in ("None", ["None"])}
-    digest = {INTENT: "DIGEST"} if INTENT in obj else {}
+    digest = {INTENT_ANNOTATION: "DIGEST"} if INTENT_ANNOTATION in obj else {}
     return {**obj, **masks, **digest}

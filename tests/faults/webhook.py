@@ -24,8 +24,8 @@ from faults.stage import Stage, until
 from memcached_api.appservice import APPSERVICE
 from memcached_api.kinds import Kind
 from memcached_api.memcached import MEMCACHED
-from memcached_api.values import child
-from memcached_operator.certificates.pki import Pair, issue
+from memcached_api.values import nested_field
+from memcached_operator.certificates.pki import KeyPair, issue
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
 from support.ports import free_port
@@ -43,7 +43,7 @@ JSON = {"Content-Type": "application/json"}
 REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 
-def pair(*names: str, age: timedelta = timedelta()) -> Pair:
+def pair(*names: str, age: timedelta = timedelta()) -> KeyPair:
     """A pair made so long ago, for a day; by default for the name that everything here is called by."""
     return issue(list(names) or [HOST], timedelta(days=1), datetime.now(UTC) - age)
 
@@ -69,12 +69,12 @@ class Files:
         (self.directory / "..new").symlink_to(version)
         (self.directory / "..new").rename(self.directory / "..data")
 
-    def hold(self, held: Pair) -> None:
+    def hold(self, held: KeyPair) -> None:
         """Bring a pair in."""
         self.swap(files_of(held))
 
 
-def files_of(held: Pair) -> dict[str, bytes]:
+def files_of(held: KeyPair) -> dict[str, bytes]:
     """A pair as the Secret has it."""
     return {"tls.crt": held.certificate, "tls.key": held.key}
 
@@ -88,7 +88,7 @@ class Webhook:
     port: int
     metrics_port: int
     probes_port: int
-    pair: Pair
+    pair: KeyPair
 
     @property
     def url(self) -> str:
@@ -147,7 +147,7 @@ def _got(url: str) -> str:
 
 
 @asynccontextmanager
-async def webhook(stage: Stage, held: Pair | None = None) -> AsyncGenerator[Webhook]:
+async def webhook(stage: Stage, held: KeyPair | None = None) -> AsyncGenerator[Webhook]:
     """An admission process that serves with a pair, by default a good one."""
     port, metrics, probes = (free_port() for _ in range(3))
     held = held or pair()
@@ -189,7 +189,7 @@ def review(kind: Kind[Any], obj: Any, old: Any = None, *, namespace: str = "defa
         "uid": "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9",
         "kind": {**given, "kind": kind.name},
         "resource": {**given, "resource": kind.plural},
-        "name": child(obj, "metadata", "name") or "",
+        "name": nested_field(obj, "metadata", "name") or "",
         "namespace": namespace,
         "operation": "CREATE" if old is None else "UPDATE",
         "userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]},

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from goldens import FOLDER, KINDS, Object, children, objects, paths, text
-from memcached_operator.reconcile.apply import complete
+from memcached_operator.reconcile.apply import build_intent
 from support.kube import kubectl
 
 UID = "00000000-0000-4000-8000-000000000000"
@@ -40,4 +40,4 @@ def stored(cr: Object, api_version: str) -> Object:
 
 def frozen(cr: Object) -> str:
     """The text of a golden of a release."""
-    return text(cr, *(complete(cr, child) for child in children(cr)))
+    return text(cr, *(build_intent(cr, child) for child in children(cr)))

@@ -10,7 +10,7 @@ from typing import Any, cast
 import yaml
 
 from integration.control_plane import NAMESPACES, ControlPlane, until
-from memcached_operator.certificates.issuer import VALIDATING
+from memcached_operator.certificates.issuer import VALIDATING_WEBHOOKS
 from memcached_operator.kube.client import APPLY_PATCH, JSON, ApiError, Client
 from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
 from support import policies
@@ -88,10 +88,14 @@ def in_effect(stolen_token: Account) -> None:
 
 def forbidden() -> dict[str, Work]:
     """Something that each policy denies."""
-    webhooks = {"apiVersion": VALIDATING.api_version, "kind": VALIDATING.kind, "metadata": {"name": "any"}}
+    webhooks = {
+        "apiVersion": VALIDATING_WEBHOOKS.api_version,
+        "kind": VALIDATING_WEBHOOKS.kind,
+        "metadata": {"name": "any"},
+    }
     return {
         "children": asked("POST", DEPLOYMENTS, {**deployment("any"), "metadata": {"name": "any", "namespace": HOME}}),
-        "webhook-configurations": asked("POST", VALIDATING, webhooks),
+        "webhook-configurations": asked("POST", VALIDATING_WEBHOOKS, webhooks),
         "secrets": asked("POST", SECRETS, {"metadata": {"name": "any", "namespace": HOME}}),
     }
 

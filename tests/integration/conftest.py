@@ -11,7 +11,7 @@ from integration import confined
 from integration.confined import HOME, LEAST, Account, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
 from integration.issuing import Installation, configuration
-from memcached_operator.certificates.issuer import Names
+from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
@@ -66,7 +66,9 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
 @pytest.fixture
 def installation(plane: ControlPlane, namespace: str) -> Iterator[Installation]:
     """An installation without a certificate yet."""
-    made = Installation(plane, Names(namespace, "cert", "webhook", f"{namespace}-mutating", f"{namespace}-validating"))
+    made = Installation(
+        plane, WebhookNames(namespace, "cert", "webhook", f"{namespace}-mutating", f"{namespace}-validating")
+    )
     for key in made.configurations:
         plane.create(key.resource, configuration(key))
     yield made

@@ -20,7 +20,7 @@ import aiohttp
 import yaml
 
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.connection import Connection, connect
+from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.resource import Key, Object, Resource
 from support.audit import Audit
 
@@ -46,10 +46,10 @@ class ControlPlane:
     audit_log: Path
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> Config:
         """What the operator connects with."""
         with mock.patch.dict(os.environ, KUBECONFIG=str(self.kubeconfig)):
-            return connect()
+            return load_config()
 
     def audit(self) -> Audit:
         """The audit log from now on."""
@@ -101,7 +101,7 @@ class ControlPlane:
 
 
 @asynccontextmanager
-async def client_of(connection: Connection, make: type[C] = Client) -> AsyncGenerator[C]:
+async def client_of(connection: Config, make: type[C] = Client) -> AsyncGenerator[C]:
     """A client as the operator has it, or a special one."""
     async with connection.session() as session:
         yield make(connection, session)

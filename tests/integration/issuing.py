@@ -7,11 +7,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from integration.control_plane import ControlPlane, client_of
-from memcached_operator.certificates.issuer import MUTATING, VALIDATING, Issuer, Names, pair_of
-from memcached_operator.certificates.pki import LIFETIME, Pair
+from memcached_operator.certificates.issuer import (
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    Issuer,
+    WebhookNames,
+    key_pair_of,
+)
+from memcached_operator.certificates.pki import LIFETIME, KeyPair
 from memcached_operator.kube.resource import SECRETS, Key, Object
 
-CONFIGURATIONS = (MUTATING, VALIDATING)
+CONFIGURATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
 @dataclass(frozen=True)
@@ -19,7 +25,7 @@ class Installation:
     """The objects of one installation, and an issuer for them."""
 
     plane: ControlPlane
-    names: Names
+    names: WebhookNames
 
     @property
     def secret(self) -> Key:
@@ -29,11 +35,11 @@ class Installation:
     @property
     def configurations(self) -> list[Key]:
         """Who has to trust it."""
-        return [Key(MUTATING, "", self.names.mutating), Key(VALIDATING, "", self.names.validating)]
+        return [Key(MUTATING_WEBHOOKS, "", self.names.mutating), Key(VALIDATING_WEBHOOKS, "", self.names.validating)]
 
-    def pair(self) -> Pair:
+    def pair(self) -> KeyPair:
         """The pair in the Secret."""
-        found = pair_of(self.plane.get(self.secret))
+        found = key_pair_of(self.plane.get(self.secret))
         assert found is not None
         return found
 

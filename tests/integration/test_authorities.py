@@ -15,7 +15,7 @@ from integration.control_plane import client_of
 from integration.issuing import Installation
 from memcached_operator.certificates import issuer as module
 from memcached_operator.certificates.issuer import Issuer
-from memcached_operator.certificates.pki import LIFETIME, Pair
+from memcached_operator.certificates.pki import LIFETIME, KeyPair
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import Key, Object
 
@@ -27,7 +27,7 @@ POD_LAG = 90.0
 """Seconds after which the kubelet has brought a new Secret to the last pod."""
 
 
-def handshake(pair: Pair, bundle: bytes, name: str) -> str:
+def handshake(pair: KeyPair, bundle: bytes, name: str) -> str:
     """A TLS handshake with a server that serves a pair, by a client that trusts a bundle; the error, or nothing."""
     server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with tempfile.TemporaryDirectory() as directory:
@@ -59,7 +59,7 @@ class World:
         self.now = 0.0
         self.installation = installation
         self.bundles: list[tuple[float, list[bytes]]] = []
-        self.served: list[tuple[float, Pair]] = []
+        self.served: list[tuple[float, KeyPair]] = []
         self.handshakes = 0
 
     def get_live(self) -> None:
@@ -76,10 +76,10 @@ class World:
         for bundle in taken_up[-1] if taken_up else ():
             for pair in self.pairs():
                 self.handshakes += 1
-                failed = handshake(pair, bundle, self.installation.names.dns[0])
+                failed = handshake(pair, bundle, self.installation.names.dns_names[0])
                 assert not failed, f"a client that is {lag:g} s late, at {self.now:g} s: {failed}"
 
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[KeyPair]:
         """What pods may serve now: the last pair, and each one that was the last within POD_LAG."""
         ends = [*(since for since, _ in self.served[1:]), self.now]
         found = [pair for (_, pair), end in zip(self.served, ends, strict=True) if end >= self.now - POD_LAG]
@@ -136,7 +136,7 @@ def test_a_client_that_trusts_another_authority_notices(world: World) -> None:
     first = world.installation.pair()
     world.installation.plane.delete(world.installation.secret)
     check(world)
-    name = world.installation.names.dns[0]
+    name = world.installation.names.dns_names[0]
     assert handshake(world.installation.pair(), first.ca, name) == "unable to get local issuer certificate"
     assert handshake(first, first.ca, name) == ""
 

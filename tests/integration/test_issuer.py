@@ -7,15 +7,15 @@ import pytest
 
 from integration.issuing import CONFIGURATIONS, Installation, configuration
 from memcached_operator.certificates import issuer as module
-from memcached_operator.certificates.issuer import REVOKE
-from memcached_operator.certificates.pki import LIFETIME, is_due, load_bundle
+from memcached_operator.certificates.issuer import REVOKE_ANNOTATION
+from memcached_operator.certificates.pki import LIFETIME, load_bundle, needs_renewal
 from memcached_operator.kube.client import ApiError
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No wait for other API servers: there are none."""
-    monkeypatch.setattr(module, "TRUST_PERIOD", 0)
+    monkeypatch.setattr(module, "PROPAGATION_DELAY", 0)
 
 
 def test_the_first_start_makes_a_pair_that_all_webhooks_trust(installation: Installation) -> None:
@@ -25,7 +25,7 @@ def test_the_first_start_makes_a_pair_that_all_webhooks_trust(installation: Inst
         "patch mutatingwebhookconfigurations": 1,
         "patch validatingwebhookconfigurations": 1,
     }
-    assert not is_due(installation.pair(), installation.names.dns, datetime.now(UTC))
+    assert not needs_renewal(installation.pair(), installation.names.dns_names, datetime.now(UTC))
     assert installation.bundles() == [installation.pair().ca] * 4
 
 
@@ -110,7 +110,7 @@ def test_a_secret_that_holds_garbage_is_replaced(installation: Installation) -> 
     installation.check()
     installation.plane.change(installation.secret, {"data": {"tls.key": base64.b64encode(b"garbage").decode()}})
     assert installation.check()["patch secrets"] == 1
-    assert not is_due(installation.pair(), installation.names.dns, datetime.now(UTC))
+    assert not needs_renewal(installation.pair(), installation.names.dns_names, datetime.now(UTC))
 
 
 def test_a_pair_that_somebody_else_stores_meanwhile_is_not_overwritten(installation: Installation) -> None:
@@ -133,7 +133,7 @@ def test_an_authority_that_is_revoked_is_trusted_no_more(installation: Installat
     installation.check()
     new = installation.pair()
     assert installation.bundles() == [new.ca + old.ca] * 4
-    installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE: "true"}}})
+    installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE_ANNOTATION: "true"}}})
     assert installation.check() == {
         "patch secrets": 1,
         "patch mutatingwebhookconfigurations": 1,
@@ -146,7 +146,7 @@ def test_an_authority_that_is_revoked_is_trusted_no_more(installation: Installat
 
 def test_after_a_revocation_the_next_renewal_is_seamless_again(installation: Installation) -> None:
     installation.check()
-    installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE: "true"}}})
+    installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE_ANNOTATION: "true"}}})
     installation.check()
     old = installation.pair()
     installation.check(after=LIFETIME * 0.7)
@@ -157,7 +157,7 @@ def test_a_revocation_that_fails_half_way_is_finished_later(installation: Instal
     installation.check()
     installation.plane.delete(installation.secret)
     installation.check()
-    installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE: "true"}}})
+    installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE_ANNOTATION: "true"}}})
 
     async def fail(*_: object, **__: object) -> None:
         raise ApiError(500, "", "broken")

@@ -9,8 +9,8 @@ from integration.control_plane import ControlPlane, client_of
 from memcached_operator import metrics
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import LEASES, Key
-from memcached_operator.runtime import lease as module
-from memcached_operator.runtime.lease import Lease, LeaseLostError
+from memcached_operator.runtime import leader_election as module
+from memcached_operator.runtime.leader_election import LeaderElector, LeaseLostError
 
 DURATION, DEADLINE, RETRY = 2.0, 1.5, 0.1
 
@@ -18,7 +18,7 @@ DURATION, DEADLINE, RETRY = 2.0, 1.5, 0.1
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Periods of a test's size."""
-    monkeypatch.setattr(module, "DURATION", DURATION)
+    monkeypatch.setattr(module, "LEASE_DURATION", DURATION)
     monkeypatch.setattr(module, "RENEW_DEADLINE", DEADLINE)
     monkeypatch.setattr(module, "RETRY_PERIOD", RETRY)
 
@@ -60,7 +60,7 @@ def key_of(namespace: str) -> Key:
 
 def test_a_lease_that_does_not_exist_is_acquired_at_once(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Cuttable) -> None:
-        assert await seconds(Lease(client, namespace, "operator", "one").acquire()) < 1
+        assert await seconds(LeaderElector(client, namespace, "operator", "one").acquire()) < 1
 
     with_client(plane, scenario)
     spec = plane.must_get(key_of(namespace))["spec"]
@@ -71,9 +71,9 @@ def test_a_standby_waits_while_the_lease_is_renewed_and_takes_over_at_once_when_
     plane: ControlPlane, namespace: str
 ) -> None:
     async def scenario(client: Cuttable) -> None:
-        one, two = (Lease(client, namespace, "operator", name) for name in ("one", "two"))
+        one, two = (LeaderElector(client, namespace, "operator", name) for name in ("one", "two"))
         await one.acquire()
-        holding, standby = asyncio.create_task(one.hold()), asyncio.create_task(two.acquire())
+        holding, standby = asyncio.create_task(one.renew()), asyncio.create_task(two.acquire())
         await asyncio.sleep(2 * DURATION)
         assert not holding.done()
         assert not standby.done()
@@ -88,8 +88,8 @@ def test_a_standby_waits_while_the_lease_is_renewed_and_takes_over_at_once_when_
 
 def test_the_lease_of_one_that_died_is_taken_when_it_has_run_out(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Cuttable) -> None:
-        await Lease(client, namespace, "operator", "dead").acquire()
-        waited = await seconds(Lease(client, namespace, "operator", "two").acquire())
+        await LeaderElector(client, namespace, "operator", "dead").acquire()
+        waited = await seconds(LeaderElector(client, namespace, "operator", "two").acquire())
         assert DURATION <= waited < 2 * DURATION
 
     with_client(plane, scenario)
@@ -97,7 +97,9 @@ def test_the_lease_of_one_that_died_is_taken_when_it_has_run_out(plane: ControlP
 
 def test_of_two_that_wait_one_acquires(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Cuttable) -> None:
-        waiting = [asyncio.create_task(Lease(client, namespace, "operator", n).acquire()) for n in ("a", "b", "c")]
+        waiting = [
+            asyncio.create_task(LeaderElector(client, namespace, "operator", n).acquire()) for n in ("a", "b", "c")
+        ]
         done, pending = await asyncio.wait(waiting, timeout=DURATION / 2)
         assert (len(done), len(pending)) == (1, 2)
         for task in pending:
@@ -108,9 +110,9 @@ def test_of_two_that_wait_one_acquires(plane: ControlPlane, namespace: str) -> N
 
 def test_a_holder_whose_lease_somebody_else_takes_must_end(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Cuttable) -> None:
-        lease = Lease(client, namespace, "operator", "one")
+        lease = LeaderElector(client, namespace, "operator", "one")
         await lease.acquire()
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         await client.patch(key_of(namespace), {"spec": {"holderIdentity": "thief"}})
         with pytest.raises(LeaseLostError, match=f"the lease Lease {namespace}/operator is lost"):
             async with asyncio.timeout(DEADLINE):
@@ -122,12 +124,12 @@ def test_a_holder_whose_lease_somebody_else_takes_must_end(plane: ControlPlane, 
 
 def test_a_holder_that_cannot_renew_must_end_before_the_lease_runs_out(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Cuttable) -> None:
-        lease = Lease(client, namespace, "operator", "one")
+        lease = LeaderElector(client, namespace, "operator", "one")
         started = time.monotonic()
         await lease.acquire()
         client.cut = True
         with pytest.raises(LeaseLostError):
-            await lease.hold()
+            await lease.renew()
         assert DEADLINE <= time.monotonic() - started < DURATION
 
     with_client(plane, scenario)
@@ -135,9 +137,9 @@ def test_a_holder_that_cannot_renew_must_end_before_the_lease_runs_out(plane: Co
 
 def test_a_short_break_of_the_line_is_survived(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Cuttable) -> None:
-        lease = Lease(client, namespace, "operator", "one")
+        lease = LeaderElector(client, namespace, "operator", "one")
         await lease.acquire()
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         client.cut = True
         await asyncio.sleep(DEADLINE / 3)
         client.cut = False
@@ -150,8 +152,8 @@ def test_a_short_break_of_the_line_is_survived(plane: ControlPlane, namespace: s
 
 def test_only_the_holder_releases(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Cuttable) -> None:
-        await Lease(client, namespace, "operator", "one").acquire()
-        await Lease(client, namespace, "operator", "two").release()
+        await LeaderElector(client, namespace, "operator", "one").acquire()
+        await LeaderElector(client, namespace, "operator", "two").release()
 
     with_client(plane, scenario)
     assert plane.must_get(key_of(namespace))["spec"]["holderIdentity"] == "one"
@@ -160,7 +162,7 @@ def test_only_the_holder_releases(plane: ControlPlane, namespace: str) -> None:
 def test_releasing_a_lease_that_is_gone_is_no_error(plane: ControlPlane, namespace: str) -> None:
     async def scenario() -> None:
         async with client_of(plane.connection) as client:
-            await Lease(client, namespace, "operator", "one").release()
+            await LeaderElector(client, namespace, "operator", "one").release()
 
     asyncio.run(scenario())
     assert plane.get(key_of(namespace)) is None
@@ -171,7 +173,7 @@ def test_who_leads_is_a_metric(plane: ControlPlane, namespace: str) -> None:
         return metrics.REGISTRY.get_sample_value("leader_election_master_status", {"name": "operator"})
 
     async def scenario(client: Cuttable) -> None:
-        lease = Lease(client, namespace, "operator", "one")
+        lease = LeaderElector(client, namespace, "operator", "one")
         assert leads() == 0
         await lease.acquire()
         assert leads() == 1

@@ -7,7 +7,7 @@ from integration.confined import DRY_RUN, HOME, LABELS, LEAST, Account, Work, as
 from integration.control_plane import ControlPlane, until
 from integration.issuing import CONFIGURATIONS, Installation, configuration
 from integration.test_apply import CREATED, Owner
-from memcached_operator.certificates.issuer import Names
+from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.certificates.pki import LIFETIME
 from memcached_operator.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
@@ -387,7 +387,7 @@ def test_an_orphan_is_taken_back(
 def test_the_controllers_certificates_are_made_and_renewed(
     plane: ControlPlane, stolen_token: Account, namespace: str
 ) -> None:
-    names = Names(namespace, SECRET["name"], "webhook", f"{namespace}-mutating", f"{namespace}-validating")
+    names = WebhookNames(namespace, SECRET["name"], "webhook", f"{namespace}-mutating", f"{namespace}-validating")
     made = Installation(stolen_token, names)
     for key in made.configurations:
         plane.create(key.resource, configuration(key))

@@ -11,7 +11,7 @@ from integration import confined
 from integration.confined import HOME, LEAST, Account, asked, container, deployment, merged, nested, owner, pod
 from integration.control_plane import ControlPlane
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
-from memcached_operator.reconcile.apply import complete
+from memcached_operator.reconcile.apply import build_intent
 from support import policies
 
 TOKEN = {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
@@ -208,7 +208,7 @@ def test_whatever_is_built_can_be_created(stolen_token: Account, path: Any) -> N
     cr["metadata"] |= {"namespace": HOME, "uid": "of-no-object"}
     resources = {resource.kind: resource for resource in LEAST}
     for child in built:
-        made = complete(cr, child)
+        made = build_intent(cr, child)
         # A node port may be another's.
         for port in made["spec"].get("ports", ()):
             port.pop("nodePort", None)

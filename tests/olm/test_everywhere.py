@@ -147,7 +147,7 @@ def running_out(installation: Installation, answers: Answers) -> bytes:
     return pair.certificate
 
 
-def replaced(installation: Installation, pair: pki.Pair) -> None:
+def replaced(installation: Installation, pair: pki.KeyPair) -> None:
     """Put a pair into the Secret, and wait until the pods from before serve it, without a restart."""
     before = installation.pods(WEBHOOK)
     serving.write(installation, {"tls.crt": pair.certificate, "tls.key": pair.key, "olmCAKey": pair.ca})

@@ -100,7 +100,7 @@ def _issued(certificate: Object, issuer: Object) -> Object:
     return _secret(meta["namespace"], spec["secretName"], pair)
 
 
-def self_signed(name: str, dns_names: list[str]) -> pki.Pair:
+def self_signed(name: str, dns_names: list[str]) -> pki.KeyPair:
     """What an Issuer `selfSigned` makes of OLM v1's Certificate: RSA, no CA, and its own authority."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     subject, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), datetime.now(UTC)
@@ -114,14 +114,14 @@ def self_signed(name: str, dns_names: list[str]) -> pki.Pair:
         .public_bytes(pem)
     )
     text = key.private_bytes(pem, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
-    return pki.Pair(certificate, text, certificate)
+    return pki.KeyPair(certificate, text, certificate)
 
 
 def _items(path: str) -> list[Object]:
     return (kube.read(path) or {}).get("items", [])
 
 
-def _secret(namespace: str, name: str, pair: pki.Pair) -> Object:
+def _secret(namespace: str, name: str, pair: pki.KeyPair) -> Object:
     files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.ca}
     return {
         "apiVersion": "v1",

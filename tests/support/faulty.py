@@ -25,10 +25,10 @@ def unsaid(faulty: Faulty, message: str, version: str) -> list[str]:
     return [part for part in missing if not (typed and part in faulty.said[1:-1])]
 
 
-SIZE = "must be at least 1; to stop the cache delete the Memcached object instead"
+SIZE = "must be at least 1; to stop the cache, delete the Memcached object instead"
 PORT = "must be between 1024 and 65535; memcached does not run as root"
 IMAGE = "must be an image reference such as docker.io/library/memcached:1.6.38"
-MEMORY = "must be a quantity from 2Mi, below which memcached does not start, to 1Pi; its default is 64Mi"
+MEMORY = "must be a quantity from 2Mi (memcached does not start with less) to 1Pi; the default is 64Mi"
 LIMIT = "must be at least 95Mi to hold spec.cache.memory of 64Mi"
 RAISE = "raise this limit or lower spec.cache.memory"
 RESOURCE = "must name one of cpu, memory, ephemeral-storage"

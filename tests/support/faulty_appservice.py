@@ -4,10 +4,10 @@ from typing import Any
 
 from support.faulty import Faulty
 
-SIZE = "must be at least 1; to stop the service delete the AppService object instead"
+SIZE = "must be at least 1; to stop the service, delete the AppService object instead"
 IMAGE = "must be an image reference such as docker.io/library/nginx:1.28"
 PORT = "must be between 1 and 65535"
-NODE_PORT = "must be between 30000 and 32767; remove the field to have Kubernetes choose one"
+NODE_PORT = "must be between 30000 and 32767; remove the field to let Kubernetes choose one"
 PORT_NAME = "must consist of lower-case letters, digits and '-'"
 TWICE = "must be unique in ports"
 TARGET = "or the name of another entry of ports with the same protocol and a numeric targetPort"

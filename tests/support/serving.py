@@ -45,7 +45,7 @@ def write(installation: Installation, content: Mapping[str, bytes]) -> None:
     )  # fmt: skip
 
 
-def issue(installation: Installation, lifetime: timedelta) -> pki.Pair:
+def issue(installation: Installation, lifetime: timedelta) -> pki.KeyPair:
     """A certificate for the webhook's Service of a CA that nobody knows yet."""
     names = [f"{WEBHOOK}-service.{installation.namespace}{end}" for end in ("", ".svc", ".svc.cluster.local")]
     return pki.issue(names, lifetime, datetime.now(UTC))

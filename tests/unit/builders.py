@@ -5,7 +5,7 @@ from typing import Any
 
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, Resource
-from memcached_operator.reconcile.ownership import owner_reference
+from memcached_operator.reconcile.ownership import controller_reference
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 MEMCACHEDS = Resource("cache.example.com", "v1", "Memcached", "memcacheds")
@@ -53,7 +53,7 @@ def owned(cr: Object | None = None, resource: Resource = DEPLOYMENTS, *, version
             "uid": "child",
             "resourceVersion": str(version),
             "labels": LABELS,
-            "ownerReferences": [owner_reference(memcached() if cr is None else cr)],
+            "ownerReferences": [controller_reference(memcached() if cr is None else cr)],
             "managedFields": [{"manager": FIELD_MANAGER, "operation": "Apply"}],
             **meta,
         },

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from memcached_operator.kube.client import FIELD_MANAGER, JSON_PATCH, ApiError, Client
-from memcached_operator.kube.resource import Key, Object, Resource, key_of, mapping
+from memcached_operator.kube.resource import Key, Object, Resource, key_of, nested_map
 
 Hook = Callable[[], None]
 
@@ -110,7 +110,7 @@ class Api:
             if patch[0]["value"] != live["metadata"]["uid"]:
                 raise ApiError(422, "Invalid", "the server rejected our request: testing /metadata/uid failed")
             return self.put(key, live, managedFields=[{"manager": FIELD_MANAGER, "operation": "Apply"}])
-        self.statuses.append(merged(mapping(live, "status"), patch["status"]))
+        self.statuses.append(merged(nested_map(live, "status"), patch["status"]))
         return self.put(key, {**live, "status": self.statuses[-1]})
 
     async def delete(self, key: Key, uid: str, resource_version: str) -> None:

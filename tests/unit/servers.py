@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from memcached_operator.kube.connection import Connection
+from memcached_operator.kube.config import Config
 
 
 @dataclass
@@ -39,7 +39,7 @@ Handler = Callable[[web.BaseRequest], Coroutine[Any, Any, web.StreamResponse]]
 
 
 @asynccontextmanager
-async def serving(handler: Handler, port: int = 0) -> AsyncGenerator[Connection]:
+async def serving(handler: Handler, port: int = 0) -> AsyncGenerator[Config]:
     """Serve on a loopback port, by default a free one. Yields a Connection to it."""
     runner = web.ServerRunner(web.Server(handler), shutdown_timeout=1)
     await runner.setup()
@@ -51,6 +51,6 @@ async def serving(handler: Handler, port: int = 0) -> AsyncGenerator[Connection]
         await runner.cleanup()
 
 
-def connection(server: str) -> Connection:
+def connection(server: str) -> Config:
     """A Connection to a test server, without credentials."""
-    return Connection(server, "test", ssl.create_default_context(), headers={})
+    return Config(server, "test", ssl.create_default_context(), headers={})

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from memcached_operator.__main__ import lifetime, main
+from memcached_operator.__main__ import main, parse_duration
 
 OPTIONS = {
     "--leader-elect",
@@ -105,13 +105,13 @@ LIFETIMES = {
 
 @pytest.mark.parametrize(("text", "expected"), LIFETIMES.items(), ids=LIFETIMES.keys())
 def test_lifetime(text: str, expected: timedelta) -> None:
-    assert lifetime(text) == expected
+    assert parse_duration(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "h", "1d", "1 h", "87601h", "1h30m", "²h"])
 def test_invalid_lifetime(text: str) -> None:
     with pytest.raises(click.BadParameter, match="invalid duration"):
-        lifetime(text)
+        parse_duration(text)
 
 
 def error_line(*arguments: str, **environment: str) -> str:

@@ -10,8 +10,8 @@ from memcached_api.memcached import MemcachedSpec
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import memcached
-from memcached_operator.reconcile.apply import complete
-from memcached_operator.reconcile.compare import INTENT
+from memcached_operator.reconcile.apply import build_intent
+from memcached_operator.reconcile.compare import INTENT_ANNOTATION
 from memcached_operator.reconcile.ownership import is_current
 
 PATHS = [path for kind in goldens.KINDS for path in goldens.paths(kind).values()]
@@ -29,14 +29,14 @@ def test_upgrade_does_not_change_children_of_an_earlier_release(path: Path) -> N
     kind = {**goldens.KINDS, "memcached": memcached("example.com/memcached:next")}[cr["kind"].lower()]
     resources = {resource.kind: resource for resource in kind.owns}
     live = {key_of(resources[child["kind"]], child): child for child in before}
-    after = [complete(cr, child) for child in kind.desired(cr, Snapshot(live))]
+    after = [build_intent(cr, child) for child in kind.desired(cr, Snapshot(live))]
     assert goldens.text(*map(without_digest, after)) == goldens.text(*map(without_digest, before))
     assert [is_current(*pair) for pair in zip(after, before, strict=True)] == [True] * len(before)
 
 
 def without_digest(child: Object) -> Object:
     """A child without the intent digest; only its effect is stable between releases, not its value."""
-    annotations = {name: text for name, text in child["metadata"]["annotations"].items() if name != INTENT}
+    annotations = {name: text for name, text in child["metadata"]["annotations"].items() if name != INTENT_ANNOTATION}
     return {**child, "metadata": {**child["metadata"], "annotations": annotations}}
 
 

@@ -14,7 +14,7 @@ from bundle.errors import BundleError
 from bundle.objects import Object, documents, mapping, parse, yaml_of
 from bundle.release import ANNOTATIONS, CSV_FILE, MANIFESTS, PACKAGE, PREFIX
 from bundle.service_version import SKIP_RANGE
-from memcached_api.values import child, is_object
+from memcached_api.values import is_object, nested_field
 
 BUNDLE: Final = "olm.bundle"
 CHANNEL: Final = "olm.channel"
@@ -49,7 +49,7 @@ class Packed:
             raise BundleError(f"{CSV_FILE} is missing: run `make bundle` first")
         found = parse(self.files[CSV_FILE], CSV_FILE)
         for path in _NEEDED:
-            if not found or not is_object(child(found[0], *path)):
+            if not found or not is_object(nested_field(found[0], *path)):
                 raise BundleError(f"{CSV_FILE} has no {'.'.join(path)}: run `make bundle`")
         return found[0]
 

@@ -15,7 +15,7 @@ from bundle.catalog import Packed
 from bundle.errors import BundleError
 from bundle.objects import Object, name_of
 from memcached_api.field_errors import format_value
-from memcached_api.values import child, is_array, is_object
+from memcached_api.values import is_array, is_object, nested_field
 
 _LOWER: Final = frozenset({"minimum", "minLength", "minItems", "minProperties"})
 _UPPER: Final = frozenset({"maximum", "maxLength", "maxItems", "maxProperties"})
@@ -60,7 +60,7 @@ def _definitions(bundle: Packed) -> Iterator[tuple[str, Object]]:
 
 def _definition(before: Object, now: Object) -> Iterator[Change]:
     for field in _NAMES:
-        old, new = (child(each["spec"], *field.split(".")) for each in (before, now))
+        old, new = (nested_field(each["spec"], *field.split(".")) for each in (before, now))
         if old != new:
             yield Change(f"spec.{field}", new, _must_stay(old))
     versions = {each["name"]: each for each in now["spec"]["versions"]}
@@ -72,13 +72,13 @@ def _definition(before: Object, now: Object) -> Iterator[Change]:
         if each["served"] and not found["served"]:
             yield Change(f"{place}.served", False, _must_stay(True))
         for name, old in each.get("subresources", {}).items():
-            if (new := child(found, "subresources", name)) != old:
+            if (new := nested_field(found, "subresources", name)) != old:
                 yield Change(f"{place}.subresources.{name}", new, _must_stay(old))
         yield from changes(_schema(each), _schema(found), place)
 
 
 def _schema(version: dict[str, Any]) -> dict[str, Any]:
-    return child(version, "schema", "openAPIV3Schema") or {}
+    return nested_field(version, "schema", "openAPIV3Schema") or {}
 
 
 def changes(before: dict[str, Any], now: dict[str, Any], path: str) -> Iterator[Change]:

@@ -71,7 +71,7 @@ def object_schema(kind: Kind[Any]) -> Schema:
         },
     }
     for rule in kind.rules:
-        _node(root, rule.at).setdefault("x-kubernetes-validations", []).append(validation(rule))
+        _node(root, rule.path).setdefault("x-kubernetes-validations", []).append(validation(rule))
     return root
 
 
@@ -94,8 +94,8 @@ def _steps(at: str) -> Iterator[str]:
 def validation(rule: Rule) -> dict[str, Any]:
     """The rule as an entry of `x-kubernetes-validations`."""
     entry: dict[str, Any] = {"rule": _ratcheted(rule), "message": rule.message}
-    if rule.message_cel:
-        entry["messageExpression"] = rule.message_cel
+    if rule.message_expression:
+        entry["messageExpression"] = rule.message_expression
     if rule.field_path:
         entry["fieldPath"] = rule.field_path
     if "oldSelf" in entry["rule"]:
@@ -109,10 +109,10 @@ def _ratcheted(rule: Rule) -> str:
     The API server does the same by itself, but for the whole node: it would ask again when a field beside them changes.
     One side of each comparison is without `?`, so that the API server can bound its cost.
     """
-    if not rule.reads:
+    if not rule.inputs:
         return rule.cel
     unchanged = " && ".join(
-        f"oldSelf.value(){_optional(path)}.orValue('') == self{_plain(path)}" for path in rule.reads
+        f"oldSelf.value(){_optional(path)}.orValue('') == self{_plain(path)}" for path in rule.inputs
     )
     return f"({rule.cel}) || (oldSelf.hasValue() && {unchanged})"
 

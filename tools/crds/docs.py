@@ -78,7 +78,7 @@ def _type(field: Schema) -> str:
 
 
 def _place(rule: Rule) -> str:
-    return rule.at if rule.field_path == f".{rule.at}" else f"{rule.at}{rule.field_path}"
+    return rule.path if rule.field_path == f".{rule.path}" else f"{rule.path}{rule.field_path}"
 
 
 def _conditions() -> Iterator[str]:

@@ -4,23 +4,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memcached_api.field_errors import InvalidSpec
+from memcached_api.field_errors import SpecDecodeError
 from memcached_api.kinds import Kind
-from memcached_api.values import child, is_object
+from memcached_api.values import is_object, nested_field
 from memcached_webhooks.review import (
     ALLOWED,
     CONNECT,
     CREATE,
+    DECODE_ERRORS,
     DELETE,
-    UNREADABLE,
     UPDATE,
-    BadReview,
     Handler,
+    InvalidReviewError,
     Patch,
     Request,
     Response,
+    bad_request,
     invalid,
-    unexpected,
 )
 
 Spec = Mapping[str, Any]
@@ -44,39 +44,41 @@ class Admission:
     def handlers(self) -> dict[str, Handler]:
         """The handler for each path."""
         return {
-            path_of("mutate", self.kind): self._guarded(self._patched),
-            path_of("validate", self.kind): self._guarded(self._validate),
+            path_of("mutate", self.kind): self._filtered(self._mutate),
+            path_of("validate", self.kind): self._filtered(self._validate),
         }
 
-    def _guarded(self, handler: _ObjectHandler) -> Handler:
+    def _filtered(self, handler: _ObjectHandler) -> Handler:
         """A handler that denies other kinds, and allows deletions, objects being deleted and status writes."""
         wanted = (self.kind.group, self.kind.name)
 
-        def guarded(request: Request) -> Response:
+        def filtered(request: Request) -> Response:
             if (request.kind.group, request.kind.kind) != wanted:
-                return Response(unexpected(request, *wanted))
+                return Response(bad_request(request, *wanted))
             if request.operation in (DELETE, CONNECT) or request.sub_resource == "status":
                 return ALLOWED
             if request.operation not in (CREATE, UPDATE) or request.sub_resource:
-                return Response(unexpected(request, *wanted))
+                return Response(bad_request(request, *wanted))
             try:
-                obj, old = self.kind.read(request.object), self.kind.read(request.old_object)
-            except InvalidSpec as error:
+                obj, old = self.kind.decode_object(request.object), self.kind.decode_object(request.old_object)
+            except SpecDecodeError as error:
                 return Response(invalid(request, None, error.errors))
-            except UNREADABLE as error:
-                raise BadReview(f"the object cannot be read: {error}") from error
-            if child(obj, "metadata", "deletionTimestamp") is not None:
+            except DECODE_ERRORS as error:
+                raise InvalidReviewError(f"the object cannot be read: {error}") from error
+            if nested_field(obj, "metadata", "deletionTimestamp") is not None:
                 return ALLOWED  # only finalizers can change, and a denial would block the deletion
             return handler(request, obj, old)
 
-        return guarded
+        return filtered
 
-    def _patched(self, request: Request, obj: Any, old: Any) -> Response:
+    def _mutate(self, request: Request, obj: Any, old: Any) -> Response:
         """Allow, with a JSON patch that sets every missing default."""
-        return Response(patch=self._patch(obj, None if request.operation == CREATE else child(old, "spec") or {}))
+        return Response(
+            patch=self._patch(obj, None if request.operation == CREATE else nested_field(old, "spec") or {})
+        )
 
     def _patch(self, obj: Any, before: Any) -> Patch:
-        spec = child(obj, "spec")
+        spec = nested_field(obj, "spec")
         if not is_object(obj) or (spec is not None and not is_object(spec)):
             return []  # the validating webhook reports the error
         if before is not None and not is_object(before):

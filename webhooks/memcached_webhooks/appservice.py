@@ -5,10 +5,16 @@ from typing import Any
 
 from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
 from memcached_api.appservice_ports import listening_ports
-from memcached_api.kubernetes import stored
+from memcached_api.kubernetes import canonical_env
 from memcached_webhooks.admission import Admission, Spec
 from memcached_webhooks.review import Handler
-from memcached_webhooks.warnings import amounts, decoded, restart_warnings, size_warnings, tag_warnings
+from memcached_webhooks.warnings import (
+    comparable_resources,
+    decode_valid,
+    image_warnings,
+    restart_warnings,
+    size_warnings,
+)
 
 
 def handlers() -> dict[str, Handler]:
@@ -24,14 +30,14 @@ def defaults(spec: Spec, _: Spec | None) -> dict[str, Any]:
 def warnings(obj: Any, old: Any) -> list[str]:
     """Warnings about a valid object that is created (`old` is None) or changed."""
     new = decode_spec(obj)
-    before = decoded(decode_spec, old)
+    before = decode_valid(decode_spec, old)
     if before is None:
-        return list(tag_warnings(new.image))
+        return list(image_warnings(new.image))
     return [
         *size_warnings(new.size, before.size),
         *restart_warnings(_template(new), _template(before)),
         *_port_warnings(new, before),
-        *(tag_warnings(new.image) if new.image != before.image else ()),
+        *(image_warnings(new.image) if new.image != before.image else ()),
     ]
 
 
@@ -44,7 +50,7 @@ def _template(spec: AppServiceSpec) -> dict[str, object]:
     """The fields that affect the pod template, normalized for comparison."""
     return {
         "spec.image": spec.image,
-        "spec.envs": [stored(env) for env in spec.envs],
-        "spec.resources": amounts(spec.resources),
+        "spec.envs": [canonical_env(env) for env in spec.envs],
+        "spec.resources": comparable_resources(spec.resources),
         "spec.ports": listening_ports(spec.ports),
     }

@@ -9,7 +9,14 @@ from memcached_api.image import repository
 from memcached_api.memcached import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, MEMCACHED, MemcachedSpec, decode_spec
 from memcached_webhooks.admission import Admission, Spec, path_of
 from memcached_webhooks.review import Handler
-from memcached_webhooks.warnings import amounts, decoded, restart_warnings, size_warnings, tag_warnings, truncate
+from memcached_webhooks.warnings import (
+    comparable_resources,
+    decode_valid,
+    image_warnings,
+    restart_warnings,
+    size_warnings,
+    truncate,
+)
 
 MUTATE: Final = path_of("mutate", MEMCACHED)
 VALIDATE: Final = path_of("validate", MEMCACHED)
@@ -39,15 +46,15 @@ def defaults(spec: Spec, old: Spec | None, default_image: str) -> dict[str, Any]
 def warnings(obj: Any, old: Any, default_image: str) -> list[str]:
     """Warnings about a valid object that is created (`old` is None) or changed."""
     new = decode_spec(obj)
-    before = decoded(decode_spec, old)
+    before = decode_valid(decode_spec, old)
     if before is None:
-        return list(tag_warnings(new.image))
-    image = _pin_warnings(new, default_image) if new.image == before.image else tag_warnings(new.image)
+        return list(image_warnings(new.image))
+    image = _outdated_image_warnings(new, default_image) if new.image == before.image else image_warnings(new.image)
     restart = restart_warnings(_template(new), _template(before), _DATA_LOSS)
     return [*size_warnings(new.size, before.size, _DATA_LOSS), *restart, *image]
 
 
-def _pin_warnings(new: MemcachedSpec, default_image: str) -> Iterator[str]:
+def _outdated_image_warnings(new: MemcachedSpec, default_image: str) -> Iterator[str]:
     """A warning if the image is not the default, but from the same repository."""
     if new.image and new.image != default_image and repository(new.image) == repository(default_image):
         yield f"spec.image {truncate(new.image)} is kept; this operator's default is {truncate(default_image)}"
@@ -60,6 +67,6 @@ def _template(spec: MemcachedSpec) -> dict[str, object]:
         "spec.image": spec.image,
         "spec.imagePullPolicy": spec.image_pull_policy,
         "spec.imagePullSecrets": spec.image_pull_secrets,
-        "spec.resources": amounts(spec.resources),
+        "spec.resources": comparable_resources(spec.resources),
         "spec.cache.memory": quantity.parse(spec.cache.memory),
     }

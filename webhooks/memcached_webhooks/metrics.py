@@ -1,4 +1,4 @@
-"""Metrics, with the names that controller-runtime uses where it has one, so that dashboards for Go operators work."""
+"""Metrics, with controller-runtime's names where it has the same metric, so that dashboards for Go operators work."""
 
 from typing import Final
 

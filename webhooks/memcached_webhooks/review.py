@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from memcached_api.field_errors import FieldError, cut, plain, quoted, sentence
-from memcached_api.values import child
+from memcached_api.field_errors import FieldError, aggregate, quote, quote_if_needed, truncate
+from memcached_api.values import nested_field
 
 API_VERSION: Final = "admission.k8s.io/v1"
 
@@ -19,13 +19,13 @@ CONNECT: Final = "CONNECT"
 
 Patch = list[dict[str, Any]]
 
-MAX_RESPONSE: Final = 2**16
+MAX_RESPONSE_SIZE: Final = 2**16
 """Maximum bytes of a response. The constants below limit the parts that depend on the request."""
-MAX_REPORT: Final = 28_000
-"""Bytes of the field errors in a denial, which has them twice: in the message and as causes."""
-CAUSE: Final = 80
+MAX_ERRORS_SIZE: Final = 28_000
+"""Bytes of the field errors in a denial, which contains them twice: in the message and as causes."""
+CAUSE_OVERHEAD: Final = 80
 """Bytes of a cause besides its field and its message."""
-MAX_PATCH: Final = 45_000
+MAX_PATCH_SIZE: Final = 45_000
 """Bytes of a patch before base64 encoding, which makes it a third longer."""
 
 # Maximum lengths of the fields of a request, in characters. Requests of the API server do not exceed them: a UID is a
@@ -39,7 +39,7 @@ Label = Annotated[str, Meta(max_length=63)]
 Operation = Annotated[str, Meta(max_length=32)]
 
 
-class BadReview(ValueError):  # noqa: N818 (it is the review that is bad)
+class InvalidReviewError(ValueError):
     """The body is not a valid AdmissionReview request; the message contains the cause."""
 
 
@@ -53,7 +53,7 @@ NULL: Final = msgspec.Raw(b"null")
 
 
 class Request(msgspec.Struct, rename="camel"):
-    """The used fields of an AdmissionRequest; others, such as userInfo and options, are not decoded."""
+    """The fields of an AdmissionRequest that are used; others, such as userInfo and options, are not decoded."""
 
     uid: Uid
     operation: Operation
@@ -92,19 +92,19 @@ ALLOWED: Final = Response()
 Handler = Callable[[Request], Response]
 
 
-def answer(body: bytes | bytearray, handler: Handler) -> tuple[bytes, Response]:
-    """The encoded response to a review, and its content. Raises BadReview if the body is not a v1 AdmissionReview."""
+def handle_review(body: bytes | bytearray, handler: Handler) -> tuple[bytes, Response]:
+    """The encoded response to a review, and its content. Raises InvalidReviewError if the body is not a v1 review."""
     request = _request(body)
     result = handler(request)
     return msgspec.json.encode(_response(request.uid, result)), result
 
 
-def unexpected(request: Request, group: str, kind: str) -> Denial:
+def bad_request(request: Request, group: str, kind: str) -> Denial:
     """The denial of a request that this path does not handle."""
-    part = f"/{plain(request.sub_resource)}" if request.sub_resource else ""
-    given = f"{plain(request.operation)} of {plain(request.kind.kind) or 'nothing'}{part}"
-    given += f" of group {quoted(request.kind.group)}"
-    wanted = f"{CREATE} and {UPDATE} of {kind} of group {quoted(group)}"
+    part = f"/{quote_if_needed(request.sub_resource)}" if request.sub_resource else ""
+    given = f"{quote_if_needed(request.operation)} of {quote_if_needed(request.kind.kind) or 'nothing'}{part}"
+    given += f" of group {quote(request.kind.group)}"
+    wanted = f"{CREATE} and {UPDATE} of {kind} of group {quote(group)}"
     message = f"this webhook handles {wanted}, not {given}; correct the rules of the webhook configuration"
     return Denial(400, "BadRequest", message, {})
 
@@ -112,33 +112,33 @@ def unexpected(request: Request, group: str, kind: str) -> Denial:
 def invalid(request: Request, obj: Any, errors: list[FieldError]) -> Denial:
     """A denial with as many errors as fit, in the format of the API server's own validation errors."""
     name = request.name or object_name(obj)
-    short_name = cut(name)
+    short_name = truncate(name)
     kind, group = request.kind.kind, request.kind.group
     reported = _fitting(errors)
-    causes = [{"reason": error.kind, "message": error.detail, "field": error.field_text} for error in reported]
-    named = {"name": name} if name == short_name else {}  # programs read the details, so no truncated name
+    causes = [{"reason": error.type, "message": error.body, "field": error.field_text} for error in reported]
+    named = {"name": name} if name == short_name else {}  # programs read the details: omit a truncated name
     details = {**named, "group": group, "kind": kind, "causes": causes}
-    text = sentence(reported, len(errors) - len(reported))
-    return Denial(422, "Invalid", f"{kind}.{group} {quoted(short_name)} is invalid: {text}", details)
+    text = aggregate(reported, len(errors) - len(reported))
+    return Denial(422, "Invalid", f"{kind}.{group} {quote(short_name)} is invalid: {text}", details)
 
 
 def _fitting(errors: list[FieldError]) -> list[FieldError]:
-    """The first errors, as many as fit into MAX_REPORT."""
+    """The first errors, as many as fit into MAX_ERRORS_SIZE."""
     size = 0
     for count, error in enumerate(errors):
-        size += len(msgspec.json.encode(str(error))) + CAUSE
-        if size > MAX_REPORT:
+        size += len(msgspec.json.encode(str(error))) + CAUSE_OVERHEAD
+        if size > MAX_ERRORS_SIZE:
             return errors[:count]
     return errors
 
 
 def object_name(obj: Any) -> str:
     """The `name` of an object, otherwise its `generateName`; empty if it has neither."""
-    name = child(obj, "metadata", "name") or child(obj, "metadata", "generateName")
+    name = nested_field(obj, "metadata", "name") or nested_field(obj, "metadata", "generateName")
     return name if isinstance(name, str) else ""
 
 
-UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors for JSON that is malformed, nested too deeply, or has numbers out of range."""
 
 _DECODER: Final = msgspec.json.Decoder(Review)
@@ -147,13 +147,13 @@ _DECODER: Final = msgspec.json.Decoder(Review)
 def _request(body: bytes | bytearray) -> Request:
     try:
         review = _DECODER.decode(body)
-    except UNREADABLE as error:
-        raise BadReview(f"the body is not a valid AdmissionReview: {error}") from error
+    except DECODE_ERRORS as error:
+        raise InvalidReviewError(f"the body is not a valid AdmissionReview: {error}") from error
     if review.api_version != API_VERSION or review.kind != "AdmissionReview":
-        given = f"{quoted(review.kind)} of {quoted(review.api_version)}"
-        raise BadReview(f"expected an AdmissionReview of {API_VERSION}, got {given}")
+        given = f"{quote(review.kind)} of {quote(review.api_version)}"
+        raise InvalidReviewError(f"expected an AdmissionReview of {API_VERSION}, got {given}")
     if review.request is None:
-        raise BadReview("the AdmissionReview has no request")
+        raise InvalidReviewError("the AdmissionReview has no request")
     return review.request
 
 
@@ -162,8 +162,8 @@ def _response(uid: str, result: Response) -> dict[str, Any]:
     if result.denial is not None:
         response["status"] = {"status": "Failure", **result.denial._asdict()}
     patch = msgspec.json.encode(result.patch) if result.patch else b""
-    # Only an object that exceeds its limits needs a larger patch. Schema and rules deny it also without defaults.
-    if 0 < len(patch) <= MAX_PATCH:
+    # Only an invalid object needs a larger patch. The schema and the rules deny it even without defaults.
+    if 0 < len(patch) <= MAX_PATCH_SIZE:
         response["patchType"] = "JSONPatch"
         response["patch"] = b64encode(patch).decode()
     if result.warnings:

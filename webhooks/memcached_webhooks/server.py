@@ -16,23 +16,23 @@ from typing import Final
 
 from aiohttp import web
 
-from memcached_api.field_errors import quoted
+from memcached_api.field_errors import quote
 from memcached_process.addresses import Address
 from memcached_process.connections import Acceptor, serve
-from memcached_process.logs import RateLimit
-from memcached_process.servers import exposition, listen, probes
+from memcached_process.logs import RateLimiter
+from memcached_process.servers import listen, metrics_handler, probe_handler
 from memcached_webhooks import appservice, memcached
-from memcached_webhooks.bodies import LARGEST, Bodies, TooLargeError, TooSlowError
-from memcached_webhooks.certificates import Certificates
+from memcached_webhooks.bodies import MAX_BODY_SIZE, BodyReader, BodyTimeoutError, BodyTooLargeError
+from memcached_webhooks.certwatcher import CertWatcher
 from memcached_webhooks.metrics import Metrics
-from memcached_webhooks.review import BadReview, Denial, Handler, answer
+from memcached_webhooks.review import Denial, Handler, InvalidReviewError, handle_review
 
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 512
 """Maximum connections to the webhook port. An API server opens one per concurrent request: by its own limits, at most
 600 for all webhooks together."""
-LOGGED_PER_SECOND: Final = 10
+MAX_LOGGED_PER_SECOND: Final = 10
 """Maximum denials, and internal errors, in the log per second. The metrics count all of them."""
 JSON: Final = "application/json"
 _JSON_HEADERS: Final = {"Content-Type": JSON}
@@ -51,18 +51,19 @@ class Options:
     shutdown_delay: float
 
 
-class Reviews:
-    """Serves admission requests: a POST to the path of a handler. Any error response makes the API server deny."""
+class AdmissionHandler:
+    """Serves admission requests: a POST to the path of a handler. The API server denies a
+    request if it gets an error response."""
 
     def __init__(self, handlers: Mapping[str, Handler], metrics: Metrics) -> None:
         self._handlers = handlers
         self._metrics = metrics
-        self._bodies = Bodies()
-        self._denials, self._errors = RateLimit(LOGGED_PER_SECOND), RateLimit(LOGGED_PER_SECOND)
+        self._body_reader = BodyReader()
+        self._denials, self._errors = RateLimiter(MAX_LOGGED_PER_SECOND), RateLimiter(MAX_LOGGED_PER_SECOND)
         self._in_flight = dict.fromkeys(handlers, 0)
-        # Looked up in advance, because looking up a label takes as long as a rule.
+        # Looked up in advance, because looking up a label takes as long as evaluating a rule.
         self._latency = {path: metrics.latency.labels(path) for path in handlers}
-        self._answered = {path: metrics.requests.labels(path, "200") for path in handlers}
+        self._ok_requests = {path: metrics.requests.labels(path, "200") for path in handlers}
         for path in handlers:
             metrics.in_flight.labels(path).set_function(partial(self._in_flight.__getitem__, path))
 
@@ -86,24 +87,24 @@ class Reviews:
             return _text(HTTPStatus.METHOD_NOT_ALLOWED, "use POST", {"Allow": "POST"})
         content_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if content_type != JSON:
-            return _text(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected Content-Type {JSON}, got {quoted(content_type)}")
+            return _text(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected Content-Type {JSON}, got {quote(content_type)}")
         try:
-            body = await self._bodies.read(request)
-        except TooLargeError:
-            return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body must have at most {LARGEST} bytes")
-        except TooSlowError:
+            body = await self._body_reader.read(request)
+        except BodyTooLargeError:
+            return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body must have at most {MAX_BODY_SIZE} bytes")
+        except BodyTimeoutError:
             return _text(HTTPStatus.REQUEST_TIMEOUT, "timed out reading the body while other requests were waiting")
-        return self._reviewed(body, path, handler)
+        return self._handle_body(body, path, handler)
 
-    def _reviewed(self, body: bytes | bytearray, path: str, handler: Handler) -> web.Response:
+    def _handle_body(self, body: bytes | bytearray, path: str, handler: Handler) -> web.Response:
         try:
-            review, result = answer(body, handler)
-        except BadReview as error:
+            review, result = handle_review(body, handler)
+        except InvalidReviewError as error:
             return _text(HTTPStatus.BAD_REQUEST, str(error))
         except Exception:
             # A broad except at the outermost level: a defect that affects one request must not end the process.
             self._metrics.panics.inc()
-            if self._errors.take(time.monotonic()):
+            if self._errors.allow(time.monotonic()):
                 log.exception("internal error while handling a request to %s", path)
             text = "internal error of the webhook; see its log"
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, text)
@@ -113,14 +114,14 @@ class Reviews:
 
     def _record_denial(self, path: str, denial: Denial) -> None:
         self._metrics.denials.labels(path, denial.reason).inc()
-        if self._denials.take(time.monotonic()):
+        if self._denials.allow(time.monotonic()):
             name = denial.details.get("name")
-            log.info("%s denied %s", path, quoted(name) if name else "an object")
+            log.info("%s denied %s", path, quote(name) if name else "an object")
 
     def _count(self, path: str, status: int, seconds: float) -> None:
         self._latency[path].observe(seconds)
         if status == HTTPStatus.OK:
-            self._answered[path].inc()
+            self._ok_requests[path].inc()
         else:
             self._metrics.requests.labels(path, str(status)).inc()
 
@@ -134,10 +135,10 @@ async def run(options: Options) -> None:
     """Serve until SIGTERM or SIGINT, continue for `shutdown_delay` until endpoints exclude this pod, then stop."""
     stop, process = _stop_signal(), _Process(options)
     async with AsyncExitStack() as stack:
-        await listen(stack, stop, probes(process.is_ready), options.probes)
-        await listen(stack, stop, exposition(process.metrics.registry), options.metrics)
+        await listen(stack, stop, probe_handler(process.is_ready), options.probes)
+        await listen(stack, stop, metrics_handler(process.metrics.registry), options.metrics)
         serving = asyncio.create_task(process.serve(stack, stop))
-        stack.push_async_callback(_cancelled, serving)
+        stack.push_async_callback(_cancel, serving)
         await asyncio.wait([serving, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
             serving.result()  # it ends only with an error, which this raises
@@ -151,7 +152,7 @@ class _Process:
     def __init__(self, options: Options) -> None:
         self.metrics = Metrics()
         self._options = options
-        self._certificates = Certificates(options.certificate, options.key, self.metrics)
+        self._certificates = CertWatcher(options.certificate, options.key, self.metrics)
         self._acceptor: Acceptor | None = None
 
     def is_ready(self) -> bool:
@@ -168,8 +169,8 @@ class _Process:
     async def serve(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         """Serve admission requests until cancelled. Raises OSError if the port is in use."""
         options, certificates = self._options, self._certificates
-        await certificates.wait()
-        reviews = Reviews(memcached.handlers(options.default_image) | appservice.handlers(), self.metrics)
+        await certificates.wait_until_loaded()
+        reviews = AdmissionHandler(memcached.handlers(options.default_image) | appservice.handlers(), self.metrics)
         self._acceptor = await serve(
             stack, stop, reviews.respond, options.webhook, MAX_CONNECTIONS, certificates.context
         )
@@ -181,12 +182,12 @@ class _Process:
 def _stop_signal() -> asyncio.Event:
     """An event that SIGTERM and SIGINT set. Without handlers, process 1 of a container ignores these signals."""
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
     return stop
 
 
-async def _cancelled(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

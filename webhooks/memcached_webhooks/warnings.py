@@ -4,24 +4,24 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from memcached_api import quantity
-from memcached_api.field_errors import InvalidSpec
-from memcached_api.image import is_fixed
+from memcached_api.field_errors import SpecDecodeError
+from memcached_api.image import has_fixed_version
 from memcached_api.kubernetes import ResourceRequirements
 
 Spec = TypeVar("Spec")
 
 
-def decoded(decode: Callable[[Any], Spec], old: Any) -> Spec | None:
+def decode_valid(decode: Callable[[Any], Spec], old: Any) -> Spec | None:
     """The old object's spec; None if there is no old object, or if it was stored under other rules and is not valid."""
     try:
         return decode(old) if old is not None else None
-    except InvalidSpec:
+    except SpecDecodeError:
         return None
 
 
-def tag_warnings(image: str | None) -> Iterator[str]:
+def image_warnings(image: str | None) -> Iterator[str]:
     """A warning if the image reference has no fixed version."""
-    if image and not is_fixed(image):
+    if image and not has_fixed_version(image):
         yield f"spec.image {truncate(image)} has no fixed version; new pods may run a different one"
 
 
@@ -38,7 +38,7 @@ def restart_warnings(new: Mapping[str, object], old: Mapping[str, object], conse
         yield f"{', '.join(changed)}: this change replaces all pods in a rolling update{consequence}"
 
 
-def amounts(resources: ResourceRequirements | None) -> list[dict[str, object]]:
+def comparable_resources(resources: ResourceRequirements | None) -> list[dict[str, object]]:
     """Limits and requests as numbers, normalized for comparison."""
     given = resources or ResourceRequirements()
     return [

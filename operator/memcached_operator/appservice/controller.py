@@ -7,7 +7,7 @@ from memcached_operator.appservice.desired.service import service
 from memcached_operator.appservice.status import status
 from memcached_operator.kind import InvalidSpecError, Kind, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource
-from memcached_operator.status.conditions import MESSAGE_LIMIT
+from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 
 APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
 
@@ -21,7 +21,7 @@ def desired(cr: Object, snapshot: Snapshot) -> list[Object]:
     """The children of an AppService: a Deployment and, if the spec has ports, a Service."""
     errors = validate(cr)
     if errors:
-        raise InvalidSpecError(summary(errors, MESSAGE_LIMIT))
+        raise InvalidSpecError(summary(errors, MAX_MESSAGE_LENGTH))
     spec = decode_spec(cr)
     services = [service(cr, spec, snapshot.child(SERVICES))] if spec.ports else []
     return [deployment(cr, spec), *services]

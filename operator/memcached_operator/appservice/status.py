@@ -6,20 +6,21 @@ from typing import Any
 from memcached_operator.appservice.desired.deployment import APP_NAME
 from memcached_operator.kind import DesiredStatus, Snapshot
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, entries, mapping
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_list, nested_map
 from memcached_operator.workloads.workload import workload_of
 
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """Fields that are copied from the Deployment's status."""
 
-PULL_SECRETS = "imagePullSecrets of the ServiceAccount default"
-"""The field that names image pull secrets. An AppService has none, so it is a field of the pods' ServiceAccount."""
+PULL_SECRETS_FIELD = "imagePullSecrets of the ServiceAccount default"
+"""The field that names image pull secrets. An AppService has no such field; its pods use those of their
+ServiceAccount."""
 
 
 def status(cr: Object, snapshot: Snapshot, now: datetime) -> DesiredStatus:
     """The `AppServiceStatus`. `now` is used only to decide how long a crash is reported."""
-    workload = workload_of(cr, snapshot, now, PULL_SECRETS)
-    counted = mapping(snapshot.child(DEPLOYMENTS) or {}, "status")
+    workload = workload_of(cr, snapshot, now, PULL_SECRETS_FIELD)
+    counted = nested_map(snapshot.child(DEPLOYMENTS) or {}, "status")
     return DesiredStatus(
         {
             "observedGeneration": cr["metadata"].get("generation", 0),
@@ -37,6 +38,6 @@ def node_ports(service: Object | None) -> list[dict[str, Any]]:
     """The node ports of a Service."""
     return [
         {name: port[name] for name in ("name", "protocol", "port", "nodePort") if name in port}
-        for port in entries(service or {}, "spec", "ports")
+        for port in nested_list(service or {}, "spec", "ports")
         if port.get("nodePort")
     ]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, mapping
+from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, nested_map
 
 IndexKey = tuple[Any, ...]
 """A key of the index: the controller of an object, or its instance labels."""
@@ -45,14 +45,14 @@ class Cache:
         return entry.object() if entry is not None else None
 
     def entry(self, key: Key) -> Entry | None:
-        """The same, without decoding it."""
+        """The newest known version of an object, not decoded, or None."""
         return self._entries.get(key.resource, {}).get(key)
 
     def keys(self, resource: Resource) -> list[Key]:
         """The key of every known object of a resource."""
         return list(self._entries.get(resource, ()))
 
-    def all(self, resource: Resource) -> Iterator[Object]:
+    def list_objects(self, resource: Resource) -> Iterator[Object]:
         """Every known object of a resource."""
         return map(Entry.object, self._entries.get(resource, {}).values())
 
@@ -128,7 +128,7 @@ def _index_keys(key: Key, obj: Object) -> Iterator[IndexKey]:
     controller = controller_of(obj)
     if controller is not None:
         yield ("owner", key.resource, controller["uid"])
-    own = mapping(obj, "metadata", "labels")
+    own = nested_map(obj, "metadata", "labels")
     if labels.INSTANCE in own:
         yield ("instance", key.resource, key.namespace, own.get(labels.NAME), own[labels.INSTANCE])
 

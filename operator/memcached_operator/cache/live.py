@@ -1,4 +1,4 @@
-"""Live reads of single objects, for when the cache is known to be stale."""
+"""Live reads of single objects, for when the cache may be stale."""
 
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kube.client import Client

@@ -3,7 +3,7 @@
 A pair is replaced in this order: first the new CA is added to the CA bundles, next to the old one; then the new leaf
 certificate is written to the Secret. So a webhook pod never serves a certificate that is not trusted.
 
-An old CA stays trusted until it expires. The annotation REVOKE removes it at once.
+An old CA stays trusted until it expires. The annotation REVOKE_ANNOTATION removes it at once.
 """
 
 import asyncio
@@ -16,30 +16,31 @@ from typing import Any
 
 from memcached_operator.certificates import pki
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
-from memcached_operator.kube.resource import SECRETS, Key, Object, Resource, mapping
+from memcached_operator.kube.resource import SECRETS, Key, Object, Resource, nested_map
 
 log = logging.getLogger(__name__)
 
-MUTATING = Resource(
+MUTATING_WEBHOOKS = Resource(
     "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"
 )
-VALIDATING = Resource(
+VALIDATING_WEBHOOKS = Resource(
     "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
 )
 
 CHECK_PERIOD = 10.0
 """Seconds between checks of the Secret and the webhook configurations. One check takes three reads."""
 
-TRUST_PERIOD = 2.0
-"""Seconds between adding a new CA to the bundles and writing its leaf: API servers watch the configurations."""
+PROPAGATION_DELAY = 2.0
+"""Seconds between adding a new CA to the bundles and writing its leaf certificate, in which the API servers
+observe the new CA."""
 
-REVOKE = "memcached-operator.example.com/revoke-other-authorities"
+REVOKE_ANNOTATION = "memcached-operator.example.com/revoke-other-authorities"
 """Annotation of the Secret. If its value is `true`, the next check removes every other CA from the CA bundles. The
 issuer then removes the annotation."""
 
 
 @dataclass(frozen=True)
-class Names:
+class WebhookNames:
     """The names of the Secret, of the Service and of the webhook configurations."""
 
     namespace: str
@@ -49,7 +50,7 @@ class Names:
     validating: str
 
     @property
-    def dns(self) -> list[str]:
+    def dns_names(self) -> list[str]:
         """The DNS name that the API server uses for the webhook, and its long form."""
         return [f"{self.service}.{self.namespace}.svc", f"{self.service}.{self.namespace}.svc.cluster.local"]
 
@@ -57,13 +58,16 @@ class Names:
 class Issuer:
     """One issuer per operator installation."""
 
-    def __init__(self, client: Client, names: Names, lifetime: timedelta = pki.LIFETIME) -> None:
+    def __init__(self, client: Client, names: WebhookNames, lifetime: timedelta = pki.LIFETIME) -> None:
         self._client = client
         self._names = names
         self._lifetime = lifetime
-        self._fresh: pki.Pair | None = None
+        self._unstored: pki.KeyPair | None = None
         self._secret = Key(SECRETS, names.namespace, names.secret)
-        self._configurations = [Key(MUTATING, "", names.mutating), Key(VALIDATING, "", names.validating)]
+        self._configurations = [
+            Key(MUTATING_WEBHOOKS, "", names.mutating),
+            Key(VALIDATING_WEBHOOKS, "", names.validating),
+        ]
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def run(self) -> None:
@@ -78,31 +82,31 @@ class Issuer:
     async def check(self) -> None:
         """Bring the Secret and the CA bundles up to date. Writes only what differs."""
         secret = await self._client.get(self._secret)
-        pair = pair_of(secret)
-        if secret is not None and pair is not None and not pki.is_due(pair, self._names.dns, self._now()):
+        pair = key_pair_of(secret)
+        if secret is not None and pair is not None and not pki.needs_renewal(pair, self._names.dns_names, self._now()):
             await self._ensure_trusted(secret, pair)
             return
         # Reused until it is stored in the Secret: a CA that is discarded stays in the bundles until it expires.
-        if self._fresh is None or pki.is_due(self._fresh, self._names.dns, self._now()):
-            self._fresh = pki.issue(self._names.dns, self._lifetime, self._now())
-        fresh = self._fresh
-        if await self._trust(fresh.ca):
-            await asyncio.sleep(TRUST_PERIOD)
+        if self._unstored is None or pki.needs_renewal(self._unstored, self._names.dns_names, self._now()):
+            self._unstored = pki.issue(self._names.dns_names, self._lifetime, self._now())
+        fresh = self._unstored
+        if await self._add_to_bundles(fresh.ca):
+            await asyncio.sleep(PROPAGATION_DELAY)
         await self._store(secret, fresh)
-        self._fresh = None
+        self._unstored = None
         log.info("issued a new webhook certificate, valid until %s", self._now() + self._lifetime)
 
-    async def _ensure_trusted(self, secret: Object, pair: pki.Pair) -> None:
+    async def _ensure_trusted(self, secret: Object, pair: pki.KeyPair) -> None:
         """Ensure that every CA bundle has the CA of the stored pair, and no other CA if the annotation is set."""
-        exclusive = revokes(secret)
-        await self._trust(pair.ca, exclusive=exclusive)
+        exclusive = revocation_requested(secret)
+        await self._add_to_bundles(pair.ca, exclusive=exclusive)
         if exclusive:
             version = secret["metadata"]["resourceVersion"]
-            done = {"metadata": {"annotations": {REVOKE: None}, "resourceVersion": version}}
+            done = {"metadata": {"annotations": {REVOKE_ANNOTATION: None}, "resourceVersion": version}}
             await self._client.patch(self._secret, done)
-            log.info("revoked other certificate authorities: the webhooks trust only the one in %s", self._secret)
+            log.info("revoked other certificate authorities: the API server trusts only the one in %s", self._secret)
 
-    async def _trust(self, ca: bytes, *, exclusive: bool = False) -> bool:
+    async def _add_to_bundles(self, ca: bytes, *, exclusive: bool = False) -> bool:
         """Add a CA to every CA bundle; if `exclusive`, remove the others.
 
         Returns True if a webhook had a CA bundle before: webhook pods may already be serving.
@@ -114,12 +118,12 @@ class Issuer:
                 log.info("%s does not exist; its CA bundle is not updated", key)
                 continue
             serving = serving or any(webhook["clientConfig"].get("caBundle") for webhook in live.get("webhooks") or ())
-            patch = bundle_patch(live, ca, self._now(), exclusive=exclusive)
+            patch = ca_bundle_patch(live, ca, self._now(), exclusive=exclusive)
             if patch:
                 await self._client.patch(key, patch, JSON_PATCH)
         return serving
 
-    async def _store(self, live: Object | None, pair: pki.Pair) -> None:
+    async def _store(self, live: Object | None, pair: pki.KeyPair) -> None:
         secret = secret_of(self._names, pair)
         if live is None:
             await self._client.create(self._secret, secret)
@@ -129,7 +133,7 @@ class Issuer:
         await self._client.patch(self._secret, {"metadata": secret["metadata"], "data": secret["data"]})
 
 
-def bundle_patch(live: Object, ca: bytes, now: datetime, *, exclusive: bool = False) -> list[dict[str, Any]]:
+def ca_bundle_patch(live: Object, ca: bytes, now: datetime, *, exclusive: bool = False) -> list[dict[str, Any]]:
     """The JSON patch that adds `ca` to every CA bundle of a webhook configuration; empty if nothing changes.
 
     If `exclusive`, the patch also removes every other CA.
@@ -137,7 +141,7 @@ def bundle_patch(live: Object, ca: bytes, now: datetime, *, exclusive: bool = Fa
     patch: list[dict[str, Any]] = []
     for index, webhook in enumerate(live.get("webhooks") or ()):
         known = base64.b64decode(webhook["clientConfig"].get("caBundle") or "")
-        wanted = pki.trusted(ca, b"" if exclusive else known, now)
+        wanted = pki.ca_bundle(ca, b"" if exclusive else known, now)
         if wanted != known:
             path = f"/webhooks/{index}/clientConfig/caBundle"
             patch.append({"op": "add", "path": path, "value": base64.b64encode(wanted).decode()})
@@ -145,21 +149,21 @@ def bundle_patch(live: Object, ca: bytes, now: datetime, *, exclusive: bool = Fa
     return [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *patch] if patch else []
 
 
-def revokes(secret: Object) -> bool:
+def revocation_requested(secret: Object) -> bool:
     """True if the Secret's annotation requests that no other CA is trusted."""
-    return mapping(secret, "metadata", "annotations").get(REVOKE) == "true"
+    return nested_map(secret, "metadata", "annotations").get(REVOKE_ANNOTATION) == "true"
 
 
-def pair_of(secret: Object | None) -> pki.Pair | None:
+def key_pair_of(secret: Object | None) -> pki.KeyPair | None:
     """The pair in a Secret, or None if it has no readable pair."""
     data: dict[str, str] = (secret or {}).get("data") or {}
     try:
-        return pki.Pair(*(base64.b64decode(data[name]) for name in ("tls.crt", "tls.key", "ca.crt")))
+        return pki.KeyPair(*(base64.b64decode(data[name]) for name in ("tls.crt", "tls.key", "ca.crt")))
     except (KeyError, ValueError):
         return None
 
 
-def secret_of(names: Names, pair: pki.Pair) -> Object:
+def secret_of(names: WebhookNames, pair: pki.KeyPair) -> Object:
     """The Secret that the webhook pods mount."""
     files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.ca}
     return {

@@ -16,12 +16,12 @@ LIFETIME = timedelta(days=90)
 RENEW_AFTER = 2 / 3
 """Fraction of the lifetime after which the pair is renewed (cert-manager's default)."""
 
-SKEW = timedelta(minutes=5)
+CLOCK_SKEW = timedelta(minutes=5)
 """Time by which `notBefore` precedes the creation, for API servers whose clock is behind."""
 
 
 @dataclass(frozen=True)
-class Pair:
+class KeyPair:
     """A serving certificate, its key, and the CA that signed it, each in PEM. The CA's key is not stored."""
 
     certificate: bytes
@@ -29,7 +29,7 @@ class Pair:
     ca: bytes
 
 
-def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> Pair:
+def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> KeyPair:
     """Create a CA, sign one leaf certificate and discard the CA's key, so that it cannot sign another one."""
     ca_key, leaf_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name(
@@ -56,10 +56,10 @@ def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> Pair:
     )
     pem = serialization.Encoding.PEM
     key = leaf_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Pair(leaf.public_bytes(pem), key, ca.public_bytes(pem))
+    return KeyPair(leaf.public_bytes(pem), key, ca.public_bytes(pem))
 
 
-def is_due(pair: Pair, dns_names: list[str], now: datetime) -> bool:
+def needs_renewal(pair: KeyPair, dns_names: list[str], now: datetime) -> bool:
     """True if the pair must be replaced: two thirds of its lifetime have passed, or it is not valid."""
     try:
         leaf = x509.load_pem_x509_certificate(pair.certificate)
@@ -71,11 +71,11 @@ def is_due(pair: Pair, dns_names: list[str], now: datetime) -> bool:
         return True
     if key.public_key() != leaf.public_key() or set(dns_names) - set(names.get_values_for_type(x509.DNSName)):
         return True
-    begins, ends = leaf.not_valid_before_utc + SKEW, leaf.not_valid_after_utc
+    begins, ends = leaf.not_valid_before_utc + CLOCK_SKEW, leaf.not_valid_after_utc
     return now >= begins + (ends - begins) * RENEW_AFTER
 
 
-def trusted(current: bytes, known: bytes, now: datetime) -> bytes:
+def ca_bundle(current: bytes, known: bytes, now: datetime) -> bytes:
     """The CA bundle: the current CA, and every known CA that has not expired, so that old leaves stay trusted."""
     own = x509.load_pem_x509_certificate(current)
     others = [ca for ca in load_bundle(known) if ca != own and ca.not_valid_after_utc > now]
@@ -104,7 +104,7 @@ def _certificate(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - SKEW)
+        .not_valid_before(now - CLOCK_SKEW)
         .not_valid_after(now + lifetime)
     )
 

@@ -1,1 +1,1 @@
-"""Access to the API server: connection, client, reflector, resources and labels."""
+"""Access to the API server: configuration, client, reflector, resources and labels."""

@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from memcached_operator import metrics
-from memcached_operator.kube.connection import Connection
+from memcached_operator.kube.config import Config
 from memcached_operator.kube.resource import Key, Object, Resource
 
 T = TypeVar("T")
@@ -19,9 +19,9 @@ FIELD_MANAGER = "memcached-operator"
 """The field manager of the operator in managedFields."""
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=10)
-"""Seconds for one request. The API server's own timeout is 60 s, longer than the lease lasts."""
+"""Seconds for one request. The API server's own timeout is 60 s, longer than the lease duration."""
 
-WATCH_SECONDS = (300, 600)
+WATCH_TIMEOUT_RANGE = (300, 600)
 """Bounds of the random timeout of a watch, in seconds, as in client-go. So watches move to other API servers over time,
 but not all at once."""
 
@@ -68,10 +68,8 @@ class Client:
     `may_write` is called immediately before each write.
     """
 
-    def __init__(
-        self, connection: Connection, session: aiohttp.ClientSession, may_write: Callable[[], bool] = _always
-    ) -> None:
-        self._server = connection.server
+    def __init__(self, config: Config, session: aiohttp.ClientSession, may_write: Callable[[], bool] = _always) -> None:
+        self._server = config.server
         self._session = session
         self._may_write = may_write
 
@@ -128,7 +126,7 @@ class Client:
     ) -> AsyncGenerator[tuple[str, Object]]:
         """Yield type and object of every event after `version`, until the API server ends the watch."""
         params = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
-        params["timeoutSeconds"] = str(random.randint(*WATCH_SECONDS))  # noqa: S311 - jitter, not a secret
+        params["timeoutSeconds"] = str(random.randint(*WATCH_TIMEOUT_RANGE))  # noqa: S311 - jitter, not a secret
         if selector:
             params["labelSelector"] = selector
         url = self._server + resource.path(namespace)
@@ -227,7 +225,7 @@ def _event(line: bytes) -> tuple[str, Object]:
 
 
 def describe(error: BaseException) -> str:
-    """A text for an error whose own text may be empty, as that of a TimeoutError."""
+    """A message for any error, even one without a message of its own such as a TimeoutError."""
     if isinstance(error, asyncio.TimeoutError):
         return "timed out"
     return str(error) or type(error).__name__

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memcached_operator.kube.resource import Object, mapping
+from memcached_operator.kube.resource import Object, nested_map
 
 NAME = "app.kubernetes.io/name"
 INSTANCE = "app.kubernetes.io/instance"
@@ -27,5 +27,5 @@ def selector(app_name: str, instance: str) -> str:
 
 def has(obj: Object, labels: Mapping[str, Any]) -> bool:
     """True if the object has all these labels."""
-    own = mapping(obj, "metadata", "labels")
+    own = nested_map(obj, "metadata", "labels")
     return all(own.get(name) == value for name, value in labels.items())

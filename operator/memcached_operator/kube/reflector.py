@@ -23,10 +23,10 @@ Change = Literal["updated", "deleted"]
 EventHandler = Callable[[Resource, Change, Object], None]
 """Called for each event; must not block and must not raise."""
 
-MIN_PAUSE, MAX_PAUSE = 1.0, 30.0
+MIN_BACKOFF, MAX_BACKOFF = 1.0, 30.0
 """Bounds of the exponential backoff, in seconds, before a failed list or watch is retried."""
 
-MIN_WATCH = 5.0
+MIN_WATCH_DURATION = 5.0
 """Seconds. A watch that ends earlier counts as failed and is followed by a backoff."""
 
 
@@ -47,22 +47,22 @@ class Reflector:
         return f"{self.resource.plural} of {self.namespace or 'all namespaces'}"
 
 
-Lister = Callable[[Reflector], Awaitable[None]]
+ListFunc = Callable[[Reflector], Awaitable[None]]
 """Lists a reflector's resource, updates the cache and sets the reflector's version. Raises ApiError."""
 
 
-async def watch(
+async def run_reflectors(
     client: Client,
     reflectors: Iterable[Reflector],
-    list_all: Lister,
+    list_func: ListFunc,
     on_event: EventHandler,
     stop: asyncio.Event,
-    max_pause: float = MAX_PAUSE,
+    max_backoff: float = MAX_BACKOFF,
 ) -> None:
     """Call `on_event` for every event of these reflectors until `stop` is set."""
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_follow(client, each, list_all, on_event, max_pause), name=f"watch {each}")
+            group.create_task(_list_and_watch(client, each, list_func, on_event, max_backoff), name=f"watch {each}")
             for each in reflectors
         ]
         await stop.wait()
@@ -70,29 +70,29 @@ async def watch(
             task.cancel()
 
 
-async def _follow(
-    client: Client, reflector: Reflector, list_all: Lister, on_event: EventHandler, max_pause: float
+async def _list_and_watch(
+    client: Client, reflector: Reflector, list_func: ListFunc, on_event: EventHandler, max_backoff: float
 ) -> None:
-    pause = MIN_PAUSE
+    backoff = MIN_BACKOFF
     while True:
         started = time.monotonic()
-        reason, at_least = "closed early", 0.0
+        reason, min_delay = "closed early", 0.0
         try:
             if not reflector.version:
-                await list_all(reflector)
+                await list_func(reflector)
             await _watch(client, reflector, on_event)
         except ApiError as error:
             log.warning("cannot list or watch %s: %s", reflector, explain(error))
-            reason, at_least = str(error.code or error.reason), error.retry_after or 0.0
+            reason, min_delay = str(error.code or error.reason), error.retry_after or 0.0
             if error.code == 410:
                 # The resourceVersion has expired. A list also reveals objects deleted in the meantime.
                 reflector.version = ""
-        if time.monotonic() - started >= MIN_WATCH and not at_least:
-            pause = MIN_PAUSE
+        if time.monotonic() - started >= MIN_WATCH_DURATION and not min_delay:
+            backoff = MIN_BACKOFF
             continue
         metrics.WATCH_RETRIES.labels(reflector.resource.plural, reason).inc()
-        await asyncio.sleep(max(pause, at_least) * (0.9 + random.random() / 5))  # noqa: S311 - jitter, not a secret
-        pause = min(max_pause, pause * 2)
+        await asyncio.sleep(max(backoff, min_delay) * (0.9 + random.random() / 5))  # noqa: S311 - jitter, not a secret
+        backoff = min(max_backoff, backoff * 2)
 
 
 def explain(error: ApiError) -> str:

@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Resource:
-    """A namespaced resource type, as in `GET /apis/GROUP/VERSION/namespaces/NS/PLURAL`."""
+    """A resource type, as in `GET /apis/GROUP/VERSION/namespaces/NS/PLURAL`."""
 
     group: str
     version: str
@@ -41,16 +41,16 @@ class Key(NamedTuple):
         return f"{self.resource.kind} {self.namespace}/{self.name}"
 
 
-def mapping(obj: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """The mapping at a path, or an empty one: `mapping(pod, "metadata", "labels")`."""
+def nested_map(obj: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """The mapping at a path, or an empty one: `nested_map(pod, "metadata", "labels")`."""
     for name in path:
         obj = obj.get(name) or {}
     return obj
 
 
-def entries(obj: Mapping[str, Any], *path: str) -> Sequence[Mapping[str, Any]]:
-    """The list of mappings at a path, or an empty one: `entries(pod, "status", "conditions")`."""
-    found: Sequence[Mapping[str, Any]] | None = mapping(obj, *path[:-1]).get(path[-1])
+def nested_list(obj: Mapping[str, Any], *path: str) -> Sequence[Mapping[str, Any]]:
+    """The list of mappings at a path, or an empty one: `nested_list(pod, "status", "conditions")`."""
+    found: Sequence[Mapping[str, Any]] | None = nested_map(obj, *path[:-1]).get(path[-1])
     return found or ()
 
 
@@ -62,7 +62,7 @@ def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:
 
 def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The owner reference with `controller: true`, or None."""
-    owners = entries(obj, "metadata", "ownerReferences")
+    owners = nested_list(obj, "metadata", "ownerReferences")
     return next((owner for owner in owners if owner.get("controller")), None)
 
 

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable
 from memcached_api.field_errors import summary
 from memcached_api.memcached import GROUP, KIND, PLURAL, VERSION, decode_spec, validate
 from memcached_operator.kind import InvalidSpecError, Kind, Snapshot
-from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, mapping
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, nested_map
 from memcached_operator.memcached.desired.deployment import APP_NAME, deployment
 from memcached_operator.memcached.desired.service import service
 from memcached_operator.memcached.status import status
-from memcached_operator.status.conditions import MESSAGE_LIMIT
+from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
-PINNED_IMAGE = "memcached-operator.example.com/default-image"
+PINNED_IMAGE_ANNOTATION = "memcached-operator.example.com/default-image"
 """Annotation of a Deployment whose Memcached has no `spec.image`, because the webhook was unavailable on create. Its
 value is the default image at that time, so that a later release does not restart the cache."""
 
@@ -29,7 +29,7 @@ def desired_with(default_image: str) -> Callable[[Object, Snapshot], list[Object
     def desired(cr: Object, snapshot: Snapshot) -> list[Object]:
         errors = validate(cr)
         if errors:
-            raise InvalidSpecError(summary(errors, MESSAGE_LIMIT))
+            raise InvalidSpecError(summary(errors, MAX_MESSAGE_LENGTH))
         spec = decode_spec(cr)
         if spec.image:
             return [deployment(cr, spec, spec.image), service(cr, spec)]
@@ -39,17 +39,17 @@ def desired_with(default_image: str) -> Callable[[Object, Snapshot], list[Object
     return desired
 
 
-def outdated(objects: Iterable[Object], default_image: str) -> int:
+def count_outdated_images(objects: Iterable[Object], default_image: str) -> int:
     """The number of objects whose `spec.image` is not the default. It is only reported, as a metric."""
-    return sum(mapping(obj, "spec").get("image", default_image) != default_image for obj in objects)
+    return sum(nested_map(obj, "spec").get("image", default_image) != default_image for obj in objects)
 
 
 def pinned_image(snapshot: Snapshot) -> str | None:
     """The image that this or an earlier release of the operator chose for a Memcached without `spec.image`."""
     live = snapshot.child(DEPLOYMENTS)
-    return None if live is None else mapping(live, "metadata", "annotations").get(PINNED_IMAGE)
+    return None if live is None else nested_map(live, "metadata", "annotations").get(PINNED_IMAGE_ANNOTATION)
 
 
 def pinned(deployment: Object, image: str) -> Object:
-    """The Deployment with its image recorded in the PINNED_IMAGE annotation."""
-    return {**deployment, "metadata": {**deployment["metadata"], "annotations": {PINNED_IMAGE: image}}}
+    """The Deployment with its image recorded in PINNED_IMAGE_ANNOTATION."""
+    return {**deployment, "metadata": {**deployment["metadata"], "annotations": {PINNED_IMAGE_ANNOTATION: image}}}

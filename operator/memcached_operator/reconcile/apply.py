@@ -12,15 +12,15 @@ from memcached_operator.cache.live import get_live
 from memcached_operator.kind import Problem
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
-from memcached_operator.reconcile.compare import INTENT, fingerprint, owned, with_intent
+from memcached_operator.reconcile.compare import INTENT_ANNOTATION, fingerprint, projection, with_intent
 from memcached_operator.reconcile.ownership import (
     Action,
-    Step,
+    Decision,
+    controller_reference,
     decide,
+    is_controlled_by,
     is_current,
-    is_ours,
     migration_patch,
-    owner_reference,
 )
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ WAIT_PERIOD = 1.0
 """Seconds until a child that is being deleted is checked again, in case its DELETED event is missed."""
 
 
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """Attempts per reconciliation to apply a child whose live state differs from the cache."""
 
 COOLDOWN = 0.3
@@ -111,8 +111,11 @@ class Applier:
             resource = resources[child["apiVersion"], child["kind"]]
             key = key_of(resource, child)
             wanted.add(key)
-            intended = complete(cr, child)
-            with outcome.record_errors(key), self._cooldown(key, intended["metadata"]["annotations"][INTENT]):
+            intended = build_intent(cr, child)
+            with (
+                outcome.record_errors(key),
+                self._cooldown(key, intended["metadata"]["annotations"][INTENT_ANNOTATION]),
+            ):
                 await self._reconcile_child(cr, key, intended, outcome)
         for resource in resources.values():
             await self._delete_unwanted(cr, resource, wanted, outcome)
@@ -135,14 +138,14 @@ class Applier:
         self._failed.pop(key, None)
 
     async def _reconcile_child(self, cr: Object, key: Key, child: Object, outcome: Outcome) -> None:
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             step = await self._decide(cr, key, child)
             match step.action:
                 case Action.CREATE:
                     done = await self._create(key, child)
                     outcome.created |= done
                 case Action.APPLY:
-                    done = self._is_ineffective(key, child) or await self._change(key, child)
+                    done = self._is_ineffective(key, child) or await self._apply(key, child)
                 case Action.WAIT:
                     # The DELETED event may have been missed, so read the object.
                     done = await self._refresh(key) is not None
@@ -157,9 +160,9 @@ class Applier:
                     done = True
             if done:
                 return
-        raise ApiError(409, "Conflict", f"{key} still changes after {ATTEMPTS} attempts to apply it")
+        raise ApiError(409, "Conflict", f"{key} kept changing during {MAX_ATTEMPTS} attempts to apply it")
 
-    async def _decide(self, cr: Object, key: Key, child: Object) -> Step:
+    async def _decide(self, cr: Object, key: Key, child: Object) -> Decision:
         step = decide(cr, child, self._cache.get(key))
         if step.action is Action.CONFLICT or (step.action is Action.CREATE and cr.get("status")):
             # Objects without the operator's label are not watched, so the cache may be wrong in both cases.
@@ -175,7 +178,7 @@ class Applier:
             raise
         return True
 
-    async def _change(self, key: Key, child: Object) -> bool:
+    async def _apply(self, key: Key, child: Object) -> bool:
         """Apply a child. Returns False if the live object has changed since the decision.
 
         Raises ApiError if the write is rejected although the live object is unchanged: a retry would fail again.
@@ -218,7 +221,7 @@ class Applier:
 
     async def _has_changed(self, key: Key, seen: Object | None) -> bool:
         """Read the object again; True if it is not the version in `seen`."""
-        return _state(await self._refresh(key)) != _state(seen)
+        return _version(await self._refresh(key)) != _version(seen)
 
     async def _refresh(self, key: Key) -> Object | None:
         return await get_live(self._client, self._cache, key)
@@ -226,7 +229,7 @@ class Applier:
     async def _delete_unwanted(self, cr: Object, resource: Resource, wanted: set[Key], outcome: Outcome) -> None:
         for live in list(self._cache.owned_by(resource, cr["metadata"]["uid"])):
             key = key_of(resource, live)
-            if key in wanted or live["metadata"].get("deletionTimestamp") or not is_ours(cr, live):
+            if key in wanted or live["metadata"].get("deletionTimestamp") or not is_controlled_by(live, cr):
                 continue
             with outcome.record_errors(key), self._cooldown(key, DELETION):
                 await self._delete(key, live)
@@ -239,16 +242,17 @@ class Applier:
                 raise
 
 
-def _state(obj: Object | None) -> tuple[str, str] | None:
+def _version(obj: Object | None) -> tuple[str, str] | None:
     return None if obj is None else (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"])
 
 
 def _effect(child: Object, live: Object) -> str:
     """A digest of an intent and of the values that the live child has at its paths."""
-    return fingerprint({"intent": child, "uid": live["metadata"]["uid"], "found": owned(live, child)})
+    return fingerprint({"intent": child, "uid": live["metadata"]["uid"], "found": projection(live, child)})
 
 
-def complete(cr: Object, child: Object) -> Object:
+def build_intent(cr: Object, child: Object) -> Object:
     """The complete object to send: the desired child with namespace, owner reference and intent digest."""
-    meta = {**child["metadata"], "namespace": cr["metadata"]["namespace"], "ownerReferences": [owner_reference(cr)]}
+    owners = [controller_reference(cr)]
+    meta = {**child["metadata"], "namespace": cr["metadata"]["namespace"], "ownerReferences": owners}
     return with_intent({**child, "metadata": meta})

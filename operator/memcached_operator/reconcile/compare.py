@@ -8,23 +8,23 @@ import msgspec
 
 from memcached_operator.kube.resource import Object
 
-INTENT = "memcached-operator.example.com/intent"
+INTENT_ANNOTATION = "memcached-operator.example.com/intent"
 """Annotation of every child: a digest of the last applied intent. It detects the *removal* of a field from the intent,
 which a comparison of values does not."""
 
-ATOMIC = frozenset({"selector", "nodeSelector"})
+ATOMIC_FIELDS = frozenset({"selector", "nodeSelector"})
 """Maps that Kubernetes replaces as a whole (`+structType=atomic`). An additional entry changes their meaning."""
 
 
-ALLOCATED = frozenset({"nodePort"})
+ALLOCATED_FIELDS = frozenset({"nodePort"})
 """Fields that Kubernetes allocates and keeps if the applied object omits them. Removing one from the intent changes
-nothing, so they are not part of the digest. Their values are compared as those of all other fields."""
+nothing, so they are not part of the digest. Their values are compared like those of all other fields."""
 
 MERGE_KEYS = (("uid",), ("port", "protocol"), ("containerPort", "protocol"), ("name",))
 """The merge keys of lists: owner references, ports of a Service, ports of a container, and all other named entries."""
 
 
-def digest(obj: Object) -> str:
+def intent_digest(obj: Object) -> str:
     """16 hex digits of a hash of the intent."""
     return fingerprint(_without_allocated(obj))
 
@@ -35,62 +35,62 @@ def fingerprint(obj: Object) -> str:
 
 
 def _without_allocated(value: Any) -> Any:
-    """The value without ALLOCATED fields."""
+    """The value without ALLOCATED_FIELDS."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()
-        return {name: _without_allocated(item) for name, item in fields if name not in ALLOCATED}
+        return {name: _without_allocated(item) for name, item in fields if name not in ALLOCATED_FIELDS}
     return [_without_allocated(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def with_intent(obj: Object) -> Object:
-    """The object with its digest in the INTENT annotation."""
+    """The object with its digest in INTENT_ANNOTATION."""
     meta = obj["metadata"]
-    annotations = {**meta.get("annotations", {}), INTENT: digest(obj)}
+    annotations = {**meta.get("annotations", {}), INTENT_ANNOTATION: intent_digest(obj)}
     return {**obj, "metadata": {**meta, "annotations": annotations}}
 
 
 def covers(live: Any, desired: Any) -> bool:
     """True if `live` has every desired value. Additional values in `live` are ignored."""
-    return bool(owned(live, desired) == desired)
+    return bool(projection(live, desired) == desired)
 
 
-def owned(live: Any, desired: Any) -> Any:
+def projection(live: Any, desired: Any) -> Any:
     """The values of `live` at the paths of `desired`, in the order of `desired`. Paths missing in `live` are omitted.
 
     Lists are matched by MERGE_KEYS, as the API server merges them. Other lists are matched item by item if they have
     the same length; otherwise the live list is returned as a whole.
     """
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
-        return _owned_fields(cast("Mapping[str, Any]", live), cast("Mapping[str, Any]", desired))
+        return _project_fields(cast("Mapping[str, Any]", live), cast("Mapping[str, Any]", desired))
     if _is_list(desired) and _is_list(live):
-        return _owned_items(live, desired)
+        return _project_items(live, desired)
     return live
 
 
-def _owned_fields(live: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
+def _project_fields(live: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in desired.items():
-        if name in ALLOCATED and not value:
+        if name in ALLOCATED_FIELDS and not value:
             found[name] = value  # 0 accepts any allocated value
         elif name in live:
-            found[name] = live[name] if name in ATOMIC else owned(live[name], value)
+            found[name] = live[name] if name in ATOMIC_FIELDS else projection(live[name], value)
     return found
 
 
-def _owned_items(live: Sequence[Any], desired: Sequence[Any]) -> Sequence[Any]:
+def _project_items(live: Sequence[Any], desired: Sequence[Any]) -> Sequence[Any]:
     for merge_key in MERGE_KEYS:
-        wanted = _by(merge_key, desired)
+        wanted = _by_merge_key(merge_key, desired)
         if wanted and len(wanted) == len(desired):
-            found = _by(merge_key, live)
-            return [owned(found[key], item) for key, item in wanted.items() if key in found]
-    return [*map(owned, live, desired)] if len(live) == len(desired) else live
+            found = _by_merge_key(merge_key, live)
+            return [projection(found[key], item) for key, item in wanted.items() if key in found]
+    return [*map(projection, live, desired)] if len(live) == len(desired) else live
 
 
 def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _by(merge_key: tuple[str, ...], items: Sequence[Any]) -> dict[tuple[Any, ...], Any]:
+def _by_merge_key(merge_key: tuple[str, ...], items: Sequence[Any]) -> dict[tuple[Any, ...], Any]:
     """The items by merge key. Items whose merge key is not a number or a string in each part are left out."""
     maps = [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
     keyed = [(tuple(item.get(part) for part in merge_key), item) for item in maps]

@@ -10,8 +10,8 @@ from memcached_operator.cache.cache import Cache, index_keys, version_of
 from memcached_operator.kind import Kind
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.reflector import MAX_PAUSE, Change, Reflector, explain, watch
-from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, mapping
+from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, explain, run_reflectors
+from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import MAX_DELAY, Queue
 from memcached_operator.runtime.tasks import background
@@ -26,7 +26,7 @@ SYNC_PERIOD = 600.0
 
 
 class Manager:
-    """Runs all kinds of one process. An empty `namespaces` means all namespaces."""
+    """Runs the controllers of all kinds. An empty `namespaces` means all namespaces."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Manager:
         self._by_app = {kind.app_name: kind for kind in kinds}
         self._namespaces = tuple(namespaces)
         self._sync_period = sync_period
-        self._max_pause = min(MAX_PAUSE, max_retry_delay)
+        self._max_backoff = min(MAX_BACKOFF, max_retry_delay)
         self._cache = Cache()
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
@@ -53,27 +53,33 @@ class Manager:
         ]
 
     @property
-    def children(self) -> tuple[Resource, ...]:
+    def child_resources(self) -> tuple[Resource, ...]:
         """The resources that are watched by label: those of the children and pods."""
         return tuple(dict.fromkeys([*(owned for kind in self._kinds.values() for owned in kind.owns), PODS]))
 
     @property
     def _resources(self) -> tuple[Resource, ...]:
-        return (*self.children, *(kind.resource for kind in self._kinds.values()))
+        return (*self.child_resources, *(kind.resource for kind in self._kinds.values()))
 
     def objects(self, resource: Resource) -> Iterator[Object]:
         """Every cached object of a resource."""
-        return self._cache.all(resource)
+        return self._cache.list_objects(resource)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set. Raises the error of a task that failed.
 
-        Each kind starts when it and its children are listed. A failed list is retried and does not delay other kinds.
+        Each kind starts when its objects and its children have been listed. A failed list is retried and does not
+        delay other kinds.
         """
         workers = self._reconciler.run(WORKERS)
         async with background(stop, workers, self._resync()):
-            await watch(
-                self._client, self._reflectors, self._first_list, self.handle_event, stop, max_pause=self._max_pause
+            await run_reflectors(
+                self._client,
+                self._reflectors,
+                self._list_and_enqueue,
+                self.handle_event,
+                stop,
+                max_backoff=self._max_backoff,
             )
 
     def handle_event(self, resource: Resource, change: Change, obj: Object) -> None:
@@ -101,12 +107,12 @@ class Manager:
         kind = self._kinds.get(controller["kind"]) if controller is not None else None
         if kind is not None and controller is not None and _api_group(controller) == kind.resource.group:
             yield Key(kind.resource, key.namespace, controller["name"])
-        own = mapping(obj, "metadata", "labels")
+        own = nested_map(obj, "metadata", "labels")
         kind = self._by_app.get(own.get(labels.NAME, ""))
         if kind is not None and labels.INSTANCE in own:
             yield Key(kind.resource, key.namespace, own[labels.INSTANCE])
 
-    async def _first_list(self, reflector: Reflector) -> None:
+    async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""
         kind = self._kinds.get(reflector.resource.kind)
         if kind is not None and not reflector.synced.is_set():

@@ -7,8 +7,8 @@ from typing import Any
 
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import FIELD_MANAGER
-from memcached_operator.kube.resource import Object, controller_of, entries, mapping
-from memcached_operator.reconcile.compare import INTENT, covers
+from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
+from memcached_operator.reconcile.compare import INTENT_ANNOTATION, covers
 
 
 class Action(Enum):
@@ -22,14 +22,14 @@ class Action(Enum):
 
 
 @dataclass(frozen=True)
-class Step:
+class Decision:
     """An action, and for WAIT and CONFLICT its cause as a message for the status."""
 
     action: Action
     message: str = ""
 
 
-def owner_reference(cr: Object) -> Object:
+def controller_reference(cr: Object) -> Object:
     """The controller reference to `cr`, for garbage collection."""
     return {
         "apiVersion": cr["apiVersion"],
@@ -41,33 +41,34 @@ def owner_reference(cr: Object) -> Object:
     }
 
 
-def is_ours(cr: Object, live: Object) -> bool:
+def is_controlled_by(live: Object, cr: Object) -> bool:
     """True if `cr` controls `live`. An earlier object with the same name has another uid."""
     controller = controller_of(live)
     return controller is not None and controller["uid"] == cr["metadata"]["uid"]
 
 
-def decide(cr: Object, desired: Object, live: Object | None) -> Step:
+def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
     """The next step for a child, given the live object."""
     if live is None:
-        return Step(Action.CREATE)
+        return Decision(Action.CREATE)
     name = f"{live['kind']} {live['metadata']['name']}"
     controller = controller_of(live)
-    if controller is None and not _was_ours(desired, live):
-        return Step(Action.CONFLICT, f"{name} exists and is not managed by this operator")
-    if controller is not None and not is_ours(cr, live):
-        if _owner_id(controller) == _owner_id(owner_reference(cr)):
-            return Step(Action.WAIT, f"{name} of an earlier {cr['kind']} with the same name is still being deleted")
-        return Step(Action.CONFLICT, f"{name} belongs to {controller['kind']} {controller['name']}")
+    if controller is None and not _is_orphan(desired, live):
+        return Decision(Action.CONFLICT, f"{name} exists and is not managed by this operator")
+    if controller is not None and not is_controlled_by(live, cr):
+        if _owner_id(controller) == _owner_id(controller_reference(cr)):
+            return Decision(Action.WAIT, f"{name} of an earlier {cr['kind']} with the same name is still being deleted")
+        return Decision(Action.CONFLICT, f"{name} belongs to {controller['kind']} {controller['name']}")
     if live["metadata"].get("deletionTimestamp"):
-        return Step(Action.WAIT, f"{name} is being deleted")
-    return Step(Action.SKIP if is_current(desired, live) else Action.APPLY)
+        return Decision(Action.WAIT, f"{name} is being deleted")
+    return Decision(Action.SKIP if is_current(desired, live) else Action.APPLY)
 
 
 def is_current(desired: Object, live: Object) -> bool:
     """True if `live` has every desired value, and no field of an earlier intent remains."""
-    annotations = mapping(live, "metadata", "annotations")
-    return annotations.get(INTENT) == desired["metadata"]["annotations"][INTENT] and covers(live, desired)
+    annotations = nested_map(live, "metadata", "annotations")
+    same_intent = annotations.get(INTENT_ANNOTATION) == desired["metadata"]["annotations"][INTENT_ANNOTATION]
+    return same_intent and covers(live, desired)
 
 
 def migration_patch(live: Object) -> list[Object]:
@@ -77,7 +78,7 @@ def migration_patch(live: Object) -> list[Object]:
     not remove a field from that entry. The patch has test operations instead of a resourceVersion, because every change
     of the Deployment's status changes the resourceVersion.
     """
-    managed_fields = entries(live, "metadata", "managedFields")
+    managed_fields = nested_list(live, "metadata", "managedFields")
     ours = {entry["operation"]: index for index, entry in enumerate(managed_fields) if _is_our_entry(entry)}
     if "Update" not in ours or "Apply" in ours:
         return []
@@ -99,7 +100,7 @@ def _is_our_entry(entry: Mapping[str, Any]) -> bool:
     return entry.get("manager") == FIELD_MANAGER and not entry.get("subresource")
 
 
-def _was_ours(desired: Object, live: Object) -> bool:
+def _is_orphan(desired: Object, live: Object) -> bool:
     """True for a manually orphaned child: no controller, but the operator's labels and field manager."""
-    ours = any(map(_is_our_entry, entries(live, "metadata", "managedFields")))
+    ours = any(map(_is_our_entry, nested_list(live, "metadata", "managedFields")))
     return ours and labels.has(live, desired["metadata"]["labels"])

@@ -38,9 +38,9 @@ class Reconciler:
             group.create_task(self._queue.run_timers(), name="queue timers")
             group.create_task(self._recorder.run(), name="events")
             for number in range(workers):
-                group.create_task(self.work(), name=f"worker {number}")
+                group.create_task(self.run_worker(), name=f"worker {number}")
 
-    async def work(self) -> None:
+    async def run_worker(self) -> None:
         """Run one worker: reconcile keys from the queue until cancelled."""
         while True:
             key = await self._queue.get()
@@ -89,13 +89,13 @@ class Reconciler:
         snapshot = self._snapshot(kind, cr, tuple(outcome.problems))
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         self._requeue_after(key, outcome.requeue_after)
-        pause = await self._status.write(kind, key, cr, snapshot)
-        self._requeue_after(key, pause)
+        delay = await self._status.write(kind, key, cr, snapshot)
+        self._requeue_after(key, delay)
         if outcome.errors:
             raise most_severe(outcome.errors)
         if not self._status.is_pending(key):
             self._queue.forget(key)
-        return "success" if outcome.requeue_after is None and pause is None else "requeue_after"
+        return "success" if outcome.requeue_after is None and delay is None else "requeue_after"
 
     def _requeue_after(self, key: Key, delay: float | None) -> None:
         if delay is not None:
@@ -126,5 +126,5 @@ class Reconciler:
 
 
 def most_severe(errors: list[ApiError]) -> ApiError:
-    """The error to report: permanent errors precede transient ones."""
+    """The error that determines the retry: permanent errors first, then the longest Retry-After."""
     return max(errors, key=lambda error: (error.permanent, error.retry_after or 0))

@@ -1,6 +1,6 @@
 """The lifecycle of the process, run by kopf: startup and cleanup handlers, and signals.
 
-The operator uses kopf for this and for reading credentials (kube/connection.py). It does not use kopf's watches, which
+The operator uses kopf for this and for reading credentials (kube/config.py). It does not use kopf's watches, which
 take more CPU than everything else together (docs/decisions/kopf.md).
 """
 
@@ -47,8 +47,8 @@ async def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], stop: 
 
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> None:
-        # Never returns, so that kopf sends no requests. It has no handlers that need any, but would read the whole
-        # discovery API, and would exit if that is forbidden.
+        # Never returns, so that kopf sends no requests. Otherwise kopf would read the whole discovery API, although no
+        # handler needs it, and would exit if that is forbidden.
         await asyncio.Event().wait()
 
     tasks = await kopf.spawn_tasks(

@@ -20,10 +20,13 @@ JITTER = 0.25
 """Fraction by which a delay varies randomly, so that simultaneous failures are not retried simultaneously."""
 
 
-def backoff(failures: int, chance: float, max_delay: float = MAX_DELAY) -> float:
-    """Seconds to wait after consecutive failures: exponential, ± JITTER by `chance` (0 … 1), at most `max_delay`."""
+def backoff(failures: int, random_fraction: float, max_delay: float = MAX_DELAY) -> float:
+    """Seconds to wait after consecutive failures: exponential, at most `max_delay`.
+
+    `random_fraction` (0 … 1) selects the jitter.
+    """
     delay = min(max_delay / (1 + JITTER), BASE_DELAY * 2 ** min(failures - 1, 20))
-    return delay * (1 - JITTER + 2 * JITTER * chance)
+    return delay * (1 - JITTER + 2 * JITTER * random_fraction)
 
 
 class _FairQueue(Generic[K]):
@@ -63,8 +66,8 @@ class Queue(Generic[K]):
     def __init__(self, name: str, flow: Callable[[K], Hashable] = _one_flow, max_delay: float = MAX_DELAY) -> None:
         self._max_delay = max_delay
         self._ready = _FairQueue(flow)
-        self._waiting: set[K] = set()
-        self._working: set[K] = set()
+        self._dirty: set[K] = set()
+        self._processing: set[K] = set()
         self._due: dict[K, float] = {}
         self._timers: list[tuple[float, int, K]] = []
         self._count = 0
@@ -82,17 +85,17 @@ class Queue(Generic[K]):
 
     def add(self, key: K) -> None:
         """Enqueue a key. If the key is being processed, it is enqueued again when that is done."""
-        if key in self._waiting:
+        if key in self._dirty:
             return
-        self._waiting.add(key)
+        self._dirty.add(key)
         self._due.pop(key, None)
         self._adds.inc()
-        if key not in self._working:
+        if key not in self._processing:
             self._push(key)
 
     def add_after(self, key: K, delay: float) -> None:
         """Enqueue a key in `delay` seconds, unless it is scheduled earlier."""
-        if key in self._waiting:
+        if key in self._dirty:
             return
         due = asyncio.get_running_loop().time() + delay
         if due < self._due.get(key, float("inf")):
@@ -101,18 +104,18 @@ class Queue(Generic[K]):
             heapq.heappush(self._timers, (due, self._count, key))
             self._wake.set()
 
-    def retry(self, key: K, at_least: float = 0) -> float:
-        """Enqueue a failed key after its backoff, or after `at_least` seconds if that is longer. Returns the delay.
+    def retry(self, key: K, min_delay: float = 0) -> float:
+        """Enqueue a failed key after its backoff, or after `min_delay` seconds if that is longer. Returns the delay.
 
         A failure before the end of the current backoff is not counted: a burst of events must not increase the delay
-        until a fixed cause is detected.
+        after which the controller notices that the cause is fixed.
         """
         now = asyncio.get_running_loop().time()
         delay = self._backoff_until.get(key, now) - now
         if delay <= 0:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             delay = backoff(failures, random.random(), self._max_delay)  # noqa: S311 - jitter, not a secret
-        delay = max(at_least, delay)
+        delay = max(min_delay, delay)
         self._backoff_until[key] = now + delay
         self._retries.inc()
         self.add_after(key, delay)
@@ -139,14 +142,14 @@ class Queue(Generic[K]):
                     self._idle.remove(idle)
         key = self._ready.popleft()
         self._depth.set(len(self._ready))
-        self._waiting.discard(key)
-        self._working.add(key)
+        self._dirty.discard(key)
+        self._processing.add(key)
         return key
 
     def done(self, key: K) -> None:
         """Mark a key as processed."""
-        self._working.discard(key)
-        if key in self._waiting:
+        self._processing.discard(key)
+        if key in self._dirty:
             self._push(key)
 
     async def run_timers(self) -> None:

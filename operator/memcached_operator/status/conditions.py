@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memcached_api import conditions as c
-from memcached_operator.kube.resource import entries
+from memcached_operator.kube.resource import nested_list
 
 Condition = dict[str, Any]
 
@@ -15,16 +15,16 @@ def timestamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-MESSAGE_LIMIT = 4096
+MAX_MESSAGE_LENGTH = 4096
 """Maximum characters of a condition's message. The CRD allows 32,768; a longer one makes the status invalid."""
 
 
-def truncate(text: str, limit: int = MESSAGE_LIMIT) -> str:
+def truncate(text: str, limit: int = MAX_MESSAGE_LENGTH) -> str:
     """The text, truncated to `limit` characters with an ellipsis at the end."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def carry_over(old: Iterable[Mapping[str, Any]], new: Iterable[Condition], now: datetime) -> list[Condition]:
+def with_transition_times(old: Iterable[Mapping[str, Any]], new: Iterable[Condition], now: datetime) -> list[Condition]:
     """The new conditions with truncated messages and with lastTransitionTime.
 
     The old lastTransitionTime is kept if the condition's status has not changed.
@@ -49,8 +49,9 @@ DEBOUNCE_PERIOD = 0.5
 """Seconds to debounce a changed condition, until pending events of other watches have arrived."""
 
 PROGRESS_PERIOD = 10.0
-"""Seconds to debounce a status without a changed condition, so that a rollout takes two patches instead of ten: most
-rollouts complete within this time, and their completion is written after DEBOUNCE_PERIOD."""
+"""Seconds to debounce a status in which at most the start of a rollout is new, so that a rollout takes two patches
+instead of ten: most rollouts complete within this time, and their completion is written after
+DEBOUNCE_PERIOD."""
 
 
 ROLLOUT_PERIOD = 30.0
@@ -58,35 +59,35 @@ ROLLOUT_PERIOD = 30.0
 rollouts take longer than PROGRESS_PERIOD, and would each need one more patch without useful content."""
 
 
-def debounce(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+def debounce_period(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     """Seconds for which the write of a status may be delayed; 0 if it is the first for a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
     if not all(_starts_rollout(condition) for condition in transitions(old, new)):
         return DEBOUNCE_PERIOD
-    return ROLLOUT_PERIOD if _is_progressing(old) and _relevant(old) == _relevant(new) else PROGRESS_PERIOD
+    return ROLLOUT_PERIOD if _is_progressing(old) and _user_visible(old) == _user_visible(new) else PROGRESS_PERIOD
 
 
 def _starts_rollout(condition: Condition) -> bool:
     """True for a rollout without a change of the spec, for example because a pod was deleted.
 
-    Users act on a lost availability and on the end of the rollout; both are written promptly. Writing the start by
+    Users act on lost availability and on the end of the rollout; both are written promptly. Writing the start by
     itself would need one more patch whenever the Deployment's status arrives after the events of its pods.
     """
     return (condition["type"], *_state(condition)) == (c.PROGRESSING, c.TRUE, c.ROLLING_OUT)
 
 
 def _is_progressing(status: Mapping[str, Any]) -> bool:
-    return any((each["type"], each["status"]) == (c.PROGRESSING, c.TRUE) for each in entries(status, "conditions"))
+    return any((each["type"], each["status"]) == (c.PROGRESSING, c.TRUE) for each in nested_list(status, "conditions"))
 
 
-def _relevant(status: Mapping[str, Any]) -> tuple[Any, ...]:
+def _user_visible(status: Mapping[str, Any]) -> tuple[Any, ...]:
     """The part of a status that matters to users during a rollout."""
-    messages = [each.get("message") for each in entries(status, "conditions") if each["type"] != "Progressing"]
+    messages = [each.get("message") for each in nested_list(status, "conditions") if each["type"] != c.PROGRESSING]
     return status.get("readyReplicas"), status.get("availableReplicas"), *messages
 
 
-def patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """The merge patch from one status to another: changed fields, and null for removed ones."""
     changed = {name: value for name, value in new.items() if old.get(name) != value}
     return changed | dict.fromkeys(old.keys() - new.keys())
@@ -94,7 +95,7 @@ def patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 def transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
     """The conditions whose status or reason changed."""
-    before = {condition["type"]: _state(condition) for condition in entries(old, "conditions")}
+    before = {condition["type"]: _state(condition) for condition in nested_list(old, "conditions")}
     return [condition for condition in new["conditions"] if before.get(condition["type"]) != _state(condition)]
 
 
@@ -103,7 +104,7 @@ def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
 
     Progressing never emits an Event; the end of a rollout is reported by Available.
     """
-    before = {condition["type"]: condition for condition in entries(old, "conditions")}
+    before = {condition["type"]: condition for condition in nested_list(old, "conditions")}
     return [
         condition
         for condition in transitions(old, new)

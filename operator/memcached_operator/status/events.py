@@ -13,11 +13,11 @@ from memcached_operator.status.conditions import Condition, timestamp
 log = logging.getLogger(__name__)
 
 COMPONENT = "memcached-operator"
-MESSAGE_LIMIT = 1024
+MAX_MESSAGE_LENGTH = 1024
 """Characters. The API server rejects an Event with a longer message (validation of core/v1 Event)."""
 
 
-BACKLOG = 1000
+MAX_QUEUED_EVENTS = 1000
 """Maximum Events in the queue; further Events are dropped."""
 
 
@@ -26,7 +26,7 @@ class Recorder:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._backlog: asyncio.Queue[tuple[Key, dict[str, Any]]] = asyncio.Queue(BACKLOG)
+        self._queue: asyncio.Queue[tuple[Key, dict[str, Any]]] = asyncio.Queue(MAX_QUEUED_EVENTS)
 
     def record(self, cr: Object, changed: Iterable[Condition]) -> None:
         """Enqueue one Event per condition."""
@@ -34,14 +34,14 @@ class Recorder:
             event = event_of(cr, condition, datetime.now(UTC))
             key = Key(EVENTS, cr["metadata"]["namespace"], event["metadata"]["name"])
             try:
-                self._backlog.put_nowait((key, event))
+                self._queue.put_nowait((key, event))
             except asyncio.QueueFull:
-                log.warning("%s is dropped: %d Events are queued", key, BACKLOG)
+                log.warning("%s is dropped: %d Events are queued", key, MAX_QUEUED_EVENTS)
 
     async def run(self) -> None:
         """Post queued Events one after the other, until cancelled."""
         while True:
-            key, event = await self._backlog.get()
+            key, event = await self._queue.get()
             try:
                 await self._client.create(key, event)
             except ApiError as error:
@@ -69,7 +69,7 @@ def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:
         },
         "type": "Normal" if good else "Warning",
         "reason": condition["reason"],
-        "message": condition["message"][:MESSAGE_LIMIT],
+        "message": condition["message"][:MAX_MESSAGE_LENGTH],
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "firstTimestamp": timestamp(now),

@@ -9,7 +9,7 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import get_live
 from memcached_operator.kind import Kind, Snapshot
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.resource import Key, Object, entries, mapping
+from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
 from memcached_operator.status import conditions
 from memcached_operator.status.events import Recorder
 
@@ -18,7 +18,9 @@ STATUS_PERIOD = 1.0
 
 
 class StatusWriter:
-    """Writes statuses. Its state per object: the times of the last write and of the first unwritten change."""
+    """Writes statuses. Its state per object: the times of the last write and of the first unwritten change, and a
+    status that the API server did not store as it was sent.
+    """
 
     def __init__(self, client: Client, cache: Cache, recorder: Recorder) -> None:
         self._client = client
@@ -35,18 +37,18 @@ class StatusWriter:
         Raises ApiError if the patch fails.
         """
         now = datetime.now(UTC)
-        old = mapping(cr, "status")
+        old = nested_map(cr, "status")
         desired = kind.status(cr, snapshot, now)
         new = {**desired.status}
-        new["conditions"] = conditions.carry_over(entries(old, "conditions"), new["conditions"], now)
+        new["conditions"] = conditions.with_transition_times(nested_list(old, "conditions"), new["conditions"], now)
         if not conditions.differs(old, new) or self._pruned.get(key) == (new, old):
             self._changed_at.pop(key, None)
             return desired.requeue_after
-        pause = self._pause(key, conditions.debounce(old, new))
-        if pause > 0:
-            return pause
+        delay = self._delay(key, conditions.debounce_period(old, new))
+        if delay > 0:
+            return delay
         self._patched_at[key] = self._clock()
-        reply = await self._patch(key, cr, conditions.patch(old, new))
+        reply = await self._patch(key, cr, conditions.merge_patch(old, new))
         self._changed_at.pop(key, None)
         if reply is None:
             return None
@@ -59,8 +61,8 @@ class StatusWriter:
 
     def forget(self, key: Key) -> None:
         """Remove the state of a deleted object."""
-        for memory in (self._patched_at, self._changed_at, self._pruned):
-            memory.pop(key, None)
+        for state in (self._patched_at, self._changed_at, self._pruned):
+            state.pop(key, None)
 
     async def _patch(self, key: Key, cr: Object, changes: Mapping[str, Any]) -> Object | None:
         # The uid is a precondition: the status is never written to a later object of the same name.
@@ -79,7 +81,7 @@ class StatusWriter:
 
     def _has_new_generation(self, key: Key, cr: Object, status: Mapping[str, Any], reply: Object) -> bool:
         """True if the response shows a change since `cr` was read. The cache ignores the event of that change."""
-        kept = mapping(reply, "status")
+        kept = nested_map(reply, "status")
         self._pruned.pop(key, None)
         if not conditions.differs(kept, status):
             return reply["metadata"].get("generation") != cr["metadata"].get("generation")
@@ -87,7 +89,7 @@ class StatusWriter:
         self._pruned[key] = (status, kept)
         return True
 
-    def _pause(self, key: Key, debounce: float) -> float:
+    def _delay(self, key: Key, debounce: float) -> float:
         now = self._clock()
         since_patch = now - self._patched_at.get(key, float("-inf"))
         since_change = now - self._changed_at.setdefault(key, now)

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from memcached_api import conditions as c
-from memcached_operator.kube.resource import Object, controller_of, entries, mapping
+from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
 
-READY_PERIOD = 30.0
+RECOVERY_PERIOD = 30.0
 """Seconds for which a restarted container must be Ready to count as recovered, to avoid flapping in a crash loop."""
 
 IMAGE_REASONS = frozenset(
@@ -48,12 +48,12 @@ class Failure:
     clears_in: float | None = None
 
 
-def live_names(pods: Iterable[Object]) -> list[str]:
+def running_pod_names(pods: Iterable[Object]) -> list[str]:
     """Sorted names of the running pods that are not being deleted."""
-    return sorted(pod["metadata"]["name"] for pod in pods if is_live(pod) and _phase(pod) == "Running")
+    return sorted(pod["metadata"]["name"] for pod in pods if is_active(pod) and _phase(pod) == "Running")
 
 
-def is_live(pod: Object) -> bool:
+def is_active(pod: Object) -> bool:
     """False for a pod that has completed or is being deleted."""
     return _phase(pod) not in ("Succeeded", "Failed") and not pod["metadata"].get("deletionTimestamp")
 
@@ -63,19 +63,19 @@ def belongs_to(pod: Object, deployments: Iterable[str]) -> bool:
     controller = controller_of(pod)
     if controller is None or controller["kind"] != "ReplicaSet":
         return False
-    template = mapping(pod, "metadata", "labels").get("pod-template-hash")
+    template = nested_map(pod, "metadata", "labels").get("pod-template-hash")
     return any(controller["name"] == f"{name}-{template}" for name in deployments)
 
 
-def failures(pods: Iterable[Object], now: datetime, pull_secrets: str) -> list[Failure]:
+def failures(pods: Iterable[Object], now: datetime, pull_secrets_field: str) -> list[Failure]:
     """One failure per failing container, in the order of the pods' names.
 
-    `pull_secrets`: the field that names image pull secrets, for the remedy.
+    `pull_secrets_field`: the field that names image pull secrets, for the remedy.
     """
     found: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
-        if is_live(pod):
-            found += _pod_failures(pod, now, pull_secrets)
+        if is_active(pod):
+            found += _pod_failures(pod, now, pull_secrets_field)
     return found
 
 
@@ -83,24 +83,26 @@ def unschedulable(pods: Iterable[Object]) -> str:
     """A message about the first unschedulable pod; empty if there is none."""
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         scheduled = _condition(pod, "PodScheduled")
-        if is_live(pod) and scheduled.get("reason") == "Unschedulable":
+        if is_active(pod) and scheduled.get("reason") == "Unschedulable":
             return f"pod {pod['metadata']['name']} cannot be scheduled: {scheduled.get('message', '')}"
     return ""
 
 
-def _pod_failures(pod: Object, now: datetime, pull_secrets: str) -> Iterator[Failure]:
-    for container in entries(pod, "status", "containerStatuses"):
-        failure = _container_failure(pod, container, now, pull_secrets)
+def _pod_failures(pod: Object, now: datetime, pull_secrets_field: str) -> Iterator[Failure]:
+    for container in nested_list(pod, "status", "containerStatuses"):
+        failure = _container_failure(pod, container, now, pull_secrets_field)
         if failure is not None:
             yield failure
 
 
-def _container_failure(pod: Object, container: Mapping[str, Any], now: datetime, pull_secrets: str) -> Failure | None:
-    waiting = mapping(container, "state", "waiting")
+def _container_failure(
+    pod: Object, container: Mapping[str, Any], now: datetime, pull_secrets_field: str
+) -> Failure | None:
+    waiting = nested_map(container, "state", "waiting")
     reason = waiting.get("reason", "")
     prefix = f"Pod {pod['metadata']['name']}"
     if reason in IMAGE_REASONS:
-        return Failure(c.IMAGE_UNAVAILABLE, f"{prefix}: {_image_message(container, waiting, pull_secrets)}")
+        return Failure(c.IMAGE_UNAVAILABLE, f"{prefix}: {_image_message(container, waiting, pull_secrets_field)}")
     if reason in START_REASONS:
         return _start_failure(prefix, waiting)
     terminated = _last_termination(container)
@@ -121,7 +123,7 @@ def _start_failure(prefix: str, state: Mapping[str, Any]) -> Failure:
 
 def _last_termination(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The last unexpected termination of the container, or None."""
-    terminated = mapping(container, "state", "terminated") or mapping(container, "lastState", "terminated")
+    terminated = nested_map(container, "state", "terminated") or nested_map(container, "lastState", "terminated")
     # Exit code 0 is unexpected too, unless the container has never been restarted.
     unexpected = terminated and (terminated.get("exitCode") != 0 or container.get("restartCount", 0) > 0)
     return terminated if unexpected else None
@@ -133,14 +135,14 @@ def _recovers_in(pod: Object, container: Mapping[str, Any], now: datetime) -> fl
     if not container.get("ready") or ready.get("status") != "True":
         return None
     since = datetime.fromisoformat(ready["lastTransitionTime"])
-    return max(0.0, READY_PERIOD - (now - since).total_seconds())
+    return max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
 
 
-def _image_message(container: Mapping[str, Any], waiting: Mapping[str, Any], pull_secrets: str) -> str:
+def _image_message(container: Mapping[str, Any], waiting: Mapping[str, Any], pull_secrets_field: str) -> str:
     text: str = waiting.get("message") or waiting["reason"]
     # The kubelet's message alternates between "<error>" and "Back-off …: <error>"; the prefix is removed.
     cause = BACK_OFF_PREFIX.sub("", text, count=1)
-    remedy = f"correct spec.image, or name a Secret with the registry's credentials in {pull_secrets}"
+    remedy = f"correct spec.image, or name a Secret with the registry's credentials in {pull_secrets_field}"
     return f"the image {container.get('image')} cannot be pulled: {cause}; {remedy}"
 
 
@@ -155,9 +157,9 @@ def _crash_message(pod: Object, container: Mapping[str, Any], terminated: Mappin
 
 
 def _condition(pod: Object, name: str) -> Mapping[str, Any]:
-    found = (condition for condition in entries(pod, "status", "conditions") if condition["type"] == name)
+    found = (condition for condition in nested_list(pod, "status", "conditions") if condition["type"] == name)
     return next(found, _NOTHING)
 
 
 def _phase(pod: Object) -> str:
-    return mapping(pod, "status").get("phase", "")
+    return nested_map(pod, "status").get("phase", "")

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from memcached_operator.kube.resource import Object, entries, mapping
+from memcached_operator.kube.resource import Object, nested_list, nested_map
 
-MAX_UNAVAILABLE = 4
-"""One of this many pods may be unavailable: the default maxUnavailable of a Deployment, 25 % rounded down."""
+MAX_UNAVAILABLE_PERCENT = 25
+"""Percentage of pods that may be unavailable, rounded down: the default maxUnavailable of a Deployment."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class Rollout:
 
 
 def rollout_of(deployment: Object | None) -> Rollout:
-    """Read a Deployment. None, for one that does not exist, gives an empty Rollout."""
+    """The rollout of a Deployment; empty if the Deployment does not exist (None)."""
     if deployment is None:
         return Rollout()
-    status = mapping(deployment, "status")
-    conditions = {condition["type"]: condition for condition in entries(deployment, "status", "conditions")}
-    failure = mapping(conditions, "ReplicaFailure")
+    status = nested_map(deployment, "status")
+    conditions = {condition["type"]: condition for condition in nested_list(deployment, "status", "conditions")}
+    failure = nested_map(conditions, "ReplicaFailure")
     size, available_pods = deployment["spec"].get("replicas", 1), status.get("availableReplicas", 0)
     current = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
-    available = mapping(conditions, "Available").get("status") == "True"
+    available = nested_map(conditions, "Available").get("status") == "True"
     return Rollout(
         exists=True,
         size=size,
@@ -48,7 +48,7 @@ def rollout_of(deployment: Object | None) -> Rollout:
         available_pods=available_pods,
         current=current,
         # Until the Deployment controller observes a new size, its condition refers to the old one; compute it instead.
-        available=available if current else available_pods >= size - size // MAX_UNAVAILABLE,
-        deadline_exceeded=mapping(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
+        available=available if current else available_pods >= size - size * MAX_UNAVAILABLE_PERCENT // 100,
+        deadline_exceeded=nested_map(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
         replica_failure=failure.get("message", "") if failure.get("status") == "True" else "",
     )

@@ -9,11 +9,11 @@ from memcached_api import conditions as c
 from memcached_operator.kind import Problem, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object
 from memcached_operator.status.conditions import truncate
-from memcached_operator.workloads.pods import failures, live_names, unschedulable
+from memcached_operator.workloads.pods import failures, running_pod_names, unschedulable
 from memcached_operator.workloads.rollout import Rollout, rollout_of
 
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
-"""Maximum problems in a message, and characters of each: together they fit conditions.MESSAGE_LIMIT."""
+"""Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
 
 SEVERITY = (
     c.INVALID_SPEC,
@@ -40,18 +40,18 @@ class Workload:
     requeue_after: float | None
 
 
-def workload_of(cr: Object, snapshot: Snapshot, now: datetime, pull_secrets: str) -> Workload:
+def workload_of(cr: Object, snapshot: Snapshot, now: datetime, pull_secrets_field: str) -> Workload:
     """Compute the state of a workload from its Deployment, its pods and the problems of applying its children.
 
-    `pull_secrets`: the field that names image pull secrets, for the remedy.
+    `pull_secrets_field`: the field that names image pull secrets, for the remedy.
     """
     rollout = rollout_of(snapshot.child(DEPLOYMENTS))
-    failed = failures(snapshot.pods, now, pull_secrets)
+    failed = failures(snapshot.pods, now, pull_secrets_field)
     problems = [problem for problem in snapshot.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in snapshot.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)
     degraded = [*problems, *pod_problems, *_rollout_problems(rollout)]
-    nodes = live_names(snapshot.pods)
+    nodes = running_pod_names(snapshot.pods)
     # Pods and Deployments are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
     complete = rollout.complete and len(nodes) == rollout.size
     conditions = [
@@ -88,7 +88,7 @@ def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
 
 def _progressing(rollout: Rollout, transient: list[Problem], *, stalled: bool, complete: bool) -> dict[str, Any]:
     if transient:
-        return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _joined(transient))
+        return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
     if stalled:
         return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "The rollout is stalled; see the Degraded condition")
     if complete:
@@ -104,10 +104,10 @@ def _degraded(problems: list[Problem]) -> dict[str, Any]:
     if not problems:
         return _condition(c.DEGRADED, c.FALSE, c.AS_EXPECTED, "All components are healthy")
     ordered = sorted(problems, key=lambda problem: SEVERITY.index(problem.reason))
-    return _condition(c.DEGRADED, c.TRUE, ordered[0].reason, _joined(ordered))
+    return _condition(c.DEGRADED, c.TRUE, ordered[0].reason, _join(ordered))
 
 
-def _joined(problems: list[Problem]) -> str:
+def _join(problems: list[Problem]) -> str:
     more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
     if len(problems) == 1:
         return problems[0].message

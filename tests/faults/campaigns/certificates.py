@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 from faults.case import Case, References
 from faults.stage import Stage, until
 from faults.webhook import ERRORS, Calls, Webhook, caller, files_of, pair, trusting, webhook
-from memcached_operator.certificates.pki import Pair
+from memcached_operator.certificates.pki import KeyPair
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 LOOKS = 3.0
@@ -44,9 +44,9 @@ class Change:
     """
 
     name: str
-    content: Callable[[Pair, Pair], Content]
+    content: Callable[[KeyPair, KeyPair], Content]
     served: bool = False
-    new: Callable[[], Pair] = pair
+    new: Callable[[], KeyPair] = pair
 
 
 def _both(certificate: bytes, key: bytes) -> Content:
@@ -70,10 +70,10 @@ def _weak() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(65537, 1024)  # noqa: S505 - that is the point
 
 
-def _of(make: Callable[[], ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey]) -> Callable[[], Pair]:
+def _of(make: Callable[[], ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey]) -> Callable[[], KeyPair]:
     """A pair with another kind of key, signed by itself."""
 
-    def made() -> Pair:
+    def made() -> KeyPair:
         usual, key = x509.load_pem_x509_certificate(pair().certificate), make()
         times = (usual.not_valid_before_utc, usual.not_valid_after_utc)
         builder = x509.CertificateBuilder(
@@ -82,7 +82,7 @@ def _of(make: Callable[[], ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey]) -> C
         names = usual.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         signed = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
         pem = signed.public_bytes(Encoding.PEM)
-        return Pair(pem, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), pem)
+        return KeyPair(pem, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), pem)
 
     return made
 
@@ -155,11 +155,11 @@ class Scene:
 
     stage: Stage
     webhook: Webhook
-    first: Pair
-    second: Pair
-    last: Pair
+    first: KeyPair
+    second: KeyPair
+    last: KeyPair
 
-    async def shows(self, held: Pair) -> None:
+    async def shows(self, held: KeyPair) -> None:
         """Wait until new connections are shown a pair."""
         wanted = serial(held)
 
@@ -168,7 +168,7 @@ class Scene:
 
         await until(look, TAKEN, "the pair is served")
 
-    async def keeps(self, held: Pair) -> None:
+    async def keeps(self, held: KeyPair) -> None:
         """A pair is shown for as long as it takes to look at the files, several times."""
         end = time.monotonic() + LOOKS
         while time.monotonic() < end:
@@ -191,7 +191,7 @@ def shown(port: int) -> int:
     return x509.load_pem_x509_certificate(pem.encode()).serial_number
 
 
-def serial(held: Pair) -> int:
+def serial(held: KeyPair) -> int:
     """Of a pair's certificate."""
     return x509.load_pem_x509_certificate(held.certificate).serial_number
 
@@ -199,7 +199,7 @@ def serial(held: Pair) -> int:
 Play = Callable[[Scene], Awaitable[None]]
 
 
-async def played(stage: Stage, _: References, play: Play, new: Callable[[], Pair] = pair, *, plain: bool) -> None:
+async def played(stage: Stage, _: References, play: Play, new: Callable[[], KeyPair] = pair, *, plain: bool) -> None:
     """Files change under two clients, one with a connection it keeps; no call fails. Then a good pair is taken."""
     second, last = new(), pair()
     first = alike(second)
@@ -227,7 +227,7 @@ async def played(stage: Stage, _: References, play: Play, new: Callable[[], Pair
         stage.holds(not here.failures(), f"admission itself: {here.failures()}")
 
 
-def alike(other: Pair) -> Pair:
+def alike(other: KeyPair) -> KeyPair:
     """A pair whose files are as long as those of another, where that is of the usual kind."""
     wanted = [len(content) for content in files_of(other).values()]
     tries = (pair() for _ in range(50))

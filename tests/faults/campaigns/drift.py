@@ -15,7 +15,7 @@ from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import JSON_PATCH
 from memcached_operator.kube.labels import INSTANCE
-from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource, mapping
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 RECOVERY = 30.0
@@ -224,11 +224,11 @@ async def rolled_out(stage: Stage, owner: Resource, seconds: float = NORMAL) -> 
 
     async def look() -> bool:
         live = await stage.get(DEPLOYMENTS, VICTIM) or {}
-        size, status = mapping(live, "spec").get("replicas"), mapping(live, "status")
-        current = status.get("observedGeneration") == mapping(live, "metadata").get("generation")
+        size, status = nested_map(live, "spec").get("replicas"), nested_map(live, "status")
+        current = status.get("observedGeneration") == nested_map(live, "metadata").get("generation")
         counted = {status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
         state = await state_of(stage.client, owner, stage.namespace, VICTIM)
-        ready = mapping(state, owner.plural, "status").get("readyReplicas")
+        ready = nested_map(state, owner.plural, "status").get("readyReplicas")
         return current and counted == {size, ready} and state["nodes are the pods"]
 
     await until(look, seconds, f"Deployment {VICTIM} is rolled out")

@@ -16,7 +16,7 @@ from faults.state import GIVEN, difference, state_of
 from faults.workloads import IMAGE, OTHER_IMAGE
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import JSON_PATCH, ApiError
-from memcached_operator.kube.resource import Object, Resource, mapping
+from memcached_operator.kube.resource import Object, Resource, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 VICTIM, FRESH = "changed", "fresh"
@@ -213,7 +213,7 @@ async def _done(stage: Stage, resource: Resource, name: str) -> None:
 async def _children(stage: Stage, resource: Resource, name: str) -> Object:
     """The children's specs, without the object's name."""
     state = await state_of(stage.client, resource, stage.namespace, name)
-    specs: Object = {plural: mapping(state, plural, "spec") for plural in ("deployments", "services")}
+    specs: Object = {plural: nested_map(state, plural, "spec") for plural in ("deployments", "services")}
     return json.loads(json.dumps(specs).replace(f'"{name}"', '"NAME"'))
 
 

@@ -25,7 +25,7 @@ from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, cache
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.runtime.lease import ATTEMPT_TIMEOUT, RENEW_DEADLINE, RETRY_PERIOD
+from memcached_operator.runtime.leader_election import ATTEMPT_TIMEOUT, RENEW_DEADLINE, RETRY_PERIOD
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 VICTIMS = (VICTIM, "other", "third")

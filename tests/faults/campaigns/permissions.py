@@ -17,7 +17,7 @@ from integration.control_plane import client_of
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
-from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, entries
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, nested_list
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 
@@ -157,7 +157,7 @@ async def told(stage: Stage, words: str, reason: str = c.APPLY_FAILED) -> bool:
     """Whether a condition of some object says so, with a reason."""
     for resource in (MEMCACHEDS, APPSERVICES):
         items, _ = await stage.client.list(resource, stage.namespace)
-        for condition in (each for item in items for each in entries(item, "status", "conditions")):
+        for condition in (each for item in items for each in nested_list(item, "status", "conditions")):
             if words in condition["message"] and condition["reason"] == reason:
                 return True
     return False

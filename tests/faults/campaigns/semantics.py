@@ -12,7 +12,7 @@ from faults.workloads import OTHER_IMAGE, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import MERGE_PATCH
-from memcached_operator.kube.resource import PODS, Object, Resource, mapping
+from memcached_operator.kube.resource import PODS, Object, Resource, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas")
@@ -71,10 +71,10 @@ async def no_image(stage: Stage, references: References, resource: Resource) -> 
 
     async def failing() -> bool:
         for pod in await _pods(stage):
-            if pod["spec"]["containers"][0]["image"] == OTHER_IMAGE and mapping(pod, "status").get("podIP"):
+            if pod["spec"]["containers"][0]["image"] == OTHER_IMAGE and nested_map(pod, "status").get("podIP"):
                 await _unpullable(stage, pod)
         obj = await stage.get(resource, VICTIM) or {}
-        reasons = [each["reason"] for each in mapping(obj, "status").get("conditions", [])]
+        reasons = [each["reason"] for each in nested_map(obj, "status").get("conditions", [])]
         return c.IMAGE_UNAVAILABLE in reasons
 
     await until(failing, NORMAL, "Degraded tells of the image")
@@ -90,7 +90,7 @@ async def thousand(stage: Stage, references: References, resource: Resource) -> 
 
     async def look() -> bool:
         obj = await stage.get(resource, VICTIM) or {}
-        return mapping(obj, "status").get("replicas", 0) >= MANY
+        return nested_map(obj, "status").get("replicas", 0) >= MANY
 
     await until(look, 3 * NORMAL, f"there are {MANY} pods")
     await stage.change(resource, VICTIM, bad, GOOD)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, validate, with_defaults
-from memcached_api.field_errors import FieldError, InvalidSpec
+from memcached_api.field_errors import FieldError, SpecDecodeError
 from support.faulty import Faulty
 from support.faulty_appservice import RULES, TYPES
 
@@ -37,13 +37,13 @@ def test_image_is_sufficient():
 @pytest.mark.parametrize("incomplete", [{}, {"spec": None}, {"spec": {}}])
 def test_image_is_required(incomplete: dict[str, Any]):
     assert [str(error) for error in validate(incomplete)] == ["spec.image: Required value: must be set"]
-    with pytest.raises(InvalidSpec, match=r"spec\.image: Required value"):
+    with pytest.raises(SpecDecodeError, match=r"spec\.image: Required value"):
         decode_spec(incomplete)
 
 
 @pytest.mark.parametrize("value", [None, [], "x"])
 def test_value_that_is_not_an_object_is_not_decoded(value: Any):
-    with pytest.raises(InvalidSpec, match="must be an object of kind AppService"):
+    with pytest.raises(SpecDecodeError, match="must be an object of kind AppService"):
         decode_spec(value)
 
 

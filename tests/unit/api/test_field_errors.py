@@ -1,6 +1,15 @@
 import pytest
 
-from memcached_api.field_errors import REQUIRED, FieldError, InvalidSpec, format_value, plain, quoted, sentence, summary
+from memcached_api.field_errors import (
+    REQUIRED,
+    FieldError,
+    SpecDecodeError,
+    aggregate,
+    format_value,
+    quote,
+    quote_if_needed,
+    summary,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,11 +54,11 @@ def test_values_are_truncated_and_escaped(value: object, text: str):
     ],
 )
 def test_names_are_quoted_only_if_they_are_long_or_not_printable(text: str, expected: str):
-    assert plain(text) == expected
+    assert quote_if_needed(text) == expected
 
 
 def test_quotes_are_escaped():
-    assert quoted('a": b') == r'"a\": b"'
+    assert quote('a": b') == r'"a\": b"'
 
 
 def test_user_defined_field_name_is_truncated_but_compared_in_full():
@@ -60,10 +69,10 @@ def test_user_defined_field_name_is_truncated_but_compared_in_full():
 
 def test_invalid_spec_reports_all_errors():
     errors = [FieldError("a", 1, "x"), FieldError("b", 2, "y")]
-    assert str(InvalidSpec(errors)) == "[a: Invalid value: 1: x, b: Invalid value: 2: y]"
-    assert InvalidSpec(errors).errors == errors
-    assert sentence(errors[:1]) == "a: Invalid value: 1: x"
-    assert sentence(errors[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
+    assert str(SpecDecodeError(errors)) == "[a: Invalid value: 1: x, b: Invalid value: 2: y]"
+    assert SpecDecodeError(errors).errors == errors
+    assert aggregate(errors[:1]) == "a: Invalid value: 1: x"
+    assert aggregate(errors[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
 
 
 @pytest.mark.parametrize(

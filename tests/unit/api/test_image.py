@@ -73,7 +73,7 @@ def test_length_limit_of_the_path_is_the_same_in_the_crd(host: str, length: int)
     for path in ("a" * length, f"a/{'a' * max(length - 2, 1)}"):
         for suffix in SUFFIXES:
             text = f"{host}{path}{suffix}"
-            fits = bool(re.search(image.FITTING, text)) and not re.search(image.TOO_LONG, text)
+            fits = bool(re.search(image.PATH_WITHIN_LIMIT, text)) and not re.search(image.LIBRARY_PATH_TOO_LONG, text)
             assert fits == image.is_reference(text), text
 
 
@@ -88,4 +88,4 @@ def test_length_limit_of_the_path_is_the_same_in_the_crd(host: str, length: int)
     ],
 )
 def test_parts(text: str, repository: str, fixed: bool):
-    assert (image.repository(text), image.is_fixed(text)) == (repository, fixed)
+    assert (image.repository(text), image.has_fixed_version(text)) == (repository, fixed)

@@ -2,13 +2,13 @@ from types import MappingProxyType
 
 import pytest
 
-from memcached_api.field_errors import InvalidSpec
+from memcached_api.field_errors import SpecDecodeError
 from memcached_api.memcached import MemcachedSpec, decode_spec, validate
 
 
 @pytest.mark.parametrize("obj", [None, [], "x"])
 def test_value_that_is_not_an_object_is_not_decoded(obj: object):
-    with pytest.raises(InvalidSpec, match="must be an object of kind Memcached"):
+    with pytest.raises(SpecDecodeError, match="must be an object of kind Memcached"):
         decode_spec(obj)  # pyright: ignore[reportArgumentType]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memcached_api.field_errors import TOO_MANY, InvalidSpec
+from memcached_api.field_errors import TOO_MANY, SpecDecodeError
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
 from memcached_api.memcached import Cache, MemcachedSpec, decode_spec, validate
 
@@ -45,8 +45,8 @@ def test_valid(spec: Any):
 
 
 INVALID: list[tuple[Any, list[str]]] = [
-    ({"size": 0}, ["spec.size: Invalid value: 0: must be at least 1; to stop the cache delete the Memcached"]),
-    ({"size": -1}, ["spec.size: Invalid value: -1: must be at least 1; to stop the cache delete the Memcached"]),
+    ({"size": 0}, ["spec.size: Invalid value: 0: must be at least 1; to stop the cache, delete the Memcached"]),
+    ({"size": -1}, ["spec.size: Invalid value: -1: must be at least 1; to stop the cache, delete the Memcached"]),
     ({"size": "three"}, ['spec.size: Invalid value: "three": must be an integer']),
     ({"size": 3.5}, ["spec.size: Invalid value: 3.5: must be an integer"]),
     ({"size": True}, ["spec.size: Invalid value: true: must be an integer"]),
@@ -194,10 +194,10 @@ def test_all_fields_are_decoded():
 
 
 def test_decode_error_has_all_structural_errors():
-    with pytest.raises(InvalidSpec) as raised:
+    with pytest.raises(SpecDecodeError) as raised:
         decode_spec(memcached({"size": "x", "cache": {"memory": "x"}, "containerPort": 80}))
     assert [error.field for error in raised.value.errors] == ["spec.size", "spec.containerPort", "spec.cache.memory"]
 
 
 def test_rules_are_not_evaluated_for_a_list_that_is_too_long():
-    assert [error.kind for error in validate(memcached({"imagePullSecrets": [{"name": "="}] * 17}))] == [TOO_MANY]
+    assert [error.type for error in validate(memcached({"imagePullSecrets": [{"name": "="}] * 17}))] == [TOO_MANY]

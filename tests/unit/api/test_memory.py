@@ -10,7 +10,7 @@ MI = 2**20
     [(100 * MI, 1024, 134 * MI), (100 * MI, 0, 126 * MI), (10, 0, 11 + 16 * MI), (11, 0, 13 + 16 * MI)],
 )
 def test_floor_is_110_percent_plus_16_mi_and_8_ki_per_connection(cache: int, connections: int, floor: int):
-    assert memory.floor(cache, connections) == floor
+    assert memory.minimum_limit(cache, connections) == floor
 
 
 @pytest.mark.parametrize(("cache", "limit"), [(64 * MI, 128 * MI), (100 * MI, 175636480), (1000 * MI, 1405 * MI)])

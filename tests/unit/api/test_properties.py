@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api import quantity
-from memcached_api.field_errors import FieldError, InvalidSpec
+from memcached_api.field_errors import FieldError, SpecDecodeError
 from memcached_api.image import is_reference
 from memcached_api.memcached import MemcachedSpec, decode_spec, validate
-from memcached_api.memory import floor
+from memcached_api.memory import minimum_limit
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -52,7 +52,7 @@ def test_validate_reports_all_decode_errors(spec: dict[str, Any]):
     decode_errors: list[FieldError] = []
     try:
         decode_spec({"spec": spec})
-    except InvalidSpec as error:
+    except SpecDecodeError as error:
         decode_errors = error.errors
     assert {error.field for error in decode_errors} <= {error.field for error in validate({"spec": spec})}
 
@@ -74,7 +74,7 @@ def test_image(text: str):
 
 @given(st.integers(2 * 2**20, 2**40), st.integers(-2, 2))
 def test_memory_limit(cache: int, offset: int):
-    limit = floor(cache) + offset
+    limit = minimum_limit(cache) + offset
     spec = {"cache": {"memory": cache}, "resources": {"limits": {"memory": limit}}}
     assert bool(validate({"spec": spec})) == (offset < 0)
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from memcached_api import reading
+from memcached_api import decoding
 from memcached_api.appservice import APPSERVICE, with_defaults
-from memcached_api.field_errors import TOO_MANY, InvalidSpec
+from memcached_api.field_errors import TOO_MANY, SpecDecodeError
 from memcached_api.kinds import Kind
 from memcached_api.memcached import MEMCACHED
 
@@ -49,7 +49,7 @@ def encoded(obj: Any) -> bytes:
 
 @pytest.mark.parametrize(("kind", "spec", "expected"), SPECS.values(), ids=SPECS.keys())
 def test_read(kind: Kind[Any], spec: Any, expected: Any) -> None:
-    assert kind.read(encoded({"metadata": META, "spec": spec, "status": {"x": 1}})) == {
+    assert kind.decode_object(encoded({"metadata": META, "spec": spec, "status": {"x": 1}})) == {
         "metadata": KEPT,
         "spec": expected,
     }
@@ -60,26 +60,29 @@ SMALL: list[Any] = [None, 1, "x", [], {}, {"spec": {}}, {"metadata": "x"}, {"met
 
 @pytest.mark.parametrize("obj", SMALL)
 def test_small_values_are_read_unchanged(obj: Any) -> None:
-    assert MEMCACHED.read(encoded(obj)) == obj
+    assert MEMCACHED.decode_object(encoded(obj)) == obj
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'{"spec": {"size": 1}'])
 def test_invalid_json(raw: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        MEMCACHED.read(raw)
+        MEMCACHED.decode_object(raw)
 
 
 def test_object_that_is_too_large_is_not_read() -> None:
-    with pytest.raises(InvalidSpec, match=r"^spec: Invalid value: 2097154: the object must be at most 2097152 bytes"):
-        MEMCACHED.read(b" " * reading.MAX_OBJECT + b"{}")
+    with pytest.raises(
+        SpecDecodeError, match=r"^spec: Invalid value: 2097154: the object must be at most 2097152 bytes"
+    ):
+        MEMCACHED.decode_object(b" " * decoding.MAX_OBJECT_SIZE + b"{}")
 
 
 def test_only_the_first_error_of_a_large_spec_is_reported() -> None:
-    spec: dict[str, Any] = {"size": {}, "image": "x" * reading.MAX_EXAMINED}
+    spec: dict[str, Any] = {"size": {}, "image": "x" * decoding.MAX_CHECKED_SIZE}
     with pytest.raises(
-        InvalidSpec, match=r"^spec: Invalid value: \d+: Expected .* `\$\.spec\.size`; of more than 262144"
+        SpecDecodeError,
+        match=r"^spec: Invalid value: \d+: Expected .* `\$\.spec\.size`; only the first error .* 262144 bytes",
     ):
-        MEMCACHED.read(encoded({"metadata": META, "spec": spec}))
+        MEMCACHED.decode_object(encoded({"metadata": META, "spec": spec}))
 
 
 # Objects that would need at least 25 times their size in memory, or a long time, if they were decoded completely.
@@ -95,12 +98,12 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("kind", "frame", "item"), HOSTILE.values(), ids=HOSTILE.keys())
-@pytest.mark.parametrize("size", [reading.MAX_EXAMINED - 100, reading.MAX_OBJECT])
+@pytest.mark.parametrize("size", [decoding.MAX_CHECKED_SIZE - 100, decoding.MAX_OBJECT_SIZE])
 def test_memory_per_object_is_bounded(kind: Kind[Any], frame: bytes, item: bytes, size: int) -> None:
     raw = frame % b",".join([item] * ((size - len(frame)) // (len(item) + 1)))
     tracemalloc.start()
-    with suppress(InvalidSpec):
-        kind.validate(kind.read(raw))
+    with suppress(SpecDecodeError):
+        kind.validate(kind.decode_object(raw))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 64 * 2**20
@@ -108,7 +111,7 @@ def test_memory_per_object_is_bounded(kind: Kind[Any], frame: bytes, item: bytes
 
 def test_list_that_is_too_long_is_one_error() -> None:
     found = APPSERVICE.validate({"spec": {"image": "a", "ports": [{"port": 0}] * 100_000}})
-    assert [(error.field, error.kind) for error in found] == [("spec.ports", TOO_MANY)]
+    assert [(error.field, error.type) for error in found] == [("spec.ports", TOO_MANY)]
 
 
 def test_list_that_is_too_long_gets_no_defaults() -> None:

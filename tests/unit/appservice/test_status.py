@@ -4,7 +4,7 @@ from memcached_api.appservice import AppServiceStatus
 from memcached_operator.appservice.status import status
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
-from memcached_operator.status.conditions import carry_over
+from memcached_operator.status.conditions import with_transition_times
 from unit.builders import NOW, appservice, owned, pod, rolled_out, waiting
 
 LIVE = rolled_out()
@@ -55,7 +55,7 @@ def test_port_without_a_node_port_is_not_reported() -> None:
 
 def test_status_matches_the_api_type() -> None:
     found = status(appservice(), OBSERVED, NOW).status
-    found["conditions"] = carry_over([], found["conditions"], NOW)
+    found["conditions"] = with_transition_times([], found["conditions"], NOW)
     assert msgspec.to_builtins(msgspec.convert(found, AppServiceStatus)) == found
 
 

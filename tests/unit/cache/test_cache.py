@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memcached_operator.cache.cache import Cache, transform
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, key_of
-from memcached_operator.reconcile.ownership import owner_reference
+from memcached_operator.reconcile.ownership import controller_reference
 from unit.builders import LABELS, memcached, owned, pod
 
 KEY = Key(DEPLOYMENTS, "test", "cache")
@@ -25,7 +25,7 @@ def version_in(cache: Cache, key: Key = KEY) -> str | None:
 
 def test_unknown_object_is_none() -> None:
     assert Cache().get(KEY) is None
-    assert list(Cache().all(DEPLOYMENTS)) == []
+    assert list(Cache().list_objects(DEPLOYMENTS)) == []
 
 
 def test_newest_version_wins() -> None:
@@ -80,7 +80,7 @@ def test_list_adds_new_objects_and_removes_deleted_ones() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9, name="deleted"))
     cache.replace(DEPLOYMENTS, None, [live(10)], 20)
-    assert [obj["metadata"]["name"] for obj in cache.all(DEPLOYMENTS)] == ["cache"]
+    assert [obj["metadata"]["name"] for obj in cache.list_objects(DEPLOYMENTS)] == ["cache"]
 
 
 def test_list_does_not_remove_newer_objects() -> None:
@@ -115,7 +115,7 @@ def test_list_of_a_resource_does_not_affect_others() -> None:
     cache = Cache()
     cache.put(PODS, pod())
     cache.replace(DEPLOYMENTS, None, [], 20)
-    assert len(list(cache.all(PODS))) == 1
+    assert len(list(cache.list_objects(PODS))) == 1
 
 
 def test_children_are_found_by_the_uid_of_their_controller() -> None:
@@ -129,7 +129,7 @@ def test_children_are_found_by_the_uid_of_their_controller() -> None:
 def test_child_with_a_new_controller_is_found_only_under_that_one() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
-    cache.put(DEPLOYMENTS, live(10, ownerReferences=[owner_reference(memcached(uid="new"))]))
+    cache.put(DEPLOYMENTS, live(10, ownerReferences=[controller_reference(memcached(uid="new"))]))
     assert list(cache.owned_by(DEPLOYMENTS, "cr")) == []
     assert len(list(cache.owned_by(DEPLOYMENTS, "new"))) == 1
 
@@ -208,10 +208,10 @@ def test_order_of_events_does_not_matter(events: list[tuple[str, int]]) -> None:
 def test_indexes_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> None:
     cache = Cache()
     for version, (name, owner, present) in enumerate(steps, 1):
-        owners = [owner_reference(memcached(uid=owner))] if owner else []
+        owners = [controller_reference(memcached(uid=owner))] if owner else []
         obj = live(version, name=name, ownerReferences=owners, labels=LABELS if owner else {})
         _ = cache.put(DEPLOYMENTS, obj) if present else cache.remove(key_of(DEPLOYMENTS, obj), version)
-    objects = list(cache.all(DEPLOYMENTS))
+    objects = list(cache.list_objects(DEPLOYMENTS))
     for owner in ("cr", "other"):
         expected = [obj for obj in objects if any(r["uid"] == owner for r in obj["metadata"]["ownerReferences"])]
         assert sorted(map(str, cache.owned_by(DEPLOYMENTS, owner))) == sorted(map(str, expected))

@@ -7,23 +7,23 @@ import pytest
 
 from memcached_operator.certificates import issuer as module
 from memcached_operator.certificates.issuer import (
-    MUTATING,
-    REVOKE,
-    VALIDATING,
+    MUTATING_WEBHOOKS,
+    REVOKE_ANNOTATION,
+    VALIDATING_WEBHOOKS,
     Issuer,
-    Names,
-    bundle_patch,
-    pair_of,
-    revokes,
+    WebhookNames,
+    ca_bundle_patch,
+    key_pair_of,
+    revocation_requested,
     secret_of,
 )
-from memcached_operator.certificates.pki import LIFETIME, Pair, issue, load_bundle
+from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import SECRETS, Key, Object
 from unit.builders import NOW
 
-NAMES = Names("test", "cert", "webhook", "mutating", "validating")
-PAIR, OTHER = issue(NAMES.dns, LIFETIME, NOW), issue(NAMES.dns, LIFETIME, NOW)
+NAMES = WebhookNames("test", "cert", "webhook", "mutating", "validating")
+PAIR, OTHER = issue(NAMES.dns_names, LIFETIME, NOW), issue(NAMES.dns_names, LIFETIME, NOW)
 
 
 def encoded(text: bytes) -> str:
@@ -40,7 +40,7 @@ def configuration(*bundles: bytes | None) -> Object:
 PRECONDITION = {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
 
 
-def trusting(index: int, *pairs: Pair) -> dict[str, str]:
+def trusting(index: int, *pairs: KeyPair) -> dict[str, str]:
     """The patch operation with which one webhook trusts these CAs."""
     bundle = encoded(b"".join(pair.ca for pair in pairs))
     return {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
@@ -61,7 +61,7 @@ PATCHES: dict[str, tuple[Object, list[dict[str, str]]]] = {
 
 @pytest.mark.parametrize(("live", "patch"), PATCHES.values(), ids=PATCHES.keys())
 def test_bundle_patch(live: Object, patch: list[dict[str, str]]) -> None:
-    assert bundle_patch(live, PAIR.ca, NOW) == patch
+    assert ca_bundle_patch(live, PAIR.ca, NOW) == patch
 
 
 EXCLUSIVE: dict[str, tuple[Object, list[dict[str, str]]]] = {
@@ -74,19 +74,25 @@ EXCLUSIVE: dict[str, tuple[Object, list[dict[str, str]]]] = {
 
 @pytest.mark.parametrize(("live", "patch"), EXCLUSIVE.values(), ids=EXCLUSIVE.keys())
 def test_exclusive_bundle_patch_revokes_all_other_cas(live: Object, patch: list[dict[str, str]]) -> None:
-    assert bundle_patch(live, PAIR.ca, NOW, exclusive=True) == patch
+    assert ca_bundle_patch(live, PAIR.ca, NOW, exclusive=True) == patch
 
 
 @pytest.mark.parametrize(
     ("annotations", "expected"),
-    [(None, False), ({}, False), ({REVOKE: ""}, False), ({REVOKE: "false"}, False), ({REVOKE: "true"}, True)],
+    [
+        (None, False),
+        ({}, False),
+        ({REVOKE_ANNOTATION: ""}, False),
+        ({REVOKE_ANNOTATION: "false"}, False),
+        ({REVOKE_ANNOTATION: "true"}, True),
+    ],
 )
 def test_only_annotation_true_revokes(annotations: dict[str, str] | None, expected: bool) -> None:
-    assert revokes({"metadata": {"annotations": annotations}}) is expected
+    assert revocation_requested({"metadata": {"annotations": annotations}}) is expected
 
 
 def test_pair_is_read_from_its_secret() -> None:
-    assert pair_of(secret_of(NAMES, PAIR)) == PAIR
+    assert key_pair_of(secret_of(NAMES, PAIR)) == PAIR
 
 
 def without(name: str) -> dict[str, str]:
@@ -105,7 +111,7 @@ INCOMPLETE: dict[str, Any] = {
 
 @pytest.mark.parametrize("secret", INCOMPLETE.values(), ids=INCOMPLETE.keys())
 def test_incomplete_secret_has_no_pair(secret: Object | None) -> None:
-    assert pair_of(secret) is None
+    assert key_pair_of(secret) is None
 
 
 def test_secret_has_the_type_and_keys_of_a_tls_secret() -> None:
@@ -115,7 +121,7 @@ def test_secret_has_the_type_and_keys_of_a_tls_secret() -> None:
 
 
 def test_certificate_names_are_those_of_the_service() -> None:
-    assert NAMES.dns == ["webhook.test.svc", "webhook.test.svc.cluster.local"]
+    assert NAMES.dns_names == ["webhook.test.svc", "webhook.test.svc.cluster.local"]
 
 
 class Api:
@@ -124,7 +130,10 @@ class Api:
     def __init__(self, error: ApiError | None) -> None:
         self.error = error
         self.secret: Object | None = None
-        self.bundles: dict[Key, bytes] = {Key(MUTATING, "", "mutating"): b"", Key(VALIDATING, "", "validating"): b""}
+        self.bundles: dict[Key, bytes] = {
+            Key(MUTATING_WEBHOOKS, "", "mutating"): b"",
+            Key(VALIDATING_WEBHOOKS, "", "validating"): b"",
+        }
         self.patches = 0
 
     async def get(self, key: Key) -> Object | None:
@@ -162,7 +171,7 @@ def check(issuer: Issuer, times: int = 1) -> list[str]:
 @pytest.fixture
 def no_trust_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Assume that API servers use a changed configuration immediately."""
-    monkeypatch.setattr(module, "TRUST_PERIOD", 0)
+    monkeypatch.setattr(module, "PROPAGATION_DELAY", 0)
 
 
 def test_failing_secret_write_does_not_add_a_ca_at_every_check(no_trust_delay: None) -> None:
@@ -172,7 +181,7 @@ def test_failing_secret_write_does_not_add_a_ca_at_every_check(no_trust_delay: N
     assert (trusted(api), api.patches) == ([1, 1], 2)
     api.error = None
     assert check(issuer, 2) == []
-    pair = pair_of(api.secret)
+    pair = key_pair_of(api.secret)
     assert pair is not None
     assert list(api.bundles.values()) == [pair.ca, pair.ca]
 

@@ -8,7 +8,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from memcached_operator.certificates.pki import LIFETIME, SKEW, Pair, is_due, issue, load_bundle, trusted
+from memcached_operator.certificates.pki import (
+    CLOCK_SKEW,
+    LIFETIME,
+    KeyPair,
+    ca_bundle,
+    issue,
+    load_bundle,
+    needs_renewal,
+)
 from unit.builders import NOW
 
 NAMES = ["webhook.test.svc", "webhook.test.svc.cluster.local"]
@@ -17,12 +25,12 @@ OTHER = issue(NAMES, LIFETIME, NOW)
 PEM = serialization.Encoding.PEM
 
 
-def leaf_of(pair: Pair) -> x509.Certificate:
+def leaf_of(pair: KeyPair) -> x509.Certificate:
     """The parsed leaf certificate."""
     return x509.load_pem_x509_certificate(pair.certificate)
 
 
-def ca_of(pair: Pair) -> x509.Certificate:
+def ca_of(pair: KeyPair) -> x509.Certificate:
     """The parsed CA certificate."""
     return x509.load_pem_x509_certificate(pair.ca)
 
@@ -43,7 +51,7 @@ def test_ca_may_sign_leaves_but_no_other_ca() -> None:
 
 def test_ca_and_leaf_have_the_same_validity_with_clock_skew() -> None:
     for certificate in (ca_of(PAIR), leaf_of(PAIR)):
-        assert certificate.not_valid_before_utc == NOW - SKEW
+        assert certificate.not_valid_before_utc == NOW - CLOCK_SKEW
         assert certificate.not_valid_after_utc == NOW + LIFETIME
 
 
@@ -52,14 +60,14 @@ def test_pairs_are_unique() -> None:
     assert leaf_of(PAIR).serial_number != leaf_of(OTHER).serial_number
 
 
-def encrypted(pair: Pair) -> bytes:
+def encrypted(pair: KeyPair) -> bytes:
     """The key, encrypted with a password."""
     key = serialization.load_pem_private_key(pair.key, None)
     password = serialization.BestAvailableEncryption(b"secret")
     return key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, password)
 
 
-def without_names(pair: Pair) -> Pair:
+def without_names(pair: KeyPair) -> KeyPair:
     """A pair with a self-signed leaf without names."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([])
@@ -69,18 +77,18 @@ def without_names(pair: Pair) -> Pair:
         .sign(key, hashes.SHA256())
     )
     encoding = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    return Pair(leaf.public_bytes(PEM), key.private_bytes(PEM, *encoding), leaf.public_bytes(PEM))
+    return KeyPair(leaf.public_bytes(PEM), key.private_bytes(PEM, *encoding), leaf.public_bytes(PEM))
 
 
 DUE = {
-    "no certificate": (Pair(b"", PAIR.key, PAIR.ca), NAMES),
-    "invalid certificate": (Pair(b"garbage", PAIR.key, PAIR.ca), NAMES),
-    "no key": (Pair(PAIR.certificate, b"", PAIR.ca), NAMES),
-    "invalid key": (Pair(PAIR.certificate, b"garbage", PAIR.ca), NAMES),
-    "encrypted key": (Pair(PAIR.certificate, encrypted(PAIR), PAIR.ca), NAMES),
-    "key of another pair": (Pair(PAIR.certificate, OTHER.key, PAIR.ca), NAMES),
-    "no CA": (Pair(PAIR.certificate, PAIR.key, b""), NAMES),
-    "CA of another pair": (Pair(PAIR.certificate, PAIR.key, OTHER.ca), NAMES),
+    "no certificate": (KeyPair(b"", PAIR.key, PAIR.ca), NAMES),
+    "invalid certificate": (KeyPair(b"garbage", PAIR.key, PAIR.ca), NAMES),
+    "no key": (KeyPair(PAIR.certificate, b"", PAIR.ca), NAMES),
+    "invalid key": (KeyPair(PAIR.certificate, b"garbage", PAIR.ca), NAMES),
+    "encrypted key": (KeyPair(PAIR.certificate, encrypted(PAIR), PAIR.ca), NAMES),
+    "key of another pair": (KeyPair(PAIR.certificate, OTHER.key, PAIR.ca), NAMES),
+    "no CA": (KeyPair(PAIR.certificate, PAIR.key, b""), NAMES),
+    "CA of another pair": (KeyPair(PAIR.certificate, PAIR.key, OTHER.ca), NAMES),
     "other names": (PAIR, ["webhook.other.svc"]),
     "missing name": (PAIR, [*NAMES, "webhook.other.svc"]),
     "no names": (without_names(PAIR), NAMES),
@@ -88,8 +96,8 @@ DUE = {
 
 
 @pytest.mark.parametrize(("pair", "names"), DUE.values(), ids=DUE.keys())
-def test_invalid_pair_is_due(pair: Pair, names: list[str]) -> None:
-    assert is_due(pair, names, NOW)
+def test_invalid_pair_is_due(pair: KeyPair, names: list[str]) -> None:
+    assert needs_renewal(pair, names, NOW)
 
 
 AGES = {
@@ -104,11 +112,11 @@ AGES = {
 
 @pytest.mark.parametrize(("lifetime", "age", "due"), AGES.values(), ids=AGES.keys())
 def test_pair_is_due_after_two_thirds_of_its_lifetime(lifetime: timedelta, age: timedelta, due: bool) -> None:
-    assert is_due(issue(NAMES, lifetime, NOW), NAMES, NOW + age) is due
+    assert needs_renewal(issue(NAMES, lifetime, NOW), NAMES, NOW + age) is due
 
 
 def test_pair_with_more_names_than_needed_is_not_due() -> None:
-    assert not is_due(PAIR, NAMES[:1], NOW)
+    assert not needs_renewal(PAIR, NAMES[:1], NOW)
 
 
 BUNDLES = {
@@ -122,22 +130,22 @@ BUNDLES = {
 
 
 @pytest.mark.parametrize(("known", "pairs"), BUNDLES.values(), ids=BUNDLES.keys())
-def test_bundle_has_the_current_ca_and_each_other_one_once(known: bytes, pairs: list[Pair]) -> None:
-    assert trusted(PAIR.ca, known, NOW) == b"".join(pair.ca for pair in pairs)
+def test_bundle_has_the_current_ca_and_each_other_one_once(known: bytes, pairs: list[KeyPair]) -> None:
+    assert ca_bundle(PAIR.ca, known, NOW) == b"".join(pair.ca for pair in pairs)
 
 
 def test_expired_ca_is_not_trusted() -> None:
     short = issue(NAMES, timedelta(hours=1), NOW)
-    assert load_bundle(trusted(PAIR.ca, short.ca, NOW)) == [ca_of(PAIR), ca_of(short)]
-    assert load_bundle(trusted(PAIR.ca, short.ca, NOW + timedelta(hours=1))) == [ca_of(PAIR)]
+    assert load_bundle(ca_bundle(PAIR.ca, short.ca, NOW)) == [ca_of(PAIR), ca_of(short)]
+    assert load_bundle(ca_bundle(PAIR.ca, short.ca, NOW + timedelta(hours=1))) == [ca_of(PAIR)]
 
 
 def test_bundle_is_idempotent() -> None:
-    once = trusted(PAIR.ca, OTHER.ca, NOW)
-    assert trusted(PAIR.ca, once, NOW) == once
+    once = ca_bundle(PAIR.ca, OTHER.ca, NOW)
+    assert ca_bundle(PAIR.ca, once, NOW) == once
 
 
-def handshake(pair: Pair, bundle: bytes, name: str, folder: Path) -> None:
+def handshake(pair: KeyPair, bundle: bytes, name: str, folder: Path) -> None:
     """Run an in-memory TLS handshake, as between the API server and a webhook pod."""
     certificate, key = folder / "tls.crt", folder / "tls.key"
     certificate.write_bytes(pair.certificate)
@@ -159,20 +167,20 @@ def handshake(pair: Pair, bundle: bytes, name: str, folder: Path) -> None:
 
 
 @pytest.fixture
-def current() -> Pair:
+def current() -> KeyPair:
     """A pair that is valid now."""
     return issue(NAMES, LIFETIME, datetime.now(NOW.tzinfo))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_handshake_succeeds_with_each_name(name: str, current: Pair, tmp_path: Path) -> None:
+def test_handshake_succeeds_with_each_name(name: str, current: KeyPair, tmp_path: Path) -> None:
     handshake(current, current.ca, name, tmp_path)
 
 
-def test_old_and_new_leaf_are_trusted_during_a_rotation(current: Pair, tmp_path: Path) -> None:
+def test_old_and_new_leaf_are_trusted_during_a_rotation(current: KeyPair, tmp_path: Path) -> None:
     now = datetime.now(NOW.tzinfo)
     fresh = issue(NAMES, LIFETIME, now)
-    bundle = trusted(fresh.ca, current.ca, now)
+    bundle = ca_bundle(fresh.ca, current.ca, now)
     for pair in (current, fresh):
         handshake(pair, bundle, NAMES[0], tmp_path)
 
@@ -181,6 +189,6 @@ UNTRUSTED = {"another CA": (NAMES[0], OTHER.ca), "another name": ("webhook.other
 
 
 @pytest.mark.parametrize(("name", "ca"), UNTRUSTED.values(), ids=UNTRUSTED.keys())
-def test_handshake_fails_with(name: str, ca: bytes, current: Pair, tmp_path: Path) -> None:
+def test_handshake_fails_with(name: str, ca: bytes, current: KeyPair, tmp_path: Path) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(current, ca or current.ca, name, tmp_path)

@@ -5,8 +5,8 @@ from unittest import mock
 import kopf
 import pytest
 
-from memcached_operator.kube import connection as module
-from memcached_operator.kube.connection import ConnectError, TokenFile, connect
+from memcached_operator.kube import config as module
+from memcached_operator.kube.config import ConfigError, TokenFile, load_config
 from unit.servers import Script, response, serving
 
 VALID = """\
@@ -20,7 +20,7 @@ INVALID = {
     "not YAML": ("{ a: [b", "the kubeconfig is not valid: while parsing"),
     "not a mapping": ("- a", "the kubeconfig is not valid"),
     "null instead of a list": ("contexts: null", "the kubeconfig is not valid"),
-    "missing context": ("current-context: missing", "refers to 'missing', which does not exist in it"),
+    "missing context": ("current-context: missing", "refers to 'missing', which it does not define"),
     "no server": (VALID.replace('server: "https://127.0.0.1:6443/"', ""), "no cluster is configured: set KUBECONFIG"),
     "missing CA file": (
         VALID.replace("server:", "certificate-authority: missing.crt, server:"),
@@ -46,7 +46,7 @@ def kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | byte
 
 def test_valid_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kubeconfig(monkeypatch, tmp_path, VALID)
-    found = connect()
+    found = load_config()
     assert (found.server, found.namespace) == ("https://127.0.0.1:6443", "mine")
     assert found.headers["Authorization"] == "Bearer secret"
     assert found.token_file is None
@@ -57,27 +57,27 @@ def test_invalid_kubeconfig_is_a_one_line_error(
     text: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     kubeconfig(monkeypatch, tmp_path, text)
-    with pytest.raises(ConnectError) as caught:
-        connect()
+    with pytest.raises(ConfigError) as caught:
+        load_config()
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_binary_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kubeconfig(monkeypatch, tmp_path, b"\xff\xfe\x00")
-    with pytest.raises(ConnectError, match="cannot read the cluster's credentials"):
-        connect()
+    with pytest.raises(ConfigError, match="cannot read the cluster's credentials"):
+        load_config()
 
 
 def test_missing_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
-    with pytest.raises(ConnectError, match="No such file or directory"):
-        connect()
+    with pytest.raises(ConfigError, match="No such file or directory"):
+        load_config()
 
 
 def test_no_configuration() -> None:
-    with pytest.raises(ConnectError, match="no cluster is configured: set KUBECONFIG, or run in a cluster"):
-        connect()
+    with pytest.raises(ConfigError, match="no cluster is configured: set KUBECONFIG, or run in a cluster"):
+        load_config()
 
 
 ADDRESSES = {
@@ -95,7 +95,7 @@ def test_inside_a_cluster(host: str, server: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(kopf, "login_with_service_account", mock.Mock(return_value=info))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    found = connect()
+    found = load_config()
     assert (found.server, found.namespace) == (server, "mine")
     # The token is not stored; it is read from its file repeatedly.
     assert (found.headers, found.token_file) == ({}, tmp_path / "token")
@@ -105,7 +105,7 @@ def test_kubeconfig_has_precedence_over_the_service_account(monkeypatch: pytest.
     (tmp_path / "token").write_text("secret")
     monkeypatch.setattr(module, "SERVICE_ACCOUNT", tmp_path)
     kubeconfig(monkeypatch, tmp_path, VALID)
-    assert connect().server == "https://127.0.0.1:6443"
+    assert load_config().server == "https://127.0.0.1:6443"
 
 
 def authorizations(script: Script, path: Path) -> list[str]:
@@ -136,7 +136,7 @@ def test_token_is_cached(token: Path) -> None:
 
 
 def test_token_is_read_again_after_its_period(token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TOKEN_PERIOD", 0)
+    monkeypatch.setattr(module, "TOKEN_RELOAD_PERIOD", 0)
     assert authorizations(Script([response()]), token) == ["Bearer old", "Bearer new", "Bearer new"]
 
 

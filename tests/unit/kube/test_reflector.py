@@ -23,7 +23,7 @@ Event = tuple[str, str, str]
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short pauses."""
-    monkeypatch.setattr(module, "MIN_PAUSE", PAUSE)
+    monkeypatch.setattr(module, "MIN_BACKOFF", PAUSE)
 
 
 def line(event_type: str, version: int, name: str = "a") -> str:
@@ -68,7 +68,7 @@ class Watching:
         async with serving(self.script) as conn, conn.session() as session, asyncio.timeout(10):
             stop = asyncio.Event()
             client = Client(conn, session)
-            watching = module.watch(client, reflectors, self._list, self._record, stop, max_pause=8 * PAUSE)
+            watching = module.run_reflectors(client, reflectors, self._list, self._record, stop, max_backoff=8 * PAUSE)
             work = asyncio.create_task(watching)
             while len(self.script.requests) < requests and not work.done():  # noqa: ASYNC110 - changed by a server
                 await asyncio.sleep(0.005)
@@ -170,13 +170,13 @@ def test_watch_that_is_closed_immediately_backs_off() -> None:
 
 
 def test_long_watch_is_restarted_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MIN_WATCH", 0)
-    monkeypatch.setattr(module, "MIN_PAUSE", 60)
+    monkeypatch.setattr(module, "MIN_WATCH_DURATION", 0)
+    monkeypatch.setattr(module, "MIN_BACKOFF", 60)
     assert Watching().until(5).versions == ["7"] * 5
 
 
 def test_reflectors_do_not_block_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MIN_PAUSE", 60)
+    monkeypatch.setattr(module, "MIN_BACKOFF", 60)
     reflectors = [Reflector(PODS, "a", "", "1"), Reflector(PODS, "b", "", "2"), Reflector(SERVICES, "a", "", "3")]
     assert sorted(Watching(response(500)).until(3, *reflectors).versions) == ["1", "2", "3"]
 
@@ -191,7 +191,9 @@ def test_watch_is_retried_while_the_server_is_unreachable() -> None:
         conn = connection(f"http://127.0.0.1:{port}")
         async with conn.session() as session, asyncio.timeout(10):
             reflectors = [Reflector(PODS, None, "", "7")]
-            work = asyncio.create_task(module.watch(Client(conn, session), reflectors, list_never, ignore, stop))
+            work = asyncio.create_task(
+                module.run_reflectors(Client(conn, session), reflectors, list_never, ignore, stop)
+            )
             await asyncio.sleep(3 * PAUSE)
             async with serving(script, port):
                 while not script.requests:  # noqa: ASYNC110 - changed by a server

@@ -4,7 +4,12 @@ import pytest
 
 from memcached_operator.kind import InvalidSpecError, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
-from memcached_operator.memcached.controller import PINNED_IMAGE, desired_with, memcached, outdated
+from memcached_operator.memcached.controller import (
+    PINNED_IMAGE_ANNOTATION,
+    count_outdated_images,
+    desired_with,
+    memcached,
+)
 from unit.builders import memcached as cr_of
 from unit.builders import owned
 
@@ -41,7 +46,7 @@ def test_image_of_the_spec_is_not_pinned() -> None:
 def test_default_image_is_pinned() -> None:
     found = children(OLD, cr_of())["Deployment"]
     assert image_of(found) == OLD
-    assert found["metadata"]["annotations"] == {PINNED_IMAGE: OLD}
+    assert found["metadata"]["annotations"] == {PINNED_IMAGE_ANNOTATION: OLD}
 
 
 def test_new_default_does_not_change_a_pinned_image() -> None:
@@ -98,4 +103,4 @@ OUTDATED: dict[str, tuple[list[Any], int]] = {
 
 @pytest.mark.parametrize(("objects", "count"), OUTDATED.values(), ids=OUTDATED.keys())
 def test_outdated(objects: list[Object], count: int) -> None:
-    assert outdated(objects, NEW) == count
+    assert count_outdated_images(objects, NEW) == count

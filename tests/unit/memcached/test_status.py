@@ -4,7 +4,7 @@ from memcached_api.memcached import MemcachedStatus
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, key_of
 from memcached_operator.memcached.status import status
-from memcached_operator.status.conditions import carry_over
+from memcached_operator.status.conditions import with_transition_times
 from unit.builders import NOW, memcached, pod, rolled_out, running_again, waiting
 
 LIVE = rolled_out()
@@ -36,7 +36,7 @@ def test_status_without_children() -> None:
 
 def test_status_matches_the_api_type() -> None:
     found = status(memcached(), OBSERVED, NOW).status
-    found["conditions"] = carry_over([], found["conditions"], NOW)
+    found["conditions"] = with_transition_times([], found["conditions"], NOW)
     assert msgspec.to_builtins(msgspec.convert(found, MemcachedStatus)) == found
 
 

@@ -16,4 +16,4 @@ def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
 @pytest.fixture(autouse=True)
 def frequent_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check timeouts every 20 ms."""
-    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(connections, "SWEEP_PERIOD", 0.02)

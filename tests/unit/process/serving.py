@@ -88,7 +88,7 @@ async def serving(
     handler: Handler,
     max_connections: int = 512,
     tls: ssl.SSLContext | None = None,
-    grace: float = connections.GRACE_SECONDS,
+    grace: float = connections.GRACE_PERIOD,
 ) -> AsyncGenerator[Port]:
     """Serve on a free port. Asserts that all its connections are closed at the end."""
     async with AsyncExitStack() as stack:
@@ -110,7 +110,7 @@ def run_scenario(
     handler: Handler,
     max_connections: int = 512,
     tls: Path | None = None,
-    grace: float = connections.GRACE_SECONDS,
+    grace: float = connections.GRACE_PERIOD,
 ) -> None:
     """Run a scenario with a served port. `tls`: a directory for the certificate; None for plain HTTP."""
 
@@ -179,4 +179,4 @@ async def closed_without_response(client: Streams) -> bool:
 
 def active_requests(port: Port) -> int:
     """The number of connections with an active request."""
-    return sum(each.importance == 2 for each in port.acceptor.connections)
+    return sum(each.priority == 2 for each in port.acceptor.connections)

@@ -74,8 +74,8 @@ LAST = {
 def test_last_request_is_answered_and_closes_the_connection(
     data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 1.0)
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 1.0)
+    monkeypatch.setattr(connections, "IDLE_TIMEOUT", 1.0)
 
     async def scenario(port: Port) -> None:
         assert STATUS.findall(await port.exchange(data)) == [OK]

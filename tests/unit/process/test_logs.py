@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memcached_process.logs import JsonFormatter, RateLimit, configure
+from memcached_process.logs import JsonFormatter, RateLimiter, configure
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +62,6 @@ def test_json_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_rate_limit_applies_per_second() -> None:
-    limit = RateLimit(2)
-    taken = [limit.take(now) for now in (7.0, 7.1, 7.2, 7.999, 8.0, 8.5, 8.9, 100.0)]
+    limit = RateLimiter(2)
+    taken = [limit.allow(now) for now in (7.0, 7.1, 7.2, 7.999, 8.0, 8.5, 8.9, 100.0)]
     assert taken == [True, True, False, False, True, True, False, True]

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from memcached_process import servers
 from memcached_process.addresses import Address
 from memcached_process.connections import Handler
-from memcached_process.servers import exposition, listen, probes
+from memcached_process.servers import listen, metrics_handler, probe_handler
 from support.ports import free_port
 
 from .serving import HELLO, read_to_end, status
@@ -39,16 +39,16 @@ PROBES = {
 
 @pytest.mark.parametrize(("ready", "path", "expected"), PROBES.values(), ids=PROBES.keys())
 def test_probe(ready: bool, path: str, expected: tuple[int, str]) -> None:
-    assert fetch(probes(lambda: ready), path) == expected
+    assert fetch(probe_handler(lambda: ready), path) == expected
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz/", "/metrics", "//healthz"])
 def test_nothing_else_is_served(path: str) -> None:
-    assert fetch(probes(lambda: True), path)[0] == 404
+    assert fetch(probe_handler(lambda: True), path)[0] == 404
 
 
 def test_query_is_ignored() -> None:
-    assert fetch(probes(lambda: True), "/healthz?verbose") == (200, "ok")
+    assert fetch(probe_handler(lambda: True), "/healthz?verbose") == (200, "ok")
 
 
 METHODS = {"HEAD": (200, ""), "POST": (405, "use GET"), "DELETE": (405, "use GET")}
@@ -56,14 +56,14 @@ METHODS = {"HEAD": (200, ""), "POST": (405, "use GET"), "DELETE": (405, "use GET
 
 @pytest.mark.parametrize(("method", "expected"), METHODS.items())
 def test_only_get_and_head_are_allowed(method: str, expected: tuple[int, str]) -> None:
-    assert fetch(probes(lambda: True), "/healthz", method) == expected
+    assert fetch(probe_handler(lambda: True), "/healthz", method) == expected
 
 
 def test_at_most_64_connections_are_open() -> None:
     async def flood() -> None:
         address = Address("127.0.0.1", free_port())
         async with AsyncExitStack() as stack:
-            await listen(stack, asyncio.Event(), probes(lambda: True), address)
+            await listen(stack, asyncio.Event(), probe_handler(lambda: True), address)
             clients = [await asyncio.open_connection(address.host, address.port) for _ in range(65)]
             for client in clients:
                 stack.callback(client[1].transport.abort)
@@ -77,7 +77,7 @@ def test_at_most_64_connections_are_open() -> None:
 def test_metrics_are_served() -> None:
     registry = CollectorRegistry()
     Gauge("example", "A number.", registry=registry).set(7)
-    status, text = fetch(exposition(registry), "/metrics")
+    status, text = fetch(metrics_handler(registry), "/metrics")
     assert status == 200
     assert "example 7.0" in text
 
@@ -85,7 +85,7 @@ def test_metrics_are_served() -> None:
 def test_no_server_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     async def start() -> None:
         async with AsyncExitStack() as stack:
-            await listen(stack, asyncio.Event(), probes(lambda: True), None)
+            await listen(stack, asyncio.Event(), probe_handler(lambda: True), None)
 
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("unexpected server")

@@ -34,7 +34,7 @@ INCOMPLETE = {
 
 @pytest.mark.parametrize("data", INCOMPLETE.values(), ids=INCOMPLETE.keys())
 def test_request_times_out(data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.3)
 
     async def reads(request: web.BaseRequest) -> web.Response:
         await request.content.read()
@@ -54,7 +54,7 @@ def test_request_times_out(data: bytes, tls: Path | None, monkeypatch: pytest.Mo
 
 
 def test_idle_connection_is_closed(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "IDLE_TIMEOUT", 0.3)
 
     async def scenario(port: Port) -> None:
         silent, client = await port.open(), await port.open()
@@ -66,8 +66,8 @@ def test_idle_connection_is_closed(tls: Path | None, monkeypatch: pytest.MonkeyP
 
 
 def test_connection_in_use_is_not_closed(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 2.0)
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 2.0)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 2.0)
+    monkeypatch.setattr(connections, "IDLE_TIMEOUT", 2.0)
 
     async def scenario(port: Port) -> None:
         client = await port.open()
@@ -87,14 +87,14 @@ async def large(_: web.BaseRequest) -> web.Response:
 
 
 def test_unread_response_closes_the_connection(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.3)
 
     async def scenario(port: Port) -> None:
         client = await port.open(HELLO, limit=2**12)
         stop_reading(client)
         await until(lambda: port.acceptor.connections)
         await until(lambda: not port.acceptor.connections)
-        monkeypatch.setattr(connections, "UNREAD_SECONDS", 60.0)
+        monkeypatch.setattr(connections, "WRITE_TIMEOUT", 60.0)
         assert await status(await port.open()) == OK
 
     run_scenario(scenario, large, tls=tls)
@@ -109,7 +109,7 @@ async def medium(_: web.BaseRequest) -> web.Response:
 def test_unread_response_in_the_send_buffer_closes_the_connection(
     tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.3)
 
     async def scenario(port: Port) -> None:
         client = await port.open(limit=2**12)
@@ -125,7 +125,7 @@ def test_consecutive_responses_that_are_read_do_not_close_the_connection(
     tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if each check finds unacknowledged bytes of the newest response."""
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.3)
 
     def one_byte(_: asyncio.Transport) -> int:
         return 1
@@ -182,7 +182,7 @@ def test_pipelined_requests_are_not_read_ahead(tls: Path | None, monkeypatch: py
         client[1].transport.abort()
 
     monkeypatch.setattr(connections.Connection, "data_received", count)
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.5)
     run_scenario(scenario, waits, tls=tls)
     assert received < 2**17
 

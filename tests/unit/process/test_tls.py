@@ -20,7 +20,7 @@ LONG = 60.0
 @pytest.fixture(autouse=True)
 def frequent_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check timeouts every 20 ms."""
-    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(connections, "SWEEP_PERIOD", 0.02)
 
 
 async def large(_: web.BaseRequest) -> web.Response:
@@ -54,7 +54,7 @@ def non_reading_client(port: int) -> socket.socket:
 
 @pytest.mark.parametrize("start", [b"", b"\x16\x03\x01\x02\x00", b"\x16"])
 def test_slow_handshake_times_out(start: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HANDSHAKE_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HANDSHAKE_TIMEOUT", 0.3)
 
     async def scenario(port: Port) -> None:
         client = await port.open(start, tls=False)
@@ -77,7 +77,7 @@ def test_invalid_tls_closes_the_connection_and_is_not_logged(tmp_path: Path, cap
 def test_client_that_closes_tls_and_reads_nothing_is_disconnected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.5)
 
     async def scenario(port: Port) -> None:
         plain = await asyncio.to_thread(non_reading_client, port.number)
@@ -90,7 +90,7 @@ def test_client_that_closes_tls_and_reads_nothing_is_disconnected(
 def test_client_that_does_not_acknowledge_the_close_is_disconnected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "CLOSE_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "TLS_SHUTDOWN_TIMEOUT", 0.3)
 
     def silent(port: int) -> ssl.SSLSocket:
         client = client_context().wrap_socket(socket.create_connection(("127.0.0.1", port), 5))
@@ -108,8 +108,8 @@ def test_client_that_does_not_acknowledge_the_close_is_disconnected(
 def test_connection_that_does_not_close_is_replaced_by_a_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", LONG)
-    monkeypatch.setattr(connections, "CLOSE_SECONDS", LONG)
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", LONG)
+    monkeypatch.setattr(connections, "TLS_SHUTDOWN_TIMEOUT", LONG)
 
     async def scenario(port: Port) -> None:
         clients = [await asyncio.to_thread(non_reading_client, port.number) for _ in range(2)]

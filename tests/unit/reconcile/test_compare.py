@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.compare import INTENT, covers, digest, with_intent
+from memcached_operator.reconcile.compare import INTENT_ANNOTATION, covers, intent_digest, with_intent
 
 TEXT = st.text(string.ascii_letters, max_size=5) | st.sampled_from(["name", "uid", "selector"])
 JSON = st.recursive(
@@ -107,35 +107,35 @@ def test_fields_outside_the_intent_do_not_matter(desired: dict[str, Any], added:
 
 @given(OBJECTS)
 def test_digest_does_not_depend_on_the_order_of_fields(obj: dict[str, Any]) -> None:
-    assert digest(dict(reversed(obj.items()))) == digest(obj)
+    assert intent_digest(dict(reversed(obj.items()))) == intent_digest(obj)
 
 
 @given(OBJECTS, TEXT, st.integers())
 def test_every_change_changes_the_digest(obj: dict[str, Any], field: str, value: int) -> None:
     changed = obj | {field: [value, "changed"]}
-    assert (digest(changed) == digest(obj)) == (changed == obj)
+    assert (intent_digest(changed) == intent_digest(obj)) == (changed == obj)
 
 
 def test_digest_is_the_same_in_every_release() -> None:
     # A new digest would cause one needless write per child during an upgrade.
-    assert digest({"b": [1, "x"], "a": {"d": None, "c": 0.5}}) == "18308541a126393f"
+    assert intent_digest({"b": [1, "x"], "a": {"d": None, "c": 0.5}}) == "18308541a126393f"
 
 
 def test_digest_ignores_node_ports() -> None:
     without: Object = {"spec": {"ports": [{"port": 80}]}}
-    assert digest({"spec": {"ports": [{"port": 80, "nodePort": 30001}]}}) == digest(without)
-    assert digest({"spec": {"ports": [{"port": 81, "nodePort": 30001}]}}) != digest(without)
+    assert intent_digest({"spec": {"ports": [{"port": 80, "nodePort": 30001}]}}) == intent_digest(without)
+    assert intent_digest({"spec": {"ports": [{"port": 81, "nodePort": 30001}]}}) != intent_digest(without)
 
 
 def test_intent_annotation_is_the_digest_without_it() -> None:
     child: Object = {"kind": "Service", "metadata": {"name": "a", "annotations": {"own": "kept"}}}
     assert with_intent(child) == {
         "kind": "Service",
-        "metadata": {"name": "a", "annotations": {"own": "kept", INTENT: digest(child)}},
+        "metadata": {"name": "a", "annotations": {"own": "kept", INTENT_ANNOTATION: intent_digest(child)}},
     }
-    assert INTENT not in child["metadata"]["annotations"]
+    assert INTENT_ANNOTATION not in child["metadata"]["annotations"]
 
 
 def test_intent_can_be_added_without_other_annotations() -> None:
     child: Object = {"metadata": {"name": "a"}}
-    assert with_intent(child)["metadata"]["annotations"] == {INTENT: digest(child)}
+    assert with_intent(child)["metadata"]["annotations"] == {INTENT_ANNOTATION: intent_digest(child)}

@@ -132,7 +132,7 @@ NOT_SERVED = ApiError(404, "", "the server could not find the requested resource
 
 def fail_lists(monkeypatch: pytest.MonkeyPatch, error: ApiError, *resources: Resource) -> set[Resource]:
     """Make the lists of these resources fail until they are removed from the returned set."""
-    monkeypatch.setattr("memcached_operator.kube.reflector.MIN_PAUSE", 0.01)
+    monkeypatch.setattr("memcached_operator.kube.reflector.MIN_BACKOFF", 0.01)
     list_all, failing = Api.list, set(resources)
 
     async def listed(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:

@@ -4,20 +4,26 @@ import pytest
 
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.compare import INTENT, with_intent
-from memcached_operator.reconcile.ownership import Action, decide, is_ours, migration_patch, owner_reference
+from memcached_operator.reconcile.compare import INTENT_ANNOTATION, with_intent
+from memcached_operator.reconcile.ownership import (
+    Action,
+    controller_reference,
+    decide,
+    is_controlled_by,
+    migration_patch,
+)
 from unit.builders import LABELS, memcached, owned
 
 CR = memcached()
 DESIRED = with_intent(
     {
         "kind": "Deployment",
-        "metadata": {"name": "cache", "labels": LABELS, "ownerReferences": [owner_reference(CR)]},
+        "metadata": {"name": "cache", "labels": LABELS, "ownerReferences": [controller_reference(CR)]},
         "spec": {"replicas": 3},
     }
 )
 APPLIED = {**owned(CR, annotations=DESIRED["metadata"]["annotations"]), "spec": {"replicas": 3, "paused": False}}
-EARLIER = [owner_reference(memcached(uid="earlier"))]
+EARLIER = [controller_reference(memcached(uid="earlier"))]
 ORPHANED = {"ownerReferences": [], "managedFields": [{"manager": FIELD_MANAGER, "operation": "Update"}]}
 STATUS_ONLY = [{"manager": FIELD_MANAGER, "operation": "Update", "subresource": "status"}]
 
@@ -31,10 +37,10 @@ DECISIONS = {
     "absent": (None, Action.CREATE),
     "as desired": (APPLIED, Action.SKIP),
     "value changed manually": ({**APPLIED, "spec": {"replicas": 5}}, Action.APPLY),
-    "applied with an earlier intent": (changed(annotations={INTENT: "old"}), Action.APPLY),
+    "applied with an earlier intent": (changed(annotations={INTENT_ANNOTATION: "old"}), Action.APPLY),
     "annotations removed": (changed(annotations=None), Action.APPLY),
     "second owner that is not the controller": (
-        changed(ownerReferences=[{"kind": "X", "uid": "x"}, owner_reference(CR)]),
+        changed(ownerReferences=[{"kind": "X", "uid": "x"}, controller_reference(CR)]),
         Action.SKIP,
     ),
     "being deleted": (changed(deletionTimestamp="2030-01-01T12:00:00Z"), Action.WAIT),
@@ -58,7 +64,7 @@ DECISIONS = {
     ),
     "with our field manager only": (changed(**ORPHANED, labels={}), Action.CONFLICT),
     "owned but not controlled by this object": (
-        changed(ownerReferences=[{**owner_reference(CR), "controller": False}], managedFields=[]),
+        changed(ownerReferences=[{**controller_reference(CR), "controller": False}], managedFields=[]),
         Action.CONFLICT,
     ),
     "foreign": (changed(ownerReferences=[], labels={}, managedFields=[]), Action.CONFLICT),
@@ -97,9 +103,9 @@ def test_message_names_the_object_and_the_reason(live: Object, message: str) -> 
 
 
 def test_child_is_ours_if_this_object_controls_it() -> None:
-    assert is_ours(CR, APPLIED)
-    assert not is_ours(memcached(uid="later"), APPLIED)
-    assert not is_ours(CR, changed(ownerReferences=None))
+    assert is_controlled_by(APPLIED, CR)
+    assert not is_controlled_by(APPLIED, memcached(uid="later"))
+    assert not is_controlled_by(changed(ownerReferences=None), CR)
 
 
 UPDATE, APPLY, OTHER = (

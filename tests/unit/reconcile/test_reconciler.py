@@ -93,7 +93,7 @@ def run_scenario(api: Api, scenario: Scenario, *objects: Object, desired: Any = 
         kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), desired, status_of)
         reconciler = Reconciler(cast("Client", api), cache, queue, {"Memcached": kind})
         working = asyncio.create_task(reconciler.run(workers))
-        for obj in cache.all(MEMCACHEDS):
+        for obj in cache.list_objects(MEMCACHEDS):
             queue.add(key_of(MEMCACHEDS, obj))
         async with asyncio.timeout(5):
             await scenario(queue)

@@ -9,8 +9,8 @@ import pytest
 
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import Key, Object
-from memcached_operator.runtime import lease as module
-from memcached_operator.runtime.lease import Lease, LeaseLostError, held_spec, holder_of
+from memcached_operator.runtime import leader_election as module
+from memcached_operator.runtime.leader_election import LeaderElector, LeaseLostError, holder_of, lease_spec
 from unit.builders import NOW
 
 AT = "2030-01-01T12:00:00.000000Z"
@@ -39,7 +39,7 @@ ACQUIRED: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(("before", "after"), ACQUIRED.values(), ids=ACQUIRED.keys())
 def test_held_spec(before: dict[str, Any], after: dict[str, Any]) -> None:
-    assert held_spec(before, "me", NOW + timedelta(seconds=2.5)) == after | {"renewTime": LATER}
+    assert lease_spec(before, "me", NOW + timedelta(seconds=2.5)) == after | {"renewTime": LATER}
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     return fake
 
 
-def lease_of(api: Api, identity: str = "me") -> Lease:
+def lease_of(api: Api, identity: str = "me") -> LeaderElector:
     """The Lease of one candidate."""
-    return Lease(cast("Client", api), "test", "operator", identity)
+    return LeaderElector(cast("Client", api), "test", "operator", identity)
 
 
 def test_lease_duration_starts_with_the_request_and_not_with_the_response(api: Api) -> None:
@@ -119,7 +119,7 @@ def test_lease_duration_starts_with_the_request_and_not_with_the_response(api: A
         await lease.acquire()
         api.unreachable = True
         with pytest.raises(LeaseLostError):
-            await lease.hold()
+            await lease.renew()
 
     asyncio.run(run())
     assert api.now == 100.0 + module.RENEW_DEADLINE
@@ -130,7 +130,7 @@ def test_renewed_lease_duration_starts_with_the_request(api: Api) -> None:
         lease = lease_of(api)
         await lease.acquire()
         api.delay = 4.0
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         while api.version < 2:  # noqa: ASYNC110 - waits for the fake API server
             await asyncio.sleep(0)
         api.unreachable = True
@@ -164,7 +164,7 @@ def test_renewal_without_a_response_ends_at_the_deadline(api: Api, monkeypatch: 
         await lease.acquire()
         api.unanswered = 1
         started = asyncio.get_running_loop().time()
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         await asyncio.sleep(0.1)
         api.unreachable, api.now = True, api.now + 0.2
         async with asyncio.timeout(5):
@@ -182,7 +182,7 @@ def test_renewal_without_a_response_is_retried_before_the_deadline(api: Api, mon
         lease = lease_of(api)
         await lease.acquire()
         api.unanswered = 1
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         async with asyncio.timeout(2):
             while api.version < 3:  # noqa: ASYNC110 - waits for the fake API server
                 await asyncio.sleep(0.01)
@@ -195,12 +195,12 @@ def test_renewal_without_a_response_is_retried_before_the_deadline(api: Api, mon
 def test_paused_leader_does_not_hold_the_lease_even_before_it_reads_it(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
-        assert not lease.is_held()
+        assert not lease.is_leader()
         await lease.acquire()
         api.now += module.RENEW_DEADLINE - 0.1
-        assert lease.is_held()
+        assert lease.is_leader()
         api.now += 0.1
-        assert not lease.is_held()
+        assert not lease.is_leader()
 
     asyncio.run(run())
 
@@ -211,8 +211,8 @@ def test_leader_that_has_seen_another_holder_does_not_hold_the_lease(api: Api) -
         await lease.acquire()
         api.put("other")
         with pytest.raises(LeaseLostError):
-            await lease.hold()
-        assert not lease.is_held()
+            await lease.renew()
+        assert not lease.is_leader()
 
     asyncio.run(run())
 
@@ -221,13 +221,13 @@ def test_deleted_lease_is_recreated_only_by_its_holder_until_it_expires(api: Api
     async def run() -> None:
         holder, standby = lease_of(api, "me"), lease_of(api, "other")
         await holder.acquire()
-        assert not await standby.attempt(5)
-        api.lease, api.now = None, api.now + module.DURATION
-        assert not await standby.attempt(5)
-        assert await holder.attempt(5)
-        assert not await standby.attempt(5)
-        api.lease, api.now = None, api.now + module.DURATION + 0.1
-        assert await standby.attempt(5)
+        assert not await standby.try_acquire_or_renew(5)
+        api.lease, api.now = None, api.now + module.LEASE_DURATION
+        assert not await standby.try_acquire_or_renew(5)
+        assert await holder.try_acquire_or_renew(5)
+        assert not await standby.try_acquire_or_renew(5)
+        api.lease, api.now = None, api.now + module.LEASE_DURATION + 0.1
+        assert await standby.try_acquire_or_renew(5)
 
     asyncio.run(run())
 
@@ -236,11 +236,11 @@ def test_new_leader_survives_failure_of_its_first_renewal(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
         api.put("dead")
-        assert not await lease.attempt(5)
-        api.now += module.DURATION + 0.1
+        assert not await lease.try_acquire_or_renew(5)
+        api.now += module.LEASE_DURATION + 0.1
         await lease.acquire()
         api.failures = 2
-        holding = asyncio.create_task(lease.hold())
+        holding = asyncio.create_task(lease.renew())
         while api.version < 3 and not holding.done():  # noqa: ASYNC110 - waits for the fake API server
             await asyncio.sleep(0)
         assert not holding.done()

@@ -208,7 +208,7 @@ def test_events_do_not_lengthen_the_backoff() -> None:
 
 def test_failures_of_one_key_do_not_delay_another() -> None:
     async def scenario(queue: Queue[str]) -> None:
-        queue.retry("a", at_least=300)
+        queue.retry("a", min_delay=300)
         assert queue.retry("b") <= BASE_DELAY * (1 + JITTER)
 
     run_scenario(scenario)
@@ -216,7 +216,7 @@ def test_failures_of_one_key_do_not_delay_another() -> None:
 
 def test_retry_delay_is_at_least_the_given_minimum() -> None:
     async def scenario(queue: Queue[str]) -> None:
-        assert queue.retry("a", at_least=17) == 17
+        assert queue.retry("a", min_delay=17) == 17
 
     run_scenario(scenario)
 
@@ -239,8 +239,8 @@ def test_backoff_doubles() -> None:
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
-def test_backoff_stays_within_its_bounds(failures: int, chance: float) -> None:
-    assert BASE_DELAY * (1 - JITTER) <= backoff(failures, chance) <= MAX_DELAY
+def test_backoff_stays_within_its_bounds(failures: int, random_fraction: float) -> None:
+    assert BASE_DELAY * (1 - JITTER) <= backoff(failures, random_fraction) <= MAX_DELAY
 
 
 def test_maximum_delay_is_configurable() -> None:

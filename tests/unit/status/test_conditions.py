@@ -9,13 +9,13 @@ from memcached_operator.status.conditions import (
     DEBOUNCE_PERIOD,
     PROGRESS_PERIOD,
     ROLLOUT_PERIOD,
-    carry_over,
-    debounce,
+    debounce_period,
     differs,
-    patch,
+    merge_patch,
     reported_transitions,
     timestamp,
     transitions,
+    with_transition_times,
 )
 from unit.builders import NOW
 
@@ -65,7 +65,7 @@ CARRIED: dict[str, tuple[Any, Any, Any]] = {
 
 @pytest.mark.parametrize(("old", "new", "since"), CARRIED.values(), ids=CARRIED.keys())
 def test_transition_time_changes_only_with_the_status(old: list[Any], new: dict[str, Any], since: str) -> None:
-    assert carry_over(old, [new], NOW) == [new | {"lastTransitionTime": since}]
+    assert with_transition_times(old, [new], NOW) == [new | {"lastTransitionTime": since}]
 
 
 DIFFERENT: dict[str, tuple[Any, Any, Any]] = {
@@ -86,9 +86,9 @@ STATUSES = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
 
 @given(STATUSES, STATUSES)
 def test_patch_turns_the_old_status_into_the_new_one(old: dict[str, Any], new: dict[str, Any]) -> None:
-    merged = {name: value for name, value in (old | patch(old, new)).items() if value is not None}
+    merged = {name: value for name, value in (old | merge_patch(old, new)).items() if value is not None}
     assert merged == new
-    assert bool(patch(old, new)) == differs(old, new)
+    assert bool(merge_patch(old, new)) == differs(old, new)
 
 
 DEBOUNCE: dict[str, tuple[Any, Any, Any]] = {
@@ -131,7 +131,7 @@ DEBOUNCE: dict[str, tuple[Any, Any, Any]] = {
 
 @pytest.mark.parametrize(("old", "new", "seconds"), DEBOUNCE.values(), ids=DEBOUNCE.keys())
 def test_debounce(old: Any, new: Any, seconds: float) -> None:
-    assert debounce(old, new) == seconds
+    assert debounce_period(old, new) == seconds
 
 
 REPORTED: dict[str, tuple[Any, Any, Any]] = {
@@ -162,6 +162,6 @@ def test_transitions_are_conditions_with_a_changed_status_or_reason() -> None:
 
 @pytest.mark.parametrize("length", [0, 4095, 4096, 4097, 1_000_000])
 def test_message_is_never_longer_than_the_limit(length: int) -> None:
-    (result,) = carry_over([], [condition("Degraded", "True", message="x" * length)], NOW)
+    (result,) = with_transition_times([], [condition("Degraded", "True", message="x" * length)], NOW)
     assert len(result["message"]) == min(length, 4096)
     assert result["message"].endswith("…") == (length > 4096)

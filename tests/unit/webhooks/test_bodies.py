@@ -9,7 +9,7 @@ from aiohttp import web
 
 from memcached_process import connections
 from memcached_webhooks import bodies
-from memcached_webhooks.bodies import Bodies, TooLargeError, TooSlowError
+from memcached_webhooks.bodies import BodyReader, BodyTimeoutError, BodyTooLargeError
 from unit.process.serving import Port, Streams, post, read_to_end, run_scenario, sized, until
 
 STATUS = re.compile(rb"HTTP/1\.1 (\d+) ")
@@ -22,17 +22,17 @@ class Reader:
         self.lengths: list[int] = []
         self.reading = 0
         self.started = 0
-        self._bodies = Bodies()
+        self._body_reader = BodyReader()
 
     async def __call__(self, request: web.BaseRequest) -> web.Response:
         """Read the body of a request."""
         self.reading += 1
         self.started += 1
         try:
-            body = await self._bodies.read(request)
-        except TooLargeError:
+            body = await self._body_reader.read(request)
+        except BodyTooLargeError:
             return web.Response(status=413)
-        except TooSlowError:
+        except BodyTimeoutError:
             return web.Response(status=408)
         finally:
             self.reading -= 1
@@ -43,7 +43,7 @@ class Reader:
 @pytest.fixture(autouse=True)
 def frequent_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check timeouts every 20 ms."""
-    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(connections, "SWEEP_PERIOD", 0.02)
 
 
 def chunks(*pieces: bytes) -> bytes:
@@ -92,8 +92,8 @@ REJECTED: dict[str, tuple[bytes, list[bytes]]] = {
 def test_rejected_body_is_not_read_and_closes_the_connection(
     data: bytes, codes: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 1.0)
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 1.0)
+    monkeypatch.setattr(connections, "IDLE_TIMEOUT", 1.0)
     reader = Reader()
 
     async def scenario(port: Port) -> None:
@@ -143,8 +143,8 @@ async def start_large_bodies(port: Port, reader: Reader, count: int) -> list[Str
 
 
 def test_number_of_large_bodies_is_limited_and_small_ones_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
-    monkeypatch.setattr(bodies, "TURN_SECONDS", 60.0)
+    monkeypatch.setattr(bodies, "MAX_LARGE_READS", 1)
+    monkeypatch.setattr(bodies, "SLOT_TIMEOUT", 60.0)
     reader = Reader()
 
     async def scenario(port: Port) -> None:
@@ -164,8 +164,8 @@ def test_number_of_large_bodies_is_limited_and_small_ones_do_not_wait(monkeypatc
 
 
 def test_waiting_body_is_not_read_ahead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
-    monkeypatch.setattr(bodies, "TURN_SECONDS", 60.0)
+    monkeypatch.setattr(bodies, "MAX_LARGE_READS", 1)
+    monkeypatch.setattr(bodies, "SLOT_TIMEOUT", 60.0)
     reader = Reader()
     requests: list[web.BaseRequest] = []
 
@@ -184,16 +184,16 @@ def test_waiting_body_is_not_read_ahead(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_waiting_body_that_times_out_takes_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
-    monkeypatch.setattr(bodies, "TURN_SECONDS", 60.0)
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(bodies, "MAX_LARGE_READS", 1)
+    monkeypatch.setattr(bodies, "SLOT_TIMEOUT", 60.0)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.5)
     reader = Reader()
 
     async def scenario(port: Port) -> None:
         holder, waiting = await start_large_bodies(port, reader, 2)
         assert await read_to_end(waiting) == b""
         assert await read_to_end(holder) == b""
-        monkeypatch.setattr(connections, "REQUEST_SECONDS", 60.0)
+        monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 60.0)
         assert (await port.exchange(complete(2**17))).endswith(b"131072!")
 
     run_scenario(scenario, reader)
@@ -212,7 +212,7 @@ def test_large_body_is_read_despite_many_that_never_end(
     start: bytes, drips: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Long before those requests time out."""
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 60.0)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 60.0)
     reader = Reader()
 
     async def drip(clients: list[Streams]) -> None:
@@ -236,8 +236,8 @@ def test_large_body_is_read_despite_many_that_never_end(
 
 
 def test_slow_large_body_is_read_if_no_other_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
-    monkeypatch.setattr(bodies, "TURN_SECONDS", 0.1)
+    monkeypatch.setattr(bodies, "MAX_LARGE_READS", 1)
+    monkeypatch.setattr(bodies, "SLOT_TIMEOUT", 0.1)
     reader = Reader()
 
     async def scenario(port: Port) -> None:
@@ -256,13 +256,13 @@ def test_slow_large_body_is_read_if_no_other_waits(monkeypatch: pytest.MonkeyPat
 def test_newest_waiter_gets_the_next_slot_and_no_slot_is_lost() -> None:
     order: list[int] = []
 
-    async def take(turns: bodies.Turns, number: int, seconds: float) -> None:
-        async with turns.take():
+    async def take(turns: bodies.LifoSemaphore, number: int, seconds: float) -> None:
+        async with turns.acquire():
             order.append(number)
             await asyncio.sleep(seconds)
 
     async def run() -> None:
-        turns = bodies.Turns(2)
+        turns = bodies.LifoSemaphore(2)
         tasks = [asyncio.create_task(take(turns, number, 0.05)) for number in range(6)]
         await asyncio.sleep(0)
         tasks[0].cancel()  # holds a slot
@@ -273,7 +273,7 @@ def test_newest_waiter_gets_the_next_slot_and_no_slot_is_lost() -> None:
         both = asyncio.Barrier(2)
 
         async def meet() -> None:
-            async with turns.take():
+            async with turns.acquire():
                 await both.wait()
 
         await asyncio.wait_for(asyncio.gather(meet(), meet()), 5)

@@ -18,21 +18,19 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from memcached_webhooks import certificates
-from memcached_webhooks.certificates import Certificates
+from memcached_webhooks import certwatcher
+from memcached_webhooks.certwatcher import CertWatcher
 from memcached_webhooks.metrics import Metrics
 
 from .pairs import EXPIRY, common_name, pair, write
 
 
-def certificates_in(directory: Path) -> tuple[Certificates, Metrics]:
+def certificates_in(directory: Path) -> tuple[CertWatcher, Metrics]:
     metrics = Metrics()
-    return Certificates(directory / "tls.crt", directory / "tls.key", metrics), metrics
+    return CertWatcher(directory / "tls.crt", directory / "tls.key", metrics), metrics
 
 
-def served(
-    pairs: Certificates, name: str | None = "127.0.0.1", version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
-) -> str:
+def served(pairs: CertWatcher, name: str | None = "127.0.0.1", version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> str:
     """The common name of the certificate that a client receives over a socket pair."""
     server_end, client_end = socket.socketpair()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -142,7 +140,7 @@ def test_failed_read_is_retried_although_the_files_are_unchanged(tmp_path: Path,
         raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(certificates, "_load", read)
+        patched.setattr(certwatcher, "_load", read)
         pairs.refresh()
     assert count(metrics, "certwatcher_read_certificate_errors_total") == 1
     pairs.refresh()
@@ -167,10 +165,10 @@ def test_new_pair_with_the_timestamps_of_the_old_one_is_served(tmp_path: Path):
 PROGRAM = """
 import fcntl, sys, termios
 from pathlib import Path
-from memcached_webhooks.certificates import Certificates
+from memcached_webhooks.certwatcher import CertWatcher
 from memcached_webhooks.metrics import Metrics
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-pairs = Certificates(Path(sys.argv[1], "tls.crt"), Path(sys.argv[1], "tls.key"), Metrics())
+pairs = CertWatcher(Path(sys.argv[1], "tls.crt"), Path(sys.argv[1], "tls.key"), Metrics())
 pairs.refresh()
 print(pairs.ready)
 """
@@ -221,11 +219,11 @@ def test_handshake_fails_without_a_pair(tmp_path: Path):
 
 
 def test_wait_returns_with_the_first_pair_and_watch_reads_later_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(certificates, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(certwatcher, "POLL_PERIOD", 0.01)
     pairs, _ = certificates_in(tmp_path)
 
     async def scenario() -> None:
-        waiting = asyncio.create_task(pairs.wait())
+        waiting = asyncio.create_task(pairs.wait_until_loaded())
         await asyncio.sleep(0.03)
         assert not waiting.done()
         write(tmp_path, *pair("one"))

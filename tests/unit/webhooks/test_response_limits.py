@@ -13,7 +13,7 @@ from memcached_api.field_errors import FieldError
 from memcached_api.memcached import MEMCACHED
 from memcached_webhooks import appservice, memcached
 from memcached_webhooks.admission import path_of
-from memcached_webhooks.review import ALLOWED, MAX_RESPONSE, BadReview, Response, answer, invalid
+from memcached_webhooks.review import ALLOWED, MAX_RESPONSE_SIZE, InvalidReviewError, Response, handle_review, invalid
 
 from .reviews import DEFAULT, patch_of, request, review
 from .reviews import memcached as memcached_object
@@ -35,18 +35,18 @@ MAX_LENGTHS: dict[str, tuple[int, Fields]] = {
 
 @pytest.mark.parametrize(("max_length", "fields"), MAX_LENGTHS.values(), ids=MAX_LENGTHS.keys())
 def test_fields_of_a_review_are_bounded(max_length: int, fields: Fields):
-    body, _ = answer(msgspec.json.encode(review({}, **fields("x" * max_length))), HANDLERS[memcached.VALIDATE])
+    body, _ = handle_review(msgspec.json.encode(review({}, **fields("x" * max_length))), HANDLERS[memcached.VALIDATE])
     assert len(body) < 3000
     for length in (max_length + 1, 4_000_000):
-        with pytest.raises(BadReview, match=f"length <= {max_length}") as raised:
-            answer(msgspec.json.encode(review({}, **fields("x" * length))), lambda _: ALLOWED)
+        with pytest.raises(InvalidReviewError, match=f"length <= {max_length}") as raised:
+            handle_review(msgspec.json.encode(review({}, **fields("x" * length))), lambda _: ALLOWED)
         assert len(str(raised.value)) < 200
 
 
 @pytest.mark.parametrize("part", ["apiVersion", "kind"])
 def test_invalid_review_is_not_echoed_in_full(part: str):
-    with pytest.raises(BadReview) as raised:
-        answer(msgspec.json.encode({**review({}), part: "x\n" * 2_000_000}), lambda _: ALLOWED)
+    with pytest.raises(InvalidReviewError) as raised:
+        handle_review(msgspec.json.encode({**review({}), part: "x\n" * 2_000_000}), lambda _: ALLOWED)
     assert len(str(raised.value)) < 400
     assert "\n" not in str(raised.value)
 
@@ -78,8 +78,8 @@ def hostile(draw: st.DrawFn) -> dict[str, Any]:
 def test_response_is_never_large(obj: Any, old: Any, path: str):
     kind = APPSERVICE if "appservice" in path else MEMCACHED
     body = review(obj, old, name="", kind={"group": kind.group, "version": "v1", "kind": kind.name})
-    response, result = answer(msgspec.json.encode(body), HANDLERS[path])
-    assert len(response) <= MAX_RESPONSE
+    response, result = handle_review(msgspec.json.encode(body), HANDLERS[path])
+    assert len(response) <= MAX_RESPONSE_SIZE
     if "/validate" in path and old is None:
         status = msgspec.json.decode(response)["response"]["status"]
         assert result.denial is not None
@@ -93,7 +93,7 @@ def test_response_is_never_large(obj: Any, old: Any, path: str):
 def test_name_of_a_resource_is_truncated():
     name = "example.com/" + "x\n" * 1000
     obj = memcached_object({"size": 1, "resources": {"limits": {name: "1"}, "requests": {name: "2"}}})
-    response, _ = answer(msgspec.json.encode(review(obj)), HANDLERS[memcached.VALIDATE])
+    response, _ = handle_review(msgspec.json.encode(review(obj)), HANDLERS[memcached.VALIDATE])
     message = msgspec.json.decode(response)["response"]["status"]["message"]
     assert "must be at most the " in message
     assert message.isprintable()
@@ -102,7 +102,7 @@ def test_name_of_a_resource_is_truncated():
 
 def test_object_with_a_long_name_is_denied():
     obj = {"metadata": {"name": "a" * 1000}, "spec": {"size": 1}}
-    response, _ = answer(msgspec.json.encode(review(obj, name="a" * 1000)), HANDLERS[memcached.VALIDATE])
+    response, _ = handle_review(msgspec.json.encode(review(obj, name="a" * 1000)), HANDLERS[memcached.VALIDATE])
     status = msgspec.json.decode(response)["response"]["status"]
     assert "must be a DNS-1035 label" in status["message"]
     assert f'"{"a" * 100}…" is invalid' in status["message"]
@@ -111,7 +111,7 @@ def test_object_with_a_long_name_is_denied():
 
 def test_denial_counts_the_omitted_errors():
     errors = [FieldError(f"spec.a[{number}]", "x" * 200, "must be something else " * 10) for number in range(1000)]
-    response, _ = answer(msgspec.json.encode(review({})), lambda _: Response(invalid(request({}), {}, errors)))
+    response, _ = handle_review(msgspec.json.encode(review({})), lambda _: Response(invalid(request({}), {}, errors)))
     status = msgspec.json.decode(response)["response"]["status"]
     included = len(status["details"]["causes"])
     assert 10 < included < 1000
@@ -125,8 +125,8 @@ def test_defaults_of_the_largest_valid_object_fit_into_a_response():
     obj = {"metadata": {"name": "app"}, "spec": {"size": 1, "image": "a", "ports": ports}}
     assert APPSERVICE.validate(obj) == []
     body = review(obj, kind={"group": APPSERVICE.group, "kind": APPSERVICE.name})
-    response, _ = answer(msgspec.json.encode(body), HANDLERS[path_of("mutate", APPSERVICE)])
-    assert len(response) <= MAX_RESPONSE
+    response, _ = handle_review(msgspec.json.encode(body), HANDLERS[path_of("mutate", APPSERVICE)])
+    assert len(response) <= MAX_RESPONSE_SIZE
     (step,) = patch_of(msgspec.json.decode(response))
     assert step["path"] == "/spec/ports"
     assert [port["targetPort"] for port in step["value"]] == list(numbers)
@@ -134,12 +134,12 @@ def test_defaults_of_the_largest_valid_object_fit_into_a_response():
 
 def test_defaults_that_do_not_fit_are_omitted():
     old = memcached_object({"image": "x" * 100_000})
-    response, _ = answer(msgspec.json.encode(review(memcached_object({}), old)), HANDLERS[memcached.MUTATE])
+    response, _ = handle_review(msgspec.json.encode(review(memcached_object({}), old)), HANDLERS[memcached.MUTATE])
     assert msgspec.json.decode(response)["response"] == {"uid": "u", "allowed": True}
 
 
 # Specs with balanced brackets that are not valid JSON.
-UNREADABLE = {
+DECODE_ERRORS = {
     "a number that is too large": b'{"size":1e400}',
     "an integer that is too large": b'{"size":%s}' % (b"9" * 5000),
     "a leading zero": b'{"size":01}',
@@ -149,9 +149,9 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("path", HANDLERS)
-@pytest.mark.parametrize("spec", UNREADABLE.values(), ids=UNREADABLE.keys())
+@pytest.mark.parametrize("spec", DECODE_ERRORS.values(), ids=DECODE_ERRORS.keys())
 def test_unreadable_spec_is_a_bad_review(path: str, spec: bytes):
     kind = next(kind for kind in (MEMCACHED, APPSERVICE) if path.endswith(kind.name.lower()))
     body = msgspec.json.encode(review({"spec": "SPEC"}, kind={"group": kind.group, "kind": kind.name}))
-    with pytest.raises(BadReview):
-        answer(body.replace(b'"SPEC"', spec), HANDLERS[path])
+    with pytest.raises(InvalidReviewError):
+        handle_review(body.replace(b'"SPEC"', spec), HANDLERS[path])

@@ -11,13 +11,13 @@ from memcached_api.field_errors import FieldError
 from memcached_webhooks import memcached
 from memcached_webhooks.review import (
     ALLOWED,
-    BadReview,
+    InvalidReviewError,
     Request,
     Response,
-    answer,
+    bad_request,
+    handle_review,
     invalid,
     object_name,
-    unexpected,
 )
 
 from .reviews import DEFAULT, patch_of, request, review
@@ -26,7 +26,7 @@ HANDLERS = memcached.handlers(DEFAULT)
 
 
 def respond(body: dict[str, Any], result: Response = ALLOWED) -> dict[str, Any]:
-    return msgspec.json.decode(answer(msgspec.json.encode(body), lambda _: result)[0])
+    return msgspec.json.decode(handle_review(msgspec.json.encode(body), lambda _: result)[0])
 
 
 def test_allowed():
@@ -78,7 +78,7 @@ def test_denial_has_the_status_format_of_kubernetes():
 
 
 def test_review_of_another_kind_is_a_bad_request():
-    denial = unexpected(request({}), "app.example.com", "AppService")
+    denial = bad_request(request({}), "app.example.com", "AppService")
     assert (denial.code, denial.reason) == (400, "BadRequest")
     wanted = 'CREATE and UPDATE of AppService of group "app.example.com"'
     assert f'handles {wanted}, not CREATE of Memcached of group "cache.example.com"' in denial.message
@@ -114,15 +114,15 @@ def test_object_name(obj: Any, name: str):
     ],
 )
 def test_invalid_reviews(body: bytes, message: str):
-    with pytest.raises(BadReview) as raised:
-        answer(body, lambda _: ALLOWED)
+    with pytest.raises(InvalidReviewError) as raised:
+        handle_review(body, lambda _: ALLOWED)
     assert message in str(raised.value)
 
 
 def test_unused_fields_are_ignored():
     requests: list[Request] = []
     body = review({"a": 1}, userInfo={"username": "u"}, options={}, dryRun=True)
-    answer(msgspec.json.encode(body), lambda request: requests.append(request) or ALLOWED)
+    handle_review(msgspec.json.encode(body), lambda request: requests.append(request) or ALLOWED)
     assert requests == [request({"a": 1})]
 
 
@@ -144,11 +144,11 @@ ANY: st.SearchStrategy[Any] = st.recursive(
 @given(ANY, ANY, st.sampled_from(sorted(HANDLERS)))
 def test_any_object_gets_a_response(obj: Any, old: Any, path: str):
     body = review(obj) if old is None else review(obj, old)
-    response, _ = answer(msgspec.json.encode(body), HANDLERS[path])
+    response, _ = handle_review(msgspec.json.encode(body), HANDLERS[path])
     assert msgspec.json.decode(response)["response"]["uid"] == "u"
 
 
 @given(st.binary(max_size=50))
 def test_random_bytes_are_a_bad_review(body: bytes):
-    with pytest.raises(BadReview):
-        answer(body, lambda _: ALLOWED)
+    with pytest.raises(InvalidReviewError):
+        handle_review(body, lambda _: ALLOWED)

@@ -21,7 +21,7 @@ from yarl import URL
 
 from memcached_process import connections
 from memcached_process.addresses import Address
-from memcached_webhooks import bodies, certificates, memcached, server
+from memcached_webhooks import bodies, certwatcher, memcached, server
 from memcached_webhooks.review import ALLOWED, Request, Response
 from memcached_webhooks.server import Options, run
 from support.ports import free_port
@@ -113,7 +113,7 @@ def run_process(directory: Path, scenario: Scenario, delay: float = 0.0, *, read
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(certificates, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(certwatcher, "POLL_PERIOD", 0.01)
     write(tmp_path, *pair("one"))
     return tmp_path
 
@@ -184,7 +184,7 @@ async def unfinished(client: Client, length: int) -> AsyncGenerator[Streams]:
 
 
 def test_incomplete_body_times_out(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.2)
 
     async def scenario(client: Client) -> None:
         async with unfinished(client, 100) as streams:
@@ -194,7 +194,7 @@ def test_incomplete_body_times_out(directory: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_number_of_large_bodies_is_limited_and_small_ones_do_not_wait(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bodies, "LARGE_AT_ONCE", 1)
+    monkeypatch.setattr(bodies, "MAX_LARGE_READS", 1)
 
     async def scenario(client: Client) -> None:
         large = msgspec.json.encode(review(obj({"size": 1}))).ljust(100_000)
@@ -306,7 +306,7 @@ def test_name_is_escaped_in_the_log(name: str, source: str, directory: Path, cap
 def test_logged_denials_are_rate_limited_but_all_are_counted(
     directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(server, "LOGGED_PER_SECOND", 2)
+    monkeypatch.setattr(server, "MAX_LOGGED_PER_SECOND", 2)
     started = time.monotonic()
 
     async def scenario(client: Client) -> None:
@@ -405,7 +405,7 @@ def test_half_open_requests_to_the_plain_ports_do_not_delay_shutdown(directory: 
 
     with ExitStack() as clients:
         run_process(directory, scenario)
-    assert time.monotonic() - started < connections.GRACE_SECONDS
+    assert time.monotonic() - started < connections.GRACE_PERIOD
 
 
 def test_address_in_use_ends_the_process(directory: Path):

@@ -9,12 +9,12 @@ from memcached_operator.workloads.pods import (
     Failure,
     belongs_to,
     failures,
-    live_names,
+    running_pod_names,
     unschedulable,
 )
 from unit.builders import NOW, container, crashed, pod, running_again, waiting
 
-PULL_SECRETS = "spec.imagePullSecrets"
+PULL_SECRETS_FIELD = "spec.imagePullSecrets"
 ERROR = 'rpc error: code = NotFound desc = failed to pull "example.com/memcached:1": not found'
 NOT_SCHEDULED = {
     "type": "PodScheduled",
@@ -31,7 +31,7 @@ def deleted(obj: Object) -> Object:
 
 def only(*pods: Object) -> Failure:
     """The only failure of these pods."""
-    (failure,) = failures(pods, NOW, PULL_SECRETS)
+    (failure,) = failures(pods, NOW, PULL_SECRETS_FIELD)
     return failure
 
 
@@ -57,7 +57,7 @@ NAMES: dict[str, tuple[list[Object], list[str]]] = {
 
 @pytest.mark.parametrize(("pods", "names"), NAMES.values(), ids=NAMES.keys())
 def test_live_names(pods: list[Object], names: list[str]) -> None:
-    assert live_names(pods) == names
+    assert running_pod_names(pods) == names
 
 
 @pytest.mark.parametrize("reason", sorted(IMAGE_REASONS))
@@ -65,7 +65,7 @@ def test_image_that_cannot_be_pulled(reason: str) -> None:
     assert only(with_container(waiting(reason, ERROR))) == Failure(
         "ImageUnavailable",
         f"Pod cache-1: the image example.com/memcached:1 cannot be pulled: {ERROR}; "
-        f"correct spec.image, or name a Secret with the registry's credentials in {PULL_SECRETS}",
+        f"correct spec.image, or name a Secret with the registry's credentials in {PULL_SECRETS_FIELD}",
     )
 
 
@@ -160,7 +160,7 @@ def test_crash_is_reported_until_the_pod_was_ready_for_30_s(since: str | None, c
 
 @pytest.mark.parametrize("since", ["2030-01-01T11:59:30Z", "2029-12-31T00:00:00Z"], ids=["for 30 s", "for a day"])
 def test_crash_is_not_reported_after_the_pod_was_ready_for_30_s(since: str) -> None:
-    assert failures([running_again(since), restarted(running_again(since, exit_code=0))], NOW, PULL_SECRETS) == []
+    assert failures([running_again(since), restarted(running_again(since, exit_code=0))], NOW, PULL_SECRETS_FIELD) == []
 
 
 HEALTHY: dict[str, Object] = {
@@ -175,7 +175,7 @@ HEALTHY: dict[str, Object] = {
 
 @pytest.mark.parametrize("healthy", HEALTHY.values(), ids=HEALTHY.keys())
 def test_no_failure(healthy: Object) -> None:
-    assert failures([healthy], NOW, PULL_SECRETS) == []
+    assert failures([healthy], NOW, PULL_SECRETS_FIELD) == []
 
 
 def controlled(kind: str = "ReplicaSet", name: str = "cache-5d4f", template: str | None = "5d4f") -> Object:
@@ -203,7 +203,7 @@ def test_pod_belongs_to_the_deployment_of_its_replica_set(candidate: Object, exp
 
 
 def test_failures_are_sorted_by_pod_name() -> None:
-    found = failures([crashed("cache-2"), pod("cache-3"), crashed("cache-1")], NOW, PULL_SECRETS)
+    found = failures([crashed("cache-2"), pod("cache-3"), crashed("cache-1")], NOW, PULL_SECRETS_FIELD)
     assert [failure.message.split(":")[0] for failure in found] == ["Pod cache-1", "Pod cache-2"]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from memcached_operator.kind import Problem, Snapshot
 from memcached_operator.kube.resource import Object, key_of
-from memcached_operator.status.conditions import MESSAGE_LIMIT
+from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.workload import workload_of
 from unit.builders import (
     DEPLOYMENTS,
@@ -19,7 +19,7 @@ from unit.builders import (
     waiting,
 )
 
-PULL_SECRETS = "spec.imagePullSecrets"
+PULL_SECRETS_FIELD = "spec.imagePullSecrets"
 UP, DOWN = "MinimumReplicasAvailable", "MinimumReplicasUnavailable"
 HEALTHY = ("False", "AsExpected", "All components are healthy")
 STALLED = "The rollout is stalled; see the Degraded condition"
@@ -37,7 +37,7 @@ def snapshot(live: Object | None, *pods: Object, problems: tuple[Problem, ...] =
 
 def conditions_of(observed: Snapshot) -> dict[str, tuple[str, str, str]]:
     """Status, reason and message of each condition."""
-    conditions = workload_of(memcached(), observed, NOW, PULL_SECRETS).conditions
+    conditions = workload_of(memcached(), observed, NOW, PULL_SECRETS_FIELD).conditions
     return {each["type"]: (each["status"], each["reason"], each["message"]) for each in conditions}
 
 
@@ -180,7 +180,7 @@ def test_message_names_at_most_three_failing_pods() -> None:
 def test_conditions_are_in_order_and_have_the_generation_of_the_object() -> None:
     cr = memcached()
     cr["metadata"]["generation"] = 7
-    conditions = workload_of(cr, snapshot(None), NOW, PULL_SECRETS).conditions
+    conditions = workload_of(cr, snapshot(None), NOW, PULL_SECRETS_FIELD).conditions
     assert [(each["type"], each["observedGeneration"]) for each in conditions] == [
         ("Available", 7),
         ("Progressing", 7),
@@ -197,11 +197,16 @@ REQUEUE_AFTER: dict[str, tuple[list[Any], float | None]] = {
 
 @pytest.mark.parametrize(("pods", "requeue_after"), REQUEUE_AFTER.values(), ids=REQUEUE_AFTER.keys())
 def test_requeue_after(pods: list[Object], requeue_after: float | None) -> None:
-    assert workload_of(memcached(), snapshot(rolled_out(), *pods), NOW, PULL_SECRETS).requeue_after == requeue_after
+    assert (
+        workload_of(memcached(), snapshot(rolled_out(), *pods), NOW, PULL_SECRETS_FIELD).requeue_after == requeue_after
+    )
 
 
 def test_nodes_are_the_names_of_live_pods() -> None:
-    assert workload_of(memcached(), snapshot(rolled_out(), pod("b"), pod("a")), NOW, PULL_SECRETS).nodes == ["a", "b"]
+    assert workload_of(memcached(), snapshot(rolled_out(), pod("b"), pod("a")), NOW, PULL_SECRETS_FIELD).nodes == [
+        "a",
+        "b",
+    ]
 
 
 def test_message_with_the_longest_problems_fits() -> None:
@@ -209,4 +214,4 @@ def test_message_with_the_longest_problems_fits() -> None:
     status, reason, message = conditions_of(snapshot(rolled_out(), problems=problems))["Degraded"]
     assert (status, reason) == ("True", "ApplyFailed")
     assert re.fullmatch(r"a{100,}…; b{100,}…; c{100,}…; and 4 more", message)
-    assert len(message) <= MESSAGE_LIMIT
+    assert len(message) <= MAX_MESSAGE_LENGTH

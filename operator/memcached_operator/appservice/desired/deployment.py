@@ -7,8 +7,8 @@ identical template (docs/decisions/template-stability.md). The golden files chec
 from typing import Any
 
 from memcached_api.appservice import AppServiceSpec
-from memcached_api.kubernetes import ResourceRequirements, stored
-from memcached_api.quantity import canonical_amounts
+from memcached_api.kubernetes import ResourceRequirements, canonical_env
+from memcached_api.quantity import canonical_resource_list
 from memcached_operator.appservice.desired.ports import container_ports
 from memcached_operator.kube.resource import Object
 from memcached_operator.workloads import children
@@ -31,7 +31,7 @@ def _pod(name: str, spec: AppServiceSpec) -> Object:
         "automountServiceAccountToken": False,
         # Otherwise, a pod's environment depends on the Services that exist when it starts.
         "enableServiceLinks": False,
-        # The image chooses user, group and capabilities, within the namespace's Pod Security level.
+        # The user and the group are those of the image. The namespace's Pod Security level applies.
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(name, spec)],
     }
@@ -40,7 +40,7 @@ def _pod(name: str, spec: AppServiceSpec) -> Object:
 def _container(name: str, spec: AppServiceSpec) -> Object:
     container: dict[str, Any] = {"name": name, "image": spec.image, "imagePullPolicy": "IfNotPresent"}
     if spec.envs:
-        container["env"] = [stored(env) for env in spec.envs]
+        container["env"] = [canonical_env(env) for env in spec.envs]
     if spec.resources is not None:
         container["resources"] = _resources(spec.resources)
     if spec.ports:
@@ -52,7 +52,7 @@ def _container(name: str, spec: AppServiceSpec) -> Object:
 def _resources(resources: ResourceRequirements) -> Object:
     """Limits and requests in canonical form, as the API server stores them."""
     return {
-        part: canonical_amounts(amounts)
+        part: canonical_resource_list(amounts)
         for part, amounts in (("limits", resources.limits), ("requests", resources.requests))
         if amounts
     }

@@ -6,7 +6,7 @@ from typing import Any
 from memcached_api.appservice_ports import generated_name, listening_ports, targets
 from memcached_api.kubernetes import ServicePort
 
-Live = Sequence[Mapping[str, Any]]
+LivePorts = Sequence[Mapping[str, Any]]
 """The ports of the live Service; empty if the Service does not exist."""
 
 REALLOCATE = 0
@@ -25,7 +25,7 @@ def container_ports(ports: Sequence[ServicePort]) -> list[dict[str, Any]]:
     ]
 
 
-def service_ports(ports: Sequence[ServicePort], live: Live) -> list[dict[str, Any]]:
+def service_ports(ports: Sequence[ServicePort], live: LivePorts) -> list[dict[str, Any]]:
     """The ports of the Service. A port without `nodePort` in the spec keeps its allocated node port."""
     names, allocated = listening_ports(ports), _AllocatedNodePorts(ports, live)
     entries: list[dict[str, Any]] = []
@@ -49,22 +49,22 @@ def service_ports(ports: Sequence[ServicePort], live: Live) -> list[dict[str, An
 class _AllocatedNodePorts:
     """The node ports that are allocated to ports of the live Service."""
 
-    def __init__(self, ports: Sequence[ServicePort], live: Live) -> None:
-        self._named = {(port.protocol, port.node_port) for port in ports}
-        self._places = {(entry["protocol"], entry["port"]): entry for entry in live}
+    def __init__(self, ports: Sequence[ServicePort], live: LivePorts) -> None:
+        self._requested = {(port.protocol, port.node_port) for port in ports}
+        self._by_port = {(entry["protocol"], entry["port"]): entry for entry in live}
         wanted = {(port.protocol, port.port) for port in ports}
-        self._removed = [entry for place, entry in self._places.items() if place not in wanted]
-        self._new = [port for port in ports if (port.protocol, port.port) not in self._places]
+        self._removed = [entry for port, entry in self._by_port.items() if port not in wanted]
+        self._new = [port for port in ports if (port.protocol, port.port) not in self._by_port]
 
     def of(self, port: ServicePort) -> int | None:
         """The node port allocated to the same port number, or to a port of the same name whose number has changed.
 
         Returns None if no node port is allocated, and REALLOCATE if the spec assigns it to another port.
         """
-        entry = self._places.get((port.protocol, port.port)) or self._moved(port)
+        entry = self._by_port.get((port.protocol, port.port)) or self._moved(port)
         node_port = entry.get("nodePort")
         # Omitting the field would keep its value: the operator does not own a field that Kubernetes allocated.
-        return REALLOCATE if node_port and (port.protocol, node_port) in self._named else node_port
+        return REALLOCATE if node_port and (port.protocol, node_port) in self._requested else node_port
 
     def _moved(self, port: ServicePort) -> Mapping[str, Any]:
         """The live entry of this port before its number changed; empty unless there is exactly one candidate."""

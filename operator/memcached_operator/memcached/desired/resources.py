@@ -4,23 +4,23 @@ from decimal import Decimal
 
 from memcached_api.memcached import MemcachedSpec
 from memcached_api.memory import cache_bytes, default_limit, mebibytes_text
-from memcached_api.quantity import canonical_amounts, canonical_resource, parse
+from memcached_api.quantity import canonical_resource, canonical_resource_list, parse
 
-Amounts = dict[str, str]
+ResourceList = dict[str, str]
 
 REQUEST_CPU = "100m"
-"""Enough for fair scheduling; memcached is rarely CPU-bound."""
+"""Default CPU request: enough for fair scheduling, because memcached is rarely CPU-bound."""
 
 
-def requirements(spec: MemcachedSpec) -> dict[str, Amounts]:
+def requirements(spec: MemcachedSpec) -> dict[str, ResourceList]:
     """The container's `resources` in canonical form, as the API server stores them.
 
     The derived memory request equals the derived limit, from the measured memory need of the cache. A derived request
     never exceeds a limit from the spec, and a derived limit is never below a request from the spec.
     """
     given = spec.resources
-    limits = canonical_amounts(given.limits) if given else {}
-    requests = canonical_amounts(given.requests) if given else {}
+    limits = canonical_resource_list(given.limits) if given else {}
+    requests = canonical_resource_list(given.requests) if given else {}
     memory = canonical_resource(mebibytes_text(default_limit(cache_bytes(spec.cache.memory))))
     derived_limit = _larger(memory, requests.get("memory", memory))
     derived_request = {

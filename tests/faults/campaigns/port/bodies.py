@@ -11,10 +11,10 @@ from faults.campaigns.port.scene import ERRORS, GOOD, LARGEST, MOST_WORK, PATH, 
 from faults.stage import FailedError
 from faults.webhook import JSON, KINDS, PATHS, VALIDATE, review, sent
 from memcached_api.memcached import MEMCACHED
-from memcached_api.values import child
+from memcached_api.values import nested_field
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
-from memcached_webhooks.review import MAX_RESPONSE
+from memcached_webhooks.review import MAX_RESPONSE_SIZE
 
 
 def _bytes(**fields: object) -> bytes:
@@ -47,9 +47,9 @@ async def broken_reviews(scene: Scene) -> None:
 
 def _still_a_good_one(data: bytes) -> None:
     """What was allowed is a review of an object that may be allowed. Raises FailedError where it is not."""
-    request = child(json.loads(data.decode(errors="replace")), "request")
-    judged = child(request, "operation") in ("CREATE", "UPDATE") and not child(request, "subResource")
-    if judged and child(request, "object", "spec", "size") in (0, "0"):
+    request = nested_field(json.loads(data.decode(errors="replace")), "request")
+    judged = nested_field(request, "operation") in ("CREATE", "UPDATE") and not nested_field(request, "subResource")
+    if judged and nested_field(request, "object", "spec", "size") in (0, "0"):
         raise FailedError(f"allowed: {data!r}")
 
 
@@ -140,7 +140,7 @@ async def many_faults(scene: Scene) -> None:
         used = scene.webhook.cpu() - used
         scene.stage.holds(b'"allowed":false' in payload, f"not refused: {payload[:200]!r}")
         scene.stage.holds(used < MOST_WORK, f"the answer takes {used:.1f} s of CPU")
-        scene.stage.holds(len(payload) <= MAX_RESPONSE, f"the answer has {len(payload)} bytes")
+        scene.stage.holds(len(payload) <= MAX_RESPONSE_SIZE, f"the answer has {len(payload)} bytes")
         scene.measured()
 
 

@@ -11,15 +11,15 @@ from faults.campaigns.port.scene import HEADER, LARGEST, PATH, Scene
 from faults.webhook import JSON, review
 from memcached_api.memcached import MEMCACHED
 from memcached_operator.kube.resource import Object
-from memcached_webhooks.review import MAX_RESPONSE
+from memcached_webhooks.review import MAX_RESPONSE_SIZE
 
 SHOWN = 100
-"""Characters of a string that are repeated (memcached_api.field_errors.MAX_SHOWN)."""
+"""Characters of a string that are repeated (memcached_api.field_errors.MAX_VALUE_LENGTH)."""
 AT_ONCE = 4
 """Reviews with long strings at the same time."""
 FORGED = "2026-01-01 00:00:00,000 INFO    memcached_webhooks.server: FORGED"
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ +memcached_[a-z_.]+: (?!FORGED)")
-LOGGED_PER_SECOND = 10
+MAX_LOGGED_PER_SECOND = 10
 LONGEST_LINE = 2000
 """Characters."""
 
@@ -81,7 +81,7 @@ async def _short(scene: Scene, name: str, body: bytes) -> None:
         payload = await answer.read()
     scene.stage.holds(answer.status in (200, 400), f"{answer.status} for a long {name}")
     scene.stage.holds(b'"allowed":true' not in payload, f"a long {name} is allowed")
-    scene.stage.holds(len(payload) <= MAX_RESPONSE, f"the answer to a long {name} has {len(payload)} bytes")
+    scene.stage.holds(len(payload) <= MAX_RESPONSE_SIZE, f"the answer to a long {name} has {len(payload)} bytes")
     scene.stage.holds(b"x" * (SHOWN + 1) not in payload, f"a long {name} is repeated")
 
 
@@ -126,7 +126,7 @@ def check_log(scene: Scene, seconds: float) -> None:
     for line in lines:
         scene.stage.holds(LINE.match(line) and line.isprintable(), f"not a line of ours: {line[:200]!r}")
         scene.stage.holds(len(line) <= LONGEST_LINE, f"a line of {len(line)} characters: {line[:200]!r}")
-    most = LOGGED_PER_SECOND * (int(seconds) + 2)
+    most = MAX_LOGGED_PER_SECOND * (int(seconds) + 2)
     denied = sum(" denied " in line for line in lines)
     scene.stage.holds(denied <= most, f"{denied} denials are logged in {seconds:.0f} s")
     scene.stage.holds(len(lines) - denied <= 20, f"{len(lines) - denied} other lines are logged")

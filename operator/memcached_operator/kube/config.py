@@ -1,4 +1,4 @@
-"""Connection and credentials for the API server: the service account in a cluster, the kubeconfig elsewhere."""
+"""Address and credentials of the API server, from the kubeconfig or from the service account of the pod."""
 
 import os
 import ssl
@@ -14,16 +14,16 @@ import yaml
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts the pod's credentials (Kubernetes documentation, "Accessing the API from a Pod")."""
 
-TOKEN_PERIOD = 60.0
+TOKEN_RELOAD_PERIOD = 60.0
 """Seconds between reads of the token file. The kubelet renews a token well before it expires after one hour."""
 
 
-class ConnectError(Exception):
+class ConfigError(Exception):
     """No API server is configured, or its credentials cannot be read; the message contains the remedy."""
 
 
 @dataclass(frozen=True)
-class Connection:
+class Config:
     """Address of the API server, and the credentials for it."""
 
     server: str
@@ -53,7 +53,7 @@ class TokenFile:
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        request.headers["Authorization"] = f"Bearer {self._current(TOKEN_PERIOD)}"
+        request.headers["Authorization"] = f"Bearer {self._current(TOKEN_RELOAD_PERIOD)}"
         response = await handler(request)
         if response.status == 401:
             self._current(0)
@@ -67,10 +67,10 @@ class TokenFile:
         return self._token
 
 
-def connect() -> Connection:
+def load_config() -> Config:
     """Find the API server as client-go does: `KUBECONFIG` first, then the service account, then `~/.kube/config`.
 
-    Raises ConnectError if none of them is usable.
+    Raises ConfigError if none of them is usable.
     """
     try:
         if os.environ.get("KUBECONFIG"):
@@ -79,35 +79,35 @@ def connect() -> Connection:
             return _from_service_account()
         return _from_kubeconfig()
     except (OSError, ValueError, kopf.LoginError) as error:
-        raise ConnectError(f"cannot read the cluster's credentials: {error}") from error
+        raise ConfigError(f"cannot read the cluster's credentials: {error}") from error
 
 
-def _from_service_account() -> Connection:
+def _from_service_account() -> Config:
     info = kopf.login_with_service_account(settings=kopf.OperatorSettings())
     if info is None:
-        raise ConnectError(f"no service account token in {SERVICE_ACCOUNT}")
+        raise ConfigError(f"no service account token in {SERVICE_ACCOUNT}")
     # Use the address instead of the DNS name: the operator must work while the cluster's DNS does not.
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if host:
         info = replace(info, server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}")
-    return replace(_connection(info), headers={}, token_file=SERVICE_ACCOUNT / "token")
+    return replace(_config(info), headers={}, token_file=SERVICE_ACCOUNT / "token")
 
 
-def _from_kubeconfig() -> Connection:
+def _from_kubeconfig() -> Config:
     try:
         info = kopf.login_with_kubeconfig(settings=kopf.OperatorSettings())
     except KeyError as error:
-        raise ConnectError(f"the kubeconfig refers to {error}, which does not exist in it") from error
+        raise ConfigError(f"the kubeconfig refers to {error}, which it does not define") from error
     except (yaml.YAMLError, AttributeError, TypeError) as error:
         # kopf does not check that the file is a kubeconfig.
-        raise ConnectError(f"the kubeconfig is not valid: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"the kubeconfig is not valid: {' '.join(str(error).split())}") from error
     if info is None or not info.server:
-        raise ConnectError("no cluster is configured: set KUBECONFIG, or run in a cluster")
-    return _connection(info)
+        raise ConfigError("no cluster is configured: set KUBECONFIG, or run in a cluster")
+    return _config(info)
 
 
-def _connection(info: kopf.ConnectionInfo) -> Connection:
-    return Connection(
+def _config(info: kopf.ConnectionInfo) -> Config:
+    return Config(
         server=info.server.rstrip("/"),
         namespace=info.default_namespace or "default",
         tls=info.as_ssl_context(),

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import inspect
 
 from . import quantity
-from .field_errors import MISTYPED, REQUIRED, TOO_LONG, TOO_MANY, UNSUPPORTED, FieldError
+from .field_errors import NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID, FieldError
 from .values import is_array, is_integer, is_object
 
 MAX_ERRORS: Final = 100
@@ -18,11 +18,11 @@ MAX_ERRORS: Final = 100
 
 def schema_errors(value: Any, cls: type[msgspec.Struct], path: str) -> list[FieldError]:
     """The first MAX_ERRORS errors, in the order of the type's fields. Unknown fields and nulls are ignored."""
-    return list(islice(_check(value, _described(cls), path), MAX_ERRORS))
+    return list(islice(_check(value, _type_info(cls), path), MAX_ERRORS))
 
 
 @cache
-def _described(cls: type[msgspec.Struct]) -> inspect.Type:
+def _type_info(cls: type[msgspec.Struct]) -> inspect.Type:
     return inspect.type_info(cls)
 
 
@@ -32,7 +32,7 @@ def _check(value: Any, type_: inspect.Type, path: str) -> Iterator[FieldError]:
 
 def _object(value: Any, type_: inspect.StructType, path: str) -> Iterator[FieldError]:
     if not is_object(value):
-        yield _mistyped(path, value, "an object")
+        yield _type_invalid(path, value, "an object")
         return
     for field in type_.fields:
         item, below = value.get(field.encode_name), f"{path}.{field.encode_name}".lstrip(".")
@@ -44,10 +44,10 @@ def _object(value: Any, type_: inspect.StructType, path: str) -> Iterator[FieldE
 
 def _map(value: Any, type_: inspect.DictType, path: str) -> Iterator[FieldError]:
     if not is_object(value):
-        yield _mistyped(path, value, "an object")
+        yield _type_invalid(path, value, "an object")
         return
-    if (most := type_.max_length) is not None and len(value) > most:
-        yield _too_many(value, most, path)
+    if (max_items := type_.max_length) is not None and len(value) > max_items:
+        yield _too_many(value, max_items, path)
         return
     for key, item in value.items():
         yield from _check(item, type_.value_type, f"{path}[{key}]")
@@ -55,22 +55,22 @@ def _map(value: Any, type_: inspect.DictType, path: str) -> Iterator[FieldError]
 
 def _list(value: Any, type_: inspect.ListType, path: str) -> Iterator[FieldError]:
     if not is_array(value):
-        yield _mistyped(path, value, "a list")
+        yield _type_invalid(path, value, "a list")
         return
-    if (most := type_.max_length) is not None and len(value) > most:
-        yield _too_many(value, most, path)
+    if (max_items := type_.max_length) is not None and len(value) > max_items:
+        yield _too_many(value, max_items, path)
         return
     for index, item in enumerate(value):
         yield from _check(item, type_.item_type, f"{path}[{index}]")
 
 
-def _too_many(value: Any, most: int, path: str) -> FieldError:
-    return FieldError(path, len(value), f"must have at most {most} items", TOO_MANY)
+def _too_many(value: Any, max_items: int, path: str) -> FieldError:
+    return FieldError(path, len(value), f"must have at most {max_items} items", TOO_MANY)
 
 
 def _integer(value: Any, type_: inspect.IntType, path: str) -> Iterator[FieldError]:
     if not is_integer(value):
-        yield _mistyped(path, value, "an integer")
+        yield _type_invalid(path, value, "an integer")
     elif type_.ge is not None and value < type_.ge:
         yield FieldError(path, value, f"must be at least {type_.ge}")
     elif type_.le is not None and value > type_.le:
@@ -79,7 +79,7 @@ def _integer(value: Any, type_: inspect.IntType, path: str) -> Iterator[FieldErr
 
 def _string(value: Any, type_: inspect.StrType, path: str) -> Iterator[FieldError]:
     if not isinstance(value, str):
-        yield _mistyped(path, value, "a string")
+        yield _type_invalid(path, value, "a string")
     elif type_.max_length is not None and len(value) > type_.max_length:
         yield FieldError(path, value, f"may not be more than {type_.max_length} characters", TOO_LONG)
     elif type_.min_length is not None and len(value) < type_.min_length:
@@ -88,19 +88,19 @@ def _string(value: Any, type_: inspect.StrType, path: str) -> Iterator[FieldErro
 
 def _choice(value: Any, type_: inspect.LiteralType, path: str) -> Iterator[FieldError]:
     if not isinstance(value, str):
-        yield _mistyped(path, value, "a string")
+        yield _type_invalid(path, value, "a string")
     elif value not in type_.values:
         values = ", ".join(f'"{choice}"' for choice in type_.values)
-        yield FieldError(path, value, f"supported values: {values}", UNSUPPORTED)
+        yield FieldError(path, value, f"supported values: {values}", NOT_SUPPORTED)
 
 
 def _boolean(value: Any, _: inspect.BoolType, path: str) -> Iterator[FieldError]:
     if not isinstance(value, bool):
-        yield _mistyped(path, value, "true or false")
+        yield _type_invalid(path, value, "true or false")
 
 
 def _union(value: Any, type_: inspect.UnionType, path: str) -> Iterator[FieldError]:
-    """The specs use these unions: `X | None`, int-or-string, and quantities. A null is skipped before."""
+    """The specs use these unions: `X | None`, int-or-string, and quantities. Nulls are skipped earlier."""
     given = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
     if len(given) == 1:
         yield from _check(value, given[0], path)
@@ -116,25 +116,25 @@ def _integer_or_string(value: Any, given: list[inspect.Type], path: str) -> Iter
         if isinstance(member, wanted) and (isinstance(value, str) or is_integer(value)):
             yield from _check(value, member, path)
             return
-    yield _mistyped(path, value, "an integer or a string")
+    yield _type_invalid(path, value, "an integer or a string")
 
 
 def _quantity(value: Any, path: str) -> Iterator[FieldError]:
     if not isinstance(value, str) and not is_integer(value):
-        yield _mistyped(path, value, 'an integer or a string such as "64Mi" or "500m"')
+        yield _type_invalid(path, value, 'an integer or a string such as "64Mi" or "500m"')
         return
     try:
         quantity.parse(value)
     except ValueError as error:
-        yield FieldError(path, value, str(error), MISTYPED)
+        yield FieldError(path, value, str(error), TYPE_INVALID)
 
 
 def _annotated(value: Any, type_: inspect.Metadata, path: str) -> Iterator[FieldError]:
     yield from _check(value, type_.type, path)
 
 
-def _mistyped(path: str, value: Any, expected: str) -> FieldError:
-    return FieldError(path, value, f"must be {expected}", MISTYPED)
+def _type_invalid(path: str, value: Any, expected: str) -> FieldError:
+    return FieldError(path, value, f"must be {expected}", TYPE_INVALID)
 
 
 _CHECKS: Final[dict[type, Callable[[Any, Any, str], Iterator[FieldError]]]] = {

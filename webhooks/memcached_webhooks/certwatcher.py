@@ -12,7 +12,7 @@ from memcached_webhooks.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS: Final = 1.0  # a few stat calls; the kubelet updates a mounted Secret after about a minute
+POLL_PERIOD: Final = 1.0  # a few stat calls; the kubelet updates a mounted Secret after about a minute
 
 # For TLS 1.2, only ciphers with forward secrecy and authenticated encryption, as the API server supports them. TLS 1.3
 # has no others.
@@ -22,7 +22,7 @@ _Fingerprint = tuple[str | int, ...]
 _MISSING: Final[_Fingerprint] = ()
 
 
-class Certificates:
+class CertWatcher:
     """A TLS context that serves the newest valid pair of `certificate` and `key` (files in PEM).
 
     A new pair is loaded before it is used. If a file is missing or unreadable, or if the key does not match the
@@ -66,15 +66,15 @@ class Certificates:
         """Refresh periodically, until cancelled."""
         while True:
             self.refresh()
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(POLL_PERIOD)
 
-    async def wait(self) -> None:
+    async def wait_until_loaded(self) -> None:
         """Refresh until a pair is loaded. At the first start, the Secret may not have a pair yet."""
         self.refresh()
         if not self.ready:
             log.info("waiting for certificate %s and key %s", *self._files)
         while not self.ready:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(POLL_PERIOD)
             self.refresh()
 
     def _select_context(self, tls: ssl.SSLObject | ssl.SSLSocket, _: str | None, __: ssl.SSLContext) -> int | None:

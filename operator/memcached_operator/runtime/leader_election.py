@@ -13,7 +13,7 @@ from memcached_operator.kube.resource import LEASES, Key, Object
 
 log = logging.getLogger(__name__)
 
-DURATION = 15.0
+LEASE_DURATION = 15.0
 """Seconds for which a lease is valid after its last renewal (client-go's LeaseDuration)."""
 RENEW_DEADLINE = 10.0
 """Seconds without a successful renewal after which the leader stops (client-go's RenewDeadline)."""
@@ -21,8 +21,8 @@ RETRY_PERIOD = 2.0
 """Seconds between attempts to acquire or to renew (client-go's RetryPeriod)."""
 
 ATTEMPT_TIMEOUT = 5.0
-"""Seconds for one attempt. A lost response leaves time for a second attempt before the deadline (half of RenewDeadline,
-as in controller-runtime). An attempt whose response arrives later counts as failed."""
+"""Seconds for one attempt: half of RenewDeadline, as in controller-runtime, so that a second attempt is possible before
+the deadline. An attempt whose response arrives later counts as failed."""
 
 
 class LeaseLostError(Exception):
@@ -38,11 +38,11 @@ class _Observed:
 
     version: str = ""
     at: float = float("-inf")
-    duration: float = DURATION
+    duration: float = LEASE_DURATION
 
 
-class Lease:
-    """One lease. `identity` must be unique to this process."""
+class LeaderElector:
+    """Acquires, renews and releases one lease. `identity` must be unique to this process."""
 
     def __init__(self, client: Client, namespace: str, name: str, identity: str) -> None:
         self._client = client
@@ -54,7 +54,7 @@ class Lease:
         self._gauge = metrics.LEADER.labels(name)
         self._gauge.set(0)
 
-    def is_held(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this process may write: it holds the lease and has renewed it before the deadline.
 
         A process that resumes from a pause, for example of its container, gets False before it observes its successor.
@@ -64,19 +64,19 @@ class Lease:
     async def acquire(self) -> None:
         """Wait until this process is the leader."""
         log.info("waiting for the lease %s", self._key)
-        while not await self.attempt(ATTEMPT_TIMEOUT):  # noqa: ASYNC110 - the lease changes on the API server
+        while not await self.try_acquire_or_renew(ATTEMPT_TIMEOUT):  # noqa: ASYNC110 - the lease changes on the API server
             await asyncio.sleep(RETRY_PERIOD)
         self._gauge.set(1)
         log.info("became the leader as %s", self._identity)
 
-    async def hold(self) -> None:
+    async def renew(self) -> None:
         """Renew periodically. Raises LeaseLostError if another process holds the lease or the deadline has passed."""
         pause = RETRY_PERIOD
         while True:
             await asyncio.sleep(pause)
             started = time.monotonic()
             left = self._renewed + RENEW_DEADLINE - started
-            held = await self.attempt(min(max(left, 0), ATTEMPT_TIMEOUT))
+            held = await self.try_acquire_or_renew(min(max(left, 0), ATTEMPT_TIMEOUT))
             if not held and (time.monotonic() - self._renewed >= RENEW_DEADLINE or self._is_held_by_other()):
                 self._gauge.set(0)
                 raise LeaseLostError(f"the lease {self._key} is lost")
@@ -90,19 +90,19 @@ class Lease:
             await self._write({**live, "spec": spec})
         self._gauge.set(0)
 
-    async def attempt(self, seconds: float) -> bool:
+    async def try_acquire_or_renew(self, seconds: float) -> bool:
         """Acquire or renew the lease within `seconds`. Its duration counts from the start of the attempt."""
         started = time.monotonic()
         try:
             async with asyncio.timeout(seconds):
-                held = await self._try()
+                held = await self._acquire_or_renew()
         except TimeoutError:
             return False
         if held:
             self._renewed, self._holder = started, self._identity
         return held
 
-    async def _try(self) -> bool:
+    async def _acquire_or_renew(self) -> bool:
         try:
             live = await self._client.get(self._key)
             if live is None:
@@ -113,7 +113,7 @@ class Lease:
                 return True
             if not self._can_acquire(live):
                 return False
-            await self._write({**live, "spec": held_spec(live["spec"], self._identity, datetime.now(UTC))})
+            await self._write({**live, "spec": lease_spec(live["spec"], self._identity, datetime.now(UTC))})
         except ApiError as error:
             log.warning("%s: %s", self._key, error)
             return False
@@ -123,7 +123,8 @@ class Lease:
         self._holder = holder_of(live)
         version = live["metadata"]["resourceVersion"]
         if version != self._observed.version:
-            self._observed = _Observed(version, time.monotonic(), live["spec"].get("leaseDurationSeconds") or DURATION)
+            duration = live["spec"].get("leaseDurationSeconds") or LEASE_DURATION
+            self._observed = _Observed(version, time.monotonic(), duration)
         return self._has_expired()
 
     def _has_expired(self) -> bool:
@@ -141,7 +142,7 @@ class Lease:
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
             "metadata": {"name": self._key.name, "namespace": self._key.namespace},
-            "spec": held_spec({}, self._identity, datetime.now(UTC)),
+            "spec": lease_spec({}, self._identity, datetime.now(UTC)),
         }
 
 
@@ -150,13 +151,13 @@ def holder_of(lease: Object) -> str:
     return lease["spec"].get("holderIdentity") or ""
 
 
-def held_spec(spec: Object, identity: str, now: datetime) -> dict[str, Any]:
+def lease_spec(spec: Object, identity: str, now: datetime) -> dict[str, Any]:
     """The spec of a lease that `identity` acquires or renews at `now`."""
     at = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
     changed = (spec.get("holderIdentity") or "") != identity
     return {
         "holderIdentity": identity,
-        "leaseDurationSeconds": int(DURATION),
+        "leaseDurationSeconds": int(LEASE_DURATION),
         "acquireTime": at if changed else spec.get("acquireTime", at),
         "renewTime": at,
         "leaseTransitions": (spec.get("leaseTransitions") or 0) + (1 if changed and spec else 0),

@@ -1,4 +1,4 @@
-"""Memcached objects that must be refused, and what must be said about each."""
+"""Memcached objects that must be rejected, with the expected parts of each error message."""
 
 from typing import Any, NamedTuple
 
@@ -8,20 +8,20 @@ Spec = dict[str, Any]
 
 
 class Faulty(NamedTuple):
-    """A spec that breaks rules, and the parts that the refusal must have: field, value and remedy of each fault."""
+    """A spec that violates rules, and what the error must contain: field, value and remedy of each violation."""
 
     spec: Spec
     said: tuple[str, ...]
 
 
 TYPES_FOR_VALUES = ('Invalid value: "string":', 'Invalid value: "":')
-"""What the API server says of a text or a quantity that breaks a CEL rule, before Kubernetes 1.34."""
+"""How the API server before Kubernetes 1.34 reports a string or quantity that violates a CEL rule."""
 
 
-def unsaid(faulty: Faulty, message: str, version: str) -> list[str]:
-    """The parts that the API server's message lacks; the oldest version may give the type instead of the value."""
+def missing_parts(faulty: Faulty, message: str, version: str) -> list[str]:
+    """The expected parts missing from an error message; the oldest version may report the type instead of the value."""
     missing = [part for part in faulty.said if part not in message]
-    typed = version == OLDEST_KUBERNETES and any(words in message for words in TYPES_FOR_VALUES)
+    typed = version == OLDEST_KUBERNETES and any(text in message for text in TYPES_FOR_VALUES)
     return [part for part in missing if not (typed and part in faulty.said[1:-1])]
 
 
@@ -40,7 +40,7 @@ RULES = {
     "size null and port 80": Faulty({"size": None, "containerPort": 80}, ("spec.containerPort", "80", PORT)),
     "port 80": Faulty({"containerPort": 80}, ("spec.containerPort", "80", PORT, "use 11211")),
     "port 65536": Faulty({"containerPort": 65536}, ("spec.containerPort", "65536", PORT)),
-    "memory limit below the floor": Faulty(
+    "memory limit below the minimum": Faulty(
         {"resources": {"limits": {"memory": "32Mi"}}}, ("spec.resources.limits", "memory", "32Mi", LIMIT, RAISE)
     ),
     "memory limit in bytes": Faulty(
@@ -50,9 +50,9 @@ RULES = {
         {"image": "no such image"}, ("spec.image", "no such image", IMAGE, "leave the field out")
     ),
     "image with two tags": Faulty({"image": "a:b:c"}, ("spec.image", "a:b:c", IMAGE)),
-    "cache too small": Faulty({"cache": {"memory": "1Mi"}}, ("spec.cache.memory", "1Mi", MEMORY)),
-    "cache that is no quantity": Faulty({"cache": {"memory": "lots"}}, ("spec.cache.memory", "lots", MEMORY)),
-    "a resource nobody knows": Faulty(
+    "cache memory too small": Faulty({"cache": {"memory": "1Mi"}}, ("spec.cache.memory", "1Mi", MEMORY)),
+    "cache memory that is not a quantity": Faulty({"cache": {"memory": "lots"}}, ("spec.cache.memory", "lots", MEMORY)),
+    "unknown resource": Faulty(
         {"resources": {"limits": {"memroy": "1Gi"}}}, ("spec.resources.limits", "memroy", RESOURCE)
     ),
     "request above its limit": Faulty(
@@ -62,28 +62,28 @@ RULES = {
     "negative amount": Faulty(
         {"resources": {"requests": {"cpu": "-1"}}}, ("spec.resources.requests", "cpu", "-1", "must be at least 0")
     ),
-    "secret that can be none": Faulty(
+    "invalid secret name": Faulty(
         {"imagePullSecrets": [{"name": "Not_A_Name"}]},
         ("spec.imagePullSecrets[0].name", "Not_A_Name", "must be the name of a Secret in this namespace"),
     ),
-    "several at once": Faulty(
+    "several violations": Faulty(
         {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}},
         ("spec.size", SIZE, "spec.containerPort", PORT, "spec.image", IMAGE, "spec.cache.memory", MEMORY),
     ),
 }
-"""Faults against rules of ours."""
+"""Violations of our own rules."""
 
 TYPES = {
     "size three": Faulty({"size": "three"}, ("spec.size", "must be of type integer")),
     "size 1.5": Faulty({"size": 1.5}, ("spec.size", "must be of type integer")),
-    "image that is a number": Faulty({"image": 1}, ("spec.image", "must be of type string")),
-    "resources that are a list": Faulty({"resources": []}, ("spec.resources", "must be of type object")),
+    "number as image": Faulty({"image": 1}, ("spec.image", "must be of type string")),
+    "list as resources": Faulty({"resources": []}, ("spec.resources", "must be of type object")),
     "unknown pull policy": Faulty({"imagePullPolicy": "Sometimes"}, ("spec.imagePullPolicy", "Sometimes", "Always")),
     "unknown field": Faulty({"replicas": 3}, ('unknown field "spec.replicas"',)),
-    "unknown field inside": Faulty({"cache": {"size": "1Gi"}}, ('unknown field "spec.cache.size"',)),
+    "unknown nested field": Faulty({"cache": {"size": "1Gi"}}, ('unknown field "spec.cache.size"',)),
 }
-"""Faults that the API server tells in its own words."""
+"""Violations of the schema, with the API server's own messages."""
 
 NAME = "must be a DNS-1035 label of at most 52 characters"
-NAMES = {"too long": "a" * 53, "a digit first": "1cache", "with a dot": "my.cache"}
-"""Names that a Service cannot have, or that leave no room for the names of pods."""
+NAMES = {"too long": "a" * 53, "leading digit": "1cache", "with a dot": "my.cache"}
+"""Names that are invalid for a Service, or too long for the names of pods."""

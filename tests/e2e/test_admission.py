@@ -51,7 +51,7 @@ def test_schema_violation_is_rejected_with_the_api_servers_message(empty: str, v
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
 def test_name_that_is_invalid_for_children_is_rejected(empty: str, version: str, name: str) -> None:
     assert_rejected(
-        Faulty({}, ("metadata.name", name, NAME, "create the object under such a name")), empty, version, name
+        Faulty({}, ("metadata.name", name, NAME, "create the object with a valid name")), empty, version, name
     )
 
 
@@ -62,7 +62,7 @@ def test_the_longest_name_is_accepted(empty: str, version: str) -> None:
 def test_image_with_a_too_long_path_is_rejected(empty: str, version: str) -> None:
     path = "/".join(["a" * 63] * 5)
     error = kube.rejection(memcached(empty, version=version, image=f"example.com/{path}:1"))
-    for part in ("spec.image", "leave the field out"):
+    for part in ("spec.image", "omit the field on create"):
         assert part in error
     assert kube.get("memcacheds", empty, "cache") is None
 

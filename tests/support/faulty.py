@@ -47,7 +47,7 @@ RULES = {
         {"resources": {"limits": {"memory": 32000000}}}, ("spec.resources.limits", "memory", "32000000", LIMIT, RAISE)
     ),
     "image with spaces": Faulty(
-        {"image": "no such image"}, ("spec.image", "no such image", IMAGE, "leave the field out")
+        {"image": "no such image"}, ("spec.image", "no such image", IMAGE, "omit the field on create")
     ),
     "image with two tags": Faulty({"image": "a:b:c"}, ("spec.image", "a:b:c", IMAGE)),
     "cache memory too small": Faulty({"cache": {"memory": "1Mi"}}, ("spec.cache.memory", "1Mi", MEMORY)),

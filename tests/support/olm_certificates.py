@@ -110,7 +110,7 @@ def wait_until_rotated(installation: Installation, before: bytes, results: Probe
         found = content.get("tls.crt", before)
         assert found != before, "no new certificate"
         assert served_serials(installation.pods(WEBHOOK)) == {serial(found)}
-        assert trusted_bundles(installation) == {content["olmCAKey"]}, "the CA bundles are updated"
+        assert trusted_bundles(installation) == {content["olmCAKey"]}, "the CA bundles do not match the Secret"
         return found if results.stable_seconds() > STABLE_SECONDS else None
 
     found = eventually(rotated, ROTATION, "the certificate is rotated")

@@ -8,7 +8,7 @@ import pytest
 
 from support import kube
 from support.audit import Audit
-from support.faulty import NAME, NAMES, RULES, TYPES, Faulty
+from support.invalid_memcached import NAME, NAMES, RULES, TYPES, InvalidObject
 from support.kube import Object, kubectl, must_get
 from support.memcached import IMAGE, SMALL, memcached, wait_until_ready
 
@@ -31,27 +31,29 @@ def empty() -> Iterator[str]:
         yield name
 
 
-def assert_rejected(faulty: Faulty, namespace: str, version: str, name: str = "cache") -> None:
+def assert_rejected(invalid: InvalidObject, namespace: str, version: str, name: str = "cache") -> None:
     """Assert that `kubectl apply` fails with every expected part of the message, and that nothing is stored."""
-    error = kube.rejection(memcached(namespace, name, version, **faulty.spec))
-    assert [part for part in faulty.said if part not in error] == [], error
+    error = kube.rejection(memcached(namespace, name, version, **invalid.spec))
+    assert [part for part in invalid.expected if part not in error] == [], error
     assert kube.get("memcacheds", namespace, name) is None
 
 
-@pytest.mark.parametrize("faulty", RULES.values(), ids=RULES.keys())
-def test_violation_is_rejected_with_field_value_and_remedy(empty: str, version: str, faulty: Faulty) -> None:
-    assert_rejected(faulty, empty, version)
+@pytest.mark.parametrize("invalid", RULES.values(), ids=RULES.keys())
+def test_violation_is_rejected_with_field_value_and_remedy(empty: str, version: str, invalid: InvalidObject) -> None:
+    assert_rejected(invalid, empty, version)
 
 
-@pytest.mark.parametrize("faulty", TYPES.values(), ids=TYPES.keys())
-def test_schema_violation_is_rejected_with_the_api_servers_message(empty: str, version: str, faulty: Faulty) -> None:
-    assert_rejected(faulty, empty, version)
+@pytest.mark.parametrize("invalid", TYPES.values(), ids=TYPES.keys())
+def test_schema_violation_is_rejected_with_the_api_servers_message(
+    empty: str, version: str, invalid: InvalidObject
+) -> None:
+    assert_rejected(invalid, empty, version)
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
 def test_name_that_is_invalid_for_children_is_rejected(empty: str, version: str, name: str) -> None:
     assert_rejected(
-        Faulty({}, ("metadata.name", name, NAME, "create the object with a valid name")), empty, version, name
+        InvalidObject({}, ("metadata.name", name, NAME, "create the object with a valid name")), empty, version, name
     )
 
 

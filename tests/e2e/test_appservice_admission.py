@@ -8,8 +8,8 @@ import pytest
 
 from support import kube
 from support.appservice import IMAGE, OTHER_IMAGE, appservice
-from support.faulty import NAME, NAMES, Faulty
-from support.faulty_appservice import RULES, SIZE, TYPES
+from support.invalid_appservice import RULES, SIZE, TYPES
+from support.invalid_memcached import NAME, NAMES, InvalidObject
 from support.kube import Object, kubectl
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -22,10 +22,10 @@ def empty() -> Iterator[str]:
         yield name
 
 
-@pytest.mark.parametrize("faulty", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
-def test_violation_is_rejected_with_field_value_and_remedy(empty: str, faulty: Faulty) -> None:
-    error = kube.rejection(appservice(empty, **faulty.spec))
-    assert [part for part in faulty.said if part not in error] == [], error
+@pytest.mark.parametrize("invalid", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
+def test_violation_is_rejected_with_field_value_and_remedy(empty: str, invalid: InvalidObject) -> None:
+    error = kube.rejection(appservice(empty, **invalid.spec))
+    assert [part for part in invalid.expected if part not in error] == [], error
     assert kube.get("appservices", empty, "app") is None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support import installed, kube
-from support.faulty import NAME, NAMES, PORT, RULES, SIZE, TYPES, Faulty
+from support.invalid_memcached import NAME, NAMES, PORT, RULES, SIZE, TYPES, InvalidObject
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, conditions, memcached, pods_of, wait_until_degraded, wait_until_ready
 
@@ -105,18 +105,18 @@ def removed() -> Iterator[None]:
 class TestConfigurationsRemoved:
     """The API server does not call our webhooks."""
 
-    @pytest.mark.parametrize("faulty", INVALID.values(), ids=INVALID.keys())
-    def test_schema_and_cel_reject_the_same_objects(self, space: str, faulty: Faulty) -> None:
-        error = kube.rejection(memcached(space, "faulty", **faulty.spec))
-        assert [part for part in faulty.said if part not in error] == [], error
-        assert kube.get("memcacheds", space, "faulty") is None
+    @pytest.mark.parametrize("invalid", INVALID.values(), ids=INVALID.keys())
+    def test_schema_and_cel_reject_the_same_objects(self, space: str, invalid: InvalidObject) -> None:
+        error = kube.rejection(memcached(space, "invalid", **invalid.spec))
+        assert [part for part in invalid.expected if part not in error] == [], error
+        assert kube.get("memcacheds", space, "invalid") is None
 
     @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
     def test_cel_rejects_the_same_names(self, space: str, name: str) -> None:
         assert NAME in kube.rejection(memcached(space, name))
 
     def test_v1alpha1_is_rejected_too(self, space: str) -> None:
-        assert SIZE in kube.rejection(memcached(space, "faulty", "v1alpha1", size=0))
+        assert SIZE in kube.rejection(memcached(space, "invalid", "v1alpha1", size=0))
 
     def test_pods_of_an_object_without_an_image_run_the_default_image(self, space: str) -> None:
         kube.apply(memcached(space, "unpinned", resources=SMALL))
@@ -206,11 +206,11 @@ class TestRulesRemoved:
 
     def test_webhook_reports_all_violations_together(self, space: str) -> None:
         spec: Object = {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}}
-        error = kube.rejection(memcached(space, "faulty", **spec))
+        error = kube.rejection(memcached(space, "invalid", **spec))
         for part in ("spec.size", SIZE, "spec.containerPort", PORT, "spec.image", "spec.cache.memory"):
             assert part in error
 
-    @pytest.mark.parametrize("faulty", RULES.values(), ids=RULES.keys())
-    def test_webhook_rejects_the_same_objects(self, space: str, faulty: Faulty) -> None:
-        error = kube.rejection(memcached(space, "faulty", **faulty.spec))
-        assert faulty.said[0] in error
+    @pytest.mark.parametrize("invalid", RULES.values(), ids=RULES.keys())
+    def test_webhook_rejects_the_same_objects(self, space: str, invalid: InvalidObject) -> None:
+        error = kube.rejection(memcached(space, "invalid", **invalid.spec))
+        assert invalid.expected[0] in error

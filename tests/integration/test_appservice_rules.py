@@ -11,17 +11,17 @@ from memcached_operator.appservice.desired.deployment import deployment
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
 from support.appservice import appservice
-from support.faulty import NAME, NAMES, Faulty, missing_parts
-from support.faulty_appservice import RULES, TYPES
+from support.invalid_appservice import RULES, TYPES
+from support.invalid_memcached import NAME, NAMES, InvalidObject, missing_parts
 
 
-@pytest.mark.parametrize("faulty", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
+@pytest.mark.parametrize("invalid", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
 def test_violation_is_rejected_with_field_value_and_remedy(
-    plane: ControlPlane, version: str, namespace: str, faulty: Faulty
+    plane: ControlPlane, version: str, namespace: str, invalid: InvalidObject
 ) -> None:
     with pytest.raises(ApiError) as caught:
-        plane.would_create(APPSERVICES, appservice(namespace, **faulty.spec))
-    assert missing_parts(faulty, caught.value.message, version) == [], caught.value.message
+        plane.would_create(APPSERVICES, appservice(namespace, **invalid.spec))
+    assert missing_parts(invalid, caught.value.message, version) == [], caught.value.message
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())

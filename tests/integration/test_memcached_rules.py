@@ -13,7 +13,7 @@ from memcached_api.memcached import MEMCACHED
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
-from support.faulty import LIMIT, NAME, NAMES, RULES, TYPES, Faulty, missing_parts
+from support.invalid_memcached import LIMIT, NAME, NAMES, RULES, TYPES, InvalidObject, missing_parts
 from support.memcached import memcached
 
 ANOTHER = replace(MEMCACHEDS, group="stored.example.com")
@@ -29,13 +29,13 @@ STORED: dict[str, dict[str, Any]] = {
 """Specs that violate a rule, by the name of their object, which may be invalid too."""
 
 
-@pytest.mark.parametrize("faulty", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
+@pytest.mark.parametrize("invalid", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
 def test_violation_is_rejected_with_field_value_and_remedy(
-    plane: ControlPlane, version: str, namespace: str, faulty: Faulty
+    plane: ControlPlane, version: str, namespace: str, invalid: InvalidObject
 ) -> None:
     with pytest.raises(ApiError) as caught:
-        plane.would_create(MEMCACHEDS, memcached(namespace, **faulty.spec))
-    assert missing_parts(faulty, caught.value.message, version) == [], caught.value.message
+        plane.would_create(MEMCACHEDS, memcached(namespace, **invalid.spec))
+    assert missing_parts(invalid, caught.value.message, version) == [], caught.value.message
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, validate, with_defaults
 from memcached_api.field_errors import FieldError, InvalidSpec
-from support.faulty import Faulty
-from support.faulty_appservice import RULES, TYPES
+from support.invalid_appservice import RULES, TYPES
+from support.invalid_memcached import InvalidObject
 
 IMAGE = "docker.io/library/nginx:1.28"
 
@@ -48,9 +48,9 @@ def test_what_is_no_object_is_not_decoded(what: Any):
 
 
 @pytest.mark.parametrize("faulty", RULES.values(), ids=RULES.keys())
-def test_a_broken_rule_is_told_with_field_value_and_remedy(faulty: Faulty):
+def test_a_broken_rule_is_told_with_field_value_and_remedy(faulty: InvalidObject):
     said = ", ".join(str(error) for error in validate(obj(**faulty.spec)))
-    assert [part for part in faulty.said if part not in said] == []
+    assert [part for part in faulty.expected if part not in said] == []
 
 
 UNKNOWN = {"unknown field", "unknown field of a port"}
@@ -58,10 +58,10 @@ UNKNOWN = {"unknown field", "unknown field of a port"}
 
 
 @pytest.mark.parametrize("faulty", [TYPES[name] for name in TYPES if name not in UNKNOWN])
-def test_a_wrong_type_is_told_with_its_field(faulty: Faulty):
+def test_a_wrong_type_is_told_with_its_field(faulty: InvalidObject):
     found = validate(obj(**faulty.spec))
     assert found
-    assert {error.field for error in found} == {faulty.said[0]}
+    assert {error.field for error in found} == {faulty.expected[0]}
 
 
 OPTIONAL = {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b", "optional": True}}}

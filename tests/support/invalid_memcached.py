@@ -7,22 +7,22 @@ from cluster.versions import OLDEST_KUBERNETES
 Spec = dict[str, Any]
 
 
-class Faulty(NamedTuple):
+class InvalidObject(NamedTuple):
     """A spec that violates rules, and what the error must contain: field, value and remedy of each violation."""
 
     spec: Spec
-    said: tuple[str, ...]
+    expected: tuple[str, ...]
 
 
 TYPES_FOR_VALUES = ('Invalid value: "string":', 'Invalid value: "":')
 """How the API server before Kubernetes 1.34 reports a string or quantity that violates a CEL rule."""
 
 
-def missing_parts(faulty: Faulty, message: str, version: str) -> list[str]:
+def missing_parts(invalid: InvalidObject, message: str, version: str) -> list[str]:
     """The expected parts missing from an error message; the oldest version may report the type instead of the value."""
-    missing = [part for part in faulty.said if part not in message]
+    missing = [part for part in invalid.expected if part not in message]
     typed = version == OLDEST_KUBERNETES and any(text in message for text in TYPES_FOR_VALUES)
-    return [part for part in missing if not (typed and part in faulty.said[1:-1])]
+    return [part for part in missing if not (typed and part in invalid.expected[1:-1])]
 
 
 SIZE = "must be at least 1; to stop the cache delete the Memcached object instead"
@@ -35,38 +35,40 @@ RESOURCE = "must name one of cpu, memory, ephemeral-storage"
 REQUEST = "lower the request or raise the limit"
 
 RULES = {
-    "size 0": Faulty({"size": 0}, ("spec.size", "0", SIZE)),
-    "size -1": Faulty({"size": -1}, ("spec.size", "-1", SIZE)),
-    "size null and port 80": Faulty({"size": None, "containerPort": 80}, ("spec.containerPort", "80", PORT)),
-    "port 80": Faulty({"containerPort": 80}, ("spec.containerPort", "80", PORT, "use 11211")),
-    "port 65536": Faulty({"containerPort": 65536}, ("spec.containerPort", "65536", PORT)),
-    "memory limit below the minimum": Faulty(
+    "size 0": InvalidObject({"size": 0}, ("spec.size", "0", SIZE)),
+    "size -1": InvalidObject({"size": -1}, ("spec.size", "-1", SIZE)),
+    "size null and port 80": InvalidObject({"size": None, "containerPort": 80}, ("spec.containerPort", "80", PORT)),
+    "port 80": InvalidObject({"containerPort": 80}, ("spec.containerPort", "80", PORT, "use 11211")),
+    "port 65536": InvalidObject({"containerPort": 65536}, ("spec.containerPort", "65536", PORT)),
+    "memory limit below the minimum": InvalidObject(
         {"resources": {"limits": {"memory": "32Mi"}}}, ("spec.resources.limits", "memory", "32Mi", LIMIT, RAISE)
     ),
-    "memory limit in bytes": Faulty(
+    "memory limit in bytes": InvalidObject(
         {"resources": {"limits": {"memory": 32000000}}}, ("spec.resources.limits", "memory", "32000000", LIMIT, RAISE)
     ),
-    "image with spaces": Faulty(
+    "image with spaces": InvalidObject(
         {"image": "no such image"}, ("spec.image", "no such image", IMAGE, "omit the field on create")
     ),
-    "image with two tags": Faulty({"image": "a:b:c"}, ("spec.image", "a:b:c", IMAGE)),
-    "cache memory too small": Faulty({"cache": {"memory": "1Mi"}}, ("spec.cache.memory", "1Mi", MEMORY)),
-    "cache memory that is not a quantity": Faulty({"cache": {"memory": "lots"}}, ("spec.cache.memory", "lots", MEMORY)),
-    "unknown resource": Faulty(
+    "image with two tags": InvalidObject({"image": "a:b:c"}, ("spec.image", "a:b:c", IMAGE)),
+    "cache memory too small": InvalidObject({"cache": {"memory": "1Mi"}}, ("spec.cache.memory", "1Mi", MEMORY)),
+    "cache memory that is not a quantity": InvalidObject(
+        {"cache": {"memory": "lots"}}, ("spec.cache.memory", "lots", MEMORY)
+    ),
+    "unknown resource": InvalidObject(
         {"resources": {"limits": {"memroy": "1Gi"}}}, ("spec.resources.limits", "memroy", RESOURCE)
     ),
-    "request above its limit": Faulty(
+    "request above its limit": InvalidObject(
         {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
         ("spec.resources.requests", "cpu", "750m", "250m", REQUEST),
     ),
-    "negative amount": Faulty(
+    "negative amount": InvalidObject(
         {"resources": {"requests": {"cpu": "-1"}}}, ("spec.resources.requests", "cpu", "-1", "must be at least 0")
     ),
-    "invalid secret name": Faulty(
+    "invalid secret name": InvalidObject(
         {"imagePullSecrets": [{"name": "Not_A_Name"}]},
         ("spec.imagePullSecrets[0].name", "Not_A_Name", "must be the name of a Secret in this namespace"),
     ),
-    "several violations": Faulty(
+    "several violations": InvalidObject(
         {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}},
         ("spec.size", SIZE, "spec.containerPort", PORT, "spec.image", IMAGE, "spec.cache.memory", MEMORY),
     ),
@@ -74,13 +76,15 @@ RULES = {
 """Violations of our own rules."""
 
 TYPES = {
-    "size three": Faulty({"size": "three"}, ("spec.size", "must be of type integer")),
-    "size 1.5": Faulty({"size": 1.5}, ("spec.size", "must be of type integer")),
-    "number as image": Faulty({"image": 1}, ("spec.image", "must be of type string")),
-    "list as resources": Faulty({"resources": []}, ("spec.resources", "must be of type object")),
-    "unknown pull policy": Faulty({"imagePullPolicy": "Sometimes"}, ("spec.imagePullPolicy", "Sometimes", "Always")),
-    "unknown field": Faulty({"replicas": 3}, ('unknown field "spec.replicas"',)),
-    "unknown nested field": Faulty({"cache": {"size": "1Gi"}}, ('unknown field "spec.cache.size"',)),
+    "size three": InvalidObject({"size": "three"}, ("spec.size", "must be of type integer")),
+    "size 1.5": InvalidObject({"size": 1.5}, ("spec.size", "must be of type integer")),
+    "number as image": InvalidObject({"image": 1}, ("spec.image", "must be of type string")),
+    "list as resources": InvalidObject({"resources": []}, ("spec.resources", "must be of type object")),
+    "unknown pull policy": InvalidObject(
+        {"imagePullPolicy": "Sometimes"}, ("spec.imagePullPolicy", "Sometimes", "Always")
+    ),
+    "unknown field": InvalidObject({"replicas": 3}, ('unknown field "spec.replicas"',)),
+    "unknown nested field": InvalidObject({"cache": {"size": "1Gi"}}, ('unknown field "spec.cache.size"',)),
 }
 """Violations of the schema, with the API server's own messages."""
 

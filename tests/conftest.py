@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="session")
 def cluster() -> dict[str, Any]:
-    """What `python3 -m cluster info` tells of the local cluster."""
+    """The output of `python3 -m cluster info` for the local cluster."""
     done = subprocess.run(
         [sys.executable, "-m", "cluster", "info"],
         env={**os.environ, "PYTHONPATH": str(ROOT / "tools")},
@@ -32,19 +32,19 @@ def cluster() -> dict[str, Any]:
 
 @pytest.fixture
 def audit(cluster: dict[str, Any]) -> Audit:
-    """The API server's audit log from here on."""
+    """The API server's audit log from now on."""
     return Audit(Path(cluster["audit_log"]))
 
 
 @pytest.fixture
 def namespace() -> Iterator[str]:
-    """A namespace of the test's own; its deletion must not hang."""
-    with kube.own_namespace() as name:
+    """A namespace for one test; deleted afterwards, without waiting."""
+    with kube.temporary_namespace() as name:
         yield name
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The figures that tests have measured (`record_property`), a line each."""
+    """Print the figures that tests measured (`record_property`), one per line."""
     reports = [each for found in terminalreporter.stats.values() for each in found]
     calls = [each for each in reports if isinstance(each, pytest.TestReport) and each.when == "call"]
     figures = [(f"{each.head_line}: {name}", str(value)) for each in calls for name, value in each.user_properties]

@@ -1,4 +1,4 @@
-"""An AppService runs and is reached as declared, follows every change, and keeps out of the way of others."""
+"""An AppService is reachable, follows every change, and does not modify objects of others."""
 
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,18 @@ from support.appservice import (
     PAGES,
     appservice,
     conditions,
-    degraded,
     node_ports,
     page,
     pods_of,
-    settled,
+    wait_until_degraded,
+    wait_until_ready,
 )
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL
 
 SAMPLE = Path(__file__).parents[2] / "config" / "samples" / "app_v1_appservice.yaml"
-HEALED = 60
-"""Seconds until an object whose obstacle is gone is well again without a touch: the retries back off meanwhile."""
+RECOVERY = 60
+"""Maximum seconds until an object recovers after the cause of an error is removed: retries back off."""
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -35,17 +35,17 @@ def container_of(namespace: str, name: str = "app") -> Object:
     return container
 
 
-def serves(port: int, image: str) -> None:
-    """Wait until a node answers with the page of an image, and with no other."""
-    eventually(lambda: PAGES[image] in page(port), 15, f"port {port} answers with the page of {image}")
+def assert_serves(port: int, image: str) -> None:
+    """Wait until a node port serves the page of an image."""
+    eventually(lambda: PAGES[image] in page(port), 15, f"port {port} serves the page of {image}")
 
 
-def test_nginx_app_is_reached_and_follows_every_change(namespace: str) -> None:
+def test_nginx_app_is_reachable_and_follows_every_change(namespace: str) -> None:
     sample: dict[str, Any] = yaml.safe_load(SAMPLE.read_text())
     assert sample["metadata"]["name"] == "nginx-app"
     kubectl("apply", "-n", namespace, "-f", str(SAMPLE))
-    found = settled(namespace, "nginx-app")
-    serves(30002, IMAGE)
+    found = wait_until_ready(namespace, "nginx-app")
+    assert_serves(30002, IMAGE)
     assert node_ports(found) == {80: 30002}
     assert len(found["status"]["nodes"]) == len(pods_of(namespace, "nginx-app")) == 2
     before = must_get("services", namespace, "nginx-app")
@@ -53,16 +53,16 @@ def test_nginx_app_is_reached_and_follows_every_change(namespace: str) -> None:
     def change(**spec: Any) -> Object:
         sample["spec"] |= spec
         kube.apply(sample, "-n", namespace)
-        return settled(namespace, "nginx-app")
+        return wait_until_ready(namespace, "nginx-app")
 
     change(image=OTHER_IMAGE)
-    serves(30002, OTHER_IMAGE)
+    assert_serves(30002, OTHER_IMAGE)
     change(envs=[{"name": "LEVEL", "value": "info"}])
     assert container_of(namespace, "nginx-app")["env"] == [{"name": "LEVEL", "value": "info"}]
     assert change(size=3)["status"]["readyReplicas"] == 3
     changed = change(ports=[{"port": 8080, "targetPort": 80, "nodePort": 30003}])
     assert node_ports(changed) == {8080: 30003}
-    serves(30003, OTHER_IMAGE)
+    assert_serves(30003, OTHER_IMAGE)
     eventually(lambda: page(30002) == "", 15, "the former node port is closed")
     after = must_get("services", namespace, "nginx-app")
     for part in ("uid", "creationTimestamp"):
@@ -70,9 +70,9 @@ def test_nginx_app_is_reached_and_follows_every_change(namespace: str) -> None:
     assert after["spec"]["clusterIP"] == before["spec"]["clusterIP"]
 
 
-def test_the_status_has_the_counts_of_the_deployment(namespace: str) -> None:
+def test_status_has_the_counts_of_the_deployment(namespace: str) -> None:
     kube.apply(appservice(namespace, size=2, resources=SMALL))
-    status = settled(namespace)["status"]
+    status = wait_until_ready(namespace)["status"]
     counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
     assert [status[count] for count in counts] == [2, 2, 2, 2, 0]
     assert [condition["type"] for condition in status["conditions"]] == ["Available", "Progressing", "Degraded"]
@@ -82,14 +82,14 @@ def test_the_status_has_the_counts_of_the_deployment(namespace: str) -> None:
     assert kube.names(selected) == status["nodes"]
 
 
-def test_it_scales_by_its_short_name(namespace: str) -> None:
+def test_scaling_by_the_short_name(namespace: str) -> None:
     kube.apply(appservice(namespace, resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     kubectl("scale", "appsvc/app", "-n", namespace, "--replicas=3")
-    assert settled(namespace)["status"]["readyReplicas"] == 3
+    assert wait_until_ready(namespace)["status"]["readyReplicas"] == 3
 
 
-def test_variables_come_from_everywhere(namespace: str) -> None:
+def test_variables_from_every_source(namespace: str) -> None:
     kubectl("create", "secret", "generic", "credentials", "--from-literal=password=secret", "-n", namespace)
     envs: list[Object] = [
         {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -99,100 +99,100 @@ def test_variables_come_from_everywhere(namespace: str) -> None:
         {"name": "MEMORY", "valueFrom": {"resourceFieldRef": {"resource": "requests.memory", "divisor": "1024Ki"}}},
     ]
     kube.apply(appservice(namespace, envs=envs, resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     (pod,) = kube.names(pods_of(namespace))
     text = kubectl("exec", "-n", namespace, pod, "--", "env").stdout
     assert {f"NAME={pod}", "PASSWORD=secret", f"BOTH={pod}/secret", "EMPTY=", "MEMORY=16"} <= set(text.splitlines())
 
 
-def test_an_image_that_cannot_be_pulled_is_named_and_mended(namespace: str) -> None:
+def test_image_that_cannot_be_pulled_is_reported_until_fixed(namespace: str) -> None:
     kube.apply(appservice(namespace, image="localhost:1/no-such:image", resources=SMALL))
-    message = degraded(namespace, "ImageUnavailable")["message"]
+    message = wait_until_degraded(namespace, "ImageUnavailable")["message"]
     for part in ("localhost:1/no-such:image", "spec.image", "imagePullSecrets"):
         assert part in message
     kube.apply(appservice(namespace, resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
 
 
-def test_children_edited_or_deleted_by_hand_are_put_back(namespace: str) -> None:
+def test_manually_changed_or_deleted_children_are_restored(namespace: str) -> None:
     kube.apply(appservice(namespace, ports=[{"port": 80}], resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     before = must_get("services", namespace, "app")
-    patch = '{"spec": {"selector": {"added": "by-hand"}}}'
+    patch = '{"spec": {"selector": {"added": "manually"}}}'
     kubectl("patch", "service/app", "-n", namespace, "-p", patch)
-    eventually(lambda: must_get("services", namespace, "app")["spec"] == before["spec"], 15, "the Service is as before")
+    eventually(lambda: must_get("services", namespace, "app")["spec"] == before["spec"], 15, "the Service is restored")
     kubectl("delete", "deployment/app", "service/app", "-n", namespace)
-    eventually(lambda: kube.get("services", namespace, "app"), 15, "the Service is there again")
-    settled(namespace)
+    eventually(lambda: kube.get("services", namespace, "app"), 15, "the Service exists again")
+    wait_until_ready(namespace)
 
 
-def test_deleting_the_object_removes_everything(namespace: str) -> None:
+def test_deleting_the_object_deletes_its_children(namespace: str) -> None:
     kube.apply(appservice(namespace, ports=[{"port": 80}], resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     kubectl("delete", "appsvc/app", "-n", namespace)
 
-    def gone() -> bool:
-        left = [obj for plural in ("deployments", "services", "pods") for obj in kube.items(plural, namespace)]
-        assert not left, kube.names(left)
+    def deleted() -> bool:
+        remaining = [obj for plural in ("deployments", "services", "pods") for obj in kube.items(plural, namespace)]
+        assert not remaining, kube.names(remaining)
         return True
 
-    eventually(gone, 60, "everything of the deleted AppService is gone")
+    eventually(deleted, 60, "all children of the AppService are deleted")
 
 
-def blocker(namespace: str) -> Object:
-    """Somebody else's Service, which has a node port."""
+def foreign_service(namespace: str) -> Object:
+    """Create a Service with a node port that does not belong to the operator."""
     spec: Object = {"type": "NodePort", "selector": {"app": "other"}, "ports": [{"port": 80}]}
     meta = {"name": "other", "namespace": namespace}
     kube.apply({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec})
     return must_get("services", namespace, "other")
 
 
-def test_a_node_port_that_is_taken_is_told_and_heals_when_it_is_free(namespace: str) -> None:
-    taken = blocker(namespace)["spec"]["ports"][0]["nodePort"]
-    kube.apply(appservice(namespace, ports=[{"port": 80, "nodePort": taken}], resources=SMALL))
-    message = degraded(namespace, "ApplyFailed")["message"]
-    for part in ("Service app", "spec.ports[0].nodePort", str(taken), "provided port is already allocated"):
+def test_allocated_node_port_is_reported_until_it_is_free(namespace: str) -> None:
+    allocated = foreign_service(namespace)["spec"]["ports"][0]["nodePort"]
+    kube.apply(appservice(namespace, ports=[{"port": 80, "nodePort": allocated}], resources=SMALL))
+    message = wait_until_degraded(namespace, "ApplyFailed")["message"]
+    for part in ("Service app", "spec.ports[0].nodePort", str(allocated), "provided port is already allocated"):
         assert part in message
     kube.apply(appservice(namespace, "beside", ports=[{"port": 80}], resources=SMALL))
-    settled(namespace, "beside")
-    eventually(lambda: conditions(namespace)["Available"]["status"] == "True", 30, "its pods run nevertheless")
+    wait_until_ready(namespace, "beside")
+    eventually(lambda: conditions(namespace)["Available"]["status"] == "True", 30, "its pods are available")
     kubectl("delete", "service/other", "-n", namespace)
-    assert node_ports(settled(namespace, timeout=HEALED)) == {80: taken}
-    serves(taken, IMAGE)
+    assert node_ports(wait_until_ready(namespace, timeout=RECOVERY)) == {80: allocated}
+    assert_serves(allocated, IMAGE)
 
 
-def untouched(namespace: str, name: str) -> tuple[Any, ...]:
-    """What must not change of the children of somebody else."""
+def snapshot(namespace: str, name: str) -> tuple[Any, ...]:
+    """The parts of another object's children that must not change."""
     deployment, service = must_get("deployments", namespace, name), must_get("services", namespace, name)
     meta = deployment["metadata"]
     return meta["uid"], meta["generation"], meta["labels"], service["metadata"], service["spec"]
 
 
-def test_an_appservice_named_as_a_memcached_gets_a_conflict(namespace: str) -> None:
+def test_appservice_with_the_name_of_a_memcached_is_a_conflict(namespace: str) -> None:
     kube.apply(memcached.memcached(namespace, "app", resources=SMALL))
-    memcached.settled(namespace, "app")
-    before = untouched(namespace, "app")
+    memcached.wait_until_ready(namespace, "app")
+    before = snapshot(namespace, "app")
     kube.apply(appservice(namespace, ports=[{"port": 80}], resources=SMALL))
-    message = degraded(namespace, "Conflict")["message"]
+    message = wait_until_degraded(namespace, "Conflict")["message"]
     for part in (
         "Deployment app belongs to Memcached app",
         "Service app belongs",
         "use another name for this AppService",
     ):
         assert part in message
-    assert untouched(namespace, "app") == before
-    memcached.settled(namespace, "app")
+    assert snapshot(namespace, "app") == before
+    memcached.wait_until_ready(namespace, "app")
     kubectl("delete", "mc/app", "-n", namespace)
-    assert settled(namespace)["status"]["readyReplicas"] == 1
+    assert wait_until_ready(namespace)["status"]["readyReplicas"] == 1
 
 
-def test_a_memcached_named_as_an_appservice_gets_a_conflict(namespace: str) -> None:
+def test_memcached_with_the_name_of_an_appservice_is_a_conflict(namespace: str) -> None:
     kube.apply(appservice(namespace, ports=[{"port": 80}], resources=SMALL))
-    settled(namespace)
-    before = untouched(namespace, "app")
+    wait_until_ready(namespace)
+    before = snapshot(namespace, "app")
     kube.apply(memcached.memcached(namespace, "app", resources=SMALL))
-    message = memcached.degraded(namespace, "Conflict", "app")["message"]
+    message = memcached.wait_until_degraded(namespace, "Conflict", "app")["message"]
     assert "Deployment app belongs to AppService app" in message
     assert "use another name for this Memcached" in message
-    assert untouched(namespace, "app") == before
-    settled(namespace)
+    assert snapshot(namespace, "app") == before
+    wait_until_ready(namespace)

@@ -1,4 +1,4 @@
-"""The local cluster itself: it comes up, says what has died, starts that again, and leaves nothing behind."""
+"""The local cluster itself: it starts, reports and restarts components that have died, and is removed completely."""
 
 import json
 import os
@@ -20,41 +20,41 @@ COMMAND = [sys.executable, "-m", "cluster"]
 KILLED = ("etcd", "containerd", "kubelet", "proxy")
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or os.geteuid() != 0, reason="a node of one's own needs root on Linux"
+    sys.platform != "linux" or os.geteuid() != 0, reason="a cluster with a node needs root on Linux"
 )
 
 
 def environment() -> dict[str, str]:
-    """Our own cluster beside whichever one the other tests use."""
+    """The environment for a separate cluster, beside the one that other tests use."""
     kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     return {**kept, "PYTHONPATH": str(TOOLS), "CLUSTER": "node", "CLUSTER_NAME": NAME}
 
 
 def cluster(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run one command of the tool."""
+    """Run one command of the cluster tool."""
     return subprocess.run([*COMMAND, *words], env=environment(), capture_output=True, text=True, check=False)
 
 
-def done(*words: str) -> str:
-    """The same, expected to succeed; returns its standard output."""
+def succeed(*words: str) -> str:
+    """Run one command that must succeed; return its standard output."""
     result = cluster(*words)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
 
 def info() -> dict[str, Any]:
-    """What the tool says about the running cluster."""
-    return json.loads(done("info"))
+    """The tool's information about the running cluster."""
+    return json.loads(succeed("info"))
 
 
 def kubectl(known: dict[str, Any], *words: str) -> str:
-    """Run kubectl against our own cluster."""
+    """Run kubectl against the separate cluster."""
     command = [f"{known['bin_dir']}/kubectl", f"--kubeconfig={known['kubeconfig']}", *words]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def descendants(pid: int) -> set[int]:
-    """A process and everything below it."""
+    """A process and all its descendants."""
     found = {pid}
     parents = {int(each.name): parent(each) for each in Path("/proc").iterdir() if each.name.isdigit()}
     while more := {child for child, above in parents.items() if above in found} - found:
@@ -63,7 +63,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def parent(process: Path) -> int:
-    """The parent's number, or 0 if the process is gone."""
+    """The PID of a process's parent, or 0 if the process has exited."""
     try:
         return int((process / "stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
@@ -71,26 +71,26 @@ def parent(process: Path) -> int:
 
 
 def identities(pids: set[int]) -> set[tuple[int, str]]:
-    """Numbers and starting times of processes: numbers alone, like those of namespaces, are given out again."""
+    """PIDs with start times: PIDs alone are reused."""
     stats = {pid: text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() for pid in pids}
     return {(pid, fields[19]) for pid, fields in stats.items() if fields}
 
 
-def everyone() -> set[int]:
-    """All processes of the host."""
+def all_pids() -> set[int]:
+    """The PIDs of all processes of the host."""
     return {int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()}
 
 
 def state_dir() -> Path:
-    """Where the tool keeps our cluster's files."""
+    """The directory of the separate cluster's files."""
     root = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return root / "memcached-operator" / NAME
 
 
 def remains(known: dict[str, Any]) -> dict[str, list[str]]:
-    """Everything of our cluster that this host still has, by kind; empty when it is clean."""
+    """What remains of the separate cluster on this host, by kind; empty if everything is removed."""
     block = known["node_address"].rsplit(".", 2)[0] + "."
-    commands = {each: (Path("/proc") / str(each) / "cmdline") for each in everyone()}
+    commands = {each: (Path("/proc") / str(each) / "cmdline") for each in all_pids()}
     found = {
         "processes": [str(pid) for pid, file in commands.items() if f"{NAME}/" in text(file) or NAME in words(file)],
         "mounts": [line for line in text(Path("/proc/self/mountinfo")).splitlines() if NAME in line],
@@ -104,7 +104,7 @@ def remains(known: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def text(file: Path) -> str:
-    """A file's text, or nothing when its process has ended."""
+    """A file's text; empty if the process has exited."""
     try:
         return file.read_bytes().decode(errors="replace")
     except OSError:
@@ -112,48 +112,50 @@ def text(file: Path) -> str:
 
 
 def words(file: Path) -> list[str]:
-    """A command line's words."""
+    """The arguments of a command line file."""
     return text(file).split("\0")
 
 
 def output(*command: str) -> str:
-    """A command's standard output."""
+    """Run a command; return its standard output."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def memcached_version(address: str) -> bytes:
-    """Ask a memcached for its version."""
+    """Query the version of a memcached."""
     with socket.create_connection((address, 11211), 5) as connection:
         connection.sendall(b"version\r\n")
         return connection.recv(64)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def gone_afterwards() -> Iterator[None]:
-    """Whatever fails, the next run starts clean."""
+def removed_afterwards() -> Iterator[None]:
+    """Remove the cluster after the tests, also after a failure."""
     yield
-    done("down")
+    succeed("down")
 
 
-def test_whole_life() -> None:
-    """Up, pods, killed components named and started again, the supervisor killed, nothing left."""
-    assert done("up").splitlines()[-1] == f"export KUBECONFIG={state_dir()}/kubeconfig"
+def test_lifecycle() -> None:
+    """Start, run pods, restart killed components, kill the supervisor, remove everything."""
+    assert succeed("up").splitlines()[-1] == f"export KUBECONFIG={state_dir()}/kubeconfig"
     known = info()
-    pods_run(known)
-    assert known["service_cidr"] not in output("iptables-save"), "rules belong into the cluster's own namespace"
-    components_killed(known)
+    run_pods(known)
+    assert known["service_cidr"] not in output("iptables-save"), (
+        "the cluster's rules must be in its own network namespace"
+    )
+    kill_components(known)
     used = identities(descendants(known["supervisor_pid"]))
-    assert len(used) > len(KILLED), "the components and the pods"
+    assert len(used) > len(KILLED), "expected the components and the pods"
     os.kill(known["supervisor_pid"], signal.SIGKILL)
     assert cluster("status").returncode == 1
-    done("down")
+    succeed("down")
     assert remains(known) == {}
-    assert not used & identities(everyone()), "a process of the cluster or of a pod has stayed"
+    assert not used & identities(all_pids()), "a process of the cluster or of a pod still runs"
     assert "not there" in cluster("down").stderr
 
 
-def pods_run(known: dict[str, Any]) -> None:
-    """Pods run the memcached stand-in; the host reaches them through their service."""
+def run_pods(known: dict[str, Any]) -> None:
+    """Run pods with the memcached stand-in and reach them from the host through their Service."""
     kubectl(known, "create", "deployment", "cache", f"--image={MEMCACHED}", "--replicas=2")
     kubectl(known, "expose", "deployment", "cache", "--port=11211")
     kubectl(known, "wait", "--for=condition=Available", "deployment/cache", "--timeout=30s")
@@ -161,10 +163,10 @@ def pods_run(known: dict[str, Any]) -> None:
     assert memcached_version(address).startswith(b"VERSION 1.6")
 
 
-def components_killed(known: dict[str, Any]) -> None:
-    """What is killed stays dead and is named; `up` starts it again, and the pods have not noticed."""
+def kill_components(known: dict[str, Any]) -> None:
+    """Kill components: `status` reports them, `up` restarts them, and the pods' containers keep running."""
     before = kubectl(known, "get", "pods", "--output=jsonpath={.items[*].status.containerStatuses[*].containerID}")
-    rows = [line.split() for line in done("status").splitlines()]
+    rows = [line.split() for line in succeed("status").splitlines()]
     pids = {row[0]: int(row[-2]) for row in rows if len(row) > 3 and row[-2].isdigit()}
     for name in KILLED:
         os.kill(pids[name], signal.SIGKILL)
@@ -180,25 +182,25 @@ def components_killed(known: dict[str, Any]) -> None:
 
 
 def test_stopped_component() -> None:
-    """`stop` and `start` for fault tests: a stopped component is not an error, and `start` brings it back."""
-    done("up")
+    """`status` does not report a stopped component as an error, and `start` starts it again."""
+    succeed("up")
     known = info()
-    done("stop", "kube-apiserver")
+    succeed("stop", "kube-apiserver")
     with pytest.raises(subprocess.CalledProcessError):
         kubectl(known, "get", "nodes", "--request-timeout=2s")
     status = cluster("status")
     assert status.returncode == 1
     assert "stopped" in status.stdout
     assert "has ended" not in status.stdout
-    done("start", "apiserver")
+    succeed("start", "apiserver")
     assert "Ready" in kubectl(known, "get", "nodes")
-    done("down")
+    succeed("down")
     assert remains(known) == {}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted(number: signal.Signals) -> None:
-    """`up` is interrupted or killed while components are starting: `down` removes what there is."""
+    """`down` removes everything if `up` is interrupted or killed while components are starting."""
     starting = subprocess.Popen([*COMMAND, "up"], env=environment(), stderr=subprocess.PIPE, text=True)
     assert starting.stderr
     for line in starting.stderr:
@@ -211,6 +213,6 @@ def test_interrupted(number: signal.Signals) -> None:
     assert starting.wait() == (130 if number == signal.SIGINT else -signal.SIGKILL)
     assert ("interrupted" in rest) == (number == signal.SIGINT)
     used = identities(descendants(known["supervisor_pid"]))
-    done("down")
+    succeed("down")
     assert remains(known) == {}
-    assert not used & identities(everyone())
+    assert not used & identities(all_pids())

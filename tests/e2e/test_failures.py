@@ -1,4 +1,4 @@
-"""What goes wrong with pods is told by the status, with its cause, within 15 s; mending the spec clears it."""
+"""The status reports failures of pods and their cause within 15 s; fixing the spec clears it."""
 
 from typing import Any
 
@@ -11,93 +11,93 @@ from support.memcached import (
     IMAGE,
     SMALL,
     conditions,
-    degraded,
+    exhaust_memory,
     memcached,
     pods_of,
     ready_addresses,
-    run_out_of_memory,
-    settled,
+    wait_until_degraded,
+    wait_until_ready,
 )
 
-TOLD = 15
-"""Seconds from a failure to a status that tells of it."""
+REPORTED = 15
+"""Maximum seconds from a failure to a status that reports it."""
 
 PAUSE = "localhost/memcached-operator/pause:1"
-"""In every local cluster; there is no memcached in it."""
+"""An image that every local cluster has, and that does not contain memcached."""
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
 
 @pytest.fixture(scope="session")
 def crashing_image(cluster: Object) -> str:
-    """An image whose memcached ends with exit code 71."""
+    """An image whose memcached exits with code 71."""
     if cluster["mode"] != "node":
         pytest.skip("needs a node that runs pods")
     return load_program("crashing", "exit 71")
 
 
 def small(namespace: str, **spec: Any) -> Object:
-    """A Memcached of small pods."""
+    """A Memcached with small pods."""
     given: Object = {"resources": SMALL, **spec}
     return memcached(namespace, **given)
 
 
-def assert_mended(namespace: str, **spec: Any) -> None:
-    """With this spec the object settles, and nothing of the failure is left in its status."""
+def assert_recovers(namespace: str, **spec: Any) -> None:
+    """Assert that the object becomes ready with this spec, and that its status no longer reports the failure."""
     kube.apply(small(namespace, **spec))
-    condition = settled(namespace)["status"]["conditions"][2]
+    condition = wait_until_ready(namespace)["status"]["conditions"][2]
     assert (condition["reason"], condition["message"]) == ("AsExpected", "All components are healthy")
 
 
-def test_an_image_that_cannot_be_pulled_is_named(namespace: str) -> None:
+def test_image_that_cannot_be_pulled_is_reported(namespace: str) -> None:
     kube.apply(small(namespace, image="localhost:1/no-such:image"))
-    message = degraded(namespace, "ImageUnavailable", timeout=TOLD)["message"]
+    message = wait_until_degraded(namespace, "ImageUnavailable", timeout=REPORTED)["message"]
     for part in ("localhost:1/no-such:image", "connection refused", "spec.image", kube.names(pods_of(namespace))[0]):
         assert part in message
     available = conditions(namespace)["Available"]
     assert (available["status"], available["reason"]) == ("False", "MinimumReplicasUnavailable")
-    assert_mended(namespace, image=IMAGE)
+    assert_recovers(namespace, image=IMAGE)
 
 
-def test_an_image_that_may_not_be_pulled_is_named(namespace: str) -> None:
+def test_missing_image_with_pull_policy_never_is_reported(namespace: str) -> None:
     kube.apply(small(namespace, image="localhost:1/no-such:image", imagePullPolicy="Never"))
-    message = degraded(namespace, "ImageUnavailable", timeout=TOLD)["message"]
+    message = wait_until_degraded(namespace, "ImageUnavailable", timeout=REPORTED)["message"]
     assert "localhost:1/no-such:image" in message
-    assert_mended(namespace, image=IMAGE, imagePullPolicy="Never")
+    assert_recovers(namespace, image=IMAGE, imagePullPolicy="Never")
 
 
-def test_a_bad_image_leaves_the_old_pods_serving(namespace: str) -> None:
+def test_old_pods_serve_while_a_new_image_cannot_be_pulled(namespace: str) -> None:
     kube.apply(small(namespace, size=2))
-    settled(namespace)
+    wait_until_ready(namespace)
     serving = ready_addresses(namespace)
     kube.apply(small(namespace, size=2, image="localhost:1/no-such:image"))
-    degraded(namespace, "ImageUnavailable", timeout=TOLD)
+    wait_until_degraded(namespace, "ImageUnavailable", timeout=REPORTED)
     assert conditions(namespace)["Available"]["status"] == "True"
     assert ready_addresses(namespace) == serving
-    assert_mended(namespace, size=2, image=IMAGE)
+    assert_recovers(namespace, size=2, image=IMAGE)
 
 
-def test_an_image_without_memcached_is_told(namespace: str) -> None:
+def test_image_without_memcached_is_reported(namespace: str) -> None:
     kube.apply(small(namespace, image=PAUSE))
-    message = degraded(namespace, "PodsCrashing", timeout=TOLD)["message"]
+    message = wait_until_degraded(namespace, "PodsCrashing", timeout=REPORTED)["message"]
     for part in ("cannot be started", '"memcached": executable file not found', kube.names(pods_of(namespace))[0]):
         assert part in message
     assert conditions(namespace)["Available"]["status"] == "False"
-    assert_mended(namespace, image=IMAGE)
+    assert_recovers(namespace, image=IMAGE)
 
 
-def test_a_crash_is_told_with_exit_code_and_reason(namespace: str, crashing_image: str) -> None:
+def test_crash_is_reported_with_exit_code_and_reason(namespace: str, crashing_image: str) -> None:
     kube.apply(small(namespace, image=crashing_image))
-    message = degraded(namespace, "PodsCrashing", timeout=TOLD)["message"]
+    message = wait_until_degraded(namespace, "PodsCrashing", timeout=REPORTED)["message"]
     for part in ("exit code 71", "(Error)", "kubectl logs --previous", kube.names(pods_of(namespace))[0]):
         assert part in message
     assert conditions(namespace)["Available"]["status"] == "False"
-    assert_mended(namespace, image=IMAGE)
+    assert_recovers(namespace, image=IMAGE)
 
 
-def test_a_crash_loop_does_not_flap(namespace: str, crashing_image: str) -> None:
+def test_condition_does_not_flap_in_a_crash_loop(namespace: str, crashing_image: str) -> None:
     kube.apply(small(namespace, image=crashing_image))
-    since = degraded(namespace, "PodsCrashing", timeout=TOLD)["lastTransitionTime"]
+    since = wait_until_degraded(namespace, "PodsCrashing", timeout=REPORTED)["lastTransitionTime"]
 
     def restarts() -> int:
         return sum(
@@ -105,33 +105,33 @@ def test_a_crash_loop_does_not_flap(namespace: str, crashing_image: str) -> None
         )
 
     kube.eventually(lambda: restarts() >= 2, 60, "the container was restarted twice")
-    assert degraded(namespace, "PodsCrashing", timeout=0)["lastTransitionTime"] == since
+    assert wait_until_degraded(namespace, "PodsCrashing", timeout=0)["lastTransitionTime"] == since
 
 
-def test_a_pod_killed_for_its_memory_is_told(namespace: str) -> None:
-    least = {**SMALL, "limits": {"memory": "95Mi"}}
-    kube.apply(small(namespace, resources=least))
-    settled(namespace)
-    run_out_of_memory(pods_of(namespace)[0], mebibytes=300)
-    message = degraded(namespace, "PodsCrashing", timeout=TOLD)["message"]
+def test_out_of_memory_kill_is_reported(namespace: str) -> None:
+    minimal = {**SMALL, "limits": {"memory": "95Mi"}}
+    kube.apply(small(namespace, resources=minimal))
+    wait_until_ready(namespace)
+    exhaust_memory(pods_of(namespace)[0], mebibytes=300)
+    message = wait_until_degraded(namespace, "PodsCrashing", timeout=REPORTED)["message"]
     for part in ("exit code 137", "OOMKilled", "spec.resources.limits.memory", kube.names(pods_of(namespace))[0]):
         assert part in message
-    assert_mended(namespace, resources={**SMALL, "limits": {"memory": "512Mi"}})
+    assert_recovers(namespace, resources={**SMALL, "limits": {"memory": "512Mi"}})
 
 
-def test_pods_that_no_node_can_hold_are_told(namespace: str) -> None:
+def test_unschedulable_pods_are_reported(namespace: str) -> None:
     kube.apply(small(namespace, resources={"requests": {"cpu": "5000"}}))
 
-    def told() -> bool:
+    def reported() -> bool:
         available = conditions(namespace).get("Available", {})
         assert available.get("status") == "False", available
         return "cannot be scheduled" in available["message"] and "cpu" in available["message"].lower()
 
-    kube.eventually(told, TOLD, "Available says that the pod cannot be scheduled")
-    assert_mended(namespace)
+    kube.eventually(reported, REPORTED, "Available reports that the pod cannot be scheduled")
+    assert_recovers(namespace)
 
 
-def test_pods_that_a_quota_refuses_are_told(namespace: str) -> None:
+def test_pods_rejected_by_a_quota_are_reported(namespace: str) -> None:
     quota: Object = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -140,7 +140,7 @@ def test_pods_that_a_quota_refuses_are_told(namespace: str) -> None:
     }
     kube.apply(quota)
     kube.apply(small(namespace))
-    message = degraded(namespace, "ApplyFailed", timeout=TOLD)["message"]
+    message = wait_until_degraded(namespace, "ApplyFailed", timeout=REPORTED)["message"]
     assert "exceeded quota: none" in message
     kube.kubectl("delete", "quota/none", "-n", namespace)
-    settled(namespace)
+    wait_until_ready(namespace)

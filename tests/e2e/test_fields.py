@@ -1,4 +1,4 @@
-"""Every optional field set, changed and removed again: the children follow each time."""
+"""Setting, changing and removing every optional field updates the children."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pytest
 
 from support import kube
 from support.kube import Object, eventually, kubectl, must_get
-from support.memcached import IMAGE, memcached, settled
+from support.memcached import IMAGE, memcached, wait_until_ready
 
 OTHER_IMAGE = "docker.io/library/memcached:1.6.39"
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 
 @dataclass(frozen=True)
-class Seen:
+class Children:
     """The children of a Memcached."""
 
     deployment: Object
@@ -24,25 +24,25 @@ class Seen:
 
     @property
     def pod(self) -> Object:
-        """The spec of the pods."""
+        """The pod template's spec."""
         return self.deployment["spec"]["template"]["spec"]
 
     @property
     def container(self) -> Object:
-        """Their only container."""
+        """The only container of the pod template."""
         return self.pod["containers"][0]
 
     def resources(self, part: str) -> Object:
-        """Its requests or limits."""
+        """The requests or limits of the container."""
         return self.container["resources"][part]
 
     def flag(self, name: str) -> str:
-        """The value behind a flag of the command line."""
+        """The value of a flag of the container's command."""
         command: list[str] = self.container["command"]
         return command[command.index(name) + 1]
 
     def ports(self) -> list[Any]:
-        """Every port there is: of the container, the command line, the Service."""
+        """The ports of the container, of its command and of the Service."""
         container, service = self.container["ports"], self.service["spec"]["ports"]
         assert (len(container), len(service)) == (1, 1)
         return [container[0]["containerPort"], int(self.flag("-p")), service[0]["port"]]
@@ -50,12 +50,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class Case:
-    """Two specs that set a field in two ways, where to look, and what is there with each of them and without."""
+    """Two specs with different values of a field, how to read the result, and the results with each and without."""
 
-    look: Callable[[Seen], Any]
+    read: Callable[[Children], Any]
     first: Object
     second: Object
-    seen: tuple[Any, Any, Any]
+    expected: tuple[Any, Any, Any]
 
 
 def limits(**amounts: Any) -> Object:
@@ -69,59 +69,59 @@ def requests(**amounts: Any) -> Object:
 
 
 def secrets(*names: str) -> Object:
-    """A spec with secrets for pulling the image."""
+    """A spec with image pull secrets."""
     return {"imagePullSecrets": [{"name": name} for name in names]}
 
 
 CASES: dict[str, Case] = {
-    "size": Case(lambda seen: seen.deployment["spec"]["replicas"], {"size": 2}, {"size": 3}, (2, 3, 1)),
+    "size": Case(lambda children: children.deployment["spec"]["replicas"], {"size": 2}, {"size": 3}, (2, 3, 1)),
     "containerPort": Case(
-        Seen.ports, {"containerPort": 11311}, {"containerPort": 11411}, ([11311] * 3, [11411] * 3, [11211] * 3)
+        Children.ports, {"containerPort": 11311}, {"containerPort": 11411}, ([11311] * 3, [11411] * 3, [11211] * 3)
     ),
     "imagePullPolicy": Case(
-        lambda seen: seen.container["imagePullPolicy"],
+        lambda children: children.container["imagePullPolicy"],
         {"imagePullPolicy": "Never"},
         {"imagePullPolicy": "Always"},
         ("Never", "Always", "IfNotPresent"),
     ),
     "imagePullSecrets": Case(
-        lambda seen: seen.pod.get("imagePullSecrets"),
+        lambda children: children.pod.get("imagePullSecrets"),
         secrets("one", "two"),
         secrets("two"),
         ([{"name": "one"}, {"name": "two"}], [{"name": "two"}], None),
     ),
     "cache.memory": Case(
-        lambda seen: (seen.flag("-m"), seen.resources("limits")["memory"]),
+        lambda children: (children.flag("-m"), children.resources("limits")["memory"]),
         {"cache": {"memory": "32Mi"}},
         {"cache": {"memory": "100Mi"}},
         (("32", "128Mi"), ("100", "168Mi"), ("64", "128Mi")),
     ),
     "limits.memory": Case(
-        lambda seen: (seen.resources("limits")["memory"], seen.resources("requests")["memory"]),
+        lambda children: (children.resources("limits")["memory"], children.resources("requests")["memory"]),
         limits(memory="100Mi"),
         limits(memory="1024Mi"),
         (("100Mi", "100Mi"), ("1Gi", "128Mi"), ("128Mi", "128Mi")),
     ),
     "limits.cpu": Case(
-        lambda seen: (seen.resources("limits").get("cpu"), seen.resources("requests")["cpu"]),
+        lambda children: (children.resources("limits").get("cpu"), children.resources("requests")["cpu"]),
         limits(cpu="0.5"),
         limits(cpu="50m"),
         (("500m", "100m"), ("50m", "50m"), (None, "100m")),
     ),
     "limits.ephemeral-storage": Case(
-        lambda seen: seen.resources("limits").get("ephemeral-storage"),
+        lambda children: children.resources("limits").get("ephemeral-storage"),
         limits(**{"ephemeral-storage": "1Gi"}),
         limits(**{"ephemeral-storage": "512Mi"}),
         ("1Gi", "512Mi", None),
     ),
     "requests.cpu": Case(
-        lambda seen: seen.resources("requests")["cpu"],
+        lambda children: children.resources("requests")["cpu"],
         requests(cpu="20m"),
         requests(cpu="0.03"),
         ("20m", "30m", "100m"),
     ),
     "requests.memory": Case(
-        lambda seen: (seen.resources("requests")["memory"], seen.resources("limits")["memory"]),
+        lambda children: (children.resources("requests")["memory"], children.resources("limits")["memory"]),
         requests(memory="16Mi"),
         requests(memory="200Mi"),
         (("16Mi", "128Mi"), ("200Mi", "200Mi"), ("128Mi", "128Mi")),
@@ -129,49 +129,49 @@ CASES: dict[str, Case] = {
 }
 
 
-def children(namespace: str) -> Seen:
-    """The children as they are now."""
-    return Seen(must_get("deployments", namespace, "cache"), must_get("services", namespace, "cache"))
+def current_children(namespace: str) -> Children:
+    """The children in the cluster."""
+    return Children(must_get("deployments", namespace, "cache"), must_get("services", namespace, "cache"))
 
 
-def apply_and_expect(namespace: str, spec: Object, look: Callable[[Seen], Any], expected: Any) -> None:
-    """With this spec the children come to look so."""
+def apply_and_expect(namespace: str, spec: Object, read: Callable[[Children], Any], expected: Any) -> None:
+    """Apply a spec and wait until reading the children returns `expected`."""
     kube.apply(memcached(namespace, **spec))
-    wait_for(namespace, look, expected)
+    wait_for(namespace, read, expected)
 
 
-def wait_for(namespace: str, look: Callable[[Seen], Any], expected: Any) -> None:
-    """Wait until the children look so."""
+def wait_for(namespace: str, read: Callable[[Children], Any], expected: Any) -> None:
+    """Wait until reading the children returns `expected`."""
 
-    def follows() -> bool:
-        assert look(children(namespace)) == expected
+    def updated() -> bool:
+        assert read(current_children(namespace)) == expected
         return True
 
-    eventually(follows, 15, "the children follow the spec")
+    eventually(updated, 15, "the children match the spec")
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_the_children_follow_a_field_set_changed_removed_and_set_again(namespace: str, case: Case) -> None:
-    first, second, without = case.seen
+def test_setting_changing_removing_and_setting_a_field_again(namespace: str, case: Case) -> None:
+    first, second, without = case.expected
     for spec, expected in ((case.first, first), (case.second, second), ({}, without), (case.first, first)):
-        apply_and_expect(namespace, spec, case.look, expected)
-    apply_and_expect(namespace, {}, case.look, without)
-    settled(namespace)
+        apply_and_expect(namespace, spec, case.read, expected)
+    apply_and_expect(namespace, {}, case.read, without)
+    wait_until_ready(namespace)
 
 
-def test_the_image_follows_and_stays_when_it_is_no_longer_named(namespace: str) -> None:
+def test_image_is_updated_and_kept_when_removed_from_the_spec(namespace: str) -> None:
     for image in (IMAGE, OTHER_IMAGE):
-        apply_and_expect(namespace, {"image": image}, lambda seen: seen.container["image"], image)
+        apply_and_expect(namespace, {"image": image}, lambda children: children.container["image"], image)
     kube.apply(memcached(namespace))
-    spec = settled(namespace)["spec"]
-    # Admission keeps the image of before; without admission it is the operator's default.
-    assert children(namespace).container["image"] == spec.get("image", IMAGE)
+    spec = wait_until_ready(namespace)["spec"]
+    # Admission keeps the previous image; without admission it is the operator's default.
+    assert current_children(namespace).container["image"] == spec.get("image", IMAGE)
 
 
-def test_a_field_set_by_replace_goes_with_the_next_replace(namespace: str) -> None:
+def test_replace_removes_fields_set_by_a_previous_replace(namespace: str) -> None:
     kubectl("create", "-f", "-", stdin=memcached(namespace, **limits(cpu="1", memory="200Mi")))
     for amounts in ({"cpu": "1"}, {"memory": "256Mi"}, {"cpu": "500m"}):
-        settled(namespace)  # kubectl refuses to replace what is being written to at that very moment
+        wait_until_ready(namespace)  # a status written between kubectl's read and its replace would be a conflict
         kubectl("replace", "-f", "-", stdin=memcached(namespace, **limits(**amounts)))
         expected = {"memory": "128Mi", **amounts}
-        wait_for(namespace, lambda seen: seen.resources("limits"), expected)
+        wait_for(namespace, lambda children: children.resources("limits"), expected)

@@ -1,4 +1,4 @@
-"""The API server takes every golden as it stands, under the kind's Pod Security level, and stores what is in it."""
+"""The API server stores every golden in full, also under the kind's Pod Security level."""
 
 import pytest
 import yaml
@@ -9,16 +9,16 @@ from support import kube
 from support.kube import Object, eventually, kubectl
 
 LEVELS = {"memcached": "restricted", "appservice": "baseline"}
-"""What the pods of each kind keep to: those of an AppService run as whoever the image says."""
+"""The Pod Security level of each kind's pods: those of an AppService run as the user of their image."""
 
 
 @pytest.fixture(params=LEVELS)
 def kind(request: pytest.FixtureRequest, namespace: str) -> str:
-    """Each kind, with a namespace that takes in no pod with more rights than it needs."""
+    """Each kind; the namespace enforces the kind's Pod Security level."""
     modes = [f"pod-security.kubernetes.io/{mode}={LEVELS[request.param]}" for mode in ("enforce", "warn")]
     kubectl("label", "namespace", namespace, *modes)
     account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    eventually(lambda: kube.read(account), 15, "pods may be created")
+    eventually(lambda: kube.read(account), 15, "pods can be created")
     return request.param
 
 
@@ -28,14 +28,14 @@ def placed(obj: Object, namespace: str) -> Object:
 
 
 def with_pod(cr: Object, deployment: Object, *services: Object) -> list[Object]:
-    """A golden, and one pod as its Deployment would make it: Pod Security only warns of Deployments."""
+    """A golden, and one pod of its Deployment: Pod Security only warns about Deployments."""
     template = deployment["spec"]["template"]
     pod: Object = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"]}
     pod["metadata"] = {**template["metadata"], **{key: cr["metadata"][key] for key in ("name", "namespace")}}
     return [cr, deployment, *services, pod]
 
 
-def test_every_golden_is_accepted_and_kept(kind: str, namespace: str) -> None:
+def test_every_golden_is_accepted_and_stored_in_full(kind: str, namespace: str) -> None:
     wanted = [obj for path in goldens.paths(kind).values() for obj in with_pod(*goldens.objects(path))]
     items = [placed(obj, namespace) for obj in wanted]
     everything: Object = {"apiVersion": "v1", "kind": "List", "items": items}
@@ -46,4 +46,4 @@ def test_every_golden_is_accepted_and_kept(kind: str, namespace: str) -> None:
         kept["metadata"]["namespace"] = obj["metadata"]["namespace"]
         where = f"{obj['kind']} {obj['metadata']['name']}"
         child = obj["kind"] in ("Deployment", "Service")
-        assert not child or covers(kept, obj), f"{where} would be written again and again"
+        assert not child or covers(kept, obj), f"{where} is not stored in full and would be written repeatedly"

@@ -1,4 +1,4 @@
-"""Memcached objects have nothing in common, and nothing of them is in the way of a deletion."""
+"""Memcached objects are independent of each other, and do not block deletions."""
 
 from collections.abc import Iterator
 
@@ -7,65 +7,65 @@ import pytest
 from support import kube
 from support.audit import Audit
 from support.kube import Object, eventually, kubectl, must_get
-from support.memcached import SMALL, addresses, memcached, pods_of, ready_addresses, settled
+from support.memcached import SMALL, addresses, memcached, pods_of, ready_addresses, wait_until_ready
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
 
 @pytest.fixture
 def other_namespace() -> Iterator[str]:
-    """A second namespace of the test's own."""
-    with kube.own_namespace() as name:
+    """A second namespace for one test."""
+    with kube.temporary_namespace() as name:
         yield name
 
 
 def selected(namespace: str, plural: str, name: str) -> list[str]:
-    """Names of the pods that the selector of a Deployment or Service takes in."""
+    """Names of the pods that the selector of a Deployment or Service matches."""
     selector = must_get(plural, namespace, name)["spec"]["selector"]
     labels = selector.get("matchLabels", selector)
     return kube.names(kube.items("pods", namespace, ",".join(f"{key}={value}" for key, value in labels.items())))
 
 
-def test_two_objects_of_a_namespace_share_no_pods(namespace: str) -> None:
+def test_two_objects_in_a_namespace_share_no_pods(namespace: str) -> None:
     sizes = {"one": 1, "one-more": 2}
     for name, size in sizes.items():
         kube.apply(memcached(namespace, name, size=size, resources=SMALL))
     for name, size in sizes.items():
-        settled(namespace, name)
+        wait_until_ready(namespace, name)
         own = kube.names(pods_of(namespace, name))
         assert len(own) == size
         assert selected(namespace, "deployments", name) == own
         assert selected(namespace, "services", name) == own
-        assert_leads_to_its_own_pods(namespace, name)
+        assert_endpoints_are_its_own_pods(namespace, name)
 
 
-def assert_leads_to_its_own_pods(namespace: str, name: str) -> None:
-    """Behind the Service of an object are its pods, and no others."""
+def assert_endpoints_are_its_own_pods(namespace: str, name: str) -> None:
+    """Assert that the endpoints of an object's Service are exactly its pods."""
     own = addresses(pods_of(namespace, name))
-    eventually(lambda: ready_addresses(namespace, name) == own, 15, f"{name} leads to its own pods")
+    eventually(lambda: ready_addresses(namespace, name) == own, 15, f"the endpoints of {name} are its own pods")
 
 
-def test_deleting_one_object_leaves_the_other_as_it_is(namespace: str) -> None:
-    for name in ("stays", "goes"):
+def test_deleting_one_object_does_not_change_the_other(namespace: str) -> None:
+    for name in ("kept", "deleted"):
         kube.apply(memcached(namespace, name, resources=SMALL))
-    settled(namespace, "goes")
-    before = everything(namespace, settled(namespace, "stays"))
-    kubectl("delete", "mc/goes", "-n", namespace, "--cascade=foreground")
-    assert kube.get("deployments", namespace, "goes") is None
-    assert everything(namespace, must_get("memcacheds", namespace, "stays")) == before
+    wait_until_ready(namespace, "deleted")
+    before = versions(namespace, wait_until_ready(namespace, "kept"))
+    kubectl("delete", "mc/deleted", "-n", namespace, "--cascade=foreground")
+    assert kube.get("deployments", namespace, "deleted") is None
+    assert versions(namespace, must_get("memcacheds", namespace, "kept")) == before
 
 
-def everything(namespace: str, owner: Object) -> list[str]:
-    """resourceVersions of an object, its children and its pods: they move with every write."""
+def versions(namespace: str, owner: Object) -> list[str]:
+    """The resourceVersions of an object, its children and its pods: they change with every write."""
     name = owner["metadata"]["name"]
     children = [must_get(plural, namespace, name) for plural in ("deployments", "services")]
     return [obj["metadata"]["resourceVersion"] for obj in (owner, *children, *pods_of(namespace, name))]
 
 
-def test_the_same_name_in_two_namespaces_is_two_caches(namespace: str, other_namespace: str) -> None:
+def test_same_name_in_two_namespaces_is_two_caches(namespace: str, other_namespace: str) -> None:
     for each, port in ((namespace, 11311), (other_namespace, 11411)):
         kube.apply(memcached(each, size=1, containerPort=port, resources=SMALL))
-    owners = {each: settled(each) for each in (namespace, other_namespace)}
+    owners = {each: wait_until_ready(each) for each in (namespace, other_namespace)}
     for each, owner in owners.items():
         assert owner["status"]["nodes"] == kube.names(pods_of(each))
         for plural in ("deployments", "services"):
@@ -73,13 +73,13 @@ def test_the_same_name_in_two_namespaces_is_two_caches(namespace: str, other_nam
             assert reference["uid"] == owner["metadata"]["uid"]
     kubectl("delete", "mc/cache", "-n", namespace, "--cascade=foreground")
     assert kube.get("deployments", namespace, "cache") is None
-    assert settled(other_namespace)["status"] == owners[other_namespace]["status"]
+    assert wait_until_ready(other_namespace)["status"] == owners[other_namespace]["status"]
 
 
-def test_deleting_a_namespace_never_hangs(other_namespace: str, audit: Audit) -> None:
+def test_deleting_a_namespace_does_not_hang(other_namespace: str, audit: Audit) -> None:
     kube.apply(memcached(other_namespace, size=2, resources=SMALL))
     kube.apply(memcached(other_namespace, "rolling-out", size=2, resources=SMALL))
-    settled(other_namespace)
+    wait_until_ready(other_namespace)
     kubectl("delete", "namespace", other_namespace, "--timeout=110s")
     writes = audit.writes(other_namespace)
-    assert writes.total() < 30, f"the operator does not fight the deletion: {writes}"
+    assert writes.total() < 30, f"the operator works against the deletion: {writes}"

@@ -1,4 +1,4 @@
-"""One process works, the other takes over: whatever happens to the first, nothing is done twice or left undone."""
+"""One process leads, the other takes over: no write is repeated or lost."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ import pytest
 from support import installed, kube
 from support.audit import WRITES, Audit
 from support.kube import Object, eventually, kubectl
-from support.memcached import SMALL, memcached, settled
+from support.memcached import SMALL, memcached, wait_until_ready
 
 EXPIRY = 22
-"""Seconds until a standby leads that saw the leader vanish: the lease of 15, and two looks at it 2 apart."""
-AT_ONCE = 5
-"""Seconds until a standby leads that was told."""
+"""Maximum seconds until a standby takes over from a killed leader: the lease lasts 15 s, retries come every 2 s."""
+TAKEOVER = 5
+"""Maximum seconds until a standby takes over a released lease."""
 CHILDREN = ("deployments", "services")
 
 pytestmark = [pytest.mark.disruptive, pytest.mark.usefixtures("cluster")]
@@ -22,24 +22,24 @@ pytestmark = [pytest.mark.disruptive, pytest.mark.usefixtures("cluster")]
 
 @pytest.fixture(scope="module")
 def space() -> Iterator[str]:
-    """A namespace for this module, with 20 settled objects; both processes are up again afterwards."""
-    with kube.own_namespace() as name:
+    """A namespace for this module with 20 ready objects; finally waits until both processes are up."""
+    with kube.temporary_namespace() as name:
         create(name, "first", 20)
-        all_settled(name, "first", 20)
+        wait_until_all_ready(name, "first", 20)
         yield name
-        installed.up()
+        installed.wait_until_up()
 
 
 def create(namespace: str, prefix: str, count: int) -> None:
-    """Apply many objects at once."""
+    """Apply many objects with one command."""
     objects = [memcached(namespace, f"{prefix}-{number}", resources=SMALL) for number in range(count)]
     kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": objects})
 
 
-def all_settled(namespace: str, prefix: str, count: int) -> None:
-    """Wait for all of them."""
+def wait_until_all_ready(namespace: str, prefix: str, count: int) -> None:
+    """Wait until all of them are ready."""
     for number in range(count):
-        settled(namespace, f"{prefix}-{number}")
+        wait_until_ready(namespace, f"{prefix}-{number}")
 
 
 def leading_pod() -> Object:
@@ -48,9 +48,9 @@ def leading_pod() -> Object:
 
 
 def created(audit: Audit, namespace: str) -> "Counter[tuple[str, str]]":
-    """How often the API server said that it created a child in a namespace, to whoever asked.
+    """How often the API server responded that it created each child in a namespace.
 
-    To a process that dies meanwhile it says nothing: it may have created it or not, and it counts as a time-out.
+    If the client dies during the request, the log has a timeout whether or not the child was created.
     """
     return Counter(
         (request["objectRef"]["resource"], request["objectRef"].get("name", ""))
@@ -63,7 +63,7 @@ def created(audit: Audit, namespace: str) -> "Counter[tuple[str, str]]":
 
 
 def operator_writes(audit: Audit, *namespaces: str) -> list[str]:
-    """Writes of the operator in some namespaces or on the cluster as a whole, Leases apart."""
+    """The operator's writes in these namespaces and of cluster-scoped objects, without Leases."""
     found: list[dict[str, Any]] = [
         request["objectRef"]
         for request in audit.requests()
@@ -76,7 +76,7 @@ def operator_writes(audit: Audit, *namespaces: str) -> list[str]:
     ]
 
 
-def test_a_leader_killed_while_it_creates_is_succeeded_and_nothing_is_doubled(
+def test_standby_takes_over_from_a_killed_leader_without_duplicates(
     space: str, cluster: dict[str, Any], audit: Audit
 ) -> None:
     if cluster["mode"] != "node":
@@ -84,18 +84,18 @@ def test_a_leader_killed_while_it_creates_is_succeeded_and_nothing_is_doubled(
     former, pod = installed.lease()["holderIdentity"], leading_pod()
     names = [f"killed-{number}" for number in range(12)]
     create(space, "killed", len(names))
-    eventually(lambda: len(created(audit, space)) >= 6, 15, "some children exist, and most do not")
+    eventually(lambda: len(created(audit, space)) >= 6, 15, "some of the children exist")
     installed.kill(pod)
     installed.new_leader(former, EXPIRY)
-    all_settled(space, "killed", len(names))
+    wait_until_all_ready(space, "killed", len(names))
     assert created(audit, space) <= Counter({(plural, name): 1 for plural in CHILDREN for name in names})
     for name in names:
-        assert_alone(space, name)
-    eventually(both_ready, installed.UP, "the killed process is there again")
+        assert_created_once(space, name)
+    eventually(both_ready, installed.STARTUP_SECONDS, "the killed process is restarted")
 
 
-def assert_alone(namespace: str, name: str) -> None:
-    """The children of an object are there once, and as they were created."""
+def assert_created_once(namespace: str, name: str) -> None:
+    """Assert that each child of an object exists once, unchanged since its creation."""
     selector = f"app.kubernetes.io/instance={name}"
     for plural in (*CHILDREN, "replicasets", "pods"):
         assert len(kube.items(plural, namespace, selector)) == 1, plural
@@ -103,7 +103,7 @@ def assert_alone(namespace: str, name: str) -> None:
 
 
 def both_ready() -> bool:
-    """Both controller pods are Ready."""
+    """Whether both controller pods are ready."""
     states = [
         condition["status"]
         for pod in installed.pods(installed.CONTROLLER)
@@ -113,27 +113,27 @@ def both_ready() -> bool:
     return states == ["True", "True"]
 
 
-def test_a_leader_that_is_asked_to_end_is_succeeded_at_once(space: str) -> None:
+def test_standby_takes_over_immediately_when_the_leader_shuts_down(space: str) -> None:
     former, pod = installed.lease()["holderIdentity"], installed.leader()
     kubectl("delete", "pod", pod, "-n", installed.NAMESPACE, "--wait=false")
-    installed.new_leader(former, AT_ONCE)
+    installed.new_leader(former, TAKEOVER)
     kubectl("scale", "memcached/first-0", "-n", space, "--replicas=2")
-    assert settled(space, "first-0")["status"]["readyReplicas"] == 2
-    installed.up()
+    assert wait_until_ready(space, "first-0")["status"]["readyReplicas"] == 2
+    installed.wait_until_up()
 
 
-def test_a_restart_with_objects_in_place_writes_nothing(space: str, audit: Audit) -> None:
-    audit.quiet(3, space)
-    quiet, former = Audit(audit.path), installed.lease()["holderIdentity"]
+def test_restart_writes_nothing(space: str, audit: Audit) -> None:
+    audit.wait_until_quiet(3, space)
+    since, former = Audit(audit.path), installed.lease()["holderIdentity"]
     kubectl("delete", "pods", "-n", installed.NAMESPACE, "-l", f"control-plane={installed.CONTROLLER}", "--wait=false")
     leader = installed.new_leader(former, EXPIRY)
-    installed.up()
-    eventually(lambda: reconciled() >= 20, 30, f"{leader} has looked at every object")
-    assert operator_writes(quiet, space, installed.NAMESPACE) == []
+    installed.wait_until_up()
+    eventually(lambda: reconciled() >= 20, 30, f"{leader} has reconciled every object")
+    assert operator_writes(since, space, installed.NAMESPACE) == []
 
 
 def reconciled() -> float:
-    """How many turns the leader's workers have had that ended well."""
+    """The leader's number of reconciles without error."""
     return sum(
         value
         for name, value in installed.metrics(leading_pod()).items()

@@ -1,12 +1,12 @@
-"""What is not ours is left untouched; what was ours is taken back; a name can be used again at once."""
+"""Foreign objects are not modified; orphaned children are adopted again; a name can be reused immediately."""
 
 from typing import Any
 
 import pytest
 
 from support import kube
-from support.kube import Object, eventually, kubectl, must_get, steadily
-from support.memcached import SMALL, conditions, degraded, memcached, pods_of, settled
+from support.kube import Object, consistently, eventually, kubectl, must_get
+from support.memcached import SMALL, conditions, memcached, pods_of, wait_until_degraded, wait_until_ready
 
 LABELS = {
     "app.kubernetes.io/name": "memcached",
@@ -14,7 +14,7 @@ LABELS = {
     "app.kubernetes.io/managed-by": "memcached-operator",
     "app.kubernetes.io/component": "cache",
 }
-"""The very labels that a child of the Memcached `cache` carries."""
+"""The labels of the children of the Memcached `cache`."""
 
 CHILDREN = ("deployments", "services")
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 
 def foreign(plural: str, labels: dict[str, str]) -> Object:
-    """A Deployment (of no pods) or a Service that has nothing to do with us, whatever its labels say."""
+    """A Deployment (without pods) or a Service that does not belong to the operator."""
     selector = {"app": "foreign"}
     meta: Object = {"name": "cache", "labels": labels}
     if plural == "services":
@@ -34,109 +34,107 @@ def foreign(plural: str, labels: dict[str, str]) -> Object:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
 
 
-def at_rest(plural: str, namespace: str) -> Object:
-    """The object once its own controller has nothing more to write."""
+def wait_until_stable(plural: str, namespace: str) -> Object:
+    """Wait until the object's own controller has no more to write; return the object."""
 
-    def look() -> Object | None:
+    def stable() -> Object | None:
         found = must_get(plural, namespace, "cache")
-        told: list[Object] = found.get("status", {}).get("conditions", [])
-        rolled_out = any(condition["reason"] == "NewReplicaSetAvailable" for condition in told)
+        conditions_: list[Object] = found.get("status", {}).get("conditions", [])
+        rolled_out = any(condition["reason"] == "NewReplicaSetAvailable" for condition in conditions_)
         return found if rolled_out or plural == "services" else None
 
-    found = eventually(look, 15, f"{plural} cache is at rest")
+    found = eventually(stable, 15, f"{plural} cache is stable")
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("labels", [{}, LABELS], ids=["unlabelled", "labelled"])
 @pytest.mark.parametrize("plural", CHILDREN)
-def test_a_foreign_object_of_the_same_name_is_left_untouched(
-    namespace: str, plural: str, labels: dict[str, str]
-) -> None:
-    stranger = foreign(plural, labels)
-    kube.apply(stranger, "-n", namespace)
-    before = at_rest(plural, namespace)
+def test_foreign_object_with_the_same_name_is_not_modified(namespace: str, plural: str, labels: dict[str, str]) -> None:
+    other = foreign(plural, labels)
+    kube.apply(other, "-n", namespace)
+    before = wait_until_stable(plural, namespace)
     kube.apply(memcached(namespace, resources=SMALL))
-    message = degraded(namespace, "Conflict", timeout=15)["message"]
-    assert f"{stranger['kind']} cache" in message
-    steadily(lambda: must_get(plural, namespace, "cache") == before, 2, "the foreign object is as it was")
+    message = wait_until_degraded(namespace, "Conflict", timeout=15)["message"]
+    assert f"{other['kind']} cache" in message
+    consistently(lambda: must_get(plural, namespace, "cache") == before, 2, "the foreign object is unchanged")
     kube.apply(memcached(namespace, size=2, resources=SMALL))
-    eventually(lambda: conditions(namespace)["Degraded"]["observedGeneration"] == 2, 15, "the new size is noted")
+    eventually(lambda: conditions(namespace)["Degraded"]["observedGeneration"] == 2, 15, "the new size is observed")
     assert must_get(plural, namespace, "cache") == before
 
     kubectl("delete", plural, "cache", "-n", namespace)
-    owner = settled(namespace, timeout=30)
+    owner = wait_until_ready(namespace, timeout=30)
     assert owner_uid(plural, namespace) == owner["metadata"]["uid"]
 
 
-def test_an_object_that_somebody_else_controls_is_left_untouched(namespace: str) -> None:
+def test_object_with_another_controller_is_not_modified(namespace: str) -> None:
     kubectl("create", "configmap", "owner", "-n", namespace)
     found = kube.read(f"/api/v1/namespaces/{namespace}/configmaps/owner")
     assert found is not None
-    stranger = foreign("services", LABELS)
+    other = foreign("services", LABELS)
     uid = found["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, "controller": True}
-    stranger["metadata"]["ownerReferences"] = [owner]
-    kube.apply(stranger, "-n", namespace)
+    other["metadata"]["ownerReferences"] = [owner]
+    kube.apply(other, "-n", namespace)
     before = must_get("services", namespace, "cache")
     kube.apply(memcached(namespace, resources=SMALL))
-    assert "belongs to ConfigMap owner" in degraded(namespace, "Conflict", timeout=15)["message"]
+    assert "belongs to ConfigMap owner" in wait_until_degraded(namespace, "Conflict", timeout=15)["message"]
     assert must_get("services", namespace, "cache") == before
-    assert owner_uid("deployments", namespace), "the other child is made nevertheless"
+    assert owner_uid("deployments", namespace), "the other child must be created"
 
 
-def test_deleting_the_object_leaves_the_foreign_one_alone(namespace: str) -> None:
+def test_deleting_the_object_does_not_modify_the_foreign_one(namespace: str) -> None:
     kube.apply(foreign("services", LABELS), "-n", namespace)
     before = must_get("services", namespace, "cache")
     kube.apply(memcached(namespace, resources=SMALL))
-    degraded(namespace, "Conflict", timeout=15)
+    wait_until_degraded(namespace, "Conflict", timeout=15)
     kubectl("delete", "mc/cache", "-n", namespace, "--cascade=foreground")
     assert kube.get("deployments", namespace, "cache") is None
     assert must_get("services", namespace, "cache") == before
 
 
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
-def test_deleted_and_recreated_at_once_is_no_conflict(namespace: str, cascade: str) -> None:
+def test_immediate_recreation_is_not_a_conflict(namespace: str, cascade: str) -> None:
     obj = memcached(namespace, resources=SMALL)
     kube.apply(obj)
-    old = settled(namespace)
+    old = wait_until_ready(namespace)
     kubectl("delete", "mc/cache", "-n", namespace, f"--cascade={cascade}")
     kube.apply(obj)
-    new = settled(namespace)
+    new = wait_until_ready(namespace)
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
     for plural in CHILDREN:
         assert owner_uid(plural, namespace) == new["metadata"]["uid"]
-    assert_no_conflict_was_told(namespace)
+    assert_no_conflict_event(namespace)
     assert new["status"]["nodes"] == kube.names(pods_of(namespace))
 
 
-def test_deleted_as_an_orphan_and_recreated_keeps_its_pods(namespace: str) -> None:
+def test_recreation_after_orphaning_keeps_the_pods(namespace: str) -> None:
     obj = memcached(namespace, size=2, resources=SMALL)
     kube.apply(obj)
-    settled(namespace)
+    wait_until_ready(namespace)
     before, pods = children(namespace), kube.names(pods_of(namespace))
     kubectl("delete", "mc/cache", "-n", namespace, "--cascade=orphan")
     kube.apply(obj)
-    new = settled(namespace)
+    new = wait_until_ready(namespace)
     for plural in CHILDREN:
         assert owner_uid(plural, namespace) == new["metadata"]["uid"]
     assert children(namespace) == before
     assert kube.names(pods_of(namespace)) == pods
-    assert_no_conflict_was_told(namespace)
+    assert_no_conflict_event(namespace)
 
 
 @pytest.mark.parametrize("plural", CHILDREN)
-def test_a_child_orphaned_by_hand_is_taken_back(namespace: str, plural: str) -> None:
+def test_orphaned_child_is_adopted_again(namespace: str, plural: str) -> None:
     kube.apply(memcached(namespace, resources=SMALL))
-    owner = settled(namespace)
+    owner = wait_until_ready(namespace)
     before, pods = children(namespace), kube.names(pods_of(namespace))
     orphaning = '[{"op": "remove", "path": "/metadata/ownerReferences"}]'
     kubectl("patch", plural, "cache", "-n", namespace, "--type=json", "-p", orphaning)
-    eventually(lambda: owner_uid(plural, namespace) == owner["metadata"]["uid"], 15, f"{plural} cache is ours again")
+    eventually(lambda: owner_uid(plural, namespace) == owner["metadata"]["uid"], 15, f"{plural} cache is adopted")
     assert children(namespace) == before
     assert kube.names(pods_of(namespace)) == pods
-    settled(namespace)
-    assert_no_conflict_was_told(namespace)
+    wait_until_ready(namespace)
+    assert_no_conflict_event(namespace)
 
 
 def children(namespace: str) -> dict[str, Any]:
@@ -151,7 +149,7 @@ def owner_uid(plural: str, namespace: str) -> str | None:
     return next((reference["uid"] for reference in references if reference.get("controller")), None)
 
 
-def assert_no_conflict_was_told(namespace: str) -> None:
-    """Conflicts are told by an Event each: there was not even a short one."""
+def assert_no_conflict_event(namespace: str) -> None:
+    """Assert that no Event reports a conflict: each one, however short, would have emitted an Event."""
     reasons = {event["reason"] for event in kube.items("events", namespace)}
     assert "Conflict" not in reasons

@@ -1,4 +1,4 @@
-"""What a stolen token of the deployed controller cannot do; RBAC alone would let it."""
+"""Requests that the admission policies deny to the controller's account although RBAC allows them."""
 
 import json
 import uuid
@@ -8,8 +8,8 @@ import pytest
 
 from support import installed, kube
 from support.kube import Object, kubectl
-from support.memcached import SMALL, memcached, settled
-from support.rights import denied, token_of
+from support.memcached import SMALL, memcached, wait_until_ready
+from support.permissions import denied, token_of
 
 ACCOUNT = f"memcached-operator-{installed.CONTROLLER}"
 FOREIGN = "kube-system"
@@ -32,7 +32,7 @@ def foreign() -> Iterator[Object]:
     kubectl("delete", "deployment", name, "-n", FOREIGN)
 
 
-def test_a_foreign_deployment_can_be_neither_changed_nor_deleted(token: str, foreign: Object) -> None:
+def test_foreign_deployment_cannot_be_changed_or_deleted(token: str, foreign: Object) -> None:
     name = foreign["metadata"]["name"]
     labels = {"metadata": {"labels": {"app.kubernetes.io/managed-by": "memcached-operator"}}}
     for patch in ({"spec": {"replicas": 1}}, labels):
@@ -41,7 +41,7 @@ def test_a_foreign_deployment_can_be_neither_changed_nor_deleted(token: str, for
     assert kube.must_get("deployments", FOREIGN, name)["spec"] == foreign["spec"]
 
 
-def test_a_webhook_cannot_be_redirected(token: str) -> None:
+def test_webhook_cannot_be_redirected(token: str) -> None:
     for kind, name in installed.CONFIGURATIONS.items():
         before = installed.configuration(kind, name)["webhooks"]
         for path, value in (
@@ -54,9 +54,9 @@ def test_a_webhook_cannot_be_redirected(token: str) -> None:
         assert installed.configuration(kind, name)["webhooks"] == before
 
 
-def test_a_child_can_be_scaled_and_not_be_made_privileged(token: str, namespace: str) -> None:
+def test_child_can_be_scaled_but_not_made_privileged(token: str, namespace: str) -> None:
     kube.apply(memcached(namespace, resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     patch = ("patch", "deployment", "cache", "-n", namespace, "--dry-run=server", "--type=json", "-p")
     context = "/spec/template/spec/containers/0/securityContext"
     add = {"op": "replace", "path": context, "value": {"privileged": True}}
@@ -65,7 +65,7 @@ def test_a_child_can_be_scaled_and_not_be_made_privileged(token: str, namespace:
     assert denied(token, *patch, json.dumps([scale, add]))
 
 
-def test_no_secret_beside_the_certificate_can_be_created(token: str) -> None:
+def test_only_the_certificate_secret_can_be_created(token: str) -> None:
     secret: Object = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token"}
     meta = {"name": "token", "annotations": {"kubernetes.io/service-account.name": ACCOUNT}}
     secret |= {"metadata": meta}

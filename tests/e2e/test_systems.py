@@ -1,4 +1,4 @@
-"""What the systems this operator stands for must show, on real pods, in both API versions."""
+"""The required behaviour of the operator with real pods, in both API versions."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import yaml
 
 from support import kube
 from support.kube import Object, eventually, kubectl, must_get
-from support.memcached import SMALL, addresses, memcached, pods_of, ready_addresses, settled, talk
+from support.memcached import SMALL, addresses, memcached, pods_of, ready_addresses, send_commands, wait_until_ready
 
 SAMPLES = Path(__file__).parents[2] / "config" / "samples"
 VERSIONS = ("v1", "v1alpha1")
@@ -22,15 +22,15 @@ def version(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def assert_nodes_are_the_live_pods(namespace: str, name: str, size: int) -> None:
-    """`status.nodes` is exactly the names of the pods that live, and there are `size` of them."""
+def assert_nodes_are_the_existing_pods(namespace: str, name: str, size: int) -> None:
+    """Assert that `status.nodes` has exactly the names of the `size` existing pods."""
 
-    def look() -> bool:
+    def matches() -> bool:
         nodes = must_get("memcacheds", namespace, name)["status"]["nodes"]
         assert nodes == kube.names(pods_of(namespace, name))
         return len(nodes) == size
 
-    eventually(look, 15, f"status.nodes of {name} names exactly {size} live pods")
+    eventually(matches, 15, f"status.nodes of {name} lists exactly the {size} existing pods")
 
 
 def container_of(namespace: str, name: str) -> Object:
@@ -40,20 +40,20 @@ def container_of(namespace: str, name: str) -> Object:
     return container
 
 
-def test_size_3_then_5_then_3_leaves_exactly_the_live_names(namespace: str, version: str) -> None:
+def test_status_nodes_follow_size_3_then_5_then_3(namespace: str, version: str) -> None:
     for size in (3, 5, 3):
         kube.apply(memcached(namespace, "example-memcached", version, size=size, resources=SMALL))
-        settled(namespace, "example-memcached")
+        wait_until_ready(namespace, "example-memcached")
         deployment = must_get("deployments", namespace, "example-memcached")
         assert (deployment["spec"]["replicas"], deployment["status"]["readyReplicas"]) == (size, size)
-        assert_nodes_are_the_live_pods(namespace, "example-memcached", size)
+        assert_nodes_are_the_existing_pods(namespace, "example-memcached", size)
 
 
 def test_scale_subresource_reads_and_sets_the_size(namespace: str, version: str) -> None:
     kube.apply(memcached(namespace, version=version, resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     kubectl("scale", f"memcacheds.{version}.cache.example.com/cache", "-n", namespace, "--replicas=2")
-    found = settled(namespace)
+    found = wait_until_ready(namespace)
     assert (found["spec"]["size"], found["status"]["replicas"]) == (2, 2)
     scale = kube.read(f"/apis/cache.example.com/{version}/namespaces/{namespace}/memcacheds/cache/scale")
     assert scale is not None
@@ -62,36 +62,36 @@ def test_scale_subresource_reads_and_sets_the_size(namespace: str, version: str)
     assert {pod["metadata"]["name"] for pod in selected} >= set(found["status"]["nodes"])
 
 
-def test_deleting_the_object_removes_deployment_service_and_pods(namespace: str, version: str) -> None:
+def test_deleting_the_object_deletes_deployment_service_and_pods(namespace: str, version: str) -> None:
     kube.apply(memcached(namespace, version=version, resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     kubectl("delete", f"memcacheds.{version}.cache.example.com/cache", "-n", namespace)
 
-    def gone() -> bool:
-        left = [*kube.items("deployments", namespace), *kube.items("services", namespace)]
-        left += [*kube.items("replicasets", namespace), *kube.items("pods", namespace)]
-        assert not left, kube.names(left)
+    def deleted() -> bool:
+        remaining = [*kube.items("deployments", namespace), *kube.items("services", namespace)]
+        remaining += [*kube.items("replicasets", namespace), *kube.items("pods", namespace)]
+        assert not remaining, kube.names(remaining)
         return True
 
-    eventually(gone, 60, "everything of the deleted Memcached is gone")
+    eventually(deleted, 60, "all children of the Memcached are deleted")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_sample_shows_its_nodes(namespace: str, version: str) -> None:
+def test_sample_has_its_nodes_in_the_status(namespace: str, version: str) -> None:
     sample: dict[str, Any] = yaml.safe_load((SAMPLES / f"cache_{version}_memcached.yaml").read_text())
     assert sample["apiVersion"] == f"cache.example.com/{version}"
     assert sample["metadata"]["name"] == "memcached-sample"
     sample["metadata"]["namespace"] = namespace
     kube.apply(sample)
-    settled(namespace, "memcached-sample")
+    wait_until_ready(namespace, "memcached-sample")
     shown = kubectl("get", "memcached/memcached-sample", "-n", namespace, "-o", "yaml").stdout
     assert yaml.safe_load(shown)["status"]["nodes"] == kube.names(pods_of(namespace, "memcached-sample"))
-    assert_nodes_are_the_live_pods(namespace, "memcached-sample", sample["spec"].get("size", 1))
+    assert_nodes_are_the_existing_pods(namespace, "memcached-sample", sample["spec"].get("size", 1))
 
 
-def test_pods_are_requested_probed_and_secured_as_promised(namespace: str, version: str) -> None:
+def test_pods_have_the_documented_requests_probes_and_user(namespace: str, version: str) -> None:
     kube.apply(memcached(namespace, version=version, size=1, containerPort=11211))
-    owner = settled(namespace)
+    owner = wait_until_ready(namespace)
     container = container_of(namespace, "cache")
     assert container["resources"]["requests"] == {"cpu": "100m", "memory": "128Mi"}
     assert container["command"] == ["memcached", "-m", "64", "-p", "11211", "-U", "0", "-o", "modern", "-v"]
@@ -107,14 +107,14 @@ def test_pods_are_requested_probed_and_secured_as_promised(namespace: str, versi
     assert kubectl("exec", "-n", namespace, pod["metadata"]["name"], "--", "id", "-u").stdout.strip() == "1001"
 
 
-def test_a_deployment_and_a_service_deleted_by_hand_come_back(namespace: str, version: str) -> None:
+def test_deleted_children_are_recreated(namespace: str, version: str) -> None:
     kube.apply(memcached(namespace, version=version, resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     old = uids(namespace)
     kubectl("delete", "deployment/cache", "service/cache", "-n", namespace)
-    eventually(lambda: not uids(namespace) & old, 15, "both are back")
-    settled(namespace)
-    assert_nodes_are_the_live_pods(namespace, "cache", 1)
+    eventually(lambda: not uids(namespace) & old, 15, "both exist again")
+    wait_until_ready(namespace)
+    assert_nodes_are_the_existing_pods(namespace, "cache", 1)
 
 
 def uids(namespace: str) -> set[str]:
@@ -131,33 +131,33 @@ EDITS: dict[str, tuple[str, Object]] = {
     "labels": ("deployment", {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}),
     "port": ("service", {"spec": {"ports": [{"name": "memcached", "port": 11211, "targetPort": 1}]}}),
     "selector": ("service", {"spec": {"selector": {"app.kubernetes.io/instance": "other"}}}),
-    "more selector": ("service", {"spec": {"selector": {"added": "by-hand"}}}),
+    "additional selector": ("service", {"spec": {"selector": {"added": "manually"}}}),
 }
 
 
 @pytest.mark.parametrize(("kind", "edit"), EDITS.values(), ids=EDITS.keys())
-def test_an_edit_by_hand_is_put_back(namespace: str, kind: str, edit: Object) -> None:
+def test_manual_edit_is_reverted(namespace: str, kind: str, edit: Object) -> None:
     kube.apply(memcached(namespace, resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     before = must_get(f"{kind}s", namespace, "cache")
     kubectl("patch", kind, "cache", "-n", namespace, "-p", yaml.safe_dump(edit))
 
-    def put_back() -> bool:
+    def reverted() -> bool:
         now = must_get(f"{kind}s", namespace, "cache")
         assert now["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
         assert now["spec"] == before["spec"]
         assert now["metadata"]["labels"] == before["metadata"]["labels"]
         return True
 
-    eventually(put_back, 15, f"the {kind} is as before")
-    settled(namespace)
+    eventually(reverted, 15, f"the {kind} is restored")
+    wait_until_ready(namespace)
 
 
 def test_conditions_follow_every_change(namespace: str, version: str) -> None:
     kube.apply(memcached(namespace, version=version, size=1, resources=SMALL))
-    first = settled(namespace)
+    first = wait_until_ready(namespace)
     kube.apply(memcached(namespace, version=version, size=4, resources=SMALL))
-    second = settled(namespace)
+    second = wait_until_ready(namespace)
     for found in (first, second):
         status, size = found["status"], found["spec"]["size"]
         assert [condition["type"] for condition in status["conditions"]] == ["Available", "Progressing", "Degraded"]
@@ -168,25 +168,25 @@ def test_conditions_follow_every_change(namespace: str, version: str) -> None:
         assert status["conditions"][0]["message"] == f"{size} of {size} pods are ready"
 
 
-def test_size_0_is_refused_and_nothing_is_stored(namespace: str, version: str) -> None:
-    assert "spec.size" in kube.refused(memcached(namespace, version=version, size=0))
+def test_size_0_is_rejected_and_nothing_is_stored(namespace: str, version: str) -> None:
+    assert "spec.size" in kube.rejection(memcached(namespace, version=version, size=0))
     assert kube.get("memcacheds", namespace, "cache") is None
 
 
-def test_every_pod_behind_the_service_stores_and_returns_values(namespace: str) -> None:
+def test_every_endpoint_stores_and_returns_values(namespace: str) -> None:
     kube.apply(memcached(namespace, size=2, containerPort=11311, resources=SMALL))
-    settled(namespace)
+    wait_until_ready(namespace)
     pods = pods_of(namespace)
-    behind = addresses(pods)
-    eventually(lambda: ready_addresses(namespace) == behind, 15, "both pods are behind the Service")
-    assert resolved(namespace, pods[0], f"cache.{namespace}.svc.cluster.local") == behind
-    for address in behind:
-        answer = talk(address, 11311, b"set key 0 0 5", b"value", b"get key")
-        assert answer == b"STORED\r\nVALUE key 0 5\r\nvalue\r\nEND\r\n"
-        assert b"STAT maxbytes 67108864\r\n" in talk(address, 11311, b"stats settings")
+    expected = addresses(pods)
+    eventually(lambda: ready_addresses(namespace) == expected, 15, "both pods are endpoints of the Service")
+    assert resolved(namespace, pods[0], f"cache.{namespace}.svc.cluster.local") == expected
+    for address in expected:
+        response = send_commands(address, 11311, b"set key 0 0 5", b"value", b"get key")
+        assert response == b"STORED\r\nVALUE key 0 5\r\nvalue\r\nEND\r\n"
+        assert b"STAT maxbytes 67108864\r\n" in send_commands(address, 11311, b"stats settings")
 
 
 def resolved(namespace: str, pod: Object, name: str) -> set[str]:
-    """The addresses that a name has inside the cluster."""
+    """The addresses that a name resolves to in the cluster."""
     done = kubectl("exec", "-n", namespace, pod["metadata"]["name"], "--", "getent", "ahostsv4", name)
     return {line.split()[0] for line in done.stdout.splitlines()}

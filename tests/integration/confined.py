@@ -1,4 +1,4 @@
-"""A token for the controller's account, with every right that RBAC can give, confined by the policies."""
+"""A service account with all permissions that RBAC can grant, restricted only by the admission policies."""
 
 import copy
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -17,19 +17,19 @@ from support import policies
 
 Work = Callable[[Client], Awaitable[object]]
 
-HOME = "home"
-"""The namespace of the accounts."""
+ACCOUNT_NAMESPACE = "accounts"
+"""The namespace of the service accounts."""
 ACCOUNT = "operator"
-"""The one that the policies are bound to."""
+"""The account that the policies are bound to."""
 DRY_RUN = {"dryRun": "All"}
 
 
 @dataclass(frozen=True)
 class Account(ControlPlane):
-    """The control plane as a ServiceAccount reaches it, by its own token."""
+    """The control plane, accessed with the token of a ServiceAccount."""
 
     def denial(self, work: Work) -> str:
-        """Try something: what a policy says against it, empty where it is done."""
+        """Send a request; return the message of the policy that denies it, or an empty string if it is allowed."""
         error = self._error(work)
         assert error is None or (error.code == 403 and "ValidatingAdmissionPolicy" in error.message), error
         return "" if error is None else error.message
@@ -42,33 +42,33 @@ class Account(ControlPlane):
         return None
 
 
-def account(plane: ControlPlane, name: str, directory: Path) -> Account:
-    """Make a ServiceAccount that RBAC lets do everything, so that what is denied is denied by a policy."""
-    base = f"/api/v1/namespaces/{HOME}/serviceaccounts"
+def create_account(plane: ControlPlane, name: str, directory: Path) -> Account:
+    """Create a ServiceAccount that RBAC allows everything, so that every denial comes from a policy."""
+    base = f"/api/v1/namespaces/{ACCOUNT_NAMESPACE}/serviceaccounts"
     binding = {
-        "metadata": {"name": f"{HOME}-{name}"},
+        "metadata": {"name": f"{ACCOUNT_NAMESPACE}-{name}"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": HOME}],
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": ACCOUNT_NAMESPACE}],
     }
 
-    async def make(client: Client) -> Object:
+    async def create(client: Client) -> Object:
         await client.request("POST", base, {"metadata": {"name": name}})
         await client.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
         return await client.request("POST", f"{base}/{name}/token", {"spec": {}})
 
     kubeconfig = yaml.safe_load(plane.kubeconfig.read_text())
-    kubeconfig["users"][0]["user"] = {"token": plane.call(make)["status"]["token"]}
+    kubeconfig["users"][0]["user"] = {"token": plane.call(create)["status"]["token"]}
     file = directory / f"{name}.kubeconfig"
     file.write_text(yaml.safe_dump(kubeconfig))
     return Account(file, plane.audit_log)
 
 
 @contextmanager
-def home(plane: ControlPlane) -> Generator[None]:
-    """The namespace of the accounts, and the policies, bound to the one of them."""
-    plane.create(NAMESPACES, {"metadata": {"name": HOME}})
+def bound_policies(plane: ControlPlane) -> Generator[None]:
+    """Create the namespace of the accounts and the policies, bound to ACCOUNT, until the block ends."""
+    plane.create(NAMESPACES, {"metadata": {"name": ACCOUNT_NAMESPACE}})
     objects = [(policies.POLICIES, each) for each in policies.policies()]
-    objects += [(policies.BINDINGS, each) for each in policies.bindings(HOME, ACCOUNT)]
+    objects += [(policies.BINDINGS, each) for each in policies.bindings(ACCOUNT_NAMESPACE, ACCOUNT)]
     for path, obj in objects:
         plane.call(lambda client, path=path, obj=obj: client.request("POST", path, obj))
     try:
@@ -77,31 +77,33 @@ def home(plane: ControlPlane) -> Generator[None]:
         for path, obj in objects:
             own = f"{path}/{obj['metadata']['name']}"
             plane.call(lambda client, own=own: client.request("DELETE", own))
-        plane.delete(Key(NAMESPACES, "", HOME))
+        plane.delete(Key(NAMESPACES, "", ACCOUNT_NAMESPACE))
 
 
-def in_effect(stolen_token: Account) -> None:
-    """Wait until the API server has taken up every policy."""
+def wait_until_in_effect(stolen_token: Account) -> None:
+    """Wait until every policy is in effect."""
     for policy, work in forbidden().items():
         until(lambda policy=policy, work=work: f"'{policy}'" in stolen_token.denial(work))
 
 
 def forbidden() -> dict[str, Work]:
-    """Something that each policy denies."""
+    """A request that each policy denies."""
     webhooks = {
         "apiVersion": VALIDATING_WEBHOOKS.api_version,
         "kind": VALIDATING_WEBHOOKS.kind,
         "metadata": {"name": "any"},
     }
     return {
-        "children": asked("POST", DEPLOYMENTS, {**deployment("any"), "metadata": {"name": "any", "namespace": HOME}}),
-        "webhook-configurations": asked("POST", VALIDATING_WEBHOOKS, webhooks),
-        "secrets": asked("POST", SECRETS, {"metadata": {"name": "any", "namespace": HOME}}),
+        "children": dry_run(
+            "POST", DEPLOYMENTS, {**deployment("any"), "metadata": {"name": "any", "namespace": ACCOUNT_NAMESPACE}}
+        ),
+        "webhook-configurations": dry_run("POST", VALIDATING_WEBHOOKS, webhooks),
+        "secrets": dry_run("POST", SECRETS, {"metadata": {"name": "any", "namespace": ACCOUNT_NAMESPACE}}),
     }
 
 
-def asked(method: str, resource: Resource, obj: Object, content_type: str = JSON, subresource: str = "") -> Work:
-    """A request about one object, nothing of which is stored. A child may be in another state by then."""
+def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JSON, subresource: str = "") -> Work:
+    """A dry run of a request for one object. A child may have changed since, so its resourceVersion is removed."""
     meta = obj["metadata"]
     if resource in (DEPLOYMENTS, SERVICES):
         meta = {name: each for name, each in meta.items() if name != "resourceVersion"}
@@ -123,12 +125,17 @@ def owner(kind: str = "Memcached", api_version: str = "cache.example.com/v1", ui
 
 
 def metadata(name: str, *owners: Object) -> Object:
-    """The metadata of a child, by default of an owner that does not exist."""
-    return {"name": name, "namespace": HOME, "labels": LABELS, "ownerReferences": list(owners or (owner(),))}
+    """The metadata of a child, by default with an owner that does not exist."""
+    return {
+        "name": name,
+        "namespace": ACCOUNT_NAMESPACE,
+        "labels": LABELS,
+        "ownerReferences": list(owners or (owner(),)),
+    }
 
 
 def deployment(name: str, *owners: Object) -> Object:
-    """The least Deployment that the policies let the controller create."""
+    """The minimal Deployment that the policies let the controller create."""
     pod = {
         "automountServiceAccountToken": False,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
@@ -140,13 +147,13 @@ def deployment(name: str, *owners: Object) -> Object:
 
 
 def service(name: str, *owners: Object) -> Object:
-    """The least Service that the policies let the controller create."""
+    """The minimal Service that the policies let the controller create."""
     spec: Object = {"selector": LABELS, "ports": [{"port": 80}]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(name, *owners), "spec": spec}
 
 
-LEAST = {DEPLOYMENTS: deployment, SERVICES: service}
-"""The least child of each kind."""
+MINIMAL = {DEPLOYMENTS: deployment, SERVICES: service}
+"""The minimal child of each kind."""
 
 
 def nested(path: str, value: Any) -> Object:
@@ -156,7 +163,7 @@ def nested(path: str, value: Any) -> Object:
 
 
 def merged(obj: Any, patch: Mapping[str, Any]) -> Any:
-    """The object with a merge patch in it; the only container is merged too."""
+    """Apply a merge patch to a copy of an object; its only container is merged too."""
     found = copy.deepcopy(obj)
     for name, value in patch.items():
         if value is None:
@@ -169,21 +176,21 @@ def merged(obj: Any, patch: Mapping[str, Any]) -> Any:
 
 
 def pod(path: str, value: Any) -> Object:
-    """A change of the pod template's spec; with an empty path, of several fields."""
+    """A patch of the pod template's spec; with an empty path, of several fields."""
     return nested(f"spec.template.spec.{path}".rstrip("."), value)
 
 
 def container(path: str, value: Any) -> Object:
-    """A change of its container."""
+    """A patch of the pod template's container."""
     return pod("containers", [nested(path, value)])
 
 
 def denials(stolen_token: Account, resource: Resource, live: Object, change: Object) -> dict[str, str]:
-    """Write a change in each way, into a new child and into a live one: what a policy says against it."""
-    new = merged(LEAST[resource]("new"), change)
-    ways = {
-        "create": asked("POST", resource, new),
-        "apply": asked("PATCH", resource, new, APPLY_PATCH),
-        "update": asked("PUT", resource, merged(live, change)),
+    """The denial of writing a change into a new or the live child, per operation; empty if allowed."""
+    new = merged(MINIMAL[resource]("new"), change)
+    operations = {
+        "create": dry_run("POST", resource, new),
+        "apply": dry_run("PATCH", resource, new, APPLY_PATCH),
+        "update": dry_run("PUT", resource, merged(live, change)),
     }
-    return {way: stolen_token.denial(work) for way, work in ways.items()}
+    return {operation: stolen_token.denial(work) for operation, work in operations.items()}

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that need an API server, but no node."""
+"""Fixtures for tests that need an API server, but no node."""
 
 import os
 import uuid
@@ -8,7 +8,7 @@ import pytest
 
 from cluster.versions import SUPPORTED
 from integration import confined
-from integration.confined import HOME, LEAST, Account, owner
+from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
 from integration.issuing import Installation, configuration
 from memcached_operator.certificates.issuer import WebhookNames
@@ -18,13 +18,13 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 
 @pytest.fixture(scope="session", params=SUPPORTED)
 def version(request: pytest.FixtureRequest) -> str:
-    """Each version of Kubernetes that we test with."""
+    """Each tested version of Kubernetes."""
     return request.param
 
 
 @pytest.fixture(scope="session")
 def plane(version: str) -> Iterator[ControlPlane]:
-    """A control plane of this test process's own, of each version in turn."""
+    """A control plane of each version for this test process."""
     with control_plane(f"integration-{os.getpid()}", version) as started:
         yield started
 
@@ -32,9 +32,9 @@ def plane(version: str) -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def stolen_token(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     """A token for the controller's account."""
-    with confined.home(plane):
-        found = confined.account(plane, confined.ACCOUNT, tmp_path_factory.mktemp("stolen-token"))
-        confined.in_effect(found)
+    with confined.bound_policies(plane):
+        found = confined.create_account(plane, confined.ACCOUNT, tmp_path_factory.mktemp("stolen-token"))
+        confined.wait_until_in_effect(found)
         yield found
 
 
@@ -42,21 +42,21 @@ def stolen_token(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) 
 def memcached(plane: ControlPlane, stolen_token: Account) -> Object:
     """The owner of the children."""
     del stolen_token
-    meta, spec = {"name": "child", "namespace": HOME}, {"image": "example.com/memcached:1"}
+    meta, spec = {"name": "child", "namespace": ACCOUNT_NAMESPACE}, {"image": "example.com/memcached:1"}
     kind = {"apiVersion": MEMCACHEDS.api_version, "kind": MEMCACHEDS.kind}
     return plane.create(MEMCACHEDS, {**kind, "metadata": meta, "spec": spec})
 
 
 @pytest.fixture(scope="session")
 def children(plane: ControlPlane, memcached: Object) -> dict[Resource, Object]:
-    """A Deployment and a Service that a Memcached owns, as they are stored."""
+    """A stored Deployment and Service that a Memcached owns."""
     reference = owner(uid=memcached["metadata"]["uid"])
-    return {resource: plane.create(resource, make("child", reference)) for resource, make in LEAST.items()}
+    return {resource: plane.create(resource, build("child", reference)) for resource, build in MINIMAL.items()}
 
 
 @pytest.fixture
 def namespace(plane: ControlPlane) -> Iterator[str]:
-    """A namespace of the test's own."""
+    """A namespace for one test."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
@@ -65,12 +65,12 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture
 def installation(plane: ControlPlane, namespace: str) -> Iterator[Installation]:
-    """An installation without a certificate yet."""
-    made = Installation(
+    """An installation without a certificate."""
+    created = Installation(
         plane, WebhookNames(namespace, "cert", "webhook", f"{namespace}-mutating", f"{namespace}-validating")
     )
-    for key in made.configurations:
+    for key in created.configurations:
         plane.create(key.resource, configuration(key))
-    yield made
-    for key in made.configurations:
+    yield created
+    for key in created.configurations:
         plane.delete(key)

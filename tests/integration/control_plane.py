@@ -1,7 +1,7 @@
-"""An API server with nothing but what a test puts there.
+"""Starts control planes without nodes and without an operator.
 
-The deployed operator works in all namespaces, with the same labels and the same field manager: beside it, a second one
-could not be tested. So these tests have a control plane of their own, which is ready within seconds.
+The deployed operator works in all namespaces with the same labels and the same field manager, so a second one cannot be
+tested beside it. Such a control plane is ready within seconds.
 """
 
 import asyncio
@@ -30,24 +30,24 @@ C = TypeVar("C", bound=Client)
 ROOT = Path(__file__).parents[2]
 CRD_FILES = sorted((ROOT / "config/crd/bases").glob("*.yaml"))
 READY = 60.0
-"""Seconds for the API server to serve something new, on a busy machine."""
+"""Maximum seconds until the API server serves a new resource, on a busy machine."""
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces")
 
 GUARD = "import subprocess, sys; sys.stdin.read(); sys.exit(subprocess.call(sys.argv[1:]))"
-"""Runs a command when its standard input ends: when the fixture is done, or when the test run has died."""
+"""Runs a command when its standard input is closed: when the fixture ends or the test process has died."""
 
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """The way to it, as the operator has it and as a test has it."""
+    """Access to a control plane, for the operator and for tests."""
 
     kubeconfig: Path
     audit_log: Path
 
     @property
     def connection(self) -> Config:
-        """What the operator connects with."""
+        """The connection that the operator uses."""
         with mock.patch.dict(os.environ, KUBECONFIG=str(self.kubeconfig)):
             return load_config()
 
@@ -56,13 +56,13 @@ class ControlPlane:
         return Audit(self.audit_log)
 
     def call(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """Do something as somebody who is not the operator."""
+        """Run requests with the default user agent, not the operator's."""
 
         async def run() -> T:
-            there = self.connection
-            connector = aiohttp.TCPConnector(ssl=there.tls)
-            async with aiohttp.ClientSession(connector=connector, headers=there.headers) as session:
-                return await work(Client(there, session))
+            connection = self.connection
+            connector = aiohttp.TCPConnector(ssl=connection.tls)
+            async with aiohttp.ClientSession(connector=connector, headers=connection.headers) as session:
+                return await work(Client(connection, session))
 
         return asyncio.run(run())
 
@@ -77,15 +77,15 @@ class ControlPlane:
         return found
 
     def create(self, resource: Resource, obj: Object) -> Object:
-        """Create an object; what the API server made of it."""
+        """Create an object; return it as stored."""
         path = resource.path(obj["metadata"].get("namespace"))
         return self.call(lambda client: client.request("POST", path, obj))
 
     def would_create(self, resource: Resource, obj: Object) -> Object:
-        """What would be stored of an object; a field that the schema does not know is an error."""
+        """Create an object with a dry run and return it; unknown fields are an error."""
         path = resource.path(obj["metadata"].get("namespace"))
-        ask = {"dryRun": "All", "fieldValidation": "Strict"}
-        return self.call(lambda client: client.request("POST", path, obj, params=ask))
+        params = {"dryRun": "All", "fieldValidation": "Strict"}
+        return self.call(lambda client: client.request("POST", path, obj, params=params))
 
     def change(self, key: Key, patch: Object) -> Object:
         """Merge a patch into an object."""
@@ -101,15 +101,15 @@ class ControlPlane:
 
 
 @asynccontextmanager
-async def client_of(connection: Config, make: type[C] = Client) -> AsyncGenerator[C]:
-    """A client as the operator has it, or a special one."""
+async def client_of(connection: Config, client_class: type[C] = Client) -> AsyncGenerator[C]:
+    """A client like the operator's, or of another class."""
     async with connection.session() as session:
-        yield make(connection, session)
+        yield client_class(connection, session)
 
 
 @contextmanager
 def control_plane(name: str, version: str | None = None) -> Generator[ControlPlane]:
-    """Start one with our CRDs; end it in any case. By default, KUBE_VERSION in the environment names its version."""
+    """Run a control plane with our CRDs until the block ends. `version` defaults to KUBE_VERSION of the environment."""
     tool = [sys.executable, "-m", "cluster"]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "tools"), "CLUSTER": "control-plane", "CLUSTER_NAME": name}
     env.pop("KUBECONFIG", None)
@@ -136,10 +136,10 @@ def install(plane: ControlPlane) -> None:
         crd = yaml.safe_load(path.read_text())
         plane.create(CRDS, crd)
         served = f"/apis/{crd['spec']['group']}/{crd['spec']['versions'][0]['name']}/{crd['spec']['names']['plural']}"
-        until(lambda served=served: plane.call(lambda client: answers(client, served)))
+        until(lambda served=served: plane.call(lambda client: is_served(client, served)))
 
 
-async def answers(client: Client, path: str) -> bool:
+async def is_served(client: Client, path: str) -> bool:
     """Whether a path is served."""
     try:
         await client.request("GET", path)
@@ -148,18 +148,18 @@ async def answers(client: Client, path: str) -> bool:
     return True
 
 
-def until(get_live: Callable[[], Any], seconds: float = READY) -> None:
-    """Look until it is true."""
+def until(condition: Callable[[], Any], seconds: float = READY) -> None:
+    """Wait until a condition is true; fails after `seconds`."""
     deadline = time.monotonic() + seconds
-    while not get_live():
+    while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:g} s"
         time.sleep(0.1)
 
 
-async def eventually(get_live: Callable[[], Awaitable[T]], seconds: float = 30) -> T:
-    """Look until it is true, while other things go on."""
+async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = 30) -> T:
+    """Wait, without blocking the event loop, until a condition returns a true value; return the value."""
     deadline = time.monotonic() + seconds
-    while not (found := await get_live()):
+    while not (found := await condition()):
         assert time.monotonic() < deadline, f"not within {seconds:g} s; last: {found}"
         await asyncio.sleep(0.1)
     return found

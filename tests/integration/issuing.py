@@ -1,4 +1,4 @@
-"""The objects that an issuer works on, at a real API server."""
+"""The Secret and webhook configurations that a certificate issuer manages, in a real API server."""
 
 import asyncio
 import base64
@@ -29,12 +29,12 @@ class Installation:
 
     @property
     def secret(self) -> Key:
-        """Where the pair goes."""
+        """The Secret of the pair."""
         return Key(SECRETS, self.names.namespace, self.names.secret)
 
     @property
     def configurations(self) -> list[Key]:
-        """Who has to trust it."""
+        """The webhook configurations that trust the pair."""
         return [Key(MUTATING_WEBHOOKS, "", self.names.mutating), Key(VALIDATING_WEBHOOKS, "", self.names.validating)]
 
     def pair(self) -> KeyPair:
@@ -44,12 +44,12 @@ class Installation:
         return found
 
     def bundles(self) -> list[bytes]:
-        """The bundles of all webhooks."""
+        """The CA bundles of all webhooks."""
         hooks = [hook for key in self.configurations for hook in self.plane.must_get(key)["webhooks"]]
         return [base64.b64decode(hook["clientConfig"].get("caBundle", "")) for hook in hooks]
 
     def check(self, after: timedelta = timedelta(0), **overrides: Any) -> dict[str, int]:
-        """Have the issuer look, some time from now; what it wrote."""
+        """Run one check of an issuer whose clock is `after` ahead; return its writes."""
         audit = self.plane.audit()
 
         async def run() -> None:
@@ -64,9 +64,9 @@ class Installation:
 
 
 def configuration(key: Key, hooks: int = 2) -> Object:
-    """A webhook configuration that concerns nothing there is."""
+    """A webhook configuration that matches no existing resource."""
     rule = {
-        "apiGroups": ["nobody.example.com"],
+        "apiGroups": ["none.example.com"],
         "apiVersions": ["v1"],
         "resources": ["things"],
         "operations": ["CREATE"],

@@ -15,7 +15,7 @@ from integration.control_plane import ControlPlane, client_of
 from memcached_api.kinds import Kind
 
 SEED = 1000
-"""None of those of the fuzz campaigns."""
+"""Not used by the fuzz campaigns."""
 COUNT = 200
 
 

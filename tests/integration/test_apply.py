@@ -19,7 +19,7 @@ CREATED = {"create deployments": 1, "create services": 1}
 
 @dataclass
 class Owner:
-    """A Memcached in the API server, and what the operator knows of its children."""
+    """A Memcached in the API server, and the operator's cache of its children."""
 
     plane: ControlPlane
     cr: Object
@@ -31,11 +31,11 @@ class Owner:
         return Key(resource, self.cr["metadata"]["namespace"], self.cr["metadata"]["name"])
 
     def live(self, resource: Resource = DEPLOYMENTS) -> Object:
-        """A child as it is."""
+        """A child as stored."""
         return self.plane.must_get(self.key(resource))
 
     def desired(self) -> list[Object]:
-        """The children as they should be."""
+        """The desired children."""
         return memcached(IMAGE).desired(self.cr, Snapshot())
 
     def spec(self, **spec: Any) -> None:
@@ -43,7 +43,7 @@ class Owner:
         self.cr = self.plane.change(key_of(MEMCACHEDS, self.cr), {"spec": spec})
 
     def apply(self, children: Iterable[Object] | None = None) -> dict[str, int]:
-        """Bring the children to what is desired; what was written."""
+        """Apply the desired children; return the writes."""
         audit = self.plane.audit()
         wanted = self.desired() if children is None else children
 
@@ -54,8 +54,8 @@ class Owner:
         self.outcome = asyncio.run(run())
         return dict(audit.writes(self.cr["metadata"]["namespace"]))
 
-    def read_again(self, resources: Iterable[Resource] = OWNS) -> None:
-        """Know what is there, as after a restart; the watches see only what carries our label."""
+    def relist(self, resources: Iterable[Resource] = OWNS) -> None:
+        """Fill the cache from lists with the label selector, as after a restart."""
         self.cache = Cache()
 
         async def run() -> None:
@@ -69,12 +69,12 @@ class Owner:
 
     @property
     def problems(self) -> list[tuple[str, str]]:
-        """What hindered."""
+        """Reason and message of the problems of the last apply."""
         return [(problem.reason, problem.message) for problem in self.outcome.problems]
 
     @property
     def messages(self) -> str:
-        """All that was said."""
+        """The messages of all problems."""
         return "; ".join(message for _, message in self.problems)
 
 
@@ -91,12 +91,12 @@ def owner(plane: ControlPlane, namespace: str) -> Owner:
 
 
 def container(owner: Owner) -> Object:
-    """The container as the API server has it."""
+    """The container of the stored Deployment."""
     return owner.live()["spec"]["template"]["spec"]["containers"][0]
 
 
 def managers(live: Object) -> set[tuple[str, str]]:
-    """Who owns fields of an object's spec, and how they took them."""
+    """The field managers of an object's spec, with their operation."""
     entries = live["metadata"]["managedFields"]
     return {(entry["manager"], entry["operation"]) for entry in entries if not entry.get("subresource")}
 
@@ -108,17 +108,17 @@ def test_children_are_created_once(owner: Owner) -> None:
 
 def test_a_restart_writes_nothing(owner: Owner) -> None:
     owner.apply()
-    owner.read_again()
+    owner.relist()
     assert owner.apply() == {}
 
 
-def test_children_belong_to_their_object(owner: Owner) -> None:
+def test_children_have_a_controller_reference(owner: Owner) -> None:
     owner.apply()
     (reference,) = owner.live()["metadata"]["ownerReferences"]
     assert (reference["uid"], reference["controller"]) == (owner.cr["metadata"]["uid"], True)
 
 
-def test_the_first_change_hands_the_fields_over_and_later_ones_need_one_write(owner: Owner) -> None:
+def test_first_change_migrates_field_ownership_and_later_ones_need_one_write(owner: Owner) -> None:
     owner.apply()
     owner.spec(containerPort=12345)
     assert owner.apply()["patch services"] == 2
@@ -129,7 +129,7 @@ def test_the_first_change_hands_the_fields_over_and_later_ones_need_one_write(ow
     assert owner.live(SERVICES)["spec"]["ports"][0]["port"] == 12346
 
 
-def test_a_change_touches_only_the_children_it_concerns(owner: Owner) -> None:
+def test_change_updates_only_the_affected_children(owner: Owner) -> None:
     owner.apply()
     owner.spec(size=3)
     assert owner.apply().keys() == {"patch deployments"}
@@ -144,13 +144,13 @@ GIVEN = {
 
 
 def optional(owner: Owner) -> tuple[Any, ...]:
-    """What the optional fields of the spec become."""
+    """The fields of the Deployment that correspond to the optional fields of the spec."""
     template = owner.live()["spec"]["template"]["spec"]
     (container,) = template["containers"]
     return container["resources"], container["imagePullPolicy"], template.get("imagePullSecrets")
 
 
-def test_every_field_set_and_taken_out_of_the_spec_again_is_followed(owner: Owner) -> None:
+def test_setting_and_removing_optional_fields(owner: Owner) -> None:
     owner.apply()
     before = optional(owner)
     owner.spec(**GIVEN)
@@ -163,7 +163,7 @@ def test_every_field_set_and_taken_out_of_the_spec_again_is_followed(owner: Owne
     assert owner.apply() == {}
 
 
-SPELLINGS: list[dict[str, Any]] = [
+QUANTITIES: list[dict[str, Any]] = [
     {"resources": {"limits": {"cpu": "0.5", "memory": "1024Mi"}}},
     {"resources": {"limits": {"cpu": 1, "memory": "0.5Gi"}}},
     {"resources": {"limits": {"memory": "268435456"}, "requests": {"cpu": "1e-1"}}},
@@ -171,34 +171,34 @@ SPELLINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("spec", SPELLINGS, ids=str)
-def test_no_spelling_of_a_quantity_costs_a_write_in_steady_state(owner: Owner, spec: dict[str, Any]) -> None:
+@pytest.mark.parametrize("spec", QUANTITIES, ids=str)
+def test_no_format_of_a_quantity_causes_writes_in_steady_state(owner: Owner, spec: dict[str, Any]) -> None:
     owner.spec(**spec)
     owner.apply()
-    owner.read_again()
+    owner.relist()
     assert owner.apply() == {}
 
 
-def test_a_value_changed_by_hand_is_put_back(owner: Owner) -> None:
+def test_manually_changed_value_is_reverted(owner: Owner) -> None:
     owner.apply()
     owner.plane.change(owner.key(), {"spec": {"replicas": 7}})
-    owner.read_again()
+    owner.relist()
     assert owner.apply().keys() == {"patch deployments"}
     assert owner.live()["spec"]["replicas"] == 2
 
 
-def test_what_others_add_beside_our_fields_is_left_to_them(owner: Owner) -> None:
+def test_fields_of_others_are_kept(owner: Owner) -> None:
     owner.apply()
     owner.plane.change(owner.key(), {"metadata": {"annotations": {"theirs": "kept"}}, "spec": {"minReadySeconds": 3}})
-    owner.read_again()
+    owner.relist()
     assert owner.apply() == {}
 
 
-def test_a_handover_by_an_outdated_place_is_tried_again(owner: Owner) -> None:
+def test_migration_with_an_outdated_index_is_retried(owner: Owner) -> None:
     owner.apply()
     known = owner.cache.get(owner.key(SERVICES))
     assert known is not None
-    # As last seen, an entry stood before ours that has gone since.
+    # The cached object still has an entry before ours that has been removed since.
     known["metadata"]["managedFields"].insert(0, {"manager": "kubectl", "operation": "Update"})
     owner.cache.remove(owner.key(SERVICES), version_of(known))
     known["metadata"]["resourceVersion"] = "1"
@@ -210,7 +210,7 @@ def test_a_handover_by_an_outdated_place_is_tried_again(owner: Owner) -> None:
 
 
 def foreign(owner: Owner, resource: Resource = SERVICES, **meta: Any) -> Object:
-    """Somebody else's object under our name."""
+    """Create an object with a child's name that does not belong to the Memcached."""
     obj = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -224,9 +224,9 @@ LABELLED: dict[str, Any] = {"labels": {"app.kubernetes.io/managed-by": "memcache
 
 
 @pytest.mark.parametrize("meta", [{}, LABELLED], ids=["unlabelled", "labelled as ours"])
-def test_a_foreign_object_is_left_as_it_is_and_does_not_hold_up_the_others(owner: Owner, meta: dict[str, Any]) -> None:
+def test_foreign_object_is_not_modified_and_does_not_block_other_children(owner: Owner, meta: dict[str, Any]) -> None:
     before = foreign(owner, **meta)
-    owner.read_again()
+    owner.relist()
     assert owner.apply()["create deployments"] == 1
     assert owner.live(SERVICES) == before
     assert [reason for reason, _ in owner.problems] == ["Conflict"]
@@ -237,7 +237,7 @@ def test_a_foreign_object_is_left_as_it_is_and_does_not_hold_up_the_others(owner
     assert owner.outcome.requeue_after is not None
 
 
-def test_when_the_foreign_object_is_gone_ours_is_made(owner: Owner) -> None:
+def test_child_is_created_after_the_foreign_object_is_deleted(owner: Owner) -> None:
     foreign(owner)
     owner.apply()
     owner.plane.delete(owner.key(SERVICES))
@@ -245,31 +245,31 @@ def test_when_the_foreign_object_is_gone_ours_is_made(owner: Owner) -> None:
     assert owner.problems == []
 
 
-def test_a_child_of_another_controller_is_left_as_it_is(owner: Owner) -> None:
+def test_object_of_another_controller_is_not_modified(owner: Owner) -> None:
     meta = {"name": "other", "namespace": owner.cr["metadata"]["namespace"]}
     other = owner.plane.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": meta})
     uid = other["metadata"]["uid"]
     reference = {"apiVersion": "v1", "kind": "Secret", "name": "other", "uid": uid, "controller": True}
     before = foreign(owner, ownerReferences=[reference], **LABELLED)
-    owner.read_again()
+    owner.relist()
     owner.apply()
     assert owner.live(SERVICES) == before
     assert "Service cache belongs to Secret other" in owner.messages
 
 
-def test_a_child_orphaned_by_hand_is_taken_back(owner: Owner) -> None:
+def test_orphaned_child_is_adopted_again(owner: Owner) -> None:
     owner.apply()
     owner.plane.change(owner.key(), {"metadata": {"ownerReferences": None}})
-    owner.read_again()
+    owner.relist()
     assert owner.apply().keys() == {"patch deployments"}
     assert owner.live()["metadata"]["ownerReferences"][0]["uid"] == owner.cr["metadata"]["uid"]
 
 
-def test_a_child_that_is_being_deleted_is_waited_for(owner: Owner) -> None:
+def test_waits_for_a_child_that_is_being_deleted(owner: Owner) -> None:
     owner.apply()
     owner.plane.change(owner.key(), {"metadata": {"finalizers": ["example.com/wait"]}})
     owner.plane.delete(owner.key())
-    owner.read_again()
+    owner.relist()
     assert owner.apply() == {}
     assert owner.problems == [("WaitingForDeletion", "Deployment cache is being deleted")]
     assert owner.outcome.requeue_after is not None
@@ -278,14 +278,14 @@ def test_a_child_that_is_being_deleted_is_waited_for(owner: Owner) -> None:
     assert owner.problems == []
 
 
-def test_a_child_of_the_earlier_object_of_the_name_is_waited_for(owner: Owner) -> None:
+def test_waits_for_a_child_of_an_earlier_object_with_the_same_name(owner: Owner) -> None:
     owner.apply()
     owner.plane.change(owner.key(), {"metadata": {"finalizers": ["example.com/wait"]}})
     earlier = owner.cr
     owner.plane.delete(key_of(MEMCACHEDS, earlier))
     meta = {name: earlier["metadata"][name] for name in ("name", "namespace")}
     owner.cr = owner.plane.create(MEMCACHEDS, {**earlier, "metadata": meta})
-    owner.read_again()
+    owner.relist()
     owner.apply()
     assert owner.outcome.errors == []
     assert {reason for reason, _ in owner.problems} == {"WaitingForDeletion"}
@@ -293,7 +293,7 @@ def test_a_child_of_the_earlier_object_of_the_name_is_waited_for(owner: Owner) -
     owner.plane.change(owner.key(), {"metadata": {"finalizers": None}})
 
 
-def test_a_child_deleted_while_nobody_watched_is_made_anew_at_once(owner: Owner) -> None:
+def test_child_deleted_without_a_watch_event_is_recreated(owner: Owner) -> None:
     owner.apply()
     owner.plane.delete(owner.key(SERVICES))
     owner.spec(containerPort=12345)
@@ -303,7 +303,7 @@ def test_a_child_deleted_while_nobody_watched_is_made_anew_at_once(owner: Owner)
     assert owner.apply() == {}
 
 
-def test_a_child_no_longer_desired_is_deleted(owner: Owner) -> None:
+def test_undesired_child_is_deleted(owner: Owner) -> None:
     owner.apply()
     deployment_only = [child for child in owner.desired() if child["kind"] == "Deployment"]
     assert owner.apply(deployment_only) == {"delete services": 1}
@@ -311,7 +311,7 @@ def test_a_child_no_longer_desired_is_deleted(owner: Owner) -> None:
     assert owner.plane.get(owner.key()) is not None
 
 
-def test_a_child_that_changed_since_it_was_seen_is_not_deleted_blindly(owner: Owner) -> None:
+def test_undesired_child_that_has_changed_is_not_deleted(owner: Owner) -> None:
     owner.apply()
     owner.plane.change(owner.key(SERVICES), {"metadata": {"annotations": {"changed": "meanwhile"}}})
     owner.apply([child for child in owner.desired() if child["kind"] == "Deployment"])
@@ -319,7 +319,7 @@ def test_a_child_that_changed_since_it_was_seen_is_not_deleted_blindly(owner: Ow
     assert owner.plane.get(owner.key(SERVICES)) is not None
 
 
-def test_what_took_the_place_of_a_child_no_longer_desired_is_not_deleted(owner: Owner) -> None:
+def test_replacement_of_an_undesired_child_is_not_deleted(owner: Owner) -> None:
     owner.apply()
     owner.plane.delete(owner.key(SERVICES))
     meta = {"name": "cache", "namespace": owner.cr["metadata"]["namespace"]}
@@ -330,7 +330,7 @@ def test_what_took_the_place_of_a_child_no_longer_desired_is_not_deleted(owner: 
     assert owner.live(SERVICES) == before
 
 
-def test_what_the_api_server_refuses_is_told_in_its_words_and_does_not_hold_up_the_others(owner: Owner) -> None:
+def test_rejected_child_is_reported_and_does_not_block_other_children(owner: Owner) -> None:
     bad, good = owner.desired()
     bad["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"] = 70000
     assert owner.apply([bad, good])["create services"] == 1

@@ -1,4 +1,4 @@
-"""The rules of AppService hold by the CRD alone, where there is no admission, and they say the same."""
+"""The CRD alone enforces the rules of AppService, with the same messages as admission."""
 
 from typing import Any
 
@@ -11,31 +11,31 @@ from memcached_operator.appservice.desired.deployment import deployment
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
 from support.appservice import appservice
-from support.faulty import NAME, NAMES, Faulty, unsaid
-from support.faulty_appservice import RULES, TYPES
+from support.invalid_appservice import RULES, TYPES
+from support.invalid_memcached import NAME, NAMES, InvalidObject, missing_parts
 
 
-@pytest.mark.parametrize("faulty", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
-def test_a_bad_object_is_refused_with_field_value_and_remedy(
-    plane: ControlPlane, version: str, namespace: str, faulty: Faulty
+@pytest.mark.parametrize("invalid", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
+def test_violation_is_rejected_with_field_value_and_remedy(
+    plane: ControlPlane, version: str, namespace: str, invalid: InvalidObject
 ) -> None:
     with pytest.raises(ApiError) as caught:
-        plane.would_create(APPSERVICES, appservice(namespace, **faulty.spec))
-    assert unsaid(faulty, caught.value.message, version) == [], caught.value.message
+        plane.would_create(APPSERVICES, appservice(namespace, **invalid.spec))
+    assert missing_parts(invalid, caught.value.message, version) == [], caught.value.message
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
-def test_a_name_that_children_cannot_have_is_refused(plane: ControlPlane, namespace: str, name: str) -> None:
+def test_name_that_is_invalid_for_children_is_rejected(plane: ControlPlane, namespace: str, name: str) -> None:
     with pytest.raises(ApiError, match=NAME):
         plane.would_create(APPSERVICES, appservice(namespace, name))
 
 
-def test_the_static_defaults_are_filled_in(plane: ControlPlane, namespace: str) -> None:
+def test_static_defaults_are_set(plane: ControlPlane, namespace: str) -> None:
     spec = plane.would_create(APPSERVICES, appservice(namespace, ports=[{"port": 80}]))["spec"]
     assert (spec["size"], spec["ports"]) == (1, [{"port": 80, "protocol": "TCP"}])
 
 
-def test_the_largest_object_is_within_the_budget_of_the_rules(plane: ControlPlane, namespace: str) -> None:
+def test_largest_object_is_within_the_cost_budget_of_the_rules(plane: ControlPlane, namespace: str) -> None:
     ports: list[dict[str, Any]] = [
         {"name": f"{'a' * 60}{number}", "port": 1 + number, "nodePort": 30000 + number} for number in range(64)
     ]
@@ -46,7 +46,7 @@ def test_the_largest_object_is_within_the_budget_of_the_rules(plane: ControlPlan
     assert (len(stored["spec"]["ports"]), len(stored["spec"]["envs"])) == (64, 128)
 
 
-def test_a_target_port_is_a_number_or_a_name(plane: ControlPlane, namespace: str) -> None:
+def test_target_port_can_be_a_number_or_a_name(plane: ControlPlane, namespace: str) -> None:
     ports: list[dict[str, Any]] = [
         {"name": "lowest", "port": 80, "targetPort": 1},
         {"name": "highest", "port": 81, "targetPort": 65535},
@@ -55,7 +55,7 @@ def test_a_target_port_is_a_number_or_a_name(plane: ControlPlane, namespace: str
     plane.would_create(APPSERVICES, appservice(namespace, ports=ports))
 
 
-def test_a_stored_object_can_be_changed(plane: ControlPlane, namespace: str) -> None:
+def test_stored_object_can_be_changed(plane: ControlPlane, namespace: str) -> None:
     plane.create(APPSERVICES, appservice(namespace, ports=[{"port": 80}]))
     key = Key(APPSERVICES, namespace, "app")
     assert plane.change(key, {"spec": {"size": 3}})["spec"]["size"] == 3
@@ -70,7 +70,7 @@ KEYS = (
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("kind", ["labels", "annotations"])
-def test_a_field_path_is_accepted_if_a_deployment_may_have_it(
+def test_field_path_is_accepted_if_and_only_if_a_deployment_accepts_it(
     plane: ControlPlane, namespace: str, kind: str, key: str
 ) -> None:
     envs: list[dict[str, Any]] = [

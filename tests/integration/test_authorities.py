@@ -1,4 +1,4 @@
-"""Two authorities overlap: API servers with a stale bundle trust the served certificate at every moment."""
+"""CA rotation: API servers with an outdated bundle trust the served certificate at every moment."""
 
 import asyncio
 import ssl
@@ -20,25 +20,25 @@ from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import Key, Object
 
 LAG = 1.9
-"""Seconds, by the issuer's own clock, after which the slowest API server takes up a bundle."""
+"""Seconds by the issuer's clock until the slowest API server uses a new bundle."""
 DUE = LIFETIME * 0.7
-"""The age of a pair that is due."""
+"""The age of a pair that is due for renewal."""
 POD_LAG = 90.0
-"""Seconds after which the kubelet has brought a new Secret to the last pod."""
+"""Seconds until the kubelet has updated the Secret in the last pod."""
 
 
 def handshake(pair: KeyPair, bundle: bytes, name: str) -> str:
-    """A TLS handshake with a server that serves a pair, by a client that trusts a bundle; the error, or nothing."""
+    """Do a TLS handshake between a server with a pair and a client with a bundle; return the verification error."""
     server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with tempfile.TemporaryDirectory() as directory:
         files = Path(directory, "crt"), Path(directory, "key")
         for file, content in zip(files, (pair.certificate, pair.key), strict=True):
             file.write_bytes(content)
         server_context.load_cert_chain(*files)
-    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.create_default_context(cadata=bundle.decode())
-    client = context.wrap_bio(back, there, server_hostname=name)
-    server = server_context.wrap_bio(there, back, server_side=True)
+    client = context.wrap_bio(to_client, to_server, server_hostname=name)
+    server = server_context.wrap_bio(to_server, to_client, server_side=True)
     try:
         for side in (client, server, client):
             _advance(side)
@@ -52,8 +52,8 @@ def _advance(side: ssl.SSLObject) -> None:
         side.do_handshake()
 
 
-class World:
-    """What API servers trust and what pods serve, as it was at each moment of the issuer's clock."""
+class Timeline:
+    """The CA bundles and the stored pairs over the time of the issuer's clock."""
 
     def __init__(self, installation: Installation) -> None:
         self.now = 0.0
@@ -62,95 +62,95 @@ class World:
         self.served: list[tuple[float, KeyPair]] = []
         self.handshakes = 0
 
-    def get_live(self) -> None:
-        """Take down what is stored now, and try every server with every client."""
+    def record(self) -> None:
+        """Record the stored bundles and pair, and do a handshake of every client with every server."""
         self.bundles.append((self.now, self.installation.bundles()))
         if self.installation.plane.get(self.installation.secret) is not None:
             self.served.append((self.now, self.installation.pair()))
         for lag in (0.0, LAG):
-            self.trusts(lag)
+            self.assert_trust(lag)
 
-    def trusts(self, lag: float) -> None:
-        """A client that is so late trusts every pod."""
-        taken_up = [bundles for since, bundles in self.bundles if since <= self.now - lag]
-        for bundle in taken_up[-1] if taken_up else ():
+    def assert_trust(self, lag: float) -> None:
+        """Assert that a client that uses bundles `lag` seconds late trusts every pod."""
+        used = [bundles for since, bundles in self.bundles if since <= self.now - lag]
+        for bundle in used[-1] if used else ():
             for pair in self.pairs():
                 self.handshakes += 1
                 failed = handshake(pair, bundle, self.installation.names.dns_names[0])
-                assert not failed, f"a client that is {lag:g} s late, at {self.now:g} s: {failed}"
+                assert not failed, f"client with a lag of {lag:g} s at {self.now:g} s: {failed}"
 
     def pairs(self) -> list[KeyPair]:
-        """What pods may serve now: the last pair, and each one that was the last within POD_LAG."""
+        """The pairs that pods may serve now: the last one, and those replaced within POD_LAG."""
         ends = [*(since for since, _ in self.served[1:]), self.now]
         found = [pair for (_, pair), end in zip(self.served, ends, strict=True) if end >= self.now - POD_LAG]
         return list(dict.fromkeys(found))
 
 
-class Watched(Client):
-    """A client after each of whose writes the world is looked at."""
+class RecordingClient(Client):
+    """A client that calls `written` after each write."""
 
     written: Callable[[], None]
 
     async def create(self, key: Key, obj: Object) -> Object:
-        """Create, and look."""
-        made = await super().create(key, obj)
+        """Create an object and call `written`."""
+        stored = await super().create(key, obj)
         await asyncio.to_thread(self.written)
-        return made
+        return stored
 
     async def patch(self, key: Key, *arguments: Any, **options: Any) -> Object:
-        """Patch, and look."""
-        made = await super().patch(key, *arguments, **options)
+        """Patch an object and call `written`."""
+        stored = await super().patch(key, *arguments, **options)
         await asyncio.to_thread(self.written)
-        return made
+        return stored
 
 
 @pytest.fixture
-def world(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> World:
-    """An installation with a pair that all trust and that is due; the issuer's waiting lets time pass in the world."""
+def timeline(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> Timeline:
+    """The timeline of an installation with a trusted pair that is due; the issuer's sleeping advances its clock."""
     installation.check(after=-DUE)
-    found = World(installation)
-    found.get_live()
+    found = Timeline(installation)
+    found.record()
     found.now += POD_LAG
 
     async def sleep(seconds: float) -> None:
         found.now += seconds
-        await asyncio.to_thread(found.get_live)
+        await asyncio.to_thread(found.record)
 
     monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
     return found
 
 
-def check(world: World) -> None:
-    """Have the issuer look, and the world after each of its writes."""
+def check(timeline: Timeline) -> None:
+    """Run one check of the issuer; record the state after each of its writes."""
 
     async def run() -> None:
-        async with client_of(world.installation.plane.connection, Watched) as client:
-            client.written = world.get_live
-            await Issuer(client, world.installation.names, LIFETIME).check()
+        async with client_of(timeline.installation.plane.connection, RecordingClient) as client:
+            client.written = timeline.record
+            await Issuer(client, timeline.installation.names, LIFETIME).check()
 
     asyncio.run(run())
-    world.get_live()
+    timeline.record()
 
 
-def test_a_client_that_trusts_another_authority_notices(world: World) -> None:
-    first = world.installation.pair()
-    world.installation.plane.delete(world.installation.secret)
-    check(world)
-    name = world.installation.names.dns_names[0]
-    assert handshake(world.installation.pair(), first.ca, name) == "unable to get local issuer certificate"
+def test_handshake_fails_with_another_ca(timeline: Timeline) -> None:
+    first = timeline.installation.pair()
+    timeline.installation.plane.delete(timeline.installation.secret)
+    check(timeline)
+    name = timeline.installation.names.dns_names[0]
+    assert handshake(timeline.installation.pair(), first.ca, name) == "unable to get local issuer certificate"
     assert handshake(first, first.ca, name) == ""
 
 
-def test_while_a_pair_that_is_due_is_replaced_late_clients_trust_what_is_served(world: World) -> None:
-    first = world.installation.pair()
-    check(world)
-    assert world.installation.pair() != first
-    assert world.pairs() == [first, world.installation.pair()]
-    assert world.handshakes > 0
+def test_late_clients_trust_pods_during_renewal(timeline: Timeline) -> None:
+    first = timeline.installation.pair()
+    check(timeline)
+    assert timeline.installation.pair() != first
+    assert timeline.pairs() == [first, timeline.installation.pair()]
+    assert timeline.handshakes > 0
 
 
-def test_while_a_deleted_secret_is_replaced_late_clients_trust_what_is_served(world: World) -> None:
-    first = world.installation.pair()
-    world.installation.plane.delete(world.installation.secret)
-    check(world)
-    assert world.pairs() == [first, world.installation.pair()]
+def test_late_clients_trust_pods_during_replacement_of_a_deleted_secret(timeline: Timeline) -> None:
+    first = timeline.installation.pair()
+    timeline.installation.plane.delete(timeline.installation.secret)
+    check(timeline)
+    assert timeline.pairs() == [first, timeline.installation.pair()]

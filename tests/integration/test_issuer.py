@@ -13,12 +13,12 @@ from memcached_operator.kube.client import ApiError
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wait for other API servers: there are none."""
+def no_trust_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for other API servers: there are none."""
     monkeypatch.setattr(module, "PROPAGATION_DELAY", 0)
 
 
-def test_the_first_start_makes_a_pair_that_all_webhooks_trust(installation: Installation) -> None:
+def test_first_check_creates_a_pair_that_all_webhooks_trust(installation: Installation) -> None:
     writes = installation.check()
     assert writes == {
         "create secrets": 1,
@@ -29,12 +29,12 @@ def test_the_first_start_makes_a_pair_that_all_webhooks_trust(installation: Inst
     assert installation.bundles() == [installation.pair().ca] * 4
 
 
-def test_the_second_look_writes_nothing(installation: Installation) -> None:
+def test_second_check_writes_nothing(installation: Installation) -> None:
     installation.check()
     assert installation.check() == {}
 
 
-def test_a_pair_that_is_due_is_replaced_and_the_old_one_stays_trusted(installation: Installation) -> None:
+def test_due_pair_is_replaced_and_the_old_ca_stays_trusted(installation: Installation) -> None:
     installation.check()
     old = installation.pair()
     assert installation.check(after=LIFETIME * 0.7) == {
@@ -47,7 +47,7 @@ def test_a_pair_that_is_due_is_replaced_and_the_old_one_stays_trusted(installati
     assert installation.bundles() == [new.ca + old.ca] * 4
 
 
-def test_after_a_renewal_nothing_is_written_until_the_old_ca_is_over(installation: Installation) -> None:
+def test_old_ca_is_removed_when_it_has_expired(installation: Installation) -> None:
     installation.check()
     installation.check(after=LIFETIME * 0.7)
     assert installation.check(after=LIFETIME * 0.8) == {}
@@ -55,21 +55,21 @@ def test_after_a_renewal_nothing_is_written_until_the_old_ca_is_over(installatio
     assert installation.bundles() == [installation.pair().ca] * 4
 
 
-def test_the_new_ca_is_trusted_before_the_new_leaf_is_handed_out(installation: Installation) -> None:
+def test_new_ca_is_trusted_before_the_new_pair_is_stored(installation: Installation) -> None:
     installation.check()
     old = installation.pair()
 
-    async def refuse(*_: object) -> None:
+    async def fail(*_: object) -> None:
         raise ApiError(500, "", "broken")
 
     with pytest.raises(ApiError, match="broken"):
-        installation.check(after=LIFETIME * 0.7, _cache=refuse)
+        installation.check(after=LIFETIME * 0.7, _cache=fail)
     assert installation.pair() == old
     assert all(len(load_bundle(bundle)) == 2 for bundle in installation.bundles())
 
 
 @pytest.mark.parametrize("resource", CONFIGURATIONS, ids=lambda resource: resource.kind)
-def test_a_bundle_that_somebody_changed_is_healed(installation: Installation, resource: Any) -> None:
+def test_changed_bundle_is_restored(installation: Installation, resource: Any) -> None:
     installation.check()
     key = next(key for key in installation.configurations if key.resource == resource)
     path = key.resource.path(None, key.name)
@@ -80,7 +80,7 @@ def test_a_bundle_that_somebody_changed_is_healed(installation: Installation, re
     assert installation.bundles() == [installation.pair().ca] * 4
 
 
-def test_a_configuration_made_anew_is_trusted_again(installation: Installation) -> None:
+def test_recreated_configuration_gets_the_bundle(installation: Installation) -> None:
     installation.check()
     key = installation.configurations[0]
     installation.plane.delete(key)
@@ -89,14 +89,14 @@ def test_a_configuration_made_anew_is_trusted_again(installation: Installation) 
     assert installation.bundles() == [installation.pair().ca] * 4
 
 
-def test_a_configuration_that_is_not_there_is_no_error(installation: Installation) -> None:
+def test_missing_configuration_is_not_an_error(installation: Installation) -> None:
     key = installation.configurations[0]
     installation.plane.delete(key)
     assert installation.check() == {"create secrets": 1, "patch validatingwebhookconfigurations": 1}
     installation.plane.create(key.resource, configuration(key))
 
 
-def test_a_deleted_secret_is_made_anew_and_running_webhooks_stay_trusted(installation: Installation) -> None:
+def test_deleted_secret_is_recreated_and_running_webhooks_stay_trusted(installation: Installation) -> None:
     installation.check()
     old = installation.pair()
     installation.plane.delete(installation.secret)
@@ -106,14 +106,14 @@ def test_a_deleted_secret_is_made_anew_and_running_webhooks_stay_trusted(install
     assert installation.bundles() == [new.ca + old.ca] * 4
 
 
-def test_a_secret_that_holds_garbage_is_replaced(installation: Installation) -> None:
+def test_invalid_secret_is_replaced(installation: Installation) -> None:
     installation.check()
     installation.plane.change(installation.secret, {"data": {"tls.key": base64.b64encode(b"garbage").decode()}})
     assert installation.check()["patch secrets"] == 1
     assert not needs_renewal(installation.pair(), installation.names.dns_names, datetime.now(UTC))
 
 
-def test_a_pair_that_somebody_else_stores_meanwhile_is_not_overwritten(installation: Installation) -> None:
+def test_concurrent_change_of_the_secret_is_not_overwritten(installation: Installation) -> None:
     installation.check()
     marked = {"metadata": {"labels": {"changed": "meanwhile"}}}
 
@@ -126,7 +126,7 @@ def test_a_pair_that_somebody_else_stores_meanwhile_is_not_overwritten(installat
     assert installation.pair() == before
 
 
-def test_an_authority_that_is_revoked_is_trusted_no_more(installation: Installation) -> None:
+def test_revoked_ca_is_no_longer_trusted(installation: Installation) -> None:
     installation.check()
     old = installation.pair()
     installation.plane.delete(installation.secret)
@@ -144,7 +144,7 @@ def test_an_authority_that_is_revoked_is_trusted_no_more(installation: Installat
     assert installation.check() == {}
 
 
-def test_after_a_revocation_the_next_renewal_is_seamless_again(installation: Installation) -> None:
+def test_renewal_after_a_revocation_keeps_the_old_ca(installation: Installation) -> None:
     installation.check()
     installation.plane.change(installation.secret, {"metadata": {"annotations": {REVOKE_ANNOTATION: "true"}}})
     installation.check()
@@ -153,7 +153,7 @@ def test_after_a_revocation_the_next_renewal_is_seamless_again(installation: Ins
     assert installation.bundles() == [installation.pair().ca + old.ca] * 4
 
 
-def test_a_revocation_that_fails_half_way_is_finished_later(installation: Installation) -> None:
+def test_failed_revocation_is_completed_by_the_next_check(installation: Installation) -> None:
     installation.check()
     installation.plane.delete(installation.secret)
     installation.check()

@@ -16,50 +16,50 @@ DURATION, DEADLINE, RETRY = 2.0, 1.5, 0.1
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Periods of a test's size."""
+def short_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use short periods."""
     monkeypatch.setattr(module, "LEASE_DURATION", DURATION)
     monkeypatch.setattr(module, "RENEW_DEADLINE", DEADLINE)
     monkeypatch.setattr(module, "RETRY_PERIOD", RETRY)
 
 
-class Cuttable(Client):
-    """A client whose line can be cut."""
+class DisconnectableClient(Client):
+    """A client that can be disconnected."""
 
-    cut = False
+    disconnected = False
 
     async def request(self, *arguments: Any, **options: Any) -> Any:
-        """Fail while the line is cut."""
-        if self.cut:
+        """Send a request; fails while disconnected."""
+        if self.disconnected:
             raise ApiError(0, "Unreachable", "the API server cannot be reached")
         return await super().request(*arguments, **options)
 
 
-def with_client(plane: ControlPlane, scenario: Callable[[Cuttable], Awaitable[None]]) -> None:
+def with_client(plane: ControlPlane, scenario: Callable[[DisconnectableClient], Awaitable[None]]) -> None:
     """Run a scenario with a client."""
 
     async def run() -> None:
         connection = plane.connection
         async with connection.session() as session, asyncio.timeout(30):
-            await scenario(Cuttable(connection, session))
+            await scenario(DisconnectableClient(connection, session))
 
     asyncio.run(run())
 
 
 async def seconds(work: Awaitable[Any]) -> float:
-    """How long something takes."""
+    """The seconds that `work` takes."""
     started = time.monotonic()
     await work
     return time.monotonic() - started
 
 
 def key_of(namespace: str) -> Key:
-    """The lease of a test."""
+    """The key of the test's Lease."""
     return Key(LEASES, namespace, "operator")
 
 
-def test_a_lease_that_does_not_exist_is_acquired_at_once(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Cuttable) -> None:
+def test_missing_lease_is_acquired_immediately(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
         assert await seconds(LeaderElector(client, namespace, "operator", "one").acquire()) < 1
 
     with_client(plane, scenario)
@@ -67,10 +67,10 @@ def test_a_lease_that_does_not_exist_is_acquired_at_once(plane: ControlPlane, na
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("one", 0)
 
 
-def test_a_standby_waits_while_the_lease_is_renewed_and_takes_over_at_once_when_it_is_released(
+def test_standby_waits_while_the_lease_is_renewed_and_acquires_it_when_released(
     plane: ControlPlane, namespace: str
 ) -> None:
-    async def scenario(client: Cuttable) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
         one, two = (LeaderElector(client, namespace, "operator", name) for name in ("one", "two"))
         await one.acquire()
         holding, standby = asyncio.create_task(one.renew()), asyncio.create_task(two.acquire())
@@ -86,8 +86,8 @@ def test_a_standby_waits_while_the_lease_is_renewed_and_takes_over_at_once_when_
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
 
 
-def test_the_lease_of_one_that_died_is_taken_when_it_has_run_out(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Cuttable) -> None:
+def test_expired_lease_is_acquired(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
         await LeaderElector(client, namespace, "operator", "dead").acquire()
         waited = await seconds(LeaderElector(client, namespace, "operator", "two").acquire())
         assert DURATION <= waited < 2 * DURATION
@@ -95,8 +95,8 @@ def test_the_lease_of_one_that_died_is_taken_when_it_has_run_out(plane: ControlP
     with_client(plane, scenario)
 
 
-def test_of_two_that_wait_one_acquires(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Cuttable) -> None:
+def test_only_one_of_several_candidates_acquires(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
         waiting = [
             asyncio.create_task(LeaderElector(client, namespace, "operator", n).acquire()) for n in ("a", "b", "c")
         ]
@@ -108,26 +108,26 @@ def test_of_two_that_wait_one_acquires(plane: ControlPlane, namespace: str) -> N
     with_client(plane, scenario)
 
 
-def test_a_holder_whose_lease_somebody_else_takes_must_end(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Cuttable) -> None:
+def test_holder_fails_when_another_identity_takes_the_lease(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
         lease = LeaderElector(client, namespace, "operator", "one")
         await lease.acquire()
         holding = asyncio.create_task(lease.renew())
-        await client.patch(key_of(namespace), {"spec": {"holderIdentity": "thief"}})
+        await client.patch(key_of(namespace), {"spec": {"holderIdentity": "other"}})
         with pytest.raises(LeaseLostError, match=f"the lease Lease {namespace}/operator is lost"):
             async with asyncio.timeout(DEADLINE):
                 await holding
 
     with_client(plane, scenario)
-    assert plane.must_get(key_of(namespace))["spec"]["holderIdentity"] == "thief"
+    assert plane.must_get(key_of(namespace))["spec"]["holderIdentity"] == "other"
 
 
-def test_a_holder_that_cannot_renew_must_end_before_the_lease_runs_out(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Cuttable) -> None:
+def test_holder_that_cannot_renew_fails_before_the_lease_expires(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
         lease = LeaderElector(client, namespace, "operator", "one")
         started = time.monotonic()
         await lease.acquire()
-        client.cut = True
+        client.disconnected = True
         with pytest.raises(LeaseLostError):
             await lease.renew()
         assert DEADLINE <= time.monotonic() - started < DURATION
@@ -135,14 +135,14 @@ def test_a_holder_that_cannot_renew_must_end_before_the_lease_runs_out(plane: Co
     with_client(plane, scenario)
 
 
-def test_a_short_break_of_the_line_is_survived(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Cuttable) -> None:
+def test_holder_survives_a_short_disconnection(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
         lease = LeaderElector(client, namespace, "operator", "one")
         await lease.acquire()
         holding = asyncio.create_task(lease.renew())
-        client.cut = True
+        client.disconnected = True
         await asyncio.sleep(DEADLINE / 3)
-        client.cut = False
+        client.disconnected = False
         await asyncio.sleep(2 * DEADLINE)
         assert not holding.done()
         holding.cancel()
@@ -150,8 +150,8 @@ def test_a_short_break_of_the_line_is_survived(plane: ControlPlane, namespace: s
     with_client(plane, scenario)
 
 
-def test_only_the_holder_releases(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Cuttable) -> None:
+def test_only_the_holder_can_release(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
         await LeaderElector(client, namespace, "operator", "one").acquire()
         await LeaderElector(client, namespace, "operator", "two").release()
 
@@ -159,7 +159,7 @@ def test_only_the_holder_releases(plane: ControlPlane, namespace: str) -> None:
     assert plane.must_get(key_of(namespace))["spec"]["holderIdentity"] == "one"
 
 
-def test_releasing_a_lease_that_is_gone_is_no_error(plane: ControlPlane, namespace: str) -> None:
+def test_releasing_a_missing_lease_is_not_an_error(plane: ControlPlane, namespace: str) -> None:
     async def scenario() -> None:
         async with client_of(plane.connection) as client:
             await LeaderElector(client, namespace, "operator", "one").release()
@@ -168,16 +168,16 @@ def test_releasing_a_lease_that_is_gone_is_no_error(plane: ControlPlane, namespa
     assert plane.get(key_of(namespace)) is None
 
 
-def test_who_leads_is_a_metric(plane: ControlPlane, namespace: str) -> None:
-    def leads() -> float | None:
+def test_leadership_is_a_metric(plane: ControlPlane, namespace: str) -> None:
+    def is_leader() -> float | None:
         return metrics.REGISTRY.get_sample_value("leader_election_master_status", {"name": "operator"})
 
-    async def scenario(client: Cuttable) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
         lease = LeaderElector(client, namespace, "operator", "one")
-        assert leads() == 0
+        assert is_leader() == 0
         await lease.acquire()
-        assert leads() == 1
+        assert is_leader() == 1
         await lease.release()
-        assert leads() == 0
+        assert is_leader() == 0
 
     with_client(plane, scenario)

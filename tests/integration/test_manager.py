@@ -12,20 +12,22 @@ from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.manager import Manager
 
 IMAGE = "example.com/memcached:1"
-RELIST = 2.0
+SYNC_PERIOD = 2.0
 CLOSING = 0.3
 COLLECTED = 60.0
-"""Seconds: the garbage collector looks for kinds that are new every 30, and ours are new to it."""
+"""Maximum seconds until the garbage collector deletes children: it discovers new kinds every 30 s."""
 Scenario = Callable[[Client], Awaitable[None]]
 
 
-def running(plane: ControlPlane, namespaces: tuple[str, ...], scenario: Scenario, relist: float = 600) -> None:
-    """Run a scenario while the operator works in some namespaces; both in this process."""
+def run_operator(
+    plane: ControlPlane, namespaces: tuple[str, ...], scenario: Scenario, sync_period: float = 600
+) -> None:
+    """Run a scenario and, in the same process, the operator for some namespaces."""
 
     async def run() -> None:
         connection, stop = plane.connection, asyncio.Event()
         async with client_of(connection) as client, asyncio.timeout(90):
-            manager = asyncio.create_task(Manager(client, [memcached(IMAGE)], namespaces, relist).run(stop))
+            manager = asyncio.create_task(Manager(client, [memcached(IMAGE)], namespaces, sync_period).run(stop))
             work = asyncio.ensure_future(scenario(client))
             try:
                 await asyncio.wait((manager, work), return_when=asyncio.FIRST_COMPLETED)
@@ -52,58 +54,58 @@ def cache(namespace: str, name: str = "cache", **spec: Any) -> Object:
 
 
 def keys(namespace: str, name: str = "cache") -> tuple[Key, Key]:
-    """The children of a Memcached."""
+    """The keys of a Memcached's children."""
     return Key(DEPLOYMENTS, namespace, name), Key(SERVICES, namespace, name)
 
 
-async def make(client: Client, *objects: Object) -> None:
+async def create(client: Client, *objects: Object) -> None:
     """Create Memcacheds."""
     for obj in objects:
         await client.request("POST", MEMCACHEDS.path(obj["metadata"]["namespace"]), obj)
 
 
-async def settled(client: Client, namespace: str, name: str = "cache") -> Object:
-    """Wait until a Memcached is available, done and well."""
+async def wait_until_ready(client: Client, namespace: str, name: str = "cache") -> Object:
+    """Wait until a Memcached is available, not progressing and not degraded in its current generation; return it."""
 
-    async def get_live() -> Object | None:
+    async def check() -> Object | None:
         found = await client.get(Key(MEMCACHEDS, namespace, name))
         assert found is not None
         conditions = found.get("status", {}).get("conditions", [])
         current = all(each["observedGeneration"] == found["metadata"]["generation"] for each in conditions)
-        well = {each["type"]: each["status"] for each in conditions} == {
+        ready = {each["type"]: each["status"] for each in conditions} == {
             "Available": "True",
             "Progressing": "False",
             "Degraded": "False",
         }
-        return found if well and current else None
+        return found if ready and current else None
 
-    found = await eventually(get_live)
+    found = await eventually(check)
     assert found is not None
     return found
 
 
-async def changed(client: Client, key: Key, patch: Object) -> None:
-    """Merge a patch into an object, as somebody who is not the operator."""
+async def patch(client: Client, key: Key, content: Object) -> None:
+    """Merge a patch into an object with kubectl's field manager."""
     path = key.resource.path(key.namespace, key.name)
-    await client.request("PATCH", path, patch, "application/merge-patch+json", {"fieldManager": "kubectl"})
+    await client.request("PATCH", path, content, "application/merge-patch+json", {"fieldManager": "kubectl"})
 
 
-async def deleted(client: Client, key: Key) -> str:
-    """Delete an object; its uid."""
+async def delete(client: Client, key: Key) -> str:
+    """Delete an object; return its uid."""
     found = await client.get(key)
     assert found is not None
     await client.request("DELETE", key.resource.path(key.namespace, key.name))
     return found["metadata"]["uid"]
 
 
-async def another(client: Client, key: Key, uid: str) -> bool:
-    """Whether there is an object of this name with another uid."""
+async def replaced(client: Client, key: Key, uid: str) -> bool:
+    """Whether an object of this name exists with another uid."""
     found = await client.get(key)
     return found is not None and found["metadata"]["uid"] != uid
 
 
-async def absent(client: Client, key: Key) -> bool:
-    """Whether there is no such object."""
+async def missing(client: Client, key: Key) -> bool:
+    """Whether an object does not exist."""
     return await client.get(key) is None
 
 
@@ -115,80 +117,80 @@ async def silent(*_: object) -> AsyncGenerator[tuple[str, Object]]:
 
 @pytest.fixture
 def no_watches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator sees only what it reads by itself."""
+    """Disable watch events, so that the operator only lists."""
     monkeypatch.setattr(Client, "watch", silent)
 
 
-def test_an_object_gets_its_children_and_its_status(plane: ControlPlane, namespace: str) -> None:
+def test_object_gets_children_and_status(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Client) -> None:
-        await make(client, cache(namespace, size=2))
-        found = await settled(client, namespace)
+        await create(client, cache(namespace, size=2))
+        found = await wait_until_ready(client, namespace)
         assert (found["status"]["replicas"], found["status"]["readyReplicas"]) == (2, 2)
         assert len(found["status"]["nodes"]) == 2
-        assert [await absent(client, key) for key in keys(namespace)] == [False, False]
+        assert [await missing(client, key) for key in keys(namespace)] == [False, False]
 
-    running(plane, (namespace,), scenario)
+    run_operator(plane, (namespace,), scenario)
 
 
-def test_the_object_is_followed_through_change_and_deletion(plane: ControlPlane, namespace: str) -> None:
+def test_change_and_deletion_of_an_object(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Client) -> None:
-        await make(client, cache(namespace, size=1))
-        await settled(client, namespace)
-        await changed(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": {"size": 3}})
-        found = await settled(client, namespace)
+        await create(client, cache(namespace, size=1))
+        await wait_until_ready(client, namespace)
+        await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": {"size": 3}})
+        found = await wait_until_ready(client, namespace)
         assert len(found["status"]["nodes"]) == 3
-        await deleted(client, Key(MEMCACHEDS, namespace, "cache"))
+        await delete(client, Key(MEMCACHEDS, namespace, "cache"))
         for key in keys(namespace):
-            await eventually(lambda key=key: absent(client, key), COLLECTED)
+            await eventually(lambda key=key: missing(client, key), COLLECTED)
 
-    running(plane, (namespace,), scenario)
+    run_operator(plane, (namespace,), scenario)
 
 
 @pytest.mark.parametrize("child", [0, 1], ids=["Deployment", "Service"])
-def test_a_child_deleted_by_hand_comes_back(plane: ControlPlane, namespace: str, child: int) -> None:
+def test_deleted_child_is_recreated(plane: ControlPlane, namespace: str, child: int) -> None:
     async def scenario(client: Client) -> None:
-        await make(client, cache(namespace))
-        await settled(client, namespace)
+        await create(client, cache(namespace))
+        await wait_until_ready(client, namespace)
         key = keys(namespace)[child]
-        uid = await deleted(client, key)
-        await eventually(lambda: another(client, key, uid), 5)
+        uid = await delete(client, key)
+        await eventually(lambda: replaced(client, key, uid), 5)
 
-    running(plane, (namespace,), scenario)
+    run_operator(plane, (namespace,), scenario)
 
 
-def test_creation_and_steady_state_keep_to_their_budget_of_requests(plane: ControlPlane, namespace: str) -> None:
+def test_request_budget_of_creation_and_steady_state(plane: ControlPlane, namespace: str) -> None:
     audit = plane.audit()
 
     async def scenario(client: Client) -> None:
         await asyncio.to_thread(plane.create, MEMCACHEDS, cache(namespace, size=2))
-        await settled(client, namespace)
+        await wait_until_ready(client, namespace)
         await asyncio.sleep(3)
 
-    running(plane, (namespace,), scenario)
+    run_operator(plane, (namespace,), scenario)
     writes = audit.writes(namespace)
     assert (writes.pop("create deployments"), writes.pop("create services")) == (1, 1)
     assert writes.pop("patch memcacheds/status") <= 2
     assert not writes
 
 
-def test_a_restart_writes_nothing(plane: ControlPlane, namespace: str) -> None:
+def test_restart_writes_nothing(plane: ControlPlane, namespace: str) -> None:
     async def first(client: Client) -> None:
-        await make(client, *(cache(namespace, f"cache-{number}") for number in range(5)))
+        await create(client, *(cache(namespace, f"cache-{number}") for number in range(5)))
         for number in range(5):
-            await settled(client, namespace, f"cache-{number}")
+            await wait_until_ready(client, namespace, f"cache-{number}")
 
     async def second(_: Client) -> None:
         await asyncio.sleep(4)
 
-    running(plane, (namespace,), first)
+    run_operator(plane, (namespace,), first)
     audit = plane.audit()
-    running(plane, (namespace,), second)
+    run_operator(plane, (namespace,), second)
     assert audit.writes(namespace) == {}
-    assert any(request["verb"] == "watch" for request in of(namespace, audit.requests()))
+    assert any(request["verb"] == "watch" for request in operator_requests(namespace, audit.requests()))
 
 
-def of(namespace: str, requests: Any) -> list[Object]:
-    """The requests of the operator about a namespace."""
+def operator_requests(namespace: str, requests: Any) -> list[Object]:
+    """The operator's requests for a namespace."""
     return [
         request
         for request in requests
@@ -197,140 +199,136 @@ def of(namespace: str, requests: Any) -> list[Object]:
     ]
 
 
-def test_what_happened_while_the_operator_was_away_is_made_good(plane: ControlPlane, namespace: str) -> None:
+def test_changes_during_a_downtime_are_reconciled(plane: ControlPlane, namespace: str) -> None:
     uids: list[str] = []
 
     async def first(client: Client) -> None:
-        await make(client, cache(namespace), cache(namespace, "doomed"))
-        await settled(client, namespace)
-        await settled(client, namespace, "doomed")
+        await create(client, cache(namespace), cache(namespace, "obsolete"))
+        await wait_until_ready(client, namespace)
+        await wait_until_ready(client, namespace, "obsolete")
 
-    async def meanwhile(client: Client) -> None:
-        uids.append(await deleted(client, keys(namespace)[0]))
-        await changed(client, keys(namespace)[1], {"spec": {"selector": {"somewhere": "else"}}})
-        await deleted(client, Key(MEMCACHEDS, namespace, "doomed"))
-        await make(client, cache(namespace, "later"))
+    async def during_downtime(client: Client) -> None:
+        uids.append(await delete(client, keys(namespace)[0]))
+        await patch(client, keys(namespace)[1], {"spec": {"selector": {"somewhere": "else"}}})
+        await delete(client, Key(MEMCACHEDS, namespace, "obsolete"))
+        await create(client, cache(namespace, "later"))
 
     async def second(client: Client) -> None:
-        await settled(client, namespace, "later")
-        await eventually(lambda: another(client, keys(namespace)[0], uids[0]))
+        await wait_until_ready(client, namespace, "later")
+        await eventually(lambda: replaced(client, keys(namespace)[0], uids[0]))
         service = await client.get(keys(namespace)[1])
         assert service is not None
         assert service["spec"]["selector"]["app.kubernetes.io/instance"] == "cache"
-        await eventually(lambda: absent(client, keys(namespace, "doomed")[0]))
+        await eventually(lambda: missing(client, keys(namespace, "obsolete")[0]))
 
-    running(plane, (namespace,), first)
-    plane.call(meanwhile)
-    running(plane, (namespace,), second)
+    run_operator(plane, (namespace,), first)
+    plane.call(during_downtime)
+    run_operator(plane, (namespace,), second)
 
 
-def test_only_the_given_namespaces_are_worked_in(plane: ControlPlane, namespace: str) -> None:
-    second, left_alone = f"{namespace}-b", f"{namespace}-c"
-    for name in (second, left_alone):
+def test_only_the_given_namespaces_are_reconciled(plane: ControlPlane, namespace: str) -> None:
+    second, other = f"{namespace}-b", f"{namespace}-c"
+    for name in (second, other):
         plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
     async def scenario(client: Client) -> None:
-        await make(client, *(cache(name) for name in (namespace, second, left_alone)))
-        await settled(client, namespace)
-        await settled(client, second)
-        assert [await absent(client, key) for key in keys(left_alone)] == [True, True]
+        await create(client, *(cache(name) for name in (namespace, second, other)))
+        await wait_until_ready(client, namespace)
+        await wait_until_ready(client, second)
+        assert [await missing(client, key) for key in keys(other)] == [True, True]
 
     audit = plane.audit()
-    running(plane, (namespace, second), scenario)
-    assert audit.writes(left_alone).keys() <= {"create memcacheds"}
-    for name in (second, left_alone):
+    run_operator(plane, (namespace, second), scenario)
+    assert audit.writes(other).keys() <= {"create memcacheds"}
+    for name in (second, other):
         plane.delete(Key(NAMESPACES, "", name))
 
 
-def test_objects_of_one_name_in_two_namespaces_do_not_share_anything(plane: ControlPlane, namespace: str) -> None:
+def test_objects_with_the_same_name_in_two_namespaces_are_independent(plane: ControlPlane, namespace: str) -> None:
     second = f"{namespace}-b"
     plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": second}})
 
     async def scenario(client: Client) -> None:
-        await make(client, cache(namespace, size=1), cache(second, size=2))
-        one, two = await settled(client, namespace), await settled(client, second)
+        await create(client, cache(namespace, size=1), cache(second, size=2))
+        one, two = await wait_until_ready(client, namespace), await wait_until_ready(client, second)
         assert (len(one["status"]["nodes"]), len(two["status"]["nodes"])) == (1, 2)
         assert not set(one["status"]["nodes"]) & set(two["status"]["nodes"])
 
-    running(plane, (namespace, second), scenario)
+    run_operator(plane, (namespace, second), scenario)
     plane.delete(Key(NAMESPACES, "", second))
 
 
-def test_what_the_watches_missed_is_found_by_the_next_reading(
-    plane: ControlPlane, namespace: str, no_watches: None
-) -> None:
+def test_resync_finds_missed_events(plane: ControlPlane, namespace: str, no_watches: None) -> None:
     async def scenario(client: Client) -> None:
-        await make(client, cache(namespace))
+        await create(client, cache(namespace))
         deployment, service = keys(namespace)
-        await eventually(lambda: present(client, service), 3 * RELIST)
+        await eventually(lambda: exists(client, service), 3 * SYNC_PERIOD)
         for key in (deployment, service):
-            uid = await deleted(client, key)
-            await eventually(lambda key=key, uid=uid: another(client, key, uid), 3 * RELIST)
-        await settled(client, namespace)
+            uid = await delete(client, key)
+            await eventually(lambda key=key, uid=uid: replaced(client, key, uid), 3 * SYNC_PERIOD)
+        await wait_until_ready(client, namespace)
 
-    running(plane, (namespace,), scenario, RELIST)
-
-
-async def present(client: Client, key: Key) -> bool:
-    """Whether there is such an object."""
-    return not await absent(client, key)
+    run_operator(plane, (namespace,), scenario, SYNC_PERIOD)
 
 
-def test_an_object_whose_deletion_was_missed_is_not_worked_on_any_more(
+async def exists(client: Client, key: Key) -> bool:
+    """Whether an object exists."""
+    return not await missing(client, key)
+
+
+def test_object_with_a_missed_deletion_is_not_reconciled_again(
     plane: ControlPlane, namespace: str, no_watches: None
 ) -> None:
     async def scenario(client: Client) -> None:
-        await make(client, cache(namespace))
-        await settled(client, namespace)
-        await deleted(client, Key(MEMCACHEDS, namespace, "cache"))
+        await create(client, cache(namespace))
+        await wait_until_ready(client, namespace)
+        await delete(client, Key(MEMCACHEDS, namespace, "cache"))
         for key in keys(namespace):
-            await eventually(lambda key=key: absent(client, key))
+            await eventually(lambda key=key: missing(client, key))
         started = time.monotonic()
-        while time.monotonic() - started < 2 * RELIST:
-            assert [await absent(client, key) for key in keys(namespace)] == [True, True]
+        while time.monotonic() - started < 2 * SYNC_PERIOD:
+            assert [await missing(client, key) for key in keys(namespace)] == [True, True]
             await asyncio.sleep(0.2)
 
-    running(plane, (namespace,), scenario, RELIST)
+    run_operator(plane, (namespace,), scenario, SYNC_PERIOD)
 
 
-def test_without_a_relist_nothing_would_be_found_by_deaf_watches(
-    plane: ControlPlane, namespace: str, no_watches: None
-) -> None:
+def test_missed_events_are_not_found_without_a_resync(plane: ControlPlane, namespace: str, no_watches: None) -> None:
     async def scenario(client: Client) -> None:
         await asyncio.sleep(1)
-        await make(client, cache(namespace))
-        await asyncio.sleep(2 * RELIST)
-        assert await absent(client, keys(namespace)[0])
+        await create(client, cache(namespace))
+        await asyncio.sleep(2 * SYNC_PERIOD)
+        assert await missing(client, keys(namespace)[0])
 
-    running(plane, (namespace,), scenario)
+    run_operator(plane, (namespace,), scenario)
 
 
-def test_an_invalid_object_does_not_hold_up_the_others(
+def test_failing_object_does_not_block_others(
     plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(self: Client, key: Key, obj: Object) -> Object:
-        if key.name == "refused":
+    async def forbid(self: Client, key: Key, obj: Object) -> Object:
+        if key.name == "forbidden":
             raise ApiError(403, "Forbidden", "deployments is forbidden: not for you")
-        return await create(self, key, obj)
+        return await original(self, key, obj)
 
-    create = Client.create
-    monkeypatch.setattr(Client, "create", refuse)
+    original = Client.create
+    monkeypatch.setattr(Client, "create", forbid)
 
     async def scenario(client: Client) -> None:
-        await make(client, cache(namespace, "refused"), cache(namespace, "fine"))
-        await settled(client, namespace, "fine")
-        found = await eventually(lambda: degraded(client, namespace, "refused"))
+        await create(client, cache(namespace, "forbidden"), cache(namespace, "allowed"))
+        await wait_until_ready(client, namespace, "allowed")
+        found = await eventually(lambda: degraded_condition(client, namespace, "forbidden"))
         assert found is not None
         assert found["reason"] == "ApplyFailed"
         assert "not for you" in found["message"]
-        monkeypatch.setattr(Client, "create", create)
-        await settled(client, namespace, "refused")
+        monkeypatch.setattr(Client, "create", original)
+        await wait_until_ready(client, namespace, "forbidden")
 
-    running(plane, (namespace,), scenario)
+    run_operator(plane, (namespace,), scenario)
 
 
-async def degraded(client: Client, namespace: str, name: str) -> Object | None:
-    """The condition, where it is true."""
+async def degraded_condition(client: Client, namespace: str, name: str) -> Object | None:
+    """The Degraded condition if it is True."""
     found = await client.get(Key(MEMCACHEDS, namespace, name)) or {}
     conditions = found.get("status", {}).get("conditions", [])
     return next((each for each in conditions if (each["type"], each["status"]) == ("Degraded", "True")), None)

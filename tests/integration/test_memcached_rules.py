@@ -1,4 +1,4 @@
-"""The rules of Memcached hold by the CRD alone, also for objects that were stored before there were rules."""
+"""The CRD alone enforces the rules of Memcached, also for objects that were stored before the rules."""
 
 import json
 from collections.abc import Iterator
@@ -8,38 +8,38 @@ from typing import Any
 import pytest
 import yaml
 
-from integration.control_plane import CRDS, ROOT, ControlPlane, answers, until
+from integration.control_plane import CRDS, ROOT, ControlPlane, is_served, until
 from memcached_api.memcached import MEMCACHED
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
-from support.faulty import LIMIT, NAME, NAMES, RULES, TYPES, Faulty, unsaid
+from support.invalid_memcached import LIMIT, NAME, NAMES, RULES, TYPES, InvalidObject, missing_parts
 from support.memcached import memcached
 
 ANOTHER = replace(MEMCACHEDS, group="stored.example.com")
-"""The same kind in a group of its own, whose rules come after its objects."""
+"""The same kind in another group, where the rules are added after the objects."""
 CRD = ROOT / "config/crd/bases/cache.example.com_memcacheds.yaml"
-OLD: dict[str, dict[str, Any]] = {
+STORED: dict[str, dict[str, Any]] = {
     "1cache": {},
     "image": {"image": "no such image"},
     "limit": {"resources": {"limits": {"memory": "32Mi"}}},
     "request": {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
     "negative": {"resources": {"requests": {"cpu": "-1"}}},
 }
-"""Specs that break a rule, by the name of their object, which may break one too."""
+"""Specs that violate a rule, by the name of their object, which may be invalid too."""
 
 
-@pytest.mark.parametrize("faulty", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
-def test_a_bad_object_is_denied_with_field_value_and_remedy(
-    plane: ControlPlane, version: str, namespace: str, faulty: Faulty
+@pytest.mark.parametrize("invalid", [*RULES.values(), *TYPES.values()], ids=[*RULES, *TYPES])
+def test_violation_is_rejected_with_field_value_and_remedy(
+    plane: ControlPlane, version: str, namespace: str, invalid: InvalidObject
 ) -> None:
     with pytest.raises(ApiError) as caught:
-        plane.would_create(MEMCACHEDS, memcached(namespace, **faulty.spec))
-    assert unsaid(faulty, caught.value.message, version) == [], caught.value.message
+        plane.would_create(MEMCACHEDS, memcached(namespace, **invalid.spec))
+    assert missing_parts(invalid, caught.value.message, version) == [], caught.value.message
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
-def test_a_name_that_children_cannot_have_is_denied(plane: ControlPlane, namespace: str, name: str) -> None:
+def test_name_that_is_invalid_for_children_is_rejected(plane: ControlPlane, namespace: str, name: str) -> None:
     with pytest.raises(ApiError, match=NAME):
         plane.would_create(MEMCACHEDS, memcached(namespace, name))
 
@@ -52,7 +52,7 @@ def test_a_name_that_children_cannot_have_is_denied(plane: ControlPlane, namespa
         *((2**63 - 1, "8Ei"), ("8Ei", 2**63 - 1), (0, "0"), ("1n", 0), ("+1", 1)),
     ],
 )
-def test_a_request_is_compared_with_its_limit_as_by_admission(
+def test_request_is_compared_with_its_limit_as_in_admission(
     plane: ControlPlane, namespace: str, request_: int | str, limit: int | str
 ) -> None:
     resources = {"requests": {"example.com/device": request_}, "limits": {"example.com/device": limit}}
@@ -66,23 +66,23 @@ def test_a_request_is_compared_with_its_limit_as_by_admission(
 
 @pytest.fixture
 def stored(plane: ControlPlane, namespace: str) -> Iterator[str]:
-    """A namespace with objects that break a rule, and all rules in effect since then."""
+    """A namespace with objects that violate a rule; the rules are added after the objects."""
     crd = yaml.safe_load(CRD.read_text().replace(MEMCACHEDS.group, ANOTHER.group))
     key = Key(CRDS, "", crd["metadata"]["name"])
     plane.create(CRDS, without_rules(crd))
     try:
-        until(lambda: plane.call(lambda client: answers(client, ANOTHER.path())))
-        for name, spec in OLD.items():
+        until(lambda: plane.call(lambda client: is_served(client, ANOTHER.path())))
+        for name, spec in STORED.items():
             plane.create(ANOTHER, another(namespace, name, **spec))
         plane.change(key, {"spec": crd["spec"]})
-        until(lambda: all(denied(plane, another(namespace, name, **spec)) for name, spec in OLD.items()))
+        until(lambda: all(rejected(plane, another(namespace, name, **spec)) for name, spec in STORED.items()))
         yield namespace
     finally:
         plane.delete(key)
 
 
 def without_rules(crd: Object) -> Object:
-    """A definition without its CEL rules."""
+    """A CustomResourceDefinition without its CEL rules."""
 
     def plain(part: Object) -> Object:
         return {key: value for key, value in part.items() if key != "x-kubernetes-validations"}
@@ -95,8 +95,8 @@ def another(namespace: str, name: str, **spec: Any) -> Object:
     return {**memcached(namespace, name, **spec), "apiVersion": ANOTHER.api_version}
 
 
-def denied(plane: ControlPlane, obj: Object) -> bool:
-    """Whether an object would not be stored under this name or, where it is taken, under another."""
+def rejected(plane: ControlPlane, obj: Object) -> bool:
+    """Whether the API server rejects an object; tried with a generated name, as its own may exist."""
     meta = {"namespace": obj["metadata"]["namespace"], "generateName": obj["metadata"]["name"]}
     try:
         plane.would_create(ANOTHER, {**obj, "metadata": meta})
@@ -105,8 +105,8 @@ def denied(plane: ControlPlane, obj: Object) -> bool:
     return False
 
 
-def test_an_object_stored_before_a_rule_can_be_changed_elsewhere(plane: ControlPlane, stored: str) -> None:
-    for name in OLD:
+def test_valid_fields_of_an_object_stored_before_the_rules_can_be_changed(plane: ControlPlane, stored: str) -> None:
+    for name in STORED:
         changed = plane.change(Key(ANOTHER, stored, name), {"spec": {"size": 3, "containerPort": 12000}})
         assert (changed["spec"]["size"], changed["spec"]["containerPort"]) == (3, 12000)
     with pytest.raises(ApiError, match="must be an image reference"):

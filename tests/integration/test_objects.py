@@ -1,4 +1,4 @@
-"""What we install and what the controller creates is stored in full by every supported version of Kubernetes."""
+"""Every supported version of Kubernetes stores the installed objects and the goldens in full."""
 
 import asyncio
 import json
@@ -16,19 +16,19 @@ from memcached_operator.reconcile.compare import covers
 
 SYSTEM = "memcached-operator-system"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict", "fieldManager": "test", "force": "true"}
-"""What would be stored; a field that the API server does not know, or that is given twice, is an error."""
+"""Parameters of a dry run that rejects unknown and duplicate fields."""
 
 
 def path_of(obj: Object) -> str:
-    """Where an object is served."""
+    """The API path of an object."""
     meta, kind = obj["metadata"], obj["kind"].lower()
     base = f"/apis/{obj['apiVersion']}" if "/" in obj["apiVersion"] else f"/api/{obj['apiVersion']}"
-    space = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
-    return f"{base}{space}/{f'{kind[:-1]}ie' if kind.endswith('y') else kind}s/{meta['name']}"
+    namespace = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
+    return f"{base}{namespace}/{f'{kind[:-1]}ie' if kind.endswith('y') else kind}s/{meta['name']}"
 
 
 def applied(plane: ControlPlane, objects: Iterable[Object]) -> list[Object]:
-    """What would be stored of each object. Raises ApiError for the first that is denied."""
+    """Apply objects with a dry run and return them. Raises ApiError for the first that is rejected."""
 
     async def run() -> list[Object]:
         async with client_of(plane.connection) as client:
@@ -37,15 +37,16 @@ def applied(plane: ControlPlane, objects: Iterable[Object]) -> list[Object]:
     return asyncio.run(run())
 
 
-def changed(wanted: Sequence[Object], stored: Sequence[Object]) -> list[str]:
-    """Which objects are not stored as they are given; the empty value of a variable never is."""
+def incomplete(wanted: Sequence[Object], stored: Sequence[Object]) -> list[str]:
+    """The objects that are not stored in full; empty values, which the API server omits, are ignored."""
     pairs = [
-        (json.loads(json.dumps(obj), object_hook=_filled), found) for obj, found in zip(wanted, stored, strict=True)
+        (json.loads(json.dumps(obj), object_hook=_without_empty_values), found)
+        for obj, found in zip(wanted, stored, strict=True)
     ]
     return [f"{obj['kind']} {obj['metadata']['name']}" for obj, found in pairs if not covers(found, obj)]
 
 
-def _filled(part: Object) -> Object:
+def _without_empty_values(part: Object) -> Object:
     return {field: value for field, value in part.items() if value != ""}
 
 
@@ -60,11 +61,11 @@ def system(plane: ControlPlane) -> Iterator[None]:
 @pytest.mark.usefixtures("system")
 def test_the_installer_is_stored_in_full(plane: ControlPlane) -> None:
     wanted = list(yaml.safe_load_all((ROOT / "dist/install.yaml").read_text()))
-    assert changed(wanted, applied(plane, wanted)) == []
+    assert incomplete(wanted, applied(plane, wanted)) == []
 
 
 @pytest.mark.parametrize("path", CRD_FILES, ids=lambda path: path.stem)
-def test_the_definition_is_stored_with_every_rule(plane: ControlPlane, path: Path) -> None:
+def test_the_crd_is_stored_with_every_rule(plane: ControlPlane, path: Path) -> None:
     wanted = yaml.safe_load(path.read_text())
     assert covers(plane.must_get(Key(CRDS, "", wanted["metadata"]["name"])), wanted)
 
@@ -73,7 +74,7 @@ def test_the_definition_is_stored_with_every_rule(plane: ControlPlane, path: Pat
 def test_every_golden_is_stored_in_full(plane: ControlPlane, namespace: str, kind: str) -> None:
     found = [obj for path in goldens.paths(kind).values() for obj in goldens.objects(path)]
     wanted = [{**obj, "metadata": {**obj["metadata"], "namespace": namespace}} for obj in found]
-    assert changed(wanted, applied(plane, wanted)) == []
+    assert incomplete(wanted, applied(plane, wanted)) == []
 
 
 def test_the_samples_are_accepted(plane: ControlPlane, namespace: str) -> None:

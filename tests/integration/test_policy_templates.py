@@ -1,4 +1,4 @@
-"""The admission policies: which pod templates a stolen token of the controller's account can write."""
+"""The admission policies: the pod templates that a stolen token of the controller's account can write."""
 
 import ast
 from typing import Any
@@ -8,7 +8,18 @@ import pytest
 import goldens
 from cluster.versions import OLDEST_KUBERNETES
 from integration import confined
-from integration.confined import HOME, LEAST, Account, asked, container, deployment, merged, nested, owner, pod
+from integration.confined import (
+    ACCOUNT_NAMESPACE,
+    MINIMAL,
+    Account,
+    container,
+    deployment,
+    dry_run,
+    merged,
+    nested,
+    owner,
+    pod,
+)
 from integration.control_plane import ControlPlane
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
 from memcached_operator.reconcile.apply import build_intent
@@ -41,7 +52,7 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "DNS policy": (pod("dnsPolicy", "Default"), "dnsPolicy"),
     "DNS servers": (pod("dnsConfig", {"nameservers": ["192.0.2.1"]}), "dnsConfig"),
     "long termination": (pod("terminationGracePeriodSeconds", 2**31 - 1), "terminationGracePeriodSeconds"),
-    "links of Services": (pod("enableServiceLinks", True), "enableServiceLinks"),
+    "Service links": (pod("enableServiceLinks", True), "enableServiceLinks"),
     "claimed device": (pod("resourceClaims", CLAIM), "resourceClaims"),
     "device of a container": (
         pod("", {"resourceClaims": CLAIM, "containers": [{"resources": {"claims": [{"name": "gpu"}]}}]}),
@@ -56,12 +67,12 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "token": (pod("automountServiceAccountToken", True), "automountServiceAccountToken"),
     "token by default": (pod("automountServiceAccountToken", None), "automountServiceAccountToken"),
     "account": (pod("serviceAccountName", "admin"), "serviceAccount"),
-    "account by its old field": (pod("serviceAccount", "admin"), "serviceAccount"),
+    "account in the deprecated field": (pod("serviceAccount", "admin"), "serviceAccount"),
     "pod: no security context": (pod(OWN, None), "seccompProfile"),
-    "pod: group of files": (pod(f"{OWN}.fsGroup", 0), "fsGroup"),
+    "pod: file group": (pod(f"{OWN}.fsGroup", 0), "fsGroup"),
     "pod: other groups": (pod(f"{OWN}.supplementalGroups", [0]), "supplementalGroups"),
     "pod: no seccomp": (pod(f"{OWN}.seccompProfile.type", "Unconfined"), "seccompProfile"),
-    "pod: own seccomp": (
+    "pod: local seccomp profile": (
         pod(f"{OWN}.seccompProfile", {"type": "Localhost", "localhostProfile": "a"}),
         "seccompProfile.localhostProfile",
     ),
@@ -83,8 +94,8 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "host port": (container("ports", [{"containerPort": 80, "hostPort": 80}]), "hostPort"),
     "host address": (container("ports", [{"containerPort": 80, "hostIP": "127.0.0.1"}]), "hostIP"),
     "arguments": (container("args", ["a"]), "args"),
-    "environment of a Secret": (container("envFrom", [{"secretRef": {"name": "any"}}]), "envFrom"),
-    "environment of a file": (
+    "environment from a Secret": (container("envFrom", [{"secretRef": {"name": "any"}}]), "envFrom"),
+    "environment from a file": (
         pod("", {"volumes": [{"name": "all", "emptyDir": {}}], "containers": [{"env": [FILE_KEY]}]}),
         "env.valueFrom.fileKeyRef",
     ),
@@ -92,9 +103,9 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "working directory": (container("workingDir", "/a"), "workingDir"),
     "termination file": (container("terminationMessagePath", "/a"), "terminationMessagePath"),
     "termination log": (container("terminationMessagePolicy", "FallbackToLogsOnError"), "terminationMessagePolicy"),
-    "request at the start": (container("lifecycle.postStart", METADATA_SERVICE), "lifecycle.postStart"),
-    "request at the end": (container("lifecycle.preStop", METADATA_SERVICE), "preStop.httpGet"),
-    "command at the end": (container("lifecycle.preStop", {"exec": {"command": ["a"]}}), "preStop.exec"),
+    "request after the start": (container("lifecycle.postStart", METADATA_SERVICE), "lifecycle.postStart"),
+    "request before the stop": (container("lifecycle.preStop", METADATA_SERVICE), "preStop.httpGet"),
+    "command before the stop": (container("lifecycle.preStop", {"exec": {"command": ["a"]}}), "preStop.exec"),
     "request as a liveness probe": (container("livenessProbe", METADATA_SERVICE), "livenessProbe.httpGet"),
     "request as a readiness probe": (container("readinessProbe", METADATA_SERVICE), "readinessProbe.httpGet"),
     "startup probe": (container("startupProbe", METADATA_SERVICE), "startupProbe"),
@@ -112,48 +123,48 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "finalizers of pods": (nested("spec.template.metadata.finalizers", ["example.com/held"]), "metadata.finalizers"),
 }
 """Changes of a Deployment, and the field that the denial names."""
-SINCE_135 = {"host users", "claimed device", "device of a container", "unmasked /proc", "environment of a file"}
+SINCE_135 = {"host users", "claimed device", "device of a container", "unmasked /proc", "environment from a file"}
 """Kubernetes 1.30 removes these fields before it evaluates policies."""
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_field_that_is_never_built_is_denied(
+def test_field_that_is_never_built_is_denied(
     version: str, stolen_token: Account, children: dict[Resource, Object], name: str
 ) -> None:
     if name in SINCE_135 and version == OLDEST_KUBERNETES:
         pytest.skip("this version does not have the field")
     change, field = CHANGES[name]
-    said = confined.denials(stolen_token, DEPLOYMENTS, children[DEPLOYMENTS], change)
-    assert [way for way, message in said.items() if field not in message] == [], said
+    denials = confined.denials(stolen_token, DEPLOYMENTS, children[DEPLOYMENTS], change)
+    assert [operation for operation, denial in denials.items() if field not in denial] == [], denials
 
 
-def test_what_others_put_into_a_child_does_not_stop_the_controller(
+def test_fields_added_by_others_do_not_block_the_controller(
     plane: ControlPlane, stolen_token: Account, memcached: Object
 ) -> None:
-    key = Key(DEPLOYMENTS, HOME, "changed")
+    key = Key(DEPLOYMENTS, ACCOUNT_NAMESPACE, "changed")
     ours = deployment("changed", owner(uid=memcached["metadata"]["uid"]))
     live = plane.create(DEPLOYMENTS, merged(ours, pod("hostNetwork", True)))
     try:
-        assert not stolen_token.denial(asked("PUT", DEPLOYMENTS, merged(live, {"spec": {"replicas": 3}})))
+        assert not stolen_token.denial(dry_run("PUT", DEPLOYMENTS, merged(live, {"spec": {"replicas": 3}})))
         changed = merged(live, container("image", "other:1"))
-        assert "hostNetwork" in stolen_token.denial(asked("PUT", DEPLOYMENTS, changed))
+        assert "hostNetwork" in stolen_token.denial(dry_run("PUT", DEPLOYMENTS, changed))
     finally:
         plane.delete(key)
 
 
-def test_labels_and_annotations_that_others_put_into_a_template_stay(
+def test_template_metadata_added_by_others_does_not_block_updates(
     plane: ControlPlane, stolen_token: Account, memcached: Object
 ) -> None:
-    key = Key(DEPLOYMENTS, HOME, "annotated")
+    key = Key(DEPLOYMENTS, ACCOUNT_NAMESPACE, "annotated")
     ours = deployment("annotated", owner(uid=memcached["metadata"]["uid"]))
     theirs = {"labels": {"team": "a"}, "annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}}
     live = plane.create(DEPLOYMENTS, merged(ours, nested("spec.template.metadata", theirs)))
     try:
         changed = merged(live, container("image", "other:1"))
-        assert not stolen_token.denial(asked("PUT", DEPLOYMENTS, changed))
+        assert not stolen_token.denial(dry_run("PUT", DEPLOYMENTS, changed))
         for field, values in theirs.items():
             other = merged(changed, nested(f"spec.template.metadata.{field}", dict.fromkeys(values, "other")))
-            assert f"metadata.{field}" in stolen_token.denial(asked("PUT", DEPLOYMENTS, other))
+            assert f"metadata.{field}" in stolen_token.denial(dry_run("PUT", DEPLOYMENTS, other))
     finally:
         plane.delete(key)
 
@@ -164,7 +175,7 @@ LEAVES = {
     "spec.template.spec.containers.env.valueFrom.resourceFieldRef",
     "spec.template.spec.containers.env.valueFrom.secretKeyRef",
 }
-"""Allowed with any fields: references of the author's spec."""
+"""Objects that are allowed with any fields: references in the user's spec."""
 
 
 def allowed() -> dict[str, dict[str, list[str]]]:
@@ -175,7 +186,7 @@ def allowed() -> dict[str, dict[str, list[str]]]:
 
 
 def properties(schemas: Object, schema: Object) -> Object:
-    """The fields of an object or of the objects of a list; none of a value."""
+    """The fields of an object or of a list's objects; empty for other types."""
     inner = schema.get("items", schema)
     for part in (inner, *inner.get("allOf", ())):
         if "$ref" in part:
@@ -183,7 +194,7 @@ def properties(schemas: Object, schema: Object) -> Object:
     return {}
 
 
-def test_no_object_in_a_template_is_allowed_with_any_fields(plane: ControlPlane) -> None:
+def test_allowed_fields_of_every_object_in_a_template_are_listed(plane: ControlPlane) -> None:
     schemas = plane.call(lambda client: client.request("GET", "/openapi/v3/apis/apps/v1"))["components"]["schemas"]
     levels, reached = allowed(), set[str]()
 
@@ -203,13 +214,13 @@ SHAPES = {f"{kind}/{shape}": path for kind in goldens.KINDS for shape, path in g
 
 
 @pytest.mark.parametrize("path", SHAPES.values(), ids=SHAPES.keys())
-def test_whatever_is_built_can_be_created(stolen_token: Account, path: Any) -> None:
+def test_every_golden_can_be_created(stolen_token: Account, path: Any) -> None:
     cr, *built = goldens.objects(path)
-    cr["metadata"] |= {"namespace": HOME, "uid": "of-no-object"}
-    resources = {resource.kind: resource for resource in LEAST}
+    cr["metadata"] |= {"namespace": ACCOUNT_NAMESPACE, "uid": "of-no-object"}
+    resources = {resource.kind: resource for resource in MINIMAL}
     for child in built:
-        made = build_intent(cr, child)
-        # A node port may be another's.
-        for port in made["spec"].get("ports", ()):
+        complete_child = build_intent(cr, child)
+        # The node port may be allocated to another Service.
+        for port in complete_child["spec"].get("ports", ()):
             port.pop("nodePort", None)
-        assert not stolen_token.denial(asked("POST", resources[child["kind"]], made))
+        assert not stolen_token.denial(dry_run("POST", resources[child["kind"]], complete_child))

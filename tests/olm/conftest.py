@@ -13,8 +13,8 @@ CRDS = ("memcacheds.cache.example.com", "appservices.app.example.com")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def alone(cluster: object) -> Iterator[None]:
-    """No other installation is in the cluster; and what OLM leaves behind, CustomResourceDefinitions, we do not."""
+def dedicated_cluster(cluster: object) -> Iterator[None]:
+    """Require a cluster without the operator; finally delete the CustomResourceDefinitions, which OLM leaves behind."""
     deployed = kubectl("get", "namespace", "memcached-operator-system", "--ignore-not-found", "-o", "name").stdout
     if deployed:
         pytest.exit("these tests need a cluster in which the operator is not deployed: run `make undeploy` first", 2)
@@ -26,18 +26,18 @@ def alone(cluster: object) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> Releases:
-    """Bundles and catalogues."""
+    """Creates bundles and catalogues."""
     return Releases(tmp_path_factory.mktemp("releases"))
 
 
 @pytest.fixture(scope="session")
-def first(releases: Releases) -> Path:
+def current_bundle(releases: Releases) -> Path:
     """The bundle of this tree's release."""
     return releases.bundle(VERSION)
 
 
 @pytest.fixture
-def other() -> Iterator[str]:
-    """A second namespace of the test's own."""
-    with kube.own_namespace() as name:
+def other_namespace() -> Iterator[str]:
+    """A second namespace for one test."""
+    with kube.temporary_namespace() as name:
         yield name

@@ -1,59 +1,59 @@
-"""Uninstalled: what users own stays and can be used; installed again, the operator takes it up without touching it."""
+"""Objects of users survive uninstalling and stay usable; after reinstalling, the operator manages them unchanged."""
 
 from pathlib import Path
 
 from support import kube, olm
 from support.audit import Audit
 from support.kube import eventually, kubectl
-from support.memcached import SMALL, children, memcached, pods_of, settled
+from support.memcached import SMALL, children, memcached, pods_of, wait_until_ready
 from support.olm import VERSION, Releases
 
-WAYS = ("background", "foreground", "orphan")
-GONE = 30
-"""Seconds until the garbage collector has done its work."""
+CASCADES = ("background", "foreground", "orphan")
+COLLECTED = 30
+"""Maximum seconds until the garbage collector has deleted the dependents."""
 QUIET = 5
-"""Seconds without a write after which nothing more is expected: the operator has looked at everything by then."""
+"""Seconds without a write after which no more is expected: by then, all objects are reconciled."""
 
 
-def deleted(namespace: str, way: str) -> None:
-    """Delete an object in one of the ways there are, with the operator away."""
-    name = f"by-{way}"
-    kubectl("delete", "memcached", name, "-n", namespace, f"--cascade={way}", "--timeout=60s")
-    left = way == "orphan"
-    eventually(lambda: bool(kube.get("deployments", namespace, name)) == left, GONE, f"{name}: the Deployment")
-    eventually(lambda: bool(pods_of(namespace, name)) == left, GONE, f"{name}: the pods")
+def delete(namespace: str, cascade: str) -> None:
+    """Delete an object with one cascading strategy while the operator is not installed."""
+    name = f"by-{cascade}"
+    kubectl("delete", "memcached", name, "-n", namespace, f"--cascade={cascade}", "--timeout=60s")
+    kept = cascade == "orphan"
+    eventually(lambda: bool(kube.get("deployments", namespace, name)) == kept, COLLECTED, f"{name}: the Deployment")
+    eventually(lambda: bool(pods_of(namespace, name)) == kept, COLLECTED, f"{name}: the pods")
 
 
-def test_what_is_left_when_the_operator_goes_and_comes_back(
-    releases: Releases, first: Path, namespace: str, other: str, audit: Audit
+def test_objects_survive_uninstalling_and_reinstalling(
+    releases: Releases, current_bundle: Path, namespace: str, other_namespace: str, audit: Audit
 ) -> None:
-    releases.serve(first)
+    releases.serve(current_bundle)
     with olm.subscribed() as installation:
         installation.succeeded(VERSION)
         for name in ("one", "two"):
             kube.apply(memcached(namespace, name, resources=SMALL))
-        for name in ("edited", *(f"by-{way}" for way in WAYS)):
-            kube.apply(memcached(other, name, resources=SMALL))
+        for name in ("edited", *(f"by-{cascade}" for cascade in CASCADES)):
+            kube.apply(memcached(other_namespace, name, resources=SMALL))
         for name in ("one", "two"):
-            settled(namespace, name)
-        for name in ("edited", *(f"by-{way}" for way in WAYS)):
-            settled(other, name)
+            wait_until_ready(namespace, name)
+        for name in ("edited", *(f"by-{cascade}" for cascade in CASCADES)):
+            wait_until_ready(other_namespace, name)
         before = children(namespace)
         assert len(before["pods"]) == 2
         assert not any(before["pods"].values())
 
         installation.remove()
-        assert children(namespace) == before, "nobody takes away what serves"
-        assert olm.configurations() == [], "nobody is asked who is not there"
-        kubectl("patch", "memcached", "edited", "-n", other, "--type=merge", "-p", '{"spec": {"size": 2}}')
-        for way in WAYS:
-            deleted(other, way)
+        assert children(namespace) == before, "uninstalling must not change the children"
+        assert olm.configurations() == [], "no webhook configuration may remain"
+        kubectl("patch", "memcached", "edited", "-n", other_namespace, "--type=merge", "-p", '{"spec": {"size": 2}}')
+        for cascade in CASCADES:
+            delete(other_namespace, cascade)
 
-        came_back = Audit(audit.path)
+        reinstalled = Audit(audit.path)
         installation.subscribe()
         installation.succeeded(VERSION)
-        assert settled(other, "edited")["status"]["readyReplicas"] == 2
-        came_back.quiet(QUIET)
-        assert came_back.writes(other), "what did need it was written"
-        assert not came_back.writes(namespace), "nothing needed a write"
-        assert children(namespace) == before, "nothing was restarted"
+        assert wait_until_ready(other_namespace, "edited")["status"]["readyReplicas"] == 2
+        reinstalled.wait_until_quiet(QUIET)
+        assert reinstalled.writes(other_namespace), "the changed objects must be reconciled"
+        assert not reinstalled.writes(namespace), "unchanged objects must not be written"
+        assert children(namespace) == before, "reinstalling must not change the children"

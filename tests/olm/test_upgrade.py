@@ -1,4 +1,4 @@
-"""From release to release: no cache notices, and a release that never starts takes nothing away."""
+"""Upgrades do not affect caches, and a release that never starts does not replace the previous one."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -6,103 +6,121 @@ from pathlib import Path
 
 import pytest
 
-from support import kube, olm, serving
+from support import kube, olm, olm_certificates
 from support.audit import Audit
-from support.kube import Object, eventually, identities, kubectl, ready
-from support.memcached import IMAGE, OTHER_IMAGE, SMALL, memcached, pods_of, settled, talk
-from support.olm import ABSENT, SECONDS, VERSION, Installation, Releases, csv_name, later
-from support.serving import WINDOW
-from support.watching import Record, asking
+from support.kube import Object, eventually, kubectl, ready, restart_counts
+from support.memcached import IMAGE, OTHER_IMAGE, SMALL, memcached, pods_of, send_commands, wait_until_ready
+from support.olm import ABSENT, SECONDS, VERSION, Installation, Releases, csv_name, next_minor
+from support.olm_certificates import ROTATION_OUTAGE
+from support.probing import Record, probing
 
 CACHES = 20
 VALUE = b"VALUE k 0 1\r\nv\r\n"
 QUIET = 10
-"""Seconds for which the release from before is watched at work beside the one that does not start."""
+"""Seconds for which the previous release must work while the next one does not start."""
 CALM = 3
-"""Seconds without a write after which nothing more is expected: the new release has looked at everything by then."""
-SILENCE = 5
-"""Seconds without an answer of admission that are put up with where none of its pods is replaced: for one call."""
+"""Seconds without a write after which no more is expected: by then, the new release has reconciled all objects."""
+MAX_OUTAGE = 5
+"""Maximum outage of admission in seconds while none of its pods is replaced: the time of one call."""
 
 
 @contextmanager
-def at(releases: Releases, *bundles: Path, version: str) -> Generator[Installation]:
-    """The newest release of a catalogue, installed for all namespaces."""
+def installed_from(releases: Releases, *bundles: Path, version: str) -> Generator[Installation]:
+    """Install the newest release of a catalogue of these bundles for all namespaces."""
     releases.serve(*bundles)
     with olm.subscribed() as installation:
         installation.succeeded(version)
         yield installation
 
 
-def caches(namespace: str) -> list[Object]:
+def cache_pods(namespace: str) -> list[Object]:
     """The pods of every cache."""
     return [pod for number in range(CACHES) for pod in pods_of(namespace, f"cache-{number}")]
 
 
-def unread(addresses: list[str]) -> str:
-    """Read a value from every cache; which of them did not have it."""
+def read_error(addresses: list[str]) -> str:
+    """Read the value from every cache; return an error for the first that does not return it."""
     for address in addresses:
         try:
-            if not talk(address, 11211, b"get k").startswith(VALUE):
-                return f"{address} has lost the value"
+            if not send_commands(address, 11211, b"get k").startswith(VALUE):
+                return f"{address} does not have the value"
         except OSError as error:
             return f"{address}: {error}"
     return ""
 
 
-def generations() -> str:
-    """The releases whose webhook configurations are there now."""
+def configured_releases() -> str:
+    """The releases that have webhook configurations now."""
     return " ".join(sorted({each["metadata"]["labels"]["olm.owner"] for each in olm.configurations()}))
 
 
-def test_no_cache_notices_an_upgrade(
-    releases: Releases, first: Path, namespace: str, other: str, audit: Audit, record_property: Record
+def test_an_upgrade_does_not_affect_caches(
+    releases: Releases,
+    current_bundle: Path,
+    namespace: str,
+    other_namespace: str,
+    audit: Audit,
+    record_property: Record,
 ) -> None:
-    """Not even of one that brings another image for new caches: the likeliest cause of a restart.
+    """The new release has another default image, which would be the most likely cause of a restart.
 
-    OLM deletes the certificate with the release that it was made for, and makes another one: that is part of it.
+    OLM deletes the certificate together with its release and creates a new one: admission must survive that too.
     """
-    second = releases.bundle(later(1), replaces=VERSION, memcached=OTHER_IMAGE)
-    with at(releases, first, version=VERSION) as installation:
-        addresses = filled(namespace)
-        before, certificate = identities(caches(namespace)), serving.files(installation)["tls.crt"]
+    second = releases.bundle(next_minor(1), replaces=VERSION, memcached=OTHER_IMAGE)
+    with installed_from(releases, current_bundle, version=VERSION) as installation:
+        addresses = create_caches(namespace)
+        before, certificate = (
+            restart_counts(cache_pods(namespace)),
+            olm_certificates.secret_files(installation)["tls.crt"],
+        )
         audit = Audit(audit.path)
         with (
-            asking(lambda: unread(addresses)) as reads,
-            serving.asked(installation, namespace, WINDOW, record_property) as admission,
-            asking(generations) as coexisting,
+            probing(lambda: read_error(addresses)) as reads,
+            olm_certificates.measured_availability(
+                installation, namespace, ROTATION_OUTAGE, record_property
+            ) as admission,
+            probing(configured_releases) as coexisting,
         ):
-            releases.serve(first, second)
-            installation.succeeded(later(1))
-            eventually(lambda: installation.releases() == [csv_name(later(1))], SECONDS, "the one before is gone")
-            serving.rotated(installation, certificate, admission)
-            # A pod that ends answers on for seconds, with the image of its own release.
-            eventually(lambda: installation.at_work(olm.WEBHOOK) == {csv_name(later(1))}, SECONDS, "so are its pods")
-            kube.apply(memcached(other, resources=SMALL))
-            assert settled(other)["spec"]["image"] == OTHER_IMAGE, "a new cache has the new release's image"
-            audit.quiet(CALM)
-        record_property(f"times that all of {CACHES} caches were read", len(reads.good))
-        assert reads.good
-        assert reads.bad == []
-        assert identities(caches(namespace)) == before
+            releases.serve(current_bundle, second)
+            installation.succeeded(next_minor(1))
+            eventually(
+                lambda: installation.releases() == [csv_name(next_minor(1))], SECONDS, "the previous release is removed"
+            )
+            olm_certificates.wait_until_rotated(installation, certificate, admission)
+            # A terminating webhook pod still serves for seconds, with its own release's default image.
+            eventually(
+                lambda: installation.running_releases(olm.WEBHOOK) == {csv_name(next_minor(1))},
+                SECONDS,
+                "its pods are removed",
+            )
+            kube.apply(memcached(other_namespace, resources=SMALL))
+            assert wait_until_ready(other_namespace)["spec"]["image"] == OTHER_IMAGE, (
+                "a new cache must have the new release's image"
+            )
+            audit.wait_until_quiet(CALM)
+        record_property(f"number of times that all {CACHES} caches were read", len(reads.successes))
+        assert reads.successes
+        assert reads.failures == []
+        assert restart_counts(cache_pods(namespace)) == before
         assert sum(before.values()) == 0
-        assert {image(pod) for pod in caches(namespace)} == {IMAGE}
-        assert {image(pod) for pod in pods_of(other)} == {OTHER_IMAGE}
-        assert f"{csv_name(VERSION)} {csv_name(later(1))}" in {said for _, said in coexisting.bad}
-        assert generations() == csv_name(later(1))
-        assert audit.writes(other), "what did need it was written"
-        assert not audit.writes(namespace), "nothing needed a write"
+        assert {image(pod) for pod in cache_pods(namespace)} == {IMAGE}
+        assert {image(pod) for pod in pods_of(other_namespace)} == {OTHER_IMAGE}
+        assert f"{csv_name(VERSION)} {csv_name(next_minor(1))}" in {value for _, value in coexisting.failures}
+        assert configured_releases() == csv_name(next_minor(1))
+        assert audit.writes(other_namespace), "the new cache must be reconciled"
+        assert not audit.writes(namespace), "existing caches must not be written"
 
 
-def filled(namespace: str) -> list[str]:
-    """Make the caches and put a value into each; their addresses."""
+def create_caches(namespace: str) -> list[str]:
+    """Create the caches and store a value in each; return their addresses."""
     objects = [memcached(namespace, f"cache-{number}", resources=SMALL) for number in range(CACHES)]
     kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": objects})
     for number in range(CACHES):
-        settled(namespace, f"cache-{number}")
-    addresses = [pod["status"]["podIP"] for pod in caches(namespace)]
+        wait_until_ready(namespace, f"cache-{number}")
+    addresses = [pod["status"]["podIP"] for pod in cache_pods(namespace)]
     assert len(addresses) == CACHES
     for address in addresses:
-        assert talk(address, 11211, b"set k 0 0 1", b"v").startswith(b"STORED")
+        assert send_commands(address, 11211, b"set k 0 0 1", b"v").startswith(b"STORED")
     return addresses
 
 
@@ -112,54 +130,63 @@ def image(pod: Object) -> str:
     return container["image"]
 
 
-def test_skipped_releases_are_never_installed(releases: Releases, first: Path) -> None:
-    bad = releases.bundle(later(1), replaces=VERSION, image=ABSENT)
-    third = releases.bundle(later(2), replaces=VERSION, skips=later(1))
-    fifth = releases.bundle(later(4), skip_range=f">={VERSION} <{later(4)}")
-    with at(releases, first, version=VERSION) as installation, asking(lambda: seen(installation)) as found:
-        releases.serve(first, bad, third)
-        installation.succeeded(later(2))
+def test_skipped_releases_are_never_installed(releases: Releases, current_bundle: Path) -> None:
+    bad = releases.bundle(next_minor(1), replaces=VERSION, image=ABSENT)
+    third = releases.bundle(next_minor(2), replaces=VERSION, skips=next_minor(1))
+    fifth = releases.bundle(next_minor(4), skip_range=f">={VERSION} <{next_minor(4)}")
+    with (
+        installed_from(releases, current_bundle, version=VERSION) as installation,
+        probing(lambda: installed_releases(installation)) as seen,
+    ):
+        releases.serve(current_bundle, bad, third)
+        installation.succeeded(next_minor(2))
         releases.serve(fifth)
-        installation.succeeded(later(4))
-        eventually(lambda: installation.releases() == [csv_name(later(4))], SECONDS, "the others are gone")
-    assert csv_name(later(1)) not in " ".join(said for _, said in found.bad)
-    assert csv_name(later(2)) in " ".join(said for _, said in found.bad)
+        installation.succeeded(next_minor(4))
+        eventually(
+            lambda: installation.releases() == [csv_name(next_minor(4))], SECONDS, "the other releases are removed"
+        )
+    assert csv_name(next_minor(1)) not in " ".join(value for _, value in seen.failures)
+    assert csv_name(next_minor(2)) in " ".join(value for _, value in seen.failures)
 
 
-def seen(installation: Installation) -> str:
-    """The releases that are there now."""
+def installed_releases(installation: Installation) -> str:
+    """The releases that exist now."""
     return " ".join(installation.releases())
 
 
-def test_a_release_that_never_starts_takes_nothing_away(
-    releases: Releases, first: Path, namespace: str, record_property: Record
+def test_a_release_that_never_starts_does_not_replace_the_previous_one(
+    releases: Releases, current_bundle: Path, namespace: str, record_property: Record
 ) -> None:
-    broken = releases.bundle(later(1), replaces=VERSION, image=ABSENT)
-    with at(releases, first, version=VERSION) as installation:
-        before = {name: identities(installation.pods(name)) for name in (olm.CONTROLLER, olm.WEBHOOK)}
-        with asking(lambda: serving.answer(namespace)) as admission:
-            releases.serve(first, broken)
+    broken = releases.bundle(next_minor(1), replaces=VERSION, image=ABSENT)
+    with installed_from(releases, current_bundle, version=VERSION) as installation:
+        before = {name: restart_counts(installation.pods(name)) for name in (olm.CONTROLLER, olm.WEBHOOK)}
+        with probing(lambda: olm_certificates.admission_error(namespace)) as admission:
+            releases.serve(current_bundle, broken)
             for name in before:
-                eventually(lambda name=name: waiting(installation.pods(name)), SECONDS, f"{name} has no image")
+                eventually(
+                    lambda name=name: waits_for_image(installation.pods(name)), SECONDS, f"{name} cannot pull its image"
+                )
             kube.apply(memcached(namespace, resources=SMALL))
-            settled(namespace)
-            eventually(lambda: admission.steady() > QUIET, SECONDS, "admission answers")
-            longest = admission.longest_silence()
-        record_property("longest silence of admission, in seconds", round(longest, 1))
-        assert longest < SILENCE
-        assert installation.phase(later(1)) == "Installing"
+            wait_until_ready(namespace)
+            eventually(lambda: admission.stable_seconds() > QUIET, SECONDS, "admission responds")
+            outage = admission.longest_outage()
+        record_property("longest outage of admission, in seconds", round(outage, 1))
+        assert outage < MAX_OUTAGE
+        assert installation.phase(next_minor(1)) == "Installing"
         assert installation.phase(VERSION) == "Replacing"
         for name, pods in before.items():
-            assert pods.items() <= running(installation.pods(name)).items(), f"{name} goes on as it was"
+            assert pods.items() <= ready_pods(installation.pods(name)).items(), (
+                f"the previous pods of {name} must keep running"
+            )
 
 
-def running(pods: list[Object]) -> dict[str, int]:
-    """Those that are ready."""
-    return identities([pod for pod in pods if ready(pod)])
+def ready_pods(pods: list[Object]) -> dict[str, int]:
+    """The ready ones of these pods, with their restarts by uid."""
+    return restart_counts([pod for pod in pods if ready(pod)])
 
 
-def waiting(pods: list[Object]) -> bool:
-    """Whether one of the pods waits for an image that does not come."""
+def waits_for_image(pods: list[Object]) -> bool:
+    """Whether one of the pods waits for an image that cannot be pulled."""
     reasons = {
         each.get("state", {}).get("waiting", {}).get("reason")
         for pod in pods

@@ -1,1 +1,1 @@
-"""What tests on a real cluster share."""
+"""Helpers for tests on a real cluster."""

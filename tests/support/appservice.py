@@ -1,4 +1,4 @@
-"""AppService objects in tests: make them, wait for them, talk to them."""
+"""Helpers for AppService objects: create them, wait for their status, request their pages."""
 
 import urllib.request
 from typing import Any
@@ -9,14 +9,14 @@ from support.kube import Object
 
 IMAGE = "docker.io/library/nginx:1.28"
 OTHER_IMAGE = "docker.io/library/nginx:1.29"
-"""Present in the local cluster as stand-ins whose pages name them (tools/cluster/images)."""
+"""The local cluster has stand-ins for these images; each serves a page with its name (tools/cluster/images)."""
 
 PLURAL = "appservices"
 PAGES = {IMAGE: "Stand-in for nginx 1.28", OTHER_IMAGE: "Stand-in for nginx 1.29"}
 
 
 def appservice(namespace: str, name: str = "app", **spec: Any) -> Object:
-    """An AppService object; nothing is filled in but the image."""
+    """An AppService object; only the image has a default here."""
     return {
         "apiVersion": "app.example.com/v1",
         "kind": "AppService",
@@ -26,18 +26,18 @@ def appservice(namespace: str, name: str = "app", **spec: Any) -> Object:
 
 
 def conditions(namespace: str, name: str = "app") -> dict[str, Object]:
-    """The conditions of an AppService by type; empty while there is no status."""
+    """The conditions of an AppService by type; empty if it has no status."""
     return memcached.conditions(namespace, name, PLURAL)
 
 
-def settled(namespace: str, name: str = "app", timeout: float = 60) -> Object:
-    """Wait until an AppService is available, done and well, in its current generation; return it."""
-    return memcached.settled(namespace, name, timeout, PLURAL)
+def wait_until_ready(namespace: str, name: str = "app", timeout: float = 60) -> Object:
+    """Wait until an AppService is available, not progressing and not degraded in its current generation; return it."""
+    return memcached.wait_until_ready(namespace, name, timeout, PLURAL)
 
 
-def degraded(namespace: str, reason: str, name: str = "app", timeout: float = 30) -> Object:
-    """Wait until an AppService is Degraded for a reason; return the condition."""
-    return memcached.degraded(namespace, reason, name, timeout, PLURAL)
+def wait_until_degraded(namespace: str, reason: str, name: str = "app", timeout: float = 30) -> Object:
+    """Wait until an AppService is Degraded with this reason; return the condition."""
+    return memcached.wait_until_degraded(namespace, reason, name, timeout, PLURAL)
 
 
 def pods_of(namespace: str, name: str = "app") -> list[Object]:
@@ -46,7 +46,7 @@ def pods_of(namespace: str, name: str = "app") -> list[Object]:
 
 
 def node_address() -> str:
-    """The address of a node, as other nodes reach it."""
+    """The internal IP address of a node."""
     nodes = kube.read("/api/v1/nodes")
     assert nodes is not None
     addresses = nodes["items"][0]["status"]["addresses"]
@@ -54,14 +54,14 @@ def node_address() -> str:
 
 
 def page(port: int) -> str:
-    """What a node answers on a port; empty while it does not."""
+    """The page that a node serves on a port; empty if the request fails."""
     try:
-        with urllib.request.urlopen(f"http://{node_address()}:{port}/", timeout=5) as answer:
-            return answer.read().decode()
+        with urllib.request.urlopen(f"http://{node_address()}:{port}/", timeout=5) as response:
+            return response.read().decode()
     except (URLError, OSError):
         return ""
 
 
 def node_ports(obj: Object) -> dict[int, int]:
-    """Port of the Service → port on every node, as a status tells them."""
+    """The node port of each port of the Service, from the status."""
     return {entry["port"]: entry["nodePort"] for entry in obj["status"]["nodePorts"]}

@@ -1,4 +1,4 @@
-"""Requests as the API server counts them: its audit log."""
+"""Reads requests from the API server's audit log."""
 
 import json
 import time
@@ -11,23 +11,23 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
 class Audit:
-    """The audit log from a moment on: this one, or, of a `whole` one, the cluster's start."""
+    """The audit log from now on or, with `whole`, from the start of the cluster."""
 
     def __init__(self, path: Path, *, whole: bool = False) -> None:
         self.path = path
         self.started = time.monotonic()
         self._offset = 0 if whole else path.stat().st_size
 
-    def requests(self, about: bytes = b"") -> Iterator[dict[str, Any]]:
-        """Every request that was answered since the moment, and that has some text in it."""
+    def requests(self, containing: bytes = b"") -> Iterator[dict[str, Any]]:
+        """Every completed request whose log entry contains `containing`."""
         with self.path.open("rb") as log:
             log.seek(self._offset)
             for line in log:
-                if about in line and line.endswith(b"\n"):
+                if containing in line and line.endswith(b"\n"):
                     yield json.loads(line)
 
     def writes(self, namespace: str | None = None, *, agent: str = "memcached-operator") -> "Counter[str]":
-        """Writes of the operator by `verb resource[/subresource]`, Leases and Events apart."""
+        """Number of writes by the operator per `verb resource[/subresource]`, without Leases and Events."""
         found: Counter[str] = Counter()
         for request in self.requests():
             target = request.get("objectRef", {})
@@ -41,12 +41,12 @@ class Audit:
             found[f"{request['verb']} {target.get('resource')}{sub}"] += 1
         return found
 
-    def quiet(self, seconds: float, namespace: str | None = None) -> None:
-        """Wait until the operator has written nothing for so long; the bound is 60 s."""
+    def wait_until_quiet(self, seconds: float, namespace: str | None = None) -> None:
+        """Wait until the operator has written nothing for `seconds`; fails after 60 s."""
         deadline = time.monotonic() + 60
         last, since = self.writes(namespace), time.monotonic()
         while time.monotonic() - since < seconds:
-            assert time.monotonic() < deadline, f"writes go on: {self.writes(namespace)}"
+            assert time.monotonic() < deadline, f"the operator keeps writing: {self.writes(namespace)}"
             time.sleep(0.5)
             now = self.writes(namespace)
             if now != last:

@@ -1,4 +1,4 @@
-"""A stand-in for cert-manager: its kinds without their schema, and what it does for the objects of our variants."""
+"""A stand-in for cert-manager: its kinds without schema; issues certificates and injects CA bundles."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ LIFETIME = timedelta(days=90)
 
 
 def definition(kind: str, plural: str) -> Object:
-    """A CRD that takes anything."""
+    """A CRD that accepts any object."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     return {
@@ -43,15 +43,15 @@ def definition(kind: str, plural: str) -> Object:
 
 @contextmanager
 def running() -> Generator[None]:
-    """cert-manager's kinds exist, and certificates are issued and injected as they appear."""
+    """Install cert-manager's kinds; issue and inject certificates until the block ends."""
     definitions = yaml.safe_dump_all(definition(kind, plural) for kind, plural in KINDS.items())
     ended = threading.Event()
-    worker = threading.Thread(target=_work, args=(ended,), daemon=True)
+    worker = threading.Thread(target=_issue_and_inject, args=(ended,), daemon=True)
     try:
         kubectl("apply", "-f", "-", stdin=definitions)
         for plural in KINDS.values():
             kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{plural}.{GROUP}")
-        eventually(lambda: kube.read(f"/apis/{GROUP}/v1/certificates"), 15, "certificates can be asked for")
+        eventually(lambda: kube.read(f"/apis/{GROUP}/v1/certificates"), 15, "the API server serves Certificates")
         worker.start()
         yield
     finally:
@@ -62,7 +62,7 @@ def running() -> Generator[None]:
 
 
 def renew(namespace: str, name: str) -> None:
-    """Have a certificate issued anew, as `cmctl renew` does; whoever is told to trust it is told so a moment later."""
+    """Issue a certificate again, as `cmctl renew` does; the CA bundles follow a moment later."""
     certificate = kube.read(f"/apis/{GROUP}/v1/namespaces/{namespace}/certificates/{name}")
     assert certificate is not None
     issuer = _issuer(certificate)
@@ -70,12 +70,12 @@ def renew(namespace: str, name: str) -> None:
     kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_issued(certificate, issuer))
 
 
-def _work(ended: threading.Event) -> None:
+def _issue_and_inject(ended: threading.Event) -> None:
     done: set[str] = set()
     while not ended.wait(POLL):
         wanted = [each for each in _items(f"/apis/{GROUP}/v1/certificates") if not each["spec"].get("isCA")]
         for certificate in wanted:
-            # Once: where a namespace is being deleted, its Secrets may go before its Certificates.
+            # Only once: when a namespace is deleted, its Secrets may be deleted before its Certificates.
             if certificate["metadata"]["uid"] not in done and (issuer := _issuer(certificate)):
                 kubectl("create", "-f", "-", stdin=_issued(certificate, issuer))
                 done.add(certificate["metadata"]["uid"])
@@ -85,13 +85,13 @@ def _work(ended: threading.Event) -> None:
 
 
 def _issuer(certificate: Object) -> Object | None:
-    """The Issuer of a Certificate; None while it is not there."""
-    home, name = certificate["metadata"]["namespace"], certificate["spec"]["issuerRef"]["name"]
-    return kube.read(f"/apis/{GROUP}/v1/namespaces/{home}/issuers/{name}")
+    """The Issuer of a Certificate; None if it does not exist."""
+    namespace, name = certificate["metadata"]["namespace"], certificate["spec"]["issuerRef"]["name"]
+    return kube.read(f"/apis/{GROUP}/v1/namespaces/{namespace}/issuers/{name}")
 
 
 def _issued(certificate: Object, issuer: Object) -> Object:
-    """A new Secret for a Certificate: of its own signing if the Issuer says so, else of a CA that is then forgotten."""
+    """A new Secret for a Certificate: self-signed if the Issuer is `selfSigned`, else signed by a new CA."""
     meta, spec = certificate["metadata"], certificate["spec"]
     if "selfSigned" in issuer["spec"]:
         pair = self_signed(spec["commonName"], spec["dnsNames"])
@@ -101,7 +101,7 @@ def _issued(certificate: Object, issuer: Object) -> Object:
 
 
 def self_signed(name: str, dns_names: list[str]) -> pki.KeyPair:
-    """What an Issuer `selfSigned` makes of OLM v1's Certificate: RSA, no CA, and its own authority."""
+    """The certificate that a `selfSigned` Issuer issues for OLM v1: RSA, not a CA, signed with its own key."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     subject, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), datetime.now(UTC)
     pem = serialization.Encoding.PEM
@@ -135,10 +135,10 @@ def _secret(namespace: str, name: str, pair: pki.KeyPair) -> Object:
 def _inject(plural: str, configuration: Object, certificates: list[Object]) -> None:
     meta = configuration["metadata"]
     for each in certificates:
-        home = each["metadata"]["namespace"]
-        if meta.get("annotations", {}).get(INJECT) != f"{home}/{each['metadata']['name']}":
+        namespace = each["metadata"]["namespace"]
+        if meta.get("annotations", {}).get(INJECT) != f"{namespace}/{each['metadata']['name']}":
             continue
-        secret = kube.get("secrets", home, each["spec"]["secretName"])
+        secret = kube.get("secrets", namespace, each["spec"]["secretName"])
         if secret is None:
             continue
         bundle = secret["data"]["ca.crt"]

@@ -1,4 +1,4 @@
-"""A second controller, started by a test for its own namespace beside the one that is tested anyway."""
+"""Runs a second controller beside the deployed one, for the namespace of one test."""
 
 import os
 import re
@@ -26,26 +26,26 @@ class Controller:
         self._metrics = metrics
 
     def reconciles(self) -> dict[str, int]:
-        """How many reconciles ended how."""
+        """The number of reconciles per result."""
         if self._process.poll() is not None:
-            pytest.fail(f"the controller ended with exit code {self._process.returncode}")
+            pytest.fail(f"the controller exited with code {self._process.returncode}")
         try:
-            with urlopen(self._metrics, timeout=5) as answer:  # noqa: S310 - http, of our own
-                text = answer.read().decode()
+            with urlopen(self._metrics, timeout=5) as response:  # noqa: S310 - http on loopback
+                text = response.read().decode()
         except (URLError, ConnectionError):
             return {}
         return {result: int(float(count)) for result, count in self._reconciles.findall(text)}
 
-    def has_reconciled(self, times: int) -> None:
-        """Wait until so many reconciles are done."""
+    def wait_for_reconciles(self, times: int) -> None:
+        """Wait until the controller has finished this number of reconciles."""
         eventually(lambda: sum(self.reconciles().values()) >= times, 30, f"{times} reconciles")
 
 
 @contextmanager
 def started(namespace: str, sync_period: int = 600, kind: str = "memcached") -> Generator[Controller]:
-    """A controller of this working tree, freshly started for one namespace, as if after a restart.
+    """Run a controller from this working tree for one namespace, as after a restart.
 
-    `kind`: whose reconciles are counted.
+    `kind`: the kind whose reconciles are counted.
     """
     port = free_port()
     command = [sys.executable, "-m", "memcached_operator", f"--watch-namespaces={namespace}"]

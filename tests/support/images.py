@@ -1,4 +1,4 @@
-"""Images that only tests need: the stand-in for memcached with a program of our own in its place."""
+"""Images for tests only: the memcached stand-in with another program as `memcached`."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ TOOLS = Path(__file__).parents[2] / "tools"
 
 
 def load_program(name: str, program: str) -> str:
-    """Load an image into the local cluster whose `memcached` is a shell script; returns the image's full name."""
+    """Load an image whose `memcached` is a shell script into the local cluster; return its full name."""
     image = Image((f"{LOCAL}/{name}:test",), {"Env": [PATH]})
     with _archive(image, program) as archive:
         subprocess.run(

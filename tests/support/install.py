@@ -1,4 +1,4 @@
-"""The targets of the Makefile that put the operator into the cluster and take it out again."""
+"""Helpers for the Makefile targets that install and uninstall the operator."""
 
 import subprocess
 
@@ -7,7 +7,7 @@ from support.kube import kubectl
 
 
 def make(*words: str) -> "subprocess.CompletedProcess[str]":
-    """Run a target; what it prints is in the message of a failure."""
+    """Run a target; the message of a failure contains its output."""
     done = subprocess.run(
         ["make", *words], cwd=installed.ROOT, capture_output=True, text=True, timeout=300, check=False
     )
@@ -15,7 +15,7 @@ def make(*words: str) -> "subprocess.CompletedProcess[str]":
     return done
 
 
-def left() -> list[str]:
+def remaining() -> list[str]:
     """Our cluster-wide objects and the RoleBindings of all namespaces, by kind and name."""
     kinds = {obj["kind"] for obj in installed.rendered()}
     cluster_wide = {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}

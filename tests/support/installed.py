@@ -1,4 +1,4 @@
-"""The operator as it is deployed: its processes, and how a test puts back what it took away."""
+"""The deployed operator: its processes and objects, and context managers that remove parts of it temporarily."""
 
 import base64
 import json
@@ -27,47 +27,47 @@ CONFIGURATIONS = {
     "MutatingWebhookConfiguration": "memcached-operator-mutating-webhook-configuration",
     "ValidatingWebhookConfiguration": "memcached-operator-validating-webhook-configuration",
 }
-BOUND = "spec.size in body should be greater than or equal to 1"
-"""What the CRD says about a size of 0, and the webhook does not."""
-UP = 90
-"""Seconds for the operator's processes to be up again, on a slow machine."""
+CRD_SIZE_ERROR = "spec.size in body should be greater than or equal to 1"
+"""Part of the CRD's error for a size of 0, which the webhook's error does not contain."""
+STARTUP_SECONDS = 90
+"""Maximum seconds for the operator's processes to start, on a slow machine."""
 
 
 @cache
 def rendered(overlay: str = "config/default") -> tuple[Object, ...]:
-    """The objects of a variant, as `make deploy` renders them, but for the image."""
+    """The objects of an overlay as `make deploy` renders them, except for the image."""
     return tuple(yaml.safe_load_all(kubectl("kustomize", str(ROOT / overlay)).stdout))
 
 
-def put_back(*kinds: str) -> None:
-    """Apply the objects of some kinds as `make deploy` does: neither more nor less is in them afterwards."""
+def restore(*kinds: str) -> None:
+    """Apply the objects of these kinds as `make deploy` does, to restore exactly its fields."""
     text = yaml.safe_dump_all(obj for obj in rendered() if obj["kind"] in kinds)
     kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
 
 def pods(component: str) -> list[Object]:
-    """The pods of one of the processes that are not being deleted."""
+    """The pods of one process, without those being deleted."""
     selector = f"app.kubernetes.io/name=memcached-operator,app.kubernetes.io/component={component}"
     found = kube.items("pods", NAMESPACE, selector)
     return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
 
-def up() -> None:
-    """Wait until both processes run as declared and admission answers."""
+def wait_until_up() -> None:
+    """Wait until both Deployments are rolled out and admission responds."""
     for component in (CONTROLLER, WEBHOOK):
         name = f"deployment/memcached-operator-{component}"
-        kubectl("rollout", "status", "-n", NAMESPACE, name, f"--timeout={UP}s")
-    eventually(lambda: complaint() == "", UP, "admission answers")
+        kubectl("rollout", "status", "-n", NAMESPACE, name, f"--timeout={STARTUP_SECONDS}s")
+    eventually(lambda: admission_error() == "", STARTUP_SECONDS, "admission responds")
 
 
-def complaint(namespace: str = "default", **spec: Any) -> str:
-    """What is said to somebody who would create a Memcached; empty if it would be accepted. Nothing is stored."""
-    asked = memcached(namespace, "would-it-be-admitted", **spec)
-    return kubectl("create", "--dry-run=server", "-f", "-", stdin=asked, check=False).stderr
+def admission_error(namespace: str = "default", **spec: Any) -> str:
+    """The error of creating a Memcached with a dry run; empty if it would be accepted."""
+    obj = memcached(namespace, "dry-run", **spec)
+    return kubectl("create", "--dry-run=server", "-f", "-", stdin=obj, check=False).stderr
 
 
 def scale(replicas: int, *components: str) -> None:
-    """Have so many pods of each process; with 0, they end in a second."""
+    """Scale the Deployments of these processes; with 0, their pods are deleted immediately."""
     deployments = [f"deployment/memcached-operator-{component}" for component in components]
     kubectl("scale", "-n", NAMESPACE, *deployments, f"--replicas={replicas}")
     if not replicas:
@@ -83,7 +83,7 @@ def configuration(kind: str, name: str) -> Object:
 
 
 def bundles() -> list[bytes]:
-    """Whom the API server trusts, per webhook, in PEM."""
+    """The CA bundle of each webhook, in PEM."""
     return [
         base64.b64decode(webhook["clientConfig"].get("caBundle", ""))
         for kind, name in CONFIGURATIONS.items()
@@ -92,7 +92,7 @@ def bundles() -> list[bytes]:
 
 
 def trust(bundle: bytes) -> None:
-    """Have the API server trust these, and no others."""
+    """Set the CA bundle of all webhooks."""
     text = base64.b64encode(bundle).decode()
     for kind, name in CONFIGURATIONS.items():
         count = len(configuration(kind, name)["webhooks"])
@@ -107,23 +107,23 @@ def lease() -> Object:
 
 
 def leader() -> str:
-    """The name of the pod that holds the lease; empty while none does."""
+    """The name of the pod that holds the lease; empty if no pod does."""
     return (lease().get("holderIdentity") or "").split("_")[0]
 
 
 def new_leader(former: str, timeout: float) -> str:
-    """Wait until another process holds the lease than the one of this identity."""
+    """Wait until a process other than `former` (an identity) holds the lease; return its identity."""
 
-    def look() -> str:
+    def other_holder() -> str:
         holder = lease().get("holderIdentity") or ""
         assert holder not in ("", former), holder
         return holder
 
-    return eventually(look, timeout, f"another process than {former} leads")
+    return eventually(other_holder, timeout, f"a process other than {former} is the leader")
 
 
 def kill(pod: Object) -> None:
-    """SIGKILL every process in a pod's containers, from the node: nothing in it can react."""
+    """Send SIGKILL from the node to every process in a pod's containers: none of them can shut down cleanly."""
     ids = [status["containerID"].partition("://")[2] for status in pod["status"]["containerStatuses"]]
     found = [pid for name in ids for pid in _processes_in(name)]
     assert found, f"no process of {pod['metadata']['name']} on this machine"
@@ -135,64 +135,64 @@ def _processes_in(container: str) -> Iterator[int]:
     for path in Path("/proc").glob("[0-9]*/cgroup"):
         try:
             groups = path.read_text()
-        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+        except (FileNotFoundError, ProcessLookupError):  # it has exited
             continue
         if container in groups:
             yield int(path.parent.name)
 
 
 def metrics(pod: Object) -> dict[str, float]:
-    """What a process tells of itself: each line of its metrics, with labels, and the value."""
-    with urlopen(f"http://{pod['status']['podIP']}:8383/metrics", timeout=5) as answer:
-        lines = answer.read().decode().splitlines()
+    """The metrics of a process: name with labels → value."""
+    with urlopen(f"http://{pod['status']['podIP']}:8383/metrics", timeout=5) as response:
+        lines = response.read().decode().splitlines()
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")}
 
 
 def restarts(component: str) -> int:
-    """How often containers of a process were started again."""
+    """The number of container restarts of a process."""
     return sum(status["restartCount"] for pod in pods(component) for status in pod["status"]["containerStatuses"])
 
 
 @contextmanager
 def stopped() -> Generator[None]:
-    """No process of the operator runs."""
+    """Stop all processes of the operator until the block ends."""
     try:
         scale(0, CONTROLLER, WEBHOOK)
         yield
     finally:
         scale(2, CONTROLLER, WEBHOOK)
-        up()
+        wait_until_up()
 
 
 @contextmanager
 def without_webhook() -> Generator[None]:
-    """No admission process runs."""
+    """Stop the admission processes until the block ends."""
     try:
         scale(0, WEBHOOK)
-        eventually(lambda: "failed calling webhook" in complaint(), UP, "admission is away")
+        eventually(lambda: "failed calling webhook" in admission_error(), STARTUP_SECONDS, "admission has stopped")
         yield
     finally:
         scale(2, WEBHOOK)
-        up()
+        wait_until_up()
 
 
 @contextmanager
 def without_configurations() -> Generator[None]:
-    """The API server asks no webhook of ours. They come back as they were: trusting the same CA at once."""
+    """Delete our webhook configurations until the block ends, then restore them with the same CA bundle."""
     trusted = bundles()[0]
     try:
         for kind, name in CONFIGURATIONS.items():
             kubectl("delete", kind, name)
         yield
     finally:
-        put_back(*CONFIGURATIONS)
+        restore(*CONFIGURATIONS)
         trust(trusted)
-        up()
+        wait_until_up()
 
 
 @contextmanager
 def without_rules() -> Generator[None]:
-    """The CRD accepts any spec, as an older or a foreign one would have."""
+    """Let the CRD accept any spec until the block ends, as a CRD without our rules would."""
     plain: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     name = "memcacheds.cache.example.com"
     crd = yaml.safe_load(yaml.safe_dump(next(obj for obj in rendered() if obj["metadata"]["name"] == name)))
@@ -203,8 +203,8 @@ def without_rules() -> Generator[None]:
         version["subresources"].pop("scale")
     try:
         kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=crd)
-        eventually(lambda: BOUND not in complaint(size=0), UP, "the CRD's rules are gone")
+        eventually(lambda: CRD_SIZE_ERROR not in admission_error(size=0), STARTUP_SECONDS, "the CRD has no rules")
         yield
     finally:
-        put_back("CustomResourceDefinition")
-        eventually(lambda: BOUND in complaint(size=0), UP, "the CRD's rules hold again")
+        restore("CustomResourceDefinition")
+        eventually(lambda: CRD_SIZE_ERROR in admission_error(size=0), STARTUP_SECONDS, "the CRD's rules are restored")

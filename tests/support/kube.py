@@ -1,4 +1,4 @@
-"""The cluster as a test sees it: kubectl for what a user does, plain reads for what became of it."""
+"""Access to the cluster: kubectl for the actions of users, plain reads for the results."""
 
 import json
 import os
@@ -29,11 +29,11 @@ GROUPS = {
     "leases": "/apis/coordination.k8s.io/v1",
 }
 POLL = 0.25
-"""Seconds between two looks at what is waited for."""
+"""Seconds between two checks of a condition that a test waits for."""
 
 
 def path_of(plural: str, namespace: str, name: str = "") -> str:
-    """Path at the API server of a resource's objects in a namespace, or of one of them."""
+    """API path of the objects of a resource in a namespace, or of one object."""
     return f"{GROUPS[plural]}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")
 
 
@@ -44,7 +44,7 @@ def _dynamic_client() -> Any:
 
 
 def read(path: str) -> Object | None:
-    """GET a path; None where there is nothing."""
+    """GET a path; None if it does not exist."""
     errors = cast("Any", kubernetes).client.exceptions
     try:
         return json.loads(_dynamic_client().request("get", path, serialize=False).data)
@@ -54,10 +54,10 @@ def read(path: str) -> Object | None:
         raise
 
 
-def would_be_created(plural: str, obj: Object) -> str:
-    """What the API server says to an object that is only tried; empty if it would create it.
+def dry_run_error(plural: str, obj: Object) -> str:
+    """The error of creating an object with a dry run; empty if it would be created.
 
-    Quicker than `kubectl create --dry-run=server`: for who asks again and again, and wants to know when.
+    Faster than `kubectl create --dry-run=server`, for continuous probing.
     """
     errors = cast("Any", kubernetes).client.exceptions
     path = path_of(plural, obj["metadata"]["namespace"])
@@ -89,7 +89,7 @@ def items(plural: str, namespace: str, selector: str = "") -> list[Object]:
 def kubectl(
     *arguments: str, stdin: str | Object | None = None, check: bool = True
 ) -> "subprocess.CompletedProcess[str]":
-    """Run kubectl as a user would. With `check`, a failure is a failed test that shows what kubectl said."""
+    """Run kubectl as a user would. With `check`, a non-zero exit code fails the test with kubectl's error output."""
     text = json.dumps(stdin) if isinstance(stdin, Mapping) else stdin
     done = subprocess.run(
         ["kubectl", *arguments], input=text, capture_output=True, text=True, timeout=120, check=False, env=os.environ
@@ -103,20 +103,22 @@ def apply(obj: Object, *arguments: str) -> None:
     kubectl("apply", *arguments, "-f", "-", stdin=obj)
 
 
-def refused(obj: Object, *arguments: str, verb: str = "apply") -> str:
-    """`kubectl apply` (or create, replace) an object that must be refused; what kubectl said."""
+def rejection(obj: Object, *arguments: str, verb: str = "apply") -> str:
+    """`kubectl apply` (or create, replace) an object that must be rejected; return kubectl's error output."""
     done = kubectl(verb, *arguments, "-f", "-", stdin=obj, check=False)
     assert done.returncode != 0, f"accepted: {done.stdout}"
     return done.stderr
 
 
-def eventually(look: Callable[[], T], timeout: float = 30, what: str = "") -> T:
-    """Look until it is true (or does not fail an assertion); the last look is in the message of the failure."""
+def eventually(condition: Callable[[], T], timeout: float = 30, description: str = "") -> T:
+    """Wait until a condition returns a true value (and raises no AssertionError); return the value.
+
+    Fails after `timeout` seconds with the last result."""
     deadline = time.monotonic() + timeout
     last: object = None
     while True:
         try:
-            found = look()
+            found = condition()
         except AssertionError as error:
             last = error
         else:
@@ -124,20 +126,20 @@ def eventually(look: Callable[[], T], timeout: float = 30, what: str = "") -> T:
                 return found
             last = found
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout:g} s: {what or look.__name__}; last: {last}")
+            raise AssertionError(f"not within {timeout:g} s: {description or condition.__name__}; last: {last}")
         time.sleep(POLL)
 
 
-def steadily(look: Callable[[], object], seconds: float, what: str = "") -> None:
-    """Something must hold the whole time: the one case where a test waits for nothing to happen."""
+def consistently(condition: Callable[[], object], seconds: float, description: str = "") -> None:
+    """Assert that a condition holds for `seconds`: the only case where a test waits without an expected event."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        assert look(), f"did not stay so for {seconds:g} s: {what or look}"
+        assert condition(), f"did not hold for {seconds:g} s: {description or condition}"
         time.sleep(POLL)
 
 
 def names(objects: Iterable[Object]) -> list[str]:
-    """Sorted names."""
+    """The sorted names of objects."""
     return sorted(obj["metadata"]["name"] for obj in objects)
 
 
@@ -146,8 +148,8 @@ def ready(pod: Object) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))
 
 
-def identities(pods: Iterable[Object]) -> dict[str, int]:
-    """Pods by their uids, and how often each was restarted."""
+def restart_counts(pods: Iterable[Object]) -> dict[str, int]:
+    """Container restarts of each pod, by uid."""
     return {
         pod["metadata"]["uid"]: sum(each["restartCount"] for each in pod["status"].get("containerStatuses", ()))
         for pod in pods
@@ -155,8 +157,8 @@ def identities(pods: Iterable[Object]) -> dict[str, int]:
 
 
 @contextmanager
-def own_namespace() -> Generator[str]:
-    """A namespace of one's own. Its deletion is not waited for."""
+def temporary_namespace() -> Generator[str]:
+    """Create a namespace; delete it afterwards, without waiting."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     kubectl("create", "namespace", name)
     try:

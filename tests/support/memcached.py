@@ -1,4 +1,4 @@
-"""Memcached objects in tests: make them, wait for them, talk to them."""
+"""Helpers for Memcached objects: create them, wait for their status, send commands to their pods."""
 
 import socket
 from contextlib import suppress
@@ -9,11 +9,11 @@ from support.kube import Object, eventually
 
 IMAGE = "docker.io/library/memcached:1.6.38"
 OTHER_IMAGE = "docker.io/library/memcached:1.6.39"
-"""Present in the local cluster as stand-ins (tools/cluster/images)."""
+"""The local cluster has stand-ins for these images (tools/cluster/images)."""
 
 
 def memcached(namespace: str, name: str = "cache", version: str = "v1", **spec: Any) -> Object:
-    """A Memcached object; nothing is filled in."""
+    """A Memcached object without defaults."""
     return {
         "apiVersion": f"cache.example.com/{version}",
         "kind": "Memcached",
@@ -23,46 +23,46 @@ def memcached(namespace: str, name: str = "cache", version: str = "v1", **spec: 
 
 
 def conditions(namespace: str, name: str = "cache", plural: str = "memcacheds") -> dict[str, Object]:
-    """The conditions of an object by type; empty while there is no status."""
+    """The conditions of an object by type; empty if it has no status."""
     obj = kube.must_get(plural, namespace, name)
     return {condition["type"]: condition for condition in obj.get("status", {}).get("conditions", [])}
 
 
 def states(namespace: str, name: str = "cache", plural: str = "memcacheds") -> dict[str, str]:
-    """Type → status of all conditions that tell of the current generation."""
+    """Type → status of the conditions that are current (observedGeneration is the generation)."""
     obj = kube.must_get(plural, namespace, name)
     current = obj["metadata"]["generation"]
     found = obj.get("status", {}).get("conditions", [])
     return {condition["type"]: condition["status"] for condition in found if condition["observedGeneration"] == current}
 
 
-SETTLED = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+READY = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 
-def settled(namespace: str, name: str = "cache", timeout: float = 60, plural: str = "memcacheds") -> Object:
-    """Wait until an object is available, done and well, in its current generation; return it."""
+def wait_until_ready(namespace: str, name: str = "cache", timeout: float = 60, plural: str = "memcacheds") -> Object:
+    """Wait until an object is available, not progressing and not degraded in its current generation; return it."""
 
-    def look() -> bool:
+    def is_ready() -> bool:
         found = states(namespace, name, plural)
-        assert found == SETTLED, conditions(namespace, name, plural)
+        assert found == READY, conditions(namespace, name, plural)
         return True
 
-    eventually(look, timeout, f"{plural} {namespace}/{name} settles")
+    eventually(is_ready, timeout, f"{plural} {namespace}/{name} is ready")
     return kube.must_get(plural, namespace, name)
 
 
-def degraded(
+def wait_until_degraded(
     namespace: str, reason: str, name: str = "cache", timeout: float = 30, plural: str = "memcacheds"
 ) -> Object:
-    """Wait until an object is Degraded for a reason; return the condition."""
+    """Wait until an object is Degraded with this reason; return the condition."""
 
-    def look() -> Object | None:
+    def is_degraded() -> Object | None:
         found = conditions(namespace, name, plural)
         condition = found.get("Degraded", {})
         assert (condition.get("status"), condition.get("reason")) == ("True", reason), found
         return condition
 
-    found = eventually(look, timeout, f"{plural} {namespace}/{name} is Degraded {reason}")
+    found = eventually(is_degraded, timeout, f"{plural} {namespace}/{name} is Degraded with reason {reason}")
     assert found is not None
     return found
 
@@ -75,26 +75,28 @@ def pods_of(namespace: str, name: str = "cache") -> list[Object]:
 
 
 def children(namespace: str) -> dict[str, Any]:
-    """All that the operator has made in a namespace by uid: with generations, pods with their restarts."""
+    """The operator's Deployments and Services with their generations and its pods with their restarts, all by uid."""
     selector = "app.kubernetes.io/managed-by=memcached-operator"
     found = {plural: kube.items(plural, namespace, selector) for plural in ("deployments", "services", "pods")}
-    pods = kube.identities(found.pop("pods"))
-    made = {each["metadata"]["uid"]: each["metadata"].get("generation") for items in found.values() for each in items}
-    return {"made": made, "pods": pods}
+    pods = kube.restart_counts(found.pop("pods"))
+    created = {
+        each["metadata"]["uid"]: each["metadata"].get("generation") for items in found.values() for each in items
+    }
+    return {"created": created, "pods": pods}
 
 
-def talk(address: str, port: int, *lines: bytes, timeout: float = 5) -> bytes:
-    """Send lines of memcached's text protocol, then `quit`; the whole answer."""
+def send_commands(address: str, port: int, *lines: bytes, timeout: float = 5) -> bytes:
+    """Send lines of memcached's text protocol, then `quit`; return the whole response."""
     with socket.create_connection((address, port), timeout=timeout) as connection:
         connection.sendall(b"\r\n".join([*lines, b"quit", b""]))
-        answer = b""
+        response = b""
         while chunk := connection.recv(65536):
-            answer += chunk
-        return answer
+            response += chunk
+        return response
 
 
 SMALL = {"requests": {"cpu": "10m", "memory": "16Mi"}}
-"""Resources with which many pods fit on a small node, for tests that are not about resources."""
+"""Small requests, so that many pods fit on one node; for tests that are not about resources."""
 
 
 def addresses(pods: list[Object]) -> set[str]:
@@ -109,11 +111,11 @@ def ready_addresses(namespace: str, name: str = "cache") -> set[str]:
     return {address for endpoint in endpoints if endpoint["conditions"]["ready"] for address in endpoint["addresses"]}
 
 
-def run_out_of_memory(pod: Object, mebibytes: int, port: int = 11211) -> None:
-    """Have memcached need so much memory at once that it is killed, by one request of one client.
+def exhaust_memory(pod: Object, mebibytes: int, port: int = 11211) -> None:
+    """Let memcached allocate so much memory for one request that the kernel kills it.
 
-    For every key of a `get` that is a hit memcached holds a response of over 1 KiB until all of them are sent; nothing
-    bounds their number by default.
+    For every hit of a `get`, memcached holds a response of more than 1 KiB until all are sent. By default, their number
+    is not limited.
     """
     with socket.create_connection((pod["status"]["podIP"], port), timeout=30) as connection:
         connection.sendall(b"set k 0 0 1\r\nx\r\n")

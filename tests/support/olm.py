@@ -1,4 +1,4 @@
-"""The operator as the real OLM installs it: catalogues of its releases, Subscriptions, and what becomes of them."""
+"""Installs the operator with the real OLM: catalogues of its releases, and Subscriptions."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from olm import running
 from support import kube
 from support.kube import Object, eventually, kubectl
 from support.memcached import IMAGE
-from support.rights import Grant
+from support.permissions import Grant
 
 ROOT = Path(__file__).parents[2]
 VERSION = project_version()
@@ -30,17 +30,17 @@ CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurati
 CONTROLLER = "memcached-operator-controller-manager"
 WEBHOOK = "memcached-operator-webhook"
 INSTALL_SECONDS = 60
-"""From the Subscription to Succeeded: what is promised."""
+"""The documented maximum from the Subscription to Succeeded."""
 SECONDS = 90
-"""For what nothing is promised about, on a slow machine."""
+"""Timeout for steps without a documented maximum, on a slow machine."""
 DATE = "2030-01-02"
-"""The day of every release."""
+"""The date of every release."""
 ABSENT = "localhost/memcached-operator/absent:0.0.0"
-"""An image that the cluster has not and cannot pull."""
+"""An image that the cluster does not have and cannot pull."""
 
 
 def tool(*words: str | Path, stdin: str | None = None) -> str:
-    """Run one of our own command lines (`python -m …`) and return its output; a failure shows what it said."""
+    """Run one of our command line programs (`python -m …`); return its output. A failure shows it."""
     done = subprocess.run(
         [sys.executable, "-m", *words], input=stdin, capture_output=True, text=True, check=False, timeout=600,
         cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tools"), str(ROOT / "api")])},
@@ -59,8 +59,8 @@ def make(*words: str) -> str:
     return done.stdout
 
 
-def later(steps: int) -> str:
-    """The version of a release to come: so many minor ones after this tree's."""
+def next_minor(steps: int) -> str:
+    """The version `steps` minor releases after this tree's."""
     major, minor, _ = VERSION.split(".")
     return f"{major}.{int(minor) + steps}.0"
 
@@ -71,7 +71,7 @@ def csv_name(version: str) -> str:
 
 
 class Releases:
-    """Bundles of releases that were never made, each below a directory of its own, and a catalogue of some of them."""
+    """Bundles of fictitious releases, each in its own directory, and a catalogue of some of them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -87,9 +87,9 @@ class Releases:
         image: str = os.environ.get("IMG", ""),
         memcached: str = IMAGE,
     ) -> Path:
-        """Make the bundle of a release; `replaces` and `skips` are versions. Returns the directory above bundle/.
+        """Create the bundle of a release; `replaces` and `skips` are versions. Returns the parent directory of bundle/.
 
-        `image` is the operator's, `memcached` the one that it gives to caches without one.
+        `image` is the operator's image, `memcached` the default image of Memcached objects.
         """
         folder = self._folder / f"{version}-{len(list(self._folder.iterdir()))}"
         options = {
@@ -109,26 +109,26 @@ class Releases:
         return folder
 
     def serve(self, *bundles: Path) -> None:
-        """Have OLM read a catalogue of these bundles, oldest first, in place of the one before."""
-        place = self._folder / "served"
-        shutil.rmtree(place, ignore_errors=True)
-        tool("bundle", "catalog", "--inline", f"--output={place}", *bundles)
-        tool("olm", "serve", place / "catalog", f"--name={CATALOG}", f"--namespace={CATALOG_NAMESPACE}")
+        """Serve a catalogue of these bundles (oldest first) to OLM instead of the previous catalogue."""
+        directory = self._folder / "served"
+        shutil.rmtree(directory, ignore_errors=True)
+        tool("bundle", "catalog", "--inline", f"--output={directory}", *bundles)
+        tool("olm", "serve", directory / "catalog", f"--name={CATALOG}", f"--namespace={CATALOG_NAMESPACE}")
 
 
 @dataclass(frozen=True)
 class Installation:
-    """A Subscription in a namespace of its own, and what OLM makes of it. No targets: all namespaces."""
+    """A Subscription in its own namespace, and the objects that OLM creates for it. No targets: all namespaces."""
 
     namespace: str
     targets: tuple[str, ...] = ()
 
     def subscribe(self) -> None:
-        """Install as a user does."""
+        """Create the OperatorGroup and the Subscription, as a user does."""
         kubectl("apply", "-f", "-", stdin=objects(self.namespace, self.targets))
 
     def phase(self, version: str) -> str:
-        """The phase of a release; empty where it is not there (yet)."""
+        """The phase of a release; empty if it does not exist."""
         return (self.service_version(version) or {}).get("status", {}).get("phase", "")
 
     def service_version(self, version: str) -> Object | None:
@@ -137,78 +137,80 @@ class Installation:
         return kube.read(path)
 
     def releases(self) -> list[str]:
-        """The names of the ClusterServiceVersions here that are not copies of another namespace's."""
+        """The names of the ClusterServiceVersions in this namespace, without copies from other namespaces."""
         path = f"{API}/v1alpha1/namespaces/{self.namespace}/clusterserviceversions?labelSelector=!olm.copiedFrom"
         return kube.names((kube.read(path) or {}).get("items", []))
 
     def succeeded(self, version: str, timeout: float = SECONDS) -> None:
         """Wait until a release is installed."""
 
-        def look() -> bool:
+        def is_installed() -> bool:
             found = (self.service_version(version) or {}).get("status", {})
-            assert found.get("phase") == "Succeeded", (found.get("phase"), found.get("message"), self.trouble())
+            assert found.get("phase") == "Succeeded", (found.get("phase"), found.get("message"), self.problems())
             return True
 
-        eventually(look, timeout, f"{csv_name(version)} succeeds in {self.namespace}")
+        eventually(is_installed, timeout, f"{csv_name(version)} succeeds in {self.namespace}")
 
-    def trouble(self) -> list[str]:
-        """What the Subscription complains of."""
+    def problems(self) -> list[str]:
+        """The messages of the Subscription's conditions that are True."""
         subscription = kube.read(f"{API}/v1alpha1/namespaces/{self.namespace}/subscriptions/{PACKAGE}") or {}
         conditions: list[Object] = subscription.get("status", {}).get("conditions", [])
         return [str(each.get("message")) for each in conditions if each["status"] == "True" and each.get("message")]
 
     def pods(self, deployment: str) -> list[Object]:
-        """The pods of one of the processes that are not being deleted."""
-        return [pod for pod in self._every_pod(deployment) if not pod["metadata"].get("deletionTimestamp")]
+        """The pods of one process, without those being deleted."""
+        return [pod for pod in self._all_pods(deployment) if not pod["metadata"].get("deletionTimestamp")]
 
-    def at_work(self, deployment: str) -> set[str]:
-        """The releases of one of the processes' pods, those being deleted included: they serve to their end."""
-        return {_release(pod) for pod in self._every_pod(deployment)}
+    def running_releases(self, deployment: str) -> set[str]:
+        """The releases that the pods of one process belong to, including pods being deleted: they still serve."""
+        return {_release(pod) for pod in self._all_pods(deployment)}
 
-    def _every_pod(self, deployment: str) -> list[Object]:
+    def _all_pods(self, deployment: str) -> list[Object]:
         component = deployment.removeprefix(f"{PACKAGE}-")
         selector = f"app.kubernetes.io/name={PACKAGE},app.kubernetes.io/component={component}"
         return kube.items("pods", self.namespace, selector)
 
     def account(self, name: str = CONTROLLER) -> str:
-        """Whom one of the processes runs as."""
+        """The user name of a process's service account."""
         return f"system:serviceaccount:{self.namespace}:{name}"
 
     def configurations(self) -> list[Object]:
-        """The webhook configurations that call a service here, each with its kind."""
+        """The webhook configurations that call a Service in this namespace, each with its plural as kind."""
         found: list[Object] = []
         for plural in CONFIGURATIONS:
             listed: list[Object] = (kube.read(f"{ADMISSION}/{plural}") or {}).get("items", [])
-            found += [{**each, "kind": plural} for each in listed if _called(each).get("namespace") == self.namespace]
+            found += [
+                {**each, "kind": plural} for each in listed if _target_service(each).get("namespace") == self.namespace
+            ]
         return found
 
     def remove(self) -> None:
-        """Uninstall as a user does, and wait until OLM has taken away what it had made."""
+        """Uninstall as a user does, and wait until OLM has deleted the objects it created."""
         kinds = "subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com"
         kubectl("delete", kinds, "--all", "-n", self.namespace, "--timeout=60s")
-        eventually(lambda: not configurations(), SECONDS, "no webhook configuration of the operator is left")
-        eventually(lambda: not any(map(self.deployed, (CONTROLLER, WEBHOOK))), SECONDS, "the Deployments are gone")
+        eventually(lambda: not configurations(), SECONDS, "all webhook configurations of the operator are deleted")
+        eventually(lambda: not any(map(self.deployed, (CONTROLLER, WEBHOOK))), SECONDS, "the Deployments are deleted")
 
     def deployed(self, name: str) -> bool:
-        """Whether one of the processes is there."""
+        """Whether the Deployment of a process exists."""
         return kube.get("deployments", self.namespace, name) is not None
 
 
 def _release(pod: Object) -> str:
-    """The ClusterServiceVersion that a pod is of: OLM writes its name into every container."""
+    """The ClusterServiceVersion of a pod: OLM sets its name as a variable of every container."""
     variables: list[Object] = pod["spec"]["containers"][0]["env"]
     (name,) = [each["value"] for each in variables if each["name"] == "OPERATOR_CONDITION_NAME"]
     return name
 
 
-def _called(configuration: Object) -> Object:
-    """The service that a webhook configuration has called; none where that is a URL."""
+def _target_service(configuration: Object) -> Object:
+    """The Service that a webhook configuration refers to; empty if it has a URL."""
     return configuration["webhooks"][0]["clientConfig"].get("service", {})
 
 
 @contextmanager
-def away() -> Generator[None]:
-    """OLM does not look after what it has installed; afterwards it does again."""
+def olm_stopped() -> Generator[None]:
+    """Stop the OLM operator until the block ends."""
     state, _ = running.local_cluster()
     running.end(state, "olm-operator")
     try:
@@ -218,7 +220,7 @@ def away() -> Generator[None]:
 
 
 def configurations(version: str = "") -> list[Object]:
-    """The webhook configurations that OLM made: of one release, or of all."""
+    """The webhook configurations that OLM created, for one release or for all."""
     found: list[Object] = []
     for plural in CONFIGURATIONS:
         found += (kube.read(f"{ADMISSION}/{plural}?labelSelector=olm.owner") or {}).get("items", [])
@@ -227,8 +229,8 @@ def configurations(version: str = "") -> list[Object]:
 
 @contextmanager
 def subscribed(targets: Sequence[str] = (), *, own: bool = False) -> Generator[Installation]:
-    """A Subscription for some namespaces; none: for all, `own`: for the operator's own. All of it goes afterwards."""
-    with kube.own_namespace() as namespace:
+    """Create a Subscription for `targets` (empty: all namespaces; `own`: also its own); uninstall afterwards."""
+    with kube.temporary_namespace() as namespace:
         installation = Installation(namespace, (*targets, namespace) if own else tuple(targets))
         try:
             installation.subscribe()
@@ -238,7 +240,7 @@ def subscribed(targets: Sequence[str] = (), *, own: bool = False) -> Generator[I
 
 
 def permissions(installation: Installation) -> list[Object]:
-    """The rules that the installed bundle asks for, of all of its accounts: those of the controller."""
+    """The RBAC rules of the installed bundle; only the controller's account has any."""
     found = installation.service_version(VERSION)
     assert found is not None
     install = found["spec"]["install"]["spec"]
@@ -246,8 +248,8 @@ def permissions(installation: Installation) -> list[Object]:
     return [rule for each in install["permissions"] for rule in each["rules"]]
 
 
-def condition_rights(installation: Installation) -> set[Grant]:
-    """What OLM adds for every account: to say whether an upgrade may come."""
+def condition_permissions(installation: Installation) -> set[Grant]:
+    """The permissions that OLM adds for every account, so that it can report whether it is upgradeable."""
     return {
         Grant(verb, "operators.coreos.com", "operatorconditions", csv_name(VERSION), installation.namespace)
         for verb in ("get", "update", "patch")
@@ -255,7 +257,7 @@ def condition_rights(installation: Installation) -> set[Grant]:
 
 
 def objects(namespace: str, targets: Sequence[str]) -> Object:
-    """What a user applies: the OperatorGroup and the Subscription."""
+    """The OperatorGroup and the Subscription that a user applies."""
     group: dict[str, Any] = {"targetNamespaces": list(targets)} if targets else {}
     subscription = {
         "name": PACKAGE,

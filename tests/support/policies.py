@@ -1,4 +1,4 @@
-"""The admission policies of config/admission-policies, bound to an account of a test's own."""
+"""The admission policies of config/admission-policies, bound to the service account of a test."""
 
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ Object = dict[str, Any]
 DIRECTORY = Path(__file__).parents[2] / "config/admission-policies"
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"
-"""Paths at the API server."""
+"""API paths."""
 
 
 @cache
@@ -21,12 +21,12 @@ def _documents() -> tuple[Object, ...]:
 
 
 def policies() -> list[Object]:
-    """Every policy, by its short name."""
+    """All policies, with the names they have before kustomize adds a prefix."""
     return [each for each in _documents() if each["kind"] == "ValidatingAdmissionPolicy"]
 
 
 def bindings(namespace: str, account: str) -> list[Object]:
-    """Bind every policy to a ServiceAccount; the names end with its namespace."""
+    """The bindings of all policies to a ServiceAccount; their names end with its namespace."""
     found = [each for each in _documents() if each["kind"] == "ValidatingAdmissionPolicyBinding"]
     return [_bound(each, namespace, account) for each in found]
 

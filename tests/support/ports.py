@@ -6,11 +6,11 @@ from contextlib import suppress
 from itertools import cycle, islice
 
 PORTS = cycle(random.SystemRandom().sample(range(20000, 30000), 10000))
-"""Below those that outgoing connections get. None is given out twice while a test may still come back to it."""
+"""Below the range of outgoing connections. A port is not returned again while a test may still reuse it."""
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on, and that stays free while the process on it is away."""
+    """A free loopback port that no other test gets, so that a server can be restarted on it."""
     for port in islice(PORTS, 1000):
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

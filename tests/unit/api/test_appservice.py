@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, validate, with_defaults
 from memcached_api.field_errors import FieldError, SpecDecodeError
-from support.faulty import Faulty
-from support.faulty_appservice import RULES, TYPES
+from support.invalid_appservice import RULES, TYPES
+from support.invalid_memcached import InvalidObject
 
 IMAGE = "docker.io/library/nginx:1.28"
 
@@ -48,9 +48,9 @@ def test_value_that_is_not_an_object_is_not_decoded(value: Any):
 
 
 @pytest.mark.parametrize("faulty", RULES.values(), ids=RULES.keys())
-def test_violation_names_field_value_and_remedy(faulty: Faulty):
+def test_violation_names_field_value_and_remedy(faulty: InvalidObject):
     message = ", ".join(str(error) for error in validate(obj(**faulty.spec)))
-    assert [part for part in faulty.said if part not in message] == []
+    assert [part for part in faulty.expected if part not in message] == []
 
 
 UNKNOWN = {"unknown field", "unknown field of a port"}
@@ -58,10 +58,10 @@ UNKNOWN = {"unknown field", "unknown field of a port"}
 
 
 @pytest.mark.parametrize("faulty", [TYPES[name] for name in TYPES if name not in UNKNOWN])
-def test_type_error_names_the_field(faulty: Faulty):
+def test_type_error_names_the_field(faulty: InvalidObject):
     found = validate(obj(**faulty.spec))
     assert found
-    assert {error.field for error in found} == {faulty.said[0]}
+    assert {error.field for error in found} == {faulty.expected[0]}
 
 
 OPTIONAL = {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b", "optional": True}}}

@@ -1,8 +1,8 @@
-"""AppService objects that must be refused, and what must be said about each, by admission and by the CRD alone."""
+"""AppService objects that must be rejected by admission and by the CRD alone, with the expected parts of each error."""
 
 from typing import Any
 
-from support.faulty import Faulty
+from support.invalid_memcached import InvalidObject
 
 SIZE = "must be at least 1; to stop the service, delete the AppService object instead"
 IMAGE = "must be an image reference such as docker.io/library/nginx:1.28"
@@ -29,119 +29,127 @@ def envs(*entries: dict[str, Any]) -> dict[str, Any]:
 
 
 RULES = {
-    "size 0": Faulty({"size": 0}, ("spec.size", "0", SIZE)),
-    "image with spaces": Faulty({"image": "no such image"}, ("spec.image", "no such image", IMAGE)),
-    "empty image": Faulty({"image": ""}, ("spec.image", IMAGE)),
-    "port 0": Faulty(ports({"port": 0}), ("spec.ports[0].port", "0", PORT)),
-    "port 65536": Faulty(ports({"port": 80}, {"port": 65536}), ("spec.ports[1].port", "65536", PORT)),
-    "a port twice": Faulty(
+    "size 0": InvalidObject({"size": 0}, ("spec.size", "0", SIZE)),
+    "image with spaces": InvalidObject({"image": "no such image"}, ("spec.image", "no such image", IMAGE)),
+    "empty image": InvalidObject({"image": ""}, ("spec.image", IMAGE)),
+    "port 0": InvalidObject(ports({"port": 0}), ("spec.ports[0].port", "0", PORT)),
+    "port 65536": InvalidObject(ports({"port": 80}, {"port": 65536}), ("spec.ports[1].port", "65536", PORT)),
+    "duplicate port": InvalidObject(
         ports({"name": "a", "port": 80}, {"name": "b", "port": 80}), ("spec.ports", "80", TWICE, "another number")
     ),
-    "node port 80": Faulty(ports({"port": 80, "nodePort": 80}), ("spec.ports[0].nodePort", "80", NODE_PORT)),
-    "a node port twice": Faulty(
+    "node port 80": InvalidObject(ports({"port": 80, "nodePort": 80}), ("spec.ports[0].nodePort", "80", NODE_PORT)),
+    "duplicate node port": InvalidObject(
         ports({"port": 80, "nodePort": 32001}, {"port": 81, "nodePort": 32001}),
         ("spec.ports", "32001", TWICE, "or remove it"),
     ),
-    "port name in capitals": Faulty(
+    "upper-case port name": InvalidObject(
         ports({"name": "HTTP", "port": 80}), ("spec.ports[0].name", "HTTP", PORT_NAME, "such as http")
     ),
-    "a port name twice": Faulty(
+    "duplicate port name": InvalidObject(
         ports({"name": "web", "port": 80}, {"name": "web", "port": 81}), ("spec.ports", "web", TWICE, "rename one")
     ),
-    "target port 0": Faulty(ports({"port": 80, "targetPort": 0}), ("spec.ports[0].targetPort", "0", PORT)),
-    "target port 65536": Faulty(ports({"port": 80, "targetPort": 65536}), ("spec.ports[0].targetPort", "65536", PORT)),
-    "target port in quotes": Faulty(
+    "target port 0": InvalidObject(ports({"port": 80, "targetPort": 0}), ("spec.ports[0].targetPort", "0", PORT)),
+    "target port 65536": InvalidObject(
+        ports({"port": 80, "targetPort": 65536}), ("spec.ports[0].targetPort", "65536", PORT)
+    ),
+    "target port in quotes": InvalidObject(
         ports({"port": 80, "targetPort": "8080"}), ("spec.ports", "without quotes", TARGET)
     ),
-    "target port that nobody has": Faulty(
+    "unknown target port": InvalidObject(
         ports({"name": "http", "port": 80, "targetPort": "web"}), ("spec.ports", TARGET)
     ),
-    "target port that is its own name": Faulty(
+    "target port that is its own name": InvalidObject(
         ports({"name": "http", "port": 80, "targetPort": "http"}), ("spec.ports", TARGET)
     ),
-    "target port of another protocol": Faulty(
+    "target port of another protocol": InvalidObject(
         ports({"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "tcp", "port": 53, "targetPort": "dns"}),
         ("spec.ports", TARGET),
     ),
-    "target port whose name no container may have": Faulty(
+    "target port that is invalid for a container": InvalidObject(
         ports({"name": "a--b", "port": 80}, {"name": "c", "port": 81, "targetPort": "a--b"}), ("spec.ports", TARGET)
     ),
-    "application protocol with a space": Faulty(
+    "application protocol with a space": InvalidObject(
         ports({"port": 80, "appProtocol": "a b"}),
         ("spec.ports[0].appProtocol", "a b", "must be a protocol such as http"),
     ),
-    "variable with a digit first": Faulty(envs({"name": "1ST"}), ("spec.envs[0].name", "1ST", ENV_NAME, "LOG_LEVEL")),
-    "variable with an equals sign": Faulty(envs({"name": "A=B"}), ("spec.envs[0].name", "A=B", ENV_NAME)),
-    "variable of dots": Faulty(envs({"name": ".."}), ("spec.envs[0].name", "..", ENV_NAME)),
-    "a variable twice": Faulty(
+    "variable with a leading digit": InvalidObject(
+        envs({"name": "1ST"}), ("spec.envs[0].name", "1ST", ENV_NAME, "LOG_LEVEL")
+    ),
+    "variable with an equals sign": InvalidObject(envs({"name": "A=B"}), ("spec.envs[0].name", "A=B", ENV_NAME)),
+    "variable of dots": InvalidObject(envs({"name": ".."}), ("spec.envs[0].name", "..", ENV_NAME)),
+    "duplicate variable": InvalidObject(
         envs({"name": "A", "value": "1"}, {"name": "A", "value": "2"}), ("spec.envs", "A", "must be unique in envs")
     ),
-    "variable of no Secret's name": Faulty(
+    "variable with an invalid Secret name": InvalidObject(
         envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "BAD NAME", "key": "k"}}}),
         ("spec.envs[0].valueFrom.secretKeyRef.name", "BAD NAME", "must be an object name"),
     ),
-    "variable of no Secret's key": Faulty(
+    "variable with an invalid Secret key": InvalidObject(
         envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "a/b"}}}),
         ("spec.envs[0].valueFrom.secretKeyRef.key", "a/b", "must be a key of the object's data"),
     ),
-    "variable of no ConfigMap's name": Faulty(
+    "variable with an invalid ConfigMap name": InvalidObject(
         envs({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "-", "key": "k"}}}),
         ("spec.envs[0].valueFrom.configMapKeyRef.name", "-", "must be an object name"),
     ),
-    "variable of no ConfigMap's key": Faulty(
+    "variable with an invalid ConfigMap key": InvalidObject(
         envs({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "a b"}}}),
         ("spec.envs[0].valueFrom.configMapKeyRef.key", "a b", "must be a key of the object's data"),
     ),
-    "variable of a field nobody offers": Faulty(
+    "variable with an unsupported field": InvalidObject(
         envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}}),
         ("spec.envs[0].valueFrom.fieldRef.fieldPath", "spec.x", "must be a supported field"),
     ),
-    "variable of a malformed annotation": Faulty(
+    "variable with a malformed annotation": InvalidObject(
         envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['a b']"}}}),
         ("spec.envs[0].valueFrom.fieldRef.fieldPath", "a b", "with a key such as example.com/team"),
     ),
-    "variable of a label of too long a domain": Faulty(
+    "variable with a label whose domain is too long": InvalidObject(
         envs({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{'a' * 254}/b']"}}}),
         ("spec.envs[0].valueFrom.fieldRef.fieldPath", "with a key such as example.com/team"),
     ),
-    "variable of a resource nobody knows": Faulty(
+    "variable with an unknown resource": InvalidObject(
         envs({"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "foo"}}}),
         ("spec.envs[0].valueFrom.resourceFieldRef.resource", "foo", "must be limits. or requests. followed by cpu"),
     ),
-    "variable with two values": Faulty(
+    "variable with two values": InvalidObject(
         envs({"name": "A", "value": "1", "valueFrom": FIELD}), ("spec.envs[0].valueFrom", "remove one of the two")
     ),
-    "variable from nowhere": Faulty(envs({"name": "A", "valueFrom": {}}), ("spec.envs[0].valueFrom", SOURCES)),
-    "variable from two places": Faulty(
+    "variable without a source": InvalidObject(
+        envs({"name": "A", "valueFrom": {}}), ("spec.envs[0].valueFrom", SOURCES)
+    ),
+    "variable with two sources": InvalidObject(
         envs({"name": "A", "valueFrom": FIELD | SECRET}), ("spec.envs[0].valueFrom", SOURCES)
     ),
-    "request above its limit": Faulty(
+    "request above its limit": InvalidObject(
         {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
         ("spec.resources.requests", "750m", "250m", "request or raise the limit"),
     ),
-    "several at once": Faulty(
+    "several violations": InvalidObject(
         {"size": 0, "image": "A b", **ports({"port": 0, "nodePort": 1}), **envs({"name": "="})},
         ("spec.size", SIZE, "spec.image", IMAGE, PORT, NODE_PORT, ENV_NAME),
     ),
 }
-"""Faults against rules of ours."""
+"""Violations of our own rules."""
 
 TYPES = {
-    "no image": Faulty({"image": None}, ("spec.image", "Required value")),
-    "port that is a text": Faulty(ports({"port": "80"}), ("spec.ports[0].port", "must be of type integer")),
-    "port that is missing": Faulty(ports({"name": "http"}), ("spec.ports[0].port", "Required value")),
-    "unknown protocol": Faulty(ports({"port": 80, "protocol": "tcp"}), ("spec.ports[0].protocol", "tcp", "TCP")),
-    "target port that is a list": Faulty(ports({"port": 80, "targetPort": []}), ("spec.ports[0].targetPort",)),
-    "too many ports": Faulty(ports(*({"port": 1 + number} for number in range(65))), ("spec.ports", "64")),
-    "secret without a key": Faulty(
+    "no image": InvalidObject({"image": None}, ("spec.image", "Required value")),
+    "string as port": InvalidObject(ports({"port": "80"}), ("spec.ports[0].port", "must be of type integer")),
+    "missing port": InvalidObject(ports({"name": "http"}), ("spec.ports[0].port", "Required value")),
+    "unknown protocol": InvalidObject(ports({"port": 80, "protocol": "tcp"}), ("spec.ports[0].protocol", "tcp", "TCP")),
+    "list as target port": InvalidObject(ports({"port": 80, "targetPort": []}), ("spec.ports[0].targetPort",)),
+    "too many ports": InvalidObject(ports(*({"port": 1 + number} for number in range(65))), ("spec.ports", "64")),
+    "secret without a key": InvalidObject(
         envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "a"}}}),
         ("spec.envs[0].valueFrom.secretKeyRef.key", "Required value"),
     ),
-    "optional as a text": Faulty(
+    "string as optional": InvalidObject(
         envs({"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b", "optional": "yes"}}}),
         ("spec.envs[0].valueFrom.secretKeyRef.optional", "boolean"),
     ),
-    "unknown field": Faulty({"replicas": 3}, ('unknown field "spec.replicas"',)),
-    "unknown field of a port": Faulty(ports({"port": 80, "hostPort": 1}), ('unknown field "spec.ports[0].hostPort"',)),
+    "unknown field": InvalidObject({"replicas": 3}, ('unknown field "spec.replicas"',)),
+    "unknown field of a port": InvalidObject(
+        ports({"port": 80, "hostPort": 1}), ('unknown field "spec.ports[0].hostPort"',)
+    ),
 }
-"""Faults that the API server tells in its own words."""
+"""Violations of the schema, with the API server's own messages."""

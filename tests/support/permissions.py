@@ -1,4 +1,4 @@
-"""Permissions, taken apart: what roles grant, what a service account holds, and what it asked for by the audit log."""
+"""Single permissions: those of roles, of a service account, and those it used according to the audit log."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -6,26 +6,25 @@ from typing import NamedTuple
 from support import kube
 from support.audit import Audit
 from support.kube import Object, eventually, kubectl
-from support.memcached import SMALL, memcached, settled
+from support.memcached import SMALL, memcached, wait_until_ready
 
 API = "/apis/rbac.authorization.k8s.io/v1"
-UNASKED = {
+NEVER_REQUESTED = {
     ("update", "app.example.com", "appservices/finalizers"),
     ("update", "cache.example.com", "memcacheds/finalizers"),
 }
-"""Granted but not called: the API server asks for it before a child may name us as an owner that blocks deletion."""
-FOR_FAULTS = {
+"""Granted but never requested: the API server checks it before a child may have an owner that blocks deletion."""
+ON_CONFLICTS = {
     ("get", "apps", "deployments"),
     ("get", "", "services"),
     ("get", "cache.example.com", "memcacheds"),
     ("get", "app.example.com", "appservices"),
 }
-"""Called where a child cannot be created because something of its name is there already, or where one is missing that
-was there, and never else."""
+"""Requested only if a child cannot be created because its name is taken, or if an existing child is missing."""
 
 
 class Grant(NamedTuple):
-    """One permission; without a name for objects of any name, without a namespace everywhere."""
+    """One permission; an empty name means all objects, an empty namespace all namespaces."""
 
     verb: str
     group: str
@@ -33,14 +32,14 @@ class Grant(NamedTuple):
     name: str = ""
     namespace: str = ""
 
-    def covers(self, asked: "Grant") -> bool:
-        """Whether a request is allowed by this."""
-        narrowed = self.name in ("", asked.name) and self.namespace in ("", asked.namespace)
-        return self[:3] == asked[:3] and narrowed
+    def covers(self, required: "Grant") -> bool:
+        """Whether this permission allows a request."""
+        matches = self.name in ("", required.name) and self.namespace in ("", required.namespace)
+        return self[:3] == required[:3] and matches
 
 
 def grants_of(rules: Iterable[Object], namespace: str = "") -> Iterator[Grant]:
-    """Each rule of a role, taken apart; rules about paths apart."""
+    """The single permissions of a role's rules, without rules for non-resource URLs."""
     for rule in rules:
         for verb in rule["verbs"]:
             for group in rule.get("apiGroups", ()):
@@ -49,14 +48,14 @@ def grants_of(rules: Iterable[Object], namespace: str = "") -> Iterator[Grant]:
                         yield Grant(verb, group, resource, name, namespace)
 
 
-def held_by(account: str, home: str) -> set[Grant]:
-    """Everything that the bindings of the cluster give to a service account of the namespace `home`."""
+def granted_to(account: str, account_namespace: str) -> set[Grant]:
+    """All permissions that the cluster's bindings grant to a service account."""
     found: set[Grant] = set()
     for plural in ("rolebindings", "clusterrolebindings"):
         for binding in _listed(f"{API}/{plural}"):
             namespace = binding["metadata"].get("namespace", "")
-            who = [(each["name"], each.get("namespace", namespace)) for each in binding.get("subjects") or ()]
-            if (account, home) in who:
+            subjects = [(each["name"], each.get("namespace", namespace)) for each in binding.get("subjects") or ()]
+            if (account, account_namespace) in subjects:
                 found.update(grants_of(_rules(binding["roleRef"], namespace), namespace))
     return found
 
@@ -66,12 +65,12 @@ def _listed(path: str) -> list[Object]:
 
 
 def _rules(reference: Object, namespace: str) -> list[Object]:
-    place = f"/namespaces/{namespace}/roles" if reference["kind"] == "Role" else "/clusterroles"
-    return (kube.read(f"{API}{place}/{reference['name']}") or {}).get("rules") or []
+    path = f"/namespaces/{namespace}/roles" if reference["kind"] == "Role" else "/clusterroles"
+    return (kube.read(f"{API}{path}/{reference['name']}") or {}).get("rules") or []
 
 
-def asked_for(request: Object) -> Grant:
-    """A request in the form of the grant that it needs."""
+def required_grant(request: Object) -> Grant:
+    """The permission that a request requires."""
     target = request["objectRef"]
     resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
     return Grant(
@@ -79,45 +78,48 @@ def asked_for(request: Object) -> Grant:
     )
 
 
-class Run(NamedTuple):
-    """What a user asked for."""
+class Usage(NamedTuple):
+    """The permissions that a user's requests required: those allowed and those denied."""
 
     allowed: set[Grant]
     denied: set[Grant]
 
-    def never_asked(self, granted: Iterable[Grant]) -> set[tuple[str, ...]]:
-        """What is granted and was never asked for, as verb, group and resource."""
-        return {grant[:3] for grant in granted if not any(grant.covers(asked) for asked in self.allowed)}
+    def unused(self, granted: Iterable[Grant]) -> set[tuple[str, ...]]:
+        """The granted permissions that no request used, as verb, group and resource."""
+        return {grant[:3] for grant in granted if not any(grant.covers(used) for used in self.allowed)}
 
-    def not_granted(self, granted: Iterable[Grant]) -> set[Grant]:
-        """What was allowed by none of these, but by something else."""
-        may = list(granted)
-        return {asked for asked in self.allowed if not any(grant.covers(asked) for grant in may)}
+    def exceeding(self, granted: Iterable[Grant]) -> set[Grant]:
+        """The allowed requests that none of these permissions covers."""
+        grants = list(granted)
+        return {used for used in self.allowed if not any(grant.covers(used) for grant in grants)}
 
 
 def _always(_: Object) -> bool:
     return True
 
 
-def told_by(audit: Audit, user: str, in_force: Callable[[Object], bool] = _always) -> Run:
-    """What a user asked for. `in_force` sees each request of anybody and tells whether a denial counts from here on."""
-    found, counts = Run(set(), set()), True
+def requests_by(audit: Audit, user: str, in_force: Callable[[Object], bool] = _always) -> Usage:
+    """The permissions that a user's requests required.
+
+    `in_force` gets every request of every user; it returns whether denials count from then on.
+    """
+    found, counts = Usage(set(), set()), True
     for request in audit.requests(b"memcached-operator"):
         counts = in_force(request)
         if request["user"]["username"] != user or "resource" not in request.get("objectRef", {}):
             continue
         if request["annotations"]["authorization.k8s.io/decision"] == "allow":
-            found.allowed.add(asked_for(request))
+            found.allowed.add(required_grant(request))
         elif counts:
-            found.denied.add(asked_for(request))
+            found.denied.add(required_grant(request))
     return found
 
 
-def use_seldom_used() -> None:
-    """Have the controller delete children of other names, as another release may have made them."""
-    with kube.own_namespace() as namespace:
+def exercise_rare_permissions() -> None:
+    """Let the controller delete children with other names, as another release may have created them."""
+    with kube.temporary_namespace() as namespace:
         kube.apply(memcached(namespace, resources=SMALL))
-        owner = settled(namespace)
+        owner = wait_until_ready(namespace)
         for plural in ("deployments", "services"):
             child = kube.must_get(plural, namespace, "cache")
             meta = {key: child["metadata"][key] for key in ("labels", "ownerReferences")}
@@ -127,7 +129,7 @@ def use_seldom_used() -> None:
             assert meta["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
             kubectl("create", "-f", "-", stdin=former)
         for plural in ("deployments", "services"):
-            eventually(lambda p=plural: kube.get(p, namespace, "former") is None, 30, f"the former {plural} is gone")
+            eventually(lambda p=plural: kube.get(p, namespace, "former") is None, 30, f"the former {plural} is deleted")
 
 
 def token_of(account: str, namespace: str) -> str:
@@ -136,7 +138,7 @@ def token_of(account: str, namespace: str) -> str:
 
 
 def denied(token: str, *words: str, stdin: Object | None = None) -> bool:
-    """Whether one of our policies is against a kubectl command with this token. RBAC must not be."""
+    """Whether one of our policies denies a kubectl command with this token; fails if RBAC denies it."""
     done = kubectl(f"--token={token}", *words, stdin=stdin, check=False)
     assert "cannot" not in done.stderr, done.stderr
     return done.returncode != 0 and "ValidatingAdmissionPolicy 'memcached-operator-" in done.stderr

@@ -1,0 +1,170 @@
+"""Changing the installation method, and downgrades, with the commands of docs/install.md."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bundle.subscription import NAMESPACE, subscription
+from demo.olm.objects import plan_for
+from support import installed, kube, olm
+from support.audit import Audit
+from support.kube import Object, eventually, kubectl
+from support.memcached import SMALL, children, memcached, pods_of, send_commands, wait_until_ready
+from support.olm import ABSENT, API, CATALOG, CATALOG_NAMESPACE, CHANNEL, SECONDS, Installation, Releases, csv_name
+
+DOCUMENT = (olm.ROOT / "docs/install.md").read_text(encoding="utf-8")
+FIRST, SECOND = "0.1.0", "0.2.0"
+"""The releases that docs/install.md uses as examples."""
+CRD = "memcacheds.cache.example.com"
+CRDS = {f"customresourcedefinition.apiextensions.k8s.io/{name}" for name in (CRD, "appservices.app.example.com")}
+ROLES = {
+    f"clusterrole.rbac.authorization.k8s.io/memcached-operator-{kind}-{role}-role"
+    for kind in ("memcached", "appservice")
+    for role in ("admin", "editor", "viewer")
+}
+KUBECTL = "kubectl -n memcached-operator-system "
+ROLLOUTS = [
+    f"{KUBECTL}rollout status deployment/memcached-operator-{name}" for name in ("controller-manager", "webhook")
+]
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs commands of docs/install.md in a directory that contains dist/install.yaml."""
+
+    folder: Path
+
+    def run(self, *commands: str, name: str = "") -> str:
+        """Run commands of the document, with `name` instead of its install-abcde; return their output."""
+        assert [each for each in commands if each not in DOCUMENT] == [], "the document does not contain these commands"
+        script = "\n".join(commands).replace("install-abcde", name)
+        words = ["bash", "-euc", script]
+        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def follow(self, passage: str) -> str:
+        """Run the first commands after a passage of the document; return their output."""
+        (_, text) = DOCUMENT.split(passage)
+        return self.run(text.split("```sh\n")[1].split("```")[0])
+
+    def remaining(self) -> set[str]:
+        """The objects of dist/install.yaml that exist."""
+        return set(kubectl("get", "--ignore-not-found", "-o", "name", "-f", str(self.file)).stdout.split())
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "dist/install.yaml"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """A shell; everything installed in the meantime is removed afterwards."""
+    rendered = kubectl("kustomize", str(olm.ROOT / "config/default")).stdout
+    image = os.environ.get("IMG", "")
+    olm.tool("bundle", "installer", f"--image={image}", f"--output={tmp_path}", stdin=rendered)
+    found = Shell(tmp_path)
+    try:
+        yield found
+    finally:
+        kubectl("delete", "--ignore-not-found", "--timeout=90s", "-f", str(found.file))
+        eventually(lambda: not olm.configurations(), SECONDS, "OLM has deleted its webhook configurations")
+
+
+def two_releases(releases: Releases) -> tuple[Path, Path]:
+    """A release, and a second one whose CustomResourceDefinition has an additional field and whose pods never start."""
+    first, second = releases.bundle(FIRST), releases.bundle(SECOND, replaces=FIRST, image=ABSENT)
+    path = second / "bundle/manifests/cache.example.com_memcacheds.yaml"
+    crd = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for version in crd["spec"]["versions"]:
+        spec_fields(version)["added"] = {"type": "string"}
+    path.write_text(yaml.safe_dump(crd), encoding="utf-8")
+    return first, second
+
+
+def spec_fields(version: Object) -> Object:
+    """The schemas of the spec's fields in one version of a CustomResourceDefinition."""
+    return version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+
+
+def defined(field: str) -> bool:
+    """Whether all versions of the Memcached CRD define a field."""
+    crd = kube.read(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD}")
+    assert crd is not None
+    return all(field in spec_fields(version) for version in crd["spec"]["versions"])
+
+
+def approve(shell: Shell, version: str) -> None:
+    """Wait for the install plan of a release and approve it."""
+
+    def plan() -> str:
+        found = kube.read(f"{API}/v1alpha1/namespaces/{NAMESPACE}/installplans") or {}
+        return plan_for(found.get("items", []), csv_name(version))
+
+    name = eventually(plan, SECONDS, f"OLM has created an install plan for {version}")
+    approval = """installplan install-abcde --type merge -p '{"spec":{"approved":true}}'"""
+    shell.run(f"{KUBECTL}patch {approval}", name=name)
+
+
+def install_with_olm(shell: Shell) -> Installation:
+    """Install the first release with the objects of the document, and approve its install plan."""
+    wanted = (f"startingCSV: {csv_name(FIRST)}", "installPlanApproval: Manual")
+    assert all(f"  {each}" in DOCUMENT for each in wanted)
+    kubectl("apply", "-f", "-", stdin=subscription(CATALOG, CATALOG_NAMESPACE, CHANNEL, *wanted))
+    approve(shell, FIRST)
+    found = Installation(NAMESPACE)
+    found.succeeded(FIRST)
+    return found
+
+
+def assert_works(namespace: str, name: str) -> None:
+    """Assert that a new cache gets its default image and its pods."""
+    eventually(lambda: installed.admission_error() == "", SECONDS, "admission responds")
+    kube.apply(memcached(namespace, name, resources=SMALL))
+    assert wait_until_ready(namespace, name)["spec"]["image"]
+
+
+def test_changing_the_method_does_not_affect_caches(
+    shell: Shell, releases: Releases, namespace: str, other_namespace: str, audit: Audit
+) -> None:
+    releases.serve(*two_releases(releases))
+    shell.run("kubectl apply --server-side -f dist/install.yaml", *ROLLOUTS)
+    assert_works(namespace, "cache")
+    (pod,) = pods_of(namespace)
+    assert send_commands(pod["status"]["podIP"], 11211, b"set k 0 0 1", b"v").startswith(b"STORED")
+    before, audit = children(namespace), Audit(audit.path)
+
+    shell.follow("### Removing\n")
+    assert shell.remaining() == CRDS
+    installation = install_with_olm(shell)
+    assert_works(other_namespace, "by-olm")
+
+    approve(shell, SECOND)
+    eventually(lambda: installation.phase(SECOND) == "Installing", SECONDS, "the second release is being installed")
+    eventually(lambda: defined("added"), SECONDS, "OLM has applied the second release's CustomResourceDefinition")
+    shell.follow("**Going back.**")
+    install_with_olm(shell)
+    eventually(lambda: not defined("added"), SECONDS, "OLM has restored the first release's CustomResourceDefinition")
+    assert installation.releases() == [csv_name(FIRST)]
+    eventually(lambda: installed.admission_error() == "", SECONDS, "admission responds")
+
+    shell.follow("**Removing.**\n")
+    eventually(
+        lambda: shell.follow("## Changing from one way to another\n") == "",
+        SECONDS,
+        "no object of OLM's installation remains",
+    )
+    shell.run(f"{KUBECTL}delete operatorgroup,lease memcached-operator")
+    assert shell.remaining() == {*CRDS, *ROLES, f"namespace/{NAMESPACE}"}
+    shell.run("kubectl apply --server-side --force-conflicts -f dist/install.yaml", *ROLLOUTS)
+    assert_works(other_namespace, "by-kubectl")
+
+    assert children(namespace) == before
+    assert not any(before["pods"].values())
+    assert not audit.writes(namespace), "the change must not write anything"
+    assert b"VALUE k 0 1" in send_commands(pod["status"]["podIP"], 11211, b"get k")

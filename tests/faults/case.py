@@ -15,8 +15,8 @@ from memcached_operator.status.writer import STATUS_PERIOD
 class Case:
     """One case. `run` raises FailedError if a check fails.
 
-    `gate`: the case is part of `make test-faults-gate`. `alone`: no other case may run at the same time, because this one
-    changes shared state. `sync_period`, `max_retry_delay`: seconds; None: the value of the run. `limit`: seconds.
+    `gate`: the case is part of `make test-faults-gate`. `alone`: no other case may run at the same time, because shared
+    state changes. `sync_period`, `max_retry_delay`: seconds; None: the value of the run. `limit`: seconds.
     """
 
     name: str

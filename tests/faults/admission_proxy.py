@@ -49,9 +49,7 @@ class Respond:
     content_type: str = CONTENT_TYPE
     location: str = ""
 
-    async def __call__(
-        self, admission_proxy: AdmissionProxy, request: web.BaseRequest, body: bytes
-    ) -> web.StreamResponse:
+    async def __call__(self, proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
         headers = {"Location": self.location} if self.location else {}
         return web.Response(status=self.status, text=self.text, content_type=self.content_type, headers=headers)
 
@@ -62,13 +60,11 @@ class Delay:
 
     seconds: float | None
 
-    async def __call__(
-        self, admission_proxy: AdmissionProxy, request: web.BaseRequest, body: bytes
-    ) -> web.StreamResponse:
+    async def __call__(self, proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
         if self.seconds is None:
             await asyncio.Event().wait()
         await asyncio.sleep(self.seconds or 0)
-        return await admission_proxy.forward(request, body)
+        return await proxy.forward(request, body)
 
 
 @dataclass(frozen=True)
@@ -77,10 +73,8 @@ class PartialResponse:
 
     cut: bool
 
-    async def __call__(
-        self, admission_proxy: AdmissionProxy, request: web.BaseRequest, body: bytes
-    ) -> web.StreamResponse:
-        complete = await admission_proxy.forward(request, body)
+    async def __call__(self, proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
+        complete = await proxy.forward(request, body)
         response = web.StreamResponse(
             headers={"Content-Type": CONTENT_TYPE, "Content-Length": str(complete.content_length)}
         )
@@ -94,7 +88,7 @@ class PartialResponse:
         return response
 
 
-async def reset(admission_proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
+async def reset(proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
     """Close the connection without a response."""
     if request.transport is not None:
         request.transport.abort()
@@ -107,10 +101,8 @@ class ChangeFields:
 
     fields: tuple[tuple[str, Any], ...]
 
-    async def __call__(
-        self, admission_proxy: AdmissionProxy, request: web.BaseRequest, body: bytes
-    ) -> web.StreamResponse:
-        complete = await admission_proxy.forward(request, body)
+    async def __call__(self, proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
+        complete = await proxy.forward(request, body)
         assert isinstance(complete.body, bytes)
         response = json.loads(complete.body)
         response["response"].update(self.fields)

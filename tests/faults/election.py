@@ -17,9 +17,9 @@ from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import LEASES, Key
 from memcached_operator.runtime.lease import DURATION, RETRY_PERIOD, holder_of
 
-RELEASED = 15.0
+TAKEOVER_TIMEOUT = 15.0
 """Seconds until a standby leads after the Lease was released, on a busy machine; it reads the Lease every 2 s."""
-EXPIRED = DURATION + 3 * RETRY_PERIOD + RELEASED
+EXPIRY_TIMEOUT = DURATION + 3 * RETRY_PERIOD + TAKEOVER_TIMEOUT
 """Seconds until a standby leads after the Lease has expired."""
 
 
@@ -82,7 +82,7 @@ class Election:
         return next(each for each in self.candidates.values() if each is not candidate)
 
     async def wait_for_leader(
-        self, seconds: float = EXPIRED, not_identity: str = "", since: float = 0.0, by: Candidate | None = None
+        self, seconds: float = EXPIRY_TIMEOUT, not_identity: str = "", since: float = 0.0, by: Candidate | None = None
     ) -> Candidate:
         """Wait until a process holds the Lease, and return its candidate.
 

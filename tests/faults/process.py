@@ -14,14 +14,14 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 ROOTS = ("api", "operator", "webhooks")
-SITE_HOOKS = ROOT / "tests/faults/inside"
+SITE_HOOKS = ROOT / "tests/faults/site_hooks"
 """Directory of a sitecustomize that reads the environment variables of the campaigns."""
 RESTART_PAUSE = 0.2
 """Seconds; a kubelet restarts a container immediately the first time."""
 EXIT_TIMEOUT = 5.0
 """Seconds to exit after SIGTERM."""
 GRACE_PERIOD = 15.0
-"""Seconds to exit after SIGTERM in a pod (the default termination grace period is longer)."""
+"""The same in a pod."""
 
 
 class Operator:

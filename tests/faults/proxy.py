@@ -63,9 +63,9 @@ class Proxy:
 
     def inject(self, *rules: Rule) -> list[ActiveRule]:
         """Activate rules. The first rule that matches a request is applied."""
-        armed = [ActiveRule(rule) for rule in rules]
-        self._rules += armed
-        return armed
+        active = [ActiveRule(rule) for rule in rules]
+        self._rules += active
+        return active
 
     def hold(self, *resources: str) -> None:
         """Hold back the events of these resources, in present and future watches."""
@@ -97,7 +97,7 @@ class Proxy:
         call = call_of(request.method, request.path, request.query_string, request.content_type, body)
         entry = self.requests.add(call, body)
         exchange = _Exchange(self, request, body, entry)
-        rule = next((armed for armed in self._rules if armed.applies(call)), None)
+        rule = next((active for active in self._rules if active.applies(call)), None)
         entry.injected = rule is not None
         responding = asyncio.ensure_future(rule.rule.fault(exchange) if rule else exchange.forward())
         # A forwarded request reaches the API server even if the operator disconnects or is killed in the meantime.

@@ -17,7 +17,7 @@ from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Object, Resource
 
 MANIFESTS = ROOT / "config/webhook/manifests.yaml"
-REGISTERED = 30.0
+REGISTRATION_TIMEOUT = 30.0
 """Seconds until a configuration is in effect, on a busy machine: 0.1 to 1 on an idle one."""
 
 
@@ -76,7 +76,9 @@ async def registered(sandbox: Sandbox, url: str, bundle: bytes, admission: Webho
     try:
         for obj in found:
             await sandbox.client.request("POST", _path(obj), obj)
-        await wait_until(lambda: _all_called(sandbox, admission), REGISTERED, "the API server calls the webhooks")
+        await wait_until(
+            lambda: _all_called(sandbox, admission), REGISTRATION_TIMEOUT, "the API server calls the webhooks"
+        )
         yield Registration(sandbox, found)
     finally:
         for obj in found:

@@ -27,7 +27,7 @@ POLL = 0.25
 """Seconds between two attempts of `wait_until`."""
 TIMEOUT_FACTOR = float(os.environ.get("FAULTS_TIMEOUT_FACTOR", "1"))
 """Factor for every deadline, for a busy machine."""
-READY = 40.0
+READY_TIMEOUT = 40.0
 """Seconds until an object without a fault is ready, on a very busy machine: 2 on an idle one."""
 RBAC = "rbac.authorization.k8s.io"
 ROLES: dict[str, list[Object]] = {
@@ -93,7 +93,7 @@ class Sandbox:
         """An object, or None."""
         return await self.client.get(Key(resource, self.namespace, name))
 
-    async def wait_ready(self, resource: Resource, name: str, seconds: float = READY) -> Object:
+    async def wait_ready(self, resource: Resource, name: str, seconds: float = READY_TIMEOUT) -> Object:
         """Wait until an object is ready: Available, not Progressing, not Degraded."""
 
         async def poll() -> Object | None:
@@ -102,7 +102,7 @@ class Sandbox:
 
         return await wait_until(poll, seconds, f"{resource.kind} {name} is ready")
 
-    async def wait_deleted(self, resource: Resource, name: str, seconds: float = READY) -> None:
+    async def wait_deleted(self, resource: Resource, name: str, seconds: float = READY_TIMEOUT) -> None:
         """Wait until an object is deleted."""
 
         async def poll() -> bool:
@@ -110,7 +110,7 @@ class Sandbox:
 
         await wait_until(poll, seconds, f"{resource.kind} {name} is deleted")
 
-    async def wait_watching(self, seconds: float = 3 * READY) -> None:
+    async def wait_watching(self, seconds: float = 3 * READY_TIMEOUT) -> None:
         """Wait until the operator watches all its resources."""
 
         async def poll() -> bool:

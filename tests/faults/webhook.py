@@ -32,7 +32,7 @@ from support.ports import free_port
 
 TICK = os.sysconf("SC_CLK_TCK")
 SKMEM = re.compile(r"skmem:\(r(\d+),.*?,f(\d+),w(\d+),")
-START = 60.0
+START_TIMEOUT = 60.0
 """Seconds until the process serves, on a very busy machine: 0.5 on an idle one."""
 READS = "certwatcher_read_certificate_total"
 ERRORS = "certwatcher_read_certificate_errors_total"
@@ -125,7 +125,7 @@ class Webhook:
     async def start(self) -> None:
         """Start the process and wait until it serves."""
         self.process.start()
-        await wait_until(self.ready, START, "admission is ready")
+        await wait_until(self.ready, START_TIMEOUT, "admission is ready")
 
     def failures(self) -> list[str]:
         """Words that must not be in its log, and exit codes."""

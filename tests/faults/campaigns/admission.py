@@ -21,7 +21,7 @@ from faults.admission_proxy import (
 from faults.case import Case, References
 from faults.esr import VICTIM, check_operator, check_quiet
 from faults.registration import Registration, dry_run_create, error_of, registered, resource_of
-from faults.sandbox import READY, FailedError, Sandbox, wait_until
+from faults.sandbox import READY_TIMEOUT, FailedError, Sandbox, wait_until
 from faults.state import state_of
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, new_object
@@ -101,8 +101,8 @@ class Setup:
     def check_message(self, error: ApiError | None) -> None:
         """Check that a denial names the webhook and the problem."""
         text = str(error)
-        whose = ("failed calling webhook", f"m{self.kind.name.lower()}.{self.kind.group}")
-        parts = (self.problem.message, *(whose if self.problem.named else ()))
+        webhook_name = ("failed calling webhook", f"m{self.kind.name.lower()}.{self.kind.group}")
+        parts = (self.problem.message, *(webhook_name if self.problem.named else ()))
         missing = [part for part in parts if part not in text]
         self.sandbox.check(not missing, f"the denial does not contain {missing}: {text}")
 
@@ -273,12 +273,12 @@ async def create_invalid(setup: Setup) -> Steps:
 
 async def update(setup: Setup) -> Steps:
     """A user changes an object."""
-    proxy = await setup.create()
+    before = await setup.create()
     yield
     patch: Object = {"metadata": {"labels": {"team": "a"}}, "spec": {"size": 3}}
     accepted = await setup.try_write(lambda: setup.merge(patch))
     live = await setup.get() or {}
-    unchanged = live["metadata"]["resourceVersion"] == proxy["metadata"]["resourceVersion"]
+    unchanged = live["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
     setup.sandbox.check(accepted != unchanged, f"the object is not as expected: {live}")
     yield
     live = await setup.wait_until_accepted(lambda: setup.merge(patch))
@@ -346,18 +346,18 @@ async def heal(setup: Setup) -> Steps:
     old = await sandbox.get(DEPLOYMENTS, VICTIM) or {}
     await sandbox.delete(DEPLOYMENTS, VICTIM)
 
-    async def again() -> bool:
+    async def recreated() -> bool:
         new = await sandbox.get(DEPLOYMENTS, VICTIM)
         return new is not None and new["metadata"]["uid"] != old["metadata"]["uid"]
 
-    await wait_until(again, READY, "the child is created again")
+    await wait_until(recreated, READY_TIMEOUT, "the child is created again")
     last = await sandbox.wait_ready(resource, VICTIM)
     sandbox.check(first["spec"] == last["spec"], "the spec has changed")
 
     async def nodes_current() -> bool:
         return (await state_of(sandbox.client, resource, sandbox.namespace, VICTIM))["nodes are the pods"]
 
-    await wait_until(nodes_current, READY, "the status names the new pods")
+    await wait_until(nodes_current, READY_TIMEOUT, "the status names the new pods")
     await check_quiet(sandbox)
     check_operator(sandbox)
     yield
@@ -378,7 +378,7 @@ async def scale(setup: Setup) -> Steps:
         live = await sandbox.wait_ready(resource, VICTIM)
         return live["status"]["readyReplicas"] == 2
 
-    await wait_until(poll, READY, "two pods are ready")
+    await wait_until(poll, READY_TIMEOUT, "two pods are ready")
     check_operator(sandbox)
     yield
 
@@ -413,12 +413,12 @@ async def run_operation(
 ) -> None:
     """One operation with one problem."""
     async with AsyncExitStack() as stack:
-        started = await stack.enter_async_context(webhook(sandbox))
-        proxy, url = None, started.url
+        admission = await stack.enter_async_context(webhook(sandbox))
+        proxy, url = None, admission.url
         if problem.proxied:
-            proxy, url = await stack.enter_async_context(admission_proxy(started, started.pair))
-        registration = await stack.enter_async_context(registered(sandbox, url, started.pair.ca, started))
-        setup = Setup(sandbox, kind, problem, started, registration, proxy)
+            proxy, url = await stack.enter_async_context(admission_proxy(admission, admission.pair))
+        registration = await stack.enter_async_context(registered(sandbox, url, admission.pair.ca, admission))
+        setup = Setup(sandbox, kind, problem, admission, registration, proxy)
         steps = operation(setup)
         await anext(steps)
         await problem.begin(setup)
@@ -428,7 +428,7 @@ async def run_operation(
         await problem.end(setup)
         async for _step in steps:
             raise FailedError("an operation has three parts")
-        failures = started.failures()
+        failures = admission.failures()
         sandbox.check(not failures, f"the admission process failed: {failures}")
 
 

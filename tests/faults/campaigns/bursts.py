@@ -12,7 +12,7 @@ from typing import Any
 from faults.case import Case, References
 from faults.esr import VICTIM
 from faults.registration import Registration, dry_run_create, error_of, registered, resource_of
-from faults.sandbox import READY, Sandbox, wait_until
+from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, new_object
 from integration.control_plane import CRDS
@@ -27,7 +27,7 @@ BURST = 60.0
 MEMORY = 192.0
 """Memory limit of the admission process, in MiB."""
 LONG_VALUE = "x" * 65_000
-CRD_IN_EFFECT = 30.0
+CRD_TIMEOUT = 30.0
 """Seconds until a changed CRD is in effect."""
 
 
@@ -85,11 +85,11 @@ async def parallel_writes(setup: Setup) -> None:
         error_of(partial(setup.create, f"bad-{number}", {**minimal_spec(setup.kind), "image": "A b"}))
         for number in range(WRITES)
     ]
-    created, error = await asyncio.gather(asyncio.gather(*valid), asyncio.gather(*invalid))
+    created, errors = await asyncio.gather(asyncio.gather(*valid), asyncio.gather(*invalid))
     setup.sandbox.check(time.monotonic() - started < BURST, f"the writes took longer than {BURST:g} s")
     setup.check_defaulted(created)
     setup.sandbox.check(
-        all("spec.image" in str(each) for each in error), f"a denial does not name the field: {error[:1]}"
+        all("spec.image" in str(each) for each in errors), f"a denial does not name the field: {errors[:1]}"
     )
     setup.sandbox.check(len(await setup.stored()) == WRITES, "an invalid object exists, or a valid one does not")
     setup.sandbox.check(setup.webhook.rss() < MEMORY, f"admission uses {setup.webhook.rss():.0f} MiB")
@@ -214,11 +214,11 @@ async def without_rules(sandbox: Sandbox, kind: Kind[Any]) -> AsyncGenerator[Non
 
     try:
         await put(lax)
-        await wait_until(lenient, CRD_IN_EFFECT, "the CRD has no rules")
+        await wait_until(lenient, CRD_TIMEOUT, "the CRD has no rules")
         yield
     finally:
         await put(before)
-        await wait_until(strict, CRD_IN_EFFECT, "the CRD's rules are in effect again")
+        await wait_until(strict, CRD_TIMEOUT, "the CRD's rules are in effect again")
 
 
 async def older_than_a_rule(sandbox: Sandbox, _: References, kind: Kind[Any]) -> None:
@@ -230,10 +230,13 @@ async def older_than_a_rule(sandbox: Sandbox, _: References, kind: Kind[Any]) ->
             obj = new_object(resource, sandbox.namespace, name, spec)
             obj["metadata"]["finalizers"] = ["example.com/hold"]
             await sandbox.client.request("POST", resource.path(sandbox.namespace), obj)
-    async with webhook(sandbox) as started, registered(sandbox, started.url, started.pair.ca, started) as registration:
-        setup = Setup(sandbox, kind, started, registration)
+    async with (
+        webhook(sandbox) as admission,
+        registered(sandbox, admission.url, admission.pair.ca, admission) as registration,
+    ):
+        setup = Setup(sandbox, kind, admission, registration)
         sandbox.operator.start()
-        await wait_until(partial(_degraded, setup), READY, "the status reports the field errors")
+        await wait_until(partial(_degraded, setup), READY_TIMEOUT, "the status reports the field errors")
         await setup.merge({"metadata": {"labels": {"team": "a"}}})
         await setup.merge({"metadata": {"finalizers": None}})
         await setup.merge({"status": {"observedGeneration": 1}}, "status")
@@ -249,7 +252,7 @@ async def older_than_a_rule(sandbox: Sandbox, _: References, kind: Kind[Any]) ->
         await sandbox.delete(resource, "other")
         await sandbox.client.patch(setup.key("other"), {"metadata": {"finalizers": None}})
         await sandbox.wait_deleted(resource, "other")
-        sandbox.check(not started.failures(), f"the admission process failed: {started.failures()}")
+        sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
 
 
 async def _degraded(setup: Setup) -> bool:
@@ -263,9 +266,12 @@ async def run_scenario(
     sandbox: Sandbox, _: References, kind: Kind[Any], scenario: Callable[[Setup], Awaitable[None]]
 ) -> None:
     """Run a scenario with a registered admission process."""
-    async with webhook(sandbox) as started, registered(sandbox, started.url, started.pair.ca, started) as registration:
-        await scenario(Setup(sandbox, kind, started, registration))
-        sandbox.check(not started.failures(), f"the admission process failed: {started.failures()}")
+    async with (
+        webhook(sandbox) as admission,
+        registered(sandbox, admission.url, admission.pair.ca, admission) as registration,
+    ):
+        await scenario(Setup(sandbox, kind, admission, registration))
+        sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
 
 
 SCENARIOS: dict[str, Callable[[Setup], Awaitable[None]]] = {

@@ -120,25 +120,25 @@ CHANGES = (
 )
 
 
-def swapped(started: Webhook, content: Content) -> None:
+def swapped(admission: Webhook, content: Content) -> None:
     """Replace the symbolic link to the version, as a kubelet does."""
-    started.files.swap(content)
+    admission.files.swap(content)
 
 
-def written(started: Webhook, content: Content) -> None:
+def written(admission: Webhook, content: Content) -> None:
     """Write plain files in place; remove those that are not listed."""
     for name in (CERTIFICATE, KEY):
-        file = started.files.directory / name
+        file = admission.files.directory / name
         if name in content:
             file.write_bytes(content[name])
         else:
             file.unlink()
 
 
-def renamed(started: Webhook, content: Content) -> None:
+def renamed(admission: Webhook, content: Content) -> None:
     """Replace each file by renaming another to it."""
     for name in (CERTIFICATE, KEY):
-        file = started.files.directory / name
+        file = admission.files.directory / name
         if name in content:
             file.with_suffix(".new").write_bytes(content[name])
             file.with_suffix(".new").rename(file)
@@ -209,19 +209,19 @@ async def run_scenario(
     second, last = new(), pair()
     first = same_length(second)
     async with AsyncExitStack() as stack:
-        started = await stack.enter_async_context(webhook(sandbox, first))
+        admission = await stack.enter_async_context(webhook(sandbox, first))
         if plain:
-            _unlink(started, files_of(first))
+            _unlink(admission, files_of(first))
         context = client_context(first.ca, second.ca, last.ca)
         clients = [await stack.enter_async_context(client_session(context, fresh=fresh)) for fresh in (False, True)]
         calls = [ContinuousClient() for _ in clients]
         tasks = [
-            asyncio.create_task(each.run(client, started.url)) for each, client in zip(calls, clients, strict=True)
+            asyncio.create_task(each.run(client, admission.url)) for each, client in zip(calls, clients, strict=True)
         ]
         try:
-            setup = Setup(sandbox, started, first, second, last)
+            setup = Setup(sandbox, admission, first, second, last)
             await scenario(setup)
-            (written if plain else swapped)(started, files_of(last))
+            (written if plain else swapped)(admission, files_of(last))
             await setup.wait_until_served(last)
             await wait_until(partial(_enough, calls), RELOAD_TIMEOUT, f"each client has sent {MIN_REQUESTS} requests")
         finally:
@@ -230,8 +230,8 @@ async def run_scenario(
             await asyncio.gather(*tasks, return_exceptions=True)
         failed = [failure for each in calls for failure in each.failed]
         sandbox.check(not failed, f"{len(failed)} requests failed: {failed[:3]}")
-        sandbox.check(len(started.process.starts) == 1, "the process was restarted")
-        sandbox.check(not started.failures(), f"the admission process failed: {started.failures()}")
+        sandbox.check(len(admission.process.starts) == 1, "the process was restarted")
+        sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
 
 
 def same_length(other: Pair) -> Pair:
@@ -247,14 +247,14 @@ async def _enough(calls: list[ContinuousClient]) -> bool:
     return min(each.count for each in calls) >= MIN_REQUESTS
 
 
-def _unlink(started: Webhook, content: Content) -> None:
+def _unlink(admission: Webhook, content: Content) -> None:
     """Replace the links with plain files."""
     for name, data in content.items():
-        file = started.files.directory / name
+        file = admission.files.directory / name
         file.with_suffix(".new").write_bytes(data)
         file.with_suffix(".new").rename(file)
     with suppress(FileNotFoundError):
-        (started.files.directory / "..data").unlink()
+        (admission.files.directory / "..data").unlink()
 
 
 async def changed(setup: Setup, change: Change, method: Callable[[Webhook, Content], None]) -> None:

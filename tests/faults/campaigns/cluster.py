@@ -14,7 +14,7 @@ from faults.campaigns.permissions import RECOVERY, check_rejection_rate, in_some
 from faults.case import Case, References
 from faults.esr import VICTIM, check_operator, check_quiet, wait_for_state
 from faults.process import ROOT, supervised
-from faults.sandbox import RBAC, READY, ROLES, Sandbox, wait_until
+from faults.sandbox import RBAC, READY_TIMEOUT, ROLES, Sandbox, wait_until
 from faults.workloads import BY_NAME, OTHER_IMAGE, PORTS, cache
 from integration.control_plane import CRDS, NAMESPACES
 from memcached_operator.appservice.controller import APPSERVICES
@@ -23,7 +23,7 @@ from memcached_operator.kube.resource import Key, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 
-REPORTED = 30.0
+REPORT_TIMEOUT = 30.0
 """Seconds until a problem is reported, on a busy machine."""
 DURATION = 5.0
 """Seconds for which the restriction stays after that."""
@@ -66,7 +66,7 @@ async def quota(sandbox: Sandbox, **hard: str) -> AsyncGenerator[None]:
         live = await sandbox.get(QUOTAS, "quota") or {}
         return live.get("status", {}).get("hard") == live["spec"]["hard"]
 
-    await wait_until(poll, READY, "the quota is in effect")
+    await wait_until(poll, READY_TIMEOUT, "the quota is in effect")
     yield
     await sandbox.delete(QUOTAS, "quota")
 
@@ -113,12 +113,12 @@ async def policy(sandbox: Sandbox, group: str, resource: str, operations: Sequen
     await sandbox.client.request("POST", POLICIES.path(), {"metadata": meta, "spec": spec})
     await sandbox.client.request("POST", BINDINGS.path(), {"metadata": meta, "spec": binding})
     try:
-        await wait_until(partial(_is_denied, sandbox, wanted=True), READY, "the policy is in effect")
+        await wait_until(partial(_is_denied, sandbox, wanted=True), READY_TIMEOUT, "the policy is in effect")
         yield
     finally:
         for kind in (BINDINGS, POLICIES):
             await sandbox.client.request("DELETE", kind.path(None, meta["name"]))
-    await wait_until(partial(_is_denied, sandbox, wanted=False), READY, "the policy is deleted")
+    await wait_until(partial(_is_denied, sandbox, wanted=False), READY_TIMEOUT, "the policy is deleted")
 
 
 async def _is_denied(sandbox: Sandbox, wanted: bool) -> bool:
@@ -145,7 +145,9 @@ async def restricted(sandbox: Sandbox, references: References, restriction: Rest
             await sandbox.change(restriction.resource, VICTIM, restriction.first, last)
         else:
             await sandbox.create(restriction.resource, VICTIM, last)
-        await wait_until(partial(_is_reported, sandbox, restriction), REPORTED, f"{restriction.message!r} is reported")
+        await wait_until(
+            partial(_is_reported, sandbox, restriction), REPORT_TIMEOUT, f"{restriction.message!r} is reported"
+        )
         await asyncio.sleep(DURATION)
         check_rejection_rate(sandbox, since)
     await sandbox.wait_ready(restriction.resource, VICTIM, restriction.recovery + sandbox.settings.sync_period)
@@ -259,7 +261,7 @@ async def two_namespaces(sandbox: Sandbox, references: References) -> AsyncGener
 
 
 async def namespace_deleted(sandbox: Sandbox, references: References, finalizer: bool) -> None:
-    """A namespace is deleted with all objects and created again. `held`: a finalizer delays the deletion."""
+    """A namespace is deleted with all objects and created again. `finalizer`: a finalizer delays the deletion."""
     expected = await references.of(BY_NAME["create"])
     async with two_namespaces(sandbox, references) as second:
         await _create_namespace(sandbox, second)
@@ -273,13 +275,15 @@ async def namespace_deleted(sandbox: Sandbox, references: References, finalizer:
         await sandbox.client.request("DELETE", NAMESPACES.path(None, second))
         # The other namespace is not affected.
         await sandbox.create(MEMCACHEDS, VICTIM, cache(size=2))
-        await wait_for_state(sandbox, MEMCACHEDS, expected, READY, loose=True)
+        await wait_for_state(sandbox, MEMCACHEDS, expected, READY_TIMEOUT, loose=True)
         if finalizer:
             await asyncio.sleep(DURATION)
-            await wait_until(partial(_empty, sandbox, second), READY, "the objects of the namespace are deleted")
+            await wait_until(
+                partial(_empty, sandbox, second), READY_TIMEOUT, "the objects of the namespace are deleted"
+            )
             patch = {"metadata": {"finalizers": None}}
             await sandbox.client.request("PATCH", CONFIG_MAPS.path(second, "holder"), patch, MERGE_PATCH)
-        await wait_until(partial(_no_namespace, sandbox, second), 2 * READY, "the namespace is deleted")
+        await wait_until(partial(_no_namespace, sandbox, second), 2 * READY_TIMEOUT, "the namespace is deleted")
         check_rejection_rate(sandbox, since)
         await check_quiet(sandbox)
         await _check_namespace(sandbox, second)
@@ -340,7 +344,7 @@ async def crds_deleted(sandbox: Sandbox, references: References, deleted: Sequen
             await _delete_crd(sandbox, resource)
         if absent:
             sandbox.operator.start()
-            await wait_until(partial(_missing_crd_reported, sandbox), READY, "the log reports the missing CRD")
+            await wait_until(partial(_missing_crd_reported, sandbox), READY_TIMEOUT, "the log reports the missing CRD")
         for resource in remaining if not absent else ():
             await sandbox.change(resource, f"first-{resource.plural}", {}, {"size": 3})
             await sandbox.wait_ready(resource, f"first-{resource.plural}")
@@ -378,7 +382,7 @@ async def _delete_crd(sandbox: Sandbox, resource: Resource) -> None:
             return False
         return True
 
-    await wait_until(poll, 2 * READY, f"the CRD of {resource.plural} is deleted")
+    await wait_until(poll, 2 * READY_TIMEOUT, f"the CRD of {resource.plural} is deleted")
 
 
 async def _install(sandbox: Sandbox, resource: Resource) -> None:
@@ -391,7 +395,7 @@ async def _install(sandbox: Sandbox, resource: Resource) -> None:
             return True
         return False
 
-    await wait_until(poll, READY, f"{resource.plural} are served")
+    await wait_until(poll, READY_TIMEOUT, f"{resource.plural} are served")
 
 
 KINDS: dict[str, tuple[Resource, ...]] = {

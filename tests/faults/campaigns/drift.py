@@ -8,7 +8,7 @@ from faults.case import Case, References
 from faults.esr import VICTIM, Reference, check_operator, check_quiet, wait_for_state
 from faults.faulty import Reject
 from faults.rules import Rule
-from faults.sandbox import READY, Sandbox, wait_until
+from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
 from faults.state import state_of
 from faults.workloads import PORTS, Workload, cache
 from memcached_api import conditions as c
@@ -153,10 +153,10 @@ async def changed(sandbox: Sandbox, references: References, child: Child) -> Non
 async def annotated(sandbox: Sandbox, references: References, child: Child) -> None:
     """Another client adds a field: it stays."""
     expected, _ = await create_owner(sandbox, references, child)
-    await sandbox.merge(key(sandbox, child), {"metadata": {"annotations": {NOTE: "theirs"}}})
+    await sandbox.merge(key(sandbox, child), {"metadata": {"annotations": {NOTE: "foreign"}}})
     await check_quiet(sandbox)
     live = await sandbox.get(child.resource, VICTIM)
-    sandbox.check(live and live["metadata"]["annotations"].get(NOTE) == "theirs", "the foreign field was removed")
+    sandbox.check(live and live["metadata"]["annotations"].get(NOTE) == "foreign", "the foreign field was removed")
     await sandbox.merge(key(sandbox, child), {"metadata": {"annotations": {NOTE: None}}})
     await check_restored(sandbox, child, expected)
 
@@ -219,7 +219,7 @@ async def wait_for_reason(sandbox: Sandbox, owner: Resource, reason: str) -> Non
     await wait_until(poll, RECOVERY, f"a condition has the reason {reason}")
 
 
-async def wait_rolled_out(sandbox: Sandbox, owner: Resource, seconds: float = READY) -> None:
+async def wait_rolled_out(sandbox: Sandbox, owner: Resource, seconds: float = READY_TIMEOUT) -> None:
     """Wait until all pods have the Deployment's current template and are available, and the status is current."""
 
     async def poll() -> bool:
@@ -242,7 +242,7 @@ async def _wait_replaced(sandbox: Sandbox, child: Child, found: Object) -> None:
     await wait_until(poll, RECOVERY, "the child is created again")
 
 
-LABELS = {"app": "theirs"}
+LABELS = {"app": "foreign"}
 FOREIGN: dict[str, Object] = {
     "Deployment": {
         "metadata": {"name": VICTIM},
@@ -252,7 +252,7 @@ FOREIGN: dict[str, Object] = {
             "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "a", "image": "b"}]}},
         },
     },
-    "Service": {"metadata": {"name": VICTIM}, "spec": {"selector": LABELS, "ports": [{"name": "theirs", "port": 9}]}},
+    "Service": {"metadata": {"name": VICTIM}, "spec": {"selector": LABELS, "ports": [{"name": "foreign", "port": 9}]}},
 }
 
 DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {

@@ -41,25 +41,25 @@ contain 3.
 
 async def check_agreement(sandbox: Sandbox, _: References, kind: Kind[Any], number: int, count: int) -> None:
     """Check that the API server and the webhook agree on each object, before and after defaulting."""
-    made = await _random_objects(kind, number, count)
+    drawn = await _random_objects(kind, number, count)
     slots = asyncio.Semaphore(PARALLEL)
-    async with webhook(sandbox) as started, client_session(client_context(started.pair.ca)) as session:
+    async with webhook(sandbox) as admission, client_session(client_context(admission.pair.ca)) as session:
 
         async def review_both(obj: Object) -> str:
             async with slots:
                 by_server = await _by_api_server(sandbox, kind, obj)
-                by_webhook = await _by_webhook(session, started.url, kind, obj)
+                by_webhook = await _by_webhook(session, admission.url, kind, obj)
                 after_defaulting = await _by_webhook(
-                    session, started.url, kind, await _with_defaults(session, started.url, kind, obj)
+                    session, admission.url, kind, await _with_defaults(session, admission.url, kind, obj)
                 )
-            known = any(words in by_server[1] for words in KNOWN_DIFFERENCES) and WHOLE_AS_FLOAT.search(json.dumps(obj))
+            known = any(part in by_server[1] for part in KNOWN_DIFFERENCES) and WHOLE_AS_FLOAT.search(json.dumps(obj))
             if by_server[0] == by_webhook[0] == after_defaulting[0] or (known and by_webhook[0] == after_defaulting[0]):
                 return by_server[0]
             details = f"API server {by_server}, webhook {by_webhook}, defaulted {after_defaulting}: {json.dumps(obj)}"
             raise FailedError(f"seed {number}: {details}")
 
-        results = await asyncio.gather(*(review_both(obj) for obj in made), return_exceptions=True)
-        sandbox.check(not started.failures(), f"the admission process failed: {started.failures()}")
+        results = await asyncio.gather(*(review_both(obj) for obj in drawn), return_exceptions=True)
+        sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
     different = [result for result in results if isinstance(result, BaseException)]
     if different:
         raise FailedError(f"different results for {len(different)} of {count} objects: {different[0]}")

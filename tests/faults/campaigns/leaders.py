@@ -16,8 +16,8 @@ from aiohttp import web
 from faults.campaigns.mutants import copy_sources
 from faults.case import Case, References
 from faults.election import (
-    EXPIRED,
-    RELEASED,
+    EXPIRY_TIMEOUT,
+    TAKEOVER_TIMEOUT,
     Adjustment,
     Candidate,
     Election,
@@ -30,7 +30,7 @@ from faults.esr import JITTER, SYNC_MARGIN, VICTIM, wait_for_state
 from faults.faulty import Exchange, Fault, Hang, LoseReply, Reject, Reset
 from faults.process import Operator
 from faults.rules import Rule
-from faults.sandbox import READY, Sandbox, Settings, wait_until
+from faults.sandbox import READY_TIMEOUT, Sandbox, Settings, wait_until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, cache
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS
@@ -89,9 +89,9 @@ async def run_scenario(sandbox: Sandbox, references: References, scenario: Scena
     async with start_election(sandbox, references.plane, scenario.settings) as election:
         one, two = election.candidates.values()
         one.operator.start()
-        await election.wait_for_leader(READY)
+        await election.wait_for_leader(READY_TIMEOUT)
         two.operator.start()
-        await wait_until(partial(_stands_by, two), READY, "the standby reads the Lease")
+        await wait_until(partial(_stands_by, two), READY_TIMEOUT, "the standby reads the Lease")
         for name in VICTIMS:
             await sandbox.create(MEMCACHEDS, name, {"size": 2} if scenario.default_image else cache(size=2))
         for name in VICTIMS:
@@ -106,7 +106,7 @@ async def run_scenario(sandbox: Sandbox, references: References, scenario: Scena
         if scenario.template:
             await check_templates(election, scenario.template)
         else:
-            await wait_for_state(sandbox, MEMCACHEDS, expected, READY, loose=True)
+            await wait_for_state(sandbox, MEMCACHEDS, expected, READY_TIMEOUT, loose=True)
         _check(election, scenario)
 
 
@@ -187,7 +187,7 @@ async def resume_and_check_exit(election: Election, leader: Candidate) -> None:
     await asyncio.sleep(1)
     since, process = time.monotonic(), leader.process_at(time.monotonic())
     leader.operator.signal(SIGCONT)
-    await _wait_for_exit(leader, RELEASED)
+    await _wait_for_exit(leader, TAKEOVER_TIMEOUT)
     sent = [entry for entry in leader.proxy.requests.writes(since) if leader.process_at(entry.at) == process]
     election.sandbox.check(not sent, f"the former leader sent writes: {'; '.join(map(str, sent))}")
 
@@ -203,7 +203,7 @@ async def paused_at(election: Election, leader: Candidate, what: str) -> None:
     """The leader is paused while it waits for the reply to a request of this kind."""
     (active,) = leader.proxy.inject(Rule(what, Pause(leader.operator), times=1))
     await election.sandbox.create(MEMCACHEDS, LATE_OBJECT, cache(size=1))
-    await asyncio.wait_for(active.done.wait(), READY)
+    await asyncio.wait_for(active.done.wait(), READY_TIMEOUT)
     await resume_and_check_exit(election, leader)
     await election.sandbox.wait_ready(MEMCACHEDS, LATE_OBJECT)
 
@@ -223,7 +223,7 @@ async def terminated(election: Election, leader: Candidate) -> None:
     for _ in range(3):
         other = election.other(leader)
         await leader.operator.shut_down()
-        await election.wait_for_leader(RELEASED, by=other)
+        await election.wait_for_leader(TAKEOVER_TIMEOUT, by=other)
         leader.operator.start()
         leader = other
 
@@ -241,7 +241,7 @@ async def renewals_fail(election: Election, leader: Candidate, what: str, fault:
     """The leader's renewals fail until it exits."""
     identity = election.identity()
     (active,) = leader.proxy.inject(Rule(what, fault))
-    await _wait_for_exit(leader, RENEW_DEADLINE + RELEASED)
+    await _wait_for_exit(leader, RENEW_DEADLINE + TAKEOVER_TIMEOUT)
     active.stop()
     await election.wait_for_leader(not_identity=identity)
 
@@ -250,7 +250,7 @@ async def renewals_fail_briefly(election: Election, leader: Candidate, what: str
     """Some of the leader's renewals fail: it continues to lead."""
     async with same_leader(election):
         (active,) = leader.proxy.inject(Rule(what, fault, seconds=SHORT_FAILURE))
-        await asyncio.wait_for(active.done.wait(), READY)
+        await asyncio.wait_for(active.done.wait(), READY_TIMEOUT)
         await asyncio.sleep(RENEW_DEADLINE)
 
 
@@ -295,7 +295,7 @@ async def lease_overwritten(election: Election, leader: Candidate) -> None:
     """A user writes another name into the Lease: the leader exits, and the Lease expires."""
     since = time.monotonic()
     await election.sandbox.merge(election.key, {"spec": {"holderIdentity": "another"}})
-    await election.wait_for_leader(EXPIRED, since=since, not_identity="another")
+    await election.wait_for_leader(EXPIRY_TIMEOUT, since=since, not_identity="another")
 
 
 async def steady(election: Election, leader: Candidate) -> None:
@@ -311,7 +311,7 @@ async def upgrade_and_rollback(election: Election, leader: Candidate, between: s
     """The old release exits and the new one leads, with the old one as standby; then the new one crashes."""
     other = election.other(leader)
     await leader.operator.shut_down()
-    await election.wait_for_leader(RELEASED, by=other)
+    await election.wait_for_leader(TAKEOVER_TIMEOUT, by=other)
     leader.operator.start()
     await asyncio.sleep(STEADY)
     await check_templates(election, between)
@@ -322,15 +322,15 @@ async def upgrade_and_rollback(election: Election, leader: Candidate, between: s
 async def check_templates(election: Election, what: str) -> None:
     """Check that all pod templates contain this text."""
     for name in VICTIMS:
-        scenarios_ = await election.sandbox.get(DEPLOYMENTS, name) or {}
-        template = json.dumps(scenarios_["spec"]["template"])
+        deployment = await election.sandbox.get(DEPLOYMENTS, name) or {}
+        template = json.dumps(deployment["spec"]["template"])
         election.sandbox.check(what in template, f"the pod template of {name} does not contain {what}: {template}")
 
 
 async def upgrade(election: Election, leader: Candidate) -> None:
     """The old release exits while the new one stands by."""
     await leader.operator.shut_down()
-    await election.wait_for_leader(RELEASED, by=election.other(leader))
+    await election.wait_for_leader(TAKEOVER_TIMEOUT, by=election.other(leader))
 
 
 @asynccontextmanager
@@ -399,16 +399,14 @@ GATE = {"paused", "lease/deleted"}
 
 def scenarios() -> dict[str, Scenario]:
     """All scenarios, by name."""
-    scenarios_ = dict(SCENARIOS)
+    found = dict(SCENARIOS)
     for what in PAUSES:
-        scenarios_[f"paused-at/{what.replace(' ', '-').replace('/', '-')}"] = Scenario(
-            partial(paused_at, what=what), LOST
-        )
+        found[f"paused-at/{what.replace(' ', '-').replace('/', '-')}"] = Scenario(partial(paused_at, what=what), LOST)
     for how, fault in {**LEASE_FAULTS, "lost": LoseReply()}.items():
         for verb in ("get", "update"):
             what = f"{verb} leases"
-            scenarios_[f"lease/{verb}-{how}/brief"] = Scenario(partial(renewals_fail_briefly, what=what, fault=fault))
-            scenarios_[f"lease/{verb}-{how}/long"] = Scenario(partial(renewals_fail, what=what, fault=fault), LOST)
+            found[f"lease/{verb}-{how}/brief"] = Scenario(partial(renewals_fail_briefly, what=what, fault=fault))
+            found[f"lease/{verb}-{how}/long"] = Scenario(partial(renewals_fail, what=what, fault=fault), LOST)
     for name, skews in {
         "leader": (CLOCK_SKEW, 0),
         "standby": (0, CLOCK_SKEW),
@@ -417,8 +415,8 @@ def scenarios() -> dict[str, Scenario]:
         for sign in (1, -1):
             one, two = (with_environment(FAULTS_CLOCK_SKEW=f"{sign * skew}") for skew in skews)
             way = "ahead" if sign > 0 else "behind"
-            scenarios_[f"clock/{name}-{way}"] = Scenario(steady, settings={"one": one, "two": two})
-    return scenarios_
+            found[f"clock/{name}-{way}"] = Scenario(steady, settings={"one": one, "two": two})
+    return found
 
 
 def cases() -> list[Case]:

@@ -25,7 +25,7 @@ ROLE = "role"
 """Name of the sandbox's Role with the rules of config/rbac/role.yaml."""
 RECOVERY = 20.0
 """Seconds after a permission is granted until the state is correct, in addition to the sync period."""
-REPORTED = 30.0
+REPORT_TIMEOUT = 30.0
 """Seconds until a problem is reported, on a busy machine."""
 DURATION = 5.0
 """Seconds for which the permission stays revoked after that."""
@@ -107,7 +107,7 @@ async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> Non
     await wait_until_authorized(sandbox, grant, True)
     check_rejection_rate(sandbox, since)
     await wait_for_state(sandbox, MEMCACHEDS, expected, RECOVERY + sandbox.settings.sync_period, loose=True)
-    for resource, name in (*OBJECTS, (MEMCACHEDS, "made"), (APPSERVICES, "app-made")):
+    for resource, name in (*OBJECTS, (MEMCACHEDS, "created"), (APPSERVICES, "app-created")):
         await sandbox.wait_ready(resource, name, RECOVERY)
         await _wait_until_exists(sandbox, DEPLOYMENTS, name)
     await sandbox.wait_deleted(SERVICES, "app-less")
@@ -122,8 +122,8 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
     """Cause the operator to use each of its permissions."""
     for stream in sandbox.proxy.open_watches():
         await stream.interrupt(event("ERROR", status(410, "Expired")))
-    await sandbox.create(MEMCACHEDS, "made", cache())
-    await sandbox.create(APPSERVICES, "app-made", cache(**PORTS))
+    await sandbox.create(MEMCACHEDS, "created", cache())
+    await sandbox.create(APPSERVICES, "app-created", cache(**PORTS))
     await sandbox.change(MEMCACHEDS, VICTIM, {}, {"image": OTHER_IMAGE})
     await sandbox.change(APPSERVICES, "app", {}, {"image": OTHER_IMAGE, "ports": [{"port": 81, "name": "http"}]})
     await sandbox.change(APPSERVICES, "app-less", {}, {"ports": None, "image": IMAGE})
@@ -150,7 +150,7 @@ async def wait_until_reported(sandbox: Sandbox, grant: Grant) -> None:
             return False
         return not grant.in_condition or await in_some_condition(sandbox, grant.message)
 
-    await wait_until(poll, REPORTED, f"{grant.message!r} is reported")
+    await wait_until(poll, REPORT_TIMEOUT, f"{grant.message!r} is reported")
 
 
 async def in_some_condition(sandbox: Sandbox, message: str, reason: str = c.APPLY_FAILED) -> bool:
@@ -186,7 +186,7 @@ async def wait_until_authorized(sandbox: Sandbox, grant: Grant, wanted: bool) ->
         answer = await sandbox.client.request("POST", path, review)
         return answer["status"]["allowed"] is wanted
 
-    await wait_until(poll, REPORTED, f"{grant.name} is {'granted' if wanted else 'revoked'}")
+    await wait_until(poll, REPORT_TIMEOUT, f"{grant.name} is {'granted' if wanted else 'revoked'}")
 
 
 def check_rejection_rate(sandbox: Sandbox, since: float) -> None:
@@ -206,14 +206,14 @@ async def policies_deny(sandbox: Sandbox, references: References) -> None:
     original = await sandbox.client.request("POST", DEPLOYMENTS.path(sandbox.namespace), FOREIGN[DEPLOYMENTS.kind])
     sandbox.operator.start()
     await sandbox.wait_watching()
-    await sandbox.create(MEMCACHEDS, "made", cache())
-    await sandbox.wait_ready(MEMCACHEDS, "made")
+    await sandbox.create(MEMCACHEDS, "created", cache())
+    await sandbox.wait_ready(MEMCACHEDS, "created")
     connection = references.plane.connection
     account = replace(connection, headers={**connection.headers, "Impersonate-User": user_of(sandbox.namespace)})
     async with client_of(account) as stolen_token:
         path = DEPLOYMENTS.path(sandbox.namespace, VICTIM)
         for method, body in (("PATCH", {"spec": {"replicas": 1}}), ("DELETE", None)):
-            await wait_until(partial(_denied, stolen_token, method, path, body), REPORTED, f"{method} is denied")
+            await wait_until(partial(_denied, stolen_token, method, path, body), REPORT_TIMEOUT, f"{method} is denied")
     live = await sandbox.get(DEPLOYMENTS, VICTIM)
     sandbox.check(live and live["spec"] == original["spec"], "a foreign Deployment was changed")
 

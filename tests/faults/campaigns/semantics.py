@@ -7,7 +7,7 @@ from typing import Any
 from faults.campaigns.drift import wait_for_reason, wait_rolled_out
 from faults.case import Case, References
 from faults.esr import VICTIM, Reference, check_operator, check_quiet, check_stable
-from faults.sandbox import READY, Sandbox, wait_until
+from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
 from faults.workloads import OTHER_IMAGE, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
@@ -37,7 +37,7 @@ async def create_ready(sandbox: Sandbox, references: References, resource: Resou
 async def check_recovered(sandbox: Sandbox, resource: Resource, expected: Reference) -> None:
     """Check that the state is as without the fault."""
     await sandbox.wait_ready(resource, VICTIM, REFILL)
-    await check_stable(sandbox, resource, expected, READY, loose=True)
+    await check_stable(sandbox, resource, expected, READY_TIMEOUT, loose=True)
 
 
 async def impossible(sandbox: Sandbox, references: References, resource: Resource) -> None:
@@ -77,7 +77,7 @@ async def no_image(sandbox: Sandbox, references: References, resource: Resource)
         reasons = [each["reason"] for each in mapping(obj, "status").get("conditions", [])]
         return c.IMAGE_UNAVAILABLE in reasons
 
-    await wait_until(failing, READY, "Degraded reports the image")
+    await wait_until(failing, READY_TIMEOUT, "Degraded reports the image")
     await sandbox.change(resource, VICTIM, impossible_spec, VALID)
     await check_recovered(sandbox, resource, expected)
 
@@ -92,9 +92,9 @@ async def thousand_pods(sandbox: Sandbox, references: References, resource: Reso
         obj = await sandbox.get(resource, VICTIM) or {}
         return mapping(obj, "status").get("replicas", 0) >= MANY
 
-    await wait_until(poll, 3 * READY, f"{MANY} pods exist")
+    await wait_until(poll, 3 * READY_TIMEOUT, f"{MANY} pods exist")
     await sandbox.change(resource, VICTIM, impossible_spec, VALID)
-    await wait_rolled_out(sandbox, resource, 3 * READY)
+    await wait_rolled_out(sandbox, resource, 3 * READY_TIMEOUT)
     await check_recovered(sandbox, resource, expected)
     check_operator(sandbox)
 

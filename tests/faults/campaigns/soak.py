@@ -34,7 +34,7 @@ CUT_PERIOD = 20.0
 """Seconds between interruptions of a watch."""
 PARALLEL = 8
 """Objects that are created in parallel."""
-ALL_READY = 300.0
+ALL_READY_TIMEOUT = 300.0
 """Seconds until all objects are ready, on a busy machine."""
 MAX_SLOPE = 2.0
 """Maximum growth of the memory, in MiB per hour."""
@@ -102,7 +102,7 @@ class Users:
 
     sandbox: Sandbox
     count: int
-    random: random.Random
+    rng: random.Random
     done: int = 0
     specs: dict[tuple[Resource, str], Object] = field(default_factory=dict[tuple[Resource, str], Object])
 
@@ -135,8 +135,8 @@ class Users:
         while True:
             self.done += 1
             await asyncio.sleep(max(0.0, started + self.done * pace - time.monotonic()))
-            resource, name = self.random.choice(list(self.specs))
-            action = self.recreate if self.done % 10 == 0 else self.random.choice(actions)
+            resource, name = self.rng.choice(list(self.specs))
+            action = self.recreate if self.done % 10 == 0 else self.rng.choice(actions)
             try:
                 await action(resource, name)
             except ApiError as error:
@@ -145,26 +145,26 @@ class Users:
 
     async def resize(self, resource: Resource, name: str) -> None:
         """Change the number of pods."""
-        await self._change(resource, name, {"size": self.random.randint(1, 3)})
+        await self._change(resource, name, {"size": self.rng.randint(1, 3)})
 
     async def other_image(self, resource: Resource, name: str) -> None:
         """Change the image."""
-        await self._change(resource, name, {"image": self.random.choice((IMAGE, OTHER_IMAGE))})
+        await self._change(resource, name, {"image": self.rng.choice((IMAGE, OTHER_IMAGE))})
 
     async def other_field(self, resource: Resource, name: str) -> None:
         """Change the memory, or add or remove ports."""
         if resource == MEMCACHEDS:
-            await self._change(resource, name, {"cache": {"memory": self.random.choice(("64Mi", "128Mi"))}})
+            await self._change(resource, name, {"cache": {"memory": self.rng.choice(("64Mi", "128Mi"))}})
         else:
-            await self._change(resource, name, {"ports": self.random.choice((PORTS["ports"], None))})
+            await self._change(resource, name, {"ports": self.rng.choice((PORTS["ports"], None))})
 
     async def delete_child(self, _: Resource, name: str) -> None:
         """Delete a child."""
-        await self.sandbox.delete(self.random.choice((DEPLOYMENTS, SERVICES)), name)
+        await self.sandbox.delete(self.rng.choice((DEPLOYMENTS, SERVICES)), name)
 
     async def scale(self, _: Resource, name: str) -> None:
         """Scale a Deployment manually."""
-        await self._merge(DEPLOYMENTS, name, {"spec": {"replicas": self.random.randint(0, 4)}})
+        await self._merge(DEPLOYMENTS, name, {"spec": {"replicas": self.rng.randint(0, 4)}})
 
     async def relabel(self, _: Resource, name: str) -> None:
         """Change one of our labels of a child, and add another one."""
@@ -257,9 +257,9 @@ async def wait_all_ready(users: Users) -> None:
         return not last
 
     try:
-        await wait_until(poll, ALL_READY, "")
+        await wait_until(poll, ALL_READY_TIMEOUT, "")
     except FailedError as error:
-        raise FailedError(f"after {ALL_READY:g} s: {last}") from error
+        raise FailedError(f"after {ALL_READY_TIMEOUT:g} s: {last}") from error
 
 
 async def _first_problem(users: Users) -> str:

@@ -102,7 +102,7 @@ SPECS: dict[str, tuple[Mapping[str, Any], ...]] = {
 }
 HEADLESS: Object = {
     **FOREIGN["Service"],
-    "spec": {"clusterIP": "None", "selector": {"app": "theirs"}, "ports": [{"name": "theirs", "port": 9}]},
+    "spec": {"clusterIP": "None", "selector": {"app": "foreign"}, "ports": [{"name": "foreign", "port": 9}]},
 }
 
 
@@ -247,7 +247,7 @@ def t5() -> list[Case]:
                     f"T5/{how}/{name}/{which}",
                     partial(run, workload=workload, resources=resources),
                     gate=which == "children" and name in ("scale-up", "ports-to-none"),
-                    sync_period=LONG_SYNC_PERIOD if how in ("late-events", "no-events") else None,
+                    sync_period=LONG_SYNC_PERIOD if how == "late-events" else None,
                 )
                 for how, run in runs.items()
             ]
@@ -286,16 +286,16 @@ def t6() -> list[Case]:
                         f"T6/{route}/{name}/{how}",
                         run,
                         gate=gate,
-                        sync_period=LONG_SYNC_PERIOD if how in ("late-events", "no-events") else None,
+                        sync_period=LONG_SYNC_PERIOD if how == "no-events" else None,
                     )
                 )
         for resource in (MEMCACHEDS, APPSERVICES):
-            delayed = partial(created_and_deleted, resource=resource, how=how)
+            run = partial(created_and_deleted, resource=resource, how=how)
             found.append(
                 Case(
                     f"T6/create-delete/{resource.plural}/{how}",
-                    delayed,
-                    sync_period=LONG_SYNC_PERIOD if how in ("late-events", "no-events") else None,
+                    run,
+                    sync_period=LONG_SYNC_PERIOD if how == "no-events" else None,
                 )
             )
             found.append(

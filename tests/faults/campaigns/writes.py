@@ -8,7 +8,7 @@ from faults.case import Case, References, prepare, user_action, wait_all_deleted
 from faults.esr import VICTIM, check_operator, check_quiet, check_stable, with_bystander
 from faults.faulty import Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
-from faults.sandbox import READY, Sandbox, wait_for, wait_until
+from faults.sandbox import READY_TIMEOUT, Sandbox, wait_for, wait_until
 from faults.workloads import BY_NAME, IMAGE, PORT, WORKLOADS, Workload
 
 GATE_WORKLOADS = ("create", "ports-to-none")
@@ -29,7 +29,7 @@ async def run_with_fault(
     (active,) = sandbox.proxy.inject(rule)
     since = time.monotonic()
 
-    async def first_written() -> bool:
+    async def was_written() -> bool:
         written = sandbox.proxy.requests.writes(since)
         return any(each.call.matches(rule.what, VICTIM) for each in written)
 
@@ -39,11 +39,11 @@ async def run_with_fault(
             sandbox.proxy.hold("deployments", "pods")
         await user_action(sandbox, workload)
         if rule.skip:
-            await wait_until(first_written, limit, f"the operator sends the first call that matches {rule.what}")
+            await wait_until(was_written, limit, f"the operator sends the first call that matches {rule.what}")
         sandbox.proxy.release()
         await wait_for(active.done.wait(), limit, f"the fault is injected into {rule.what}")
 
-    await with_bystander(sandbox, workload.resource, {"image": IMAGE, "size": 1}, work, READY)
+    await with_bystander(sandbox, workload.resource, {"image": IMAGE, "size": 1}, work, READY_TIMEOUT)
     await check_stable(sandbox, workload.resource, expected, RECOVERY + sandbox.settings.sync_period)
 
 
@@ -131,7 +131,7 @@ SHORT_LIMIT, LONG_SYNC_PERIOD = 40.0, 600.0
 UNPROCESSABLE = Reject(422, "Invalid")
 FORBIDDEN = Reject(403, "Forbidden")
 GATE = {("503", "3"): "*", ("409", "1"): "apply *", ("reset", "1"): "create deployments"}
-"""Rejections in the gate, and the writes for which they are."""
+"""The rejections that are in the gate, and for which writes."""
 
 
 def t3() -> list[Case]:

@@ -74,17 +74,17 @@ GATE = (
 
 async def run(sandbox: Sandbox, _: References, scenario: Scenario, limit: float) -> None:
     """One scenario; valid reviews are answered before and after it."""
-    async with webhook(sandbox) as started_webhook:
-        tls, started = client_context(started_webhook.pair.ca), time.monotonic()
+    async with webhook(sandbox) as admission:
+        tls, started = client_context(admission.pair.ca), time.monotonic()
         async with client_session(tls) as session:
-            setup = Setup(sandbox, started_webhook, session, tls, limit)
+            setup = Setup(sandbox, admission, session, tls, limit)
             await setup.check_reviews()
             await scenario(setup)
             await setup.check_reviews()
-            code = (await started_webhook.metrics())["controller_runtime_webhook_panics_total"]
+            code = (await admission.metrics())["controller_runtime_webhook_panics_total"]
             sandbox.check(code == 0, f"{code:g} reviews failed with an internal error")
-            sandbox.check(not started_webhook.failures(), f"the admission process failed: {started_webhook.failures()}")
-            sandbox.check(len(started_webhook.process.starts) == 1, "the process was restarted")
+            sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
+            sandbox.check(len(admission.process.starts) == 1, "the process was restarted")
             strings.check_log(setup, time.monotonic() - started)
     memory, sockets = setup.max_memory, setup.max_sockets
     times = f"{1000 * setup.slowest:.0f} ms, large {1000 * setup.slowest_large:.0f} ms"

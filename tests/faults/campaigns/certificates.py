@@ -341,7 +341,7 @@ SCENARIOS: dict[str, tuple[Scenario, bool]] = {
     "written/dangling-link": (partial(unreadable, target="nowhere"), True),
     "written/link-to-itself": (partial(unreadable, target=KEY), True),
     "swapped/twenty-versions": (many_versions, False),
-    "swapped/directory-gone": (directory_missing, False),
+    "swapped/directory-missing": (directory_missing, False),
 }
 """Scenarios, and whether the files are plain ones."""
 GATE = (

@@ -183,8 +183,8 @@ async def wait_until_authorized(sandbox: Sandbox, grant: Grant, wanted: bool) ->
 
     async def poll() -> bool:
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        answer = await sandbox.client.request("POST", path, review)
-        return answer["status"]["allowed"] is wanted
+        response = await sandbox.client.request("POST", path, review)
+        return response["status"]["allowed"] is wanted
 
     await wait_until(poll, REPORT_TIMEOUT, f"{grant.name} is {'granted' if wanted else 'revoked'}")
 

@@ -66,8 +66,8 @@ async def no_quota(sandbox: Sandbox, references: References, resource: Resource)
 async def no_image(sandbox: Sandbox, references: References, resource: Resource) -> None:
     """An image cannot be pulled: it is reported, and the spec can be changed back."""
     expected = await create_ready(sandbox, references, resource)
-    impossible_spec = {**VALID, "image": OTHER_IMAGE}
-    await sandbox.change(resource, VICTIM, VALID, impossible_spec)
+    changed = {**VALID, "image": OTHER_IMAGE}
+    await sandbox.change(resource, VICTIM, VALID, changed)
 
     async def failing() -> bool:
         for pod in await _pods(sandbox):
@@ -78,22 +78,22 @@ async def no_image(sandbox: Sandbox, references: References, resource: Resource)
         return c.IMAGE_UNAVAILABLE in reasons
 
     await wait_until(failing, READY_TIMEOUT, "Degraded reports the image")
-    await sandbox.change(resource, VICTIM, impossible_spec, VALID)
+    await sandbox.change(resource, VICTIM, changed, VALID)
     await check_recovered(sandbox, resource, expected)
 
 
 async def thousand_pods(sandbox: Sandbox, references: References, resource: Resource) -> None:
     """Scale to 1,000 pods, more than the node has room for, and back."""
     expected = await create_ready(sandbox, references, resource)
-    impossible_spec: Mapping[str, Any] = {**VALID, "size": SIZE}
-    await sandbox.change(resource, VICTIM, VALID, impossible_spec)
+    changed: Mapping[str, Any] = {**VALID, "size": SIZE}
+    await sandbox.change(resource, VICTIM, VALID, changed)
 
     async def poll() -> bool:
         obj = await sandbox.get(resource, VICTIM) or {}
         return mapping(obj, "status").get("replicas", 0) >= MANY
 
     await wait_until(poll, 3 * READY_TIMEOUT, f"{MANY} pods exist")
-    await sandbox.change(resource, VICTIM, impossible_spec, VALID)
+    await sandbox.change(resource, VICTIM, changed, VALID)
     await wait_rolled_out(sandbox, resource, 3 * READY_TIMEOUT)
     await check_recovered(sandbox, resource, expected)
     check_operator(sandbox)

@@ -48,7 +48,7 @@ async def run_with_fault(
 
 
 async def run_deletion(sandbox: Sandbox, _: References, moment: str) -> None:
-    """SIGKILL before, during or after the deletion of an object; `foreground`: no SIGKILL, and no writes meanwhile."""
+    """SIGKILL before, during or after the deletion of an object; `foreground`: without SIGKILL."""
     workload = BY_NAME["delete"]
     sandbox.operator.start()
     await sandbox.wait_watching()

@@ -59,7 +59,7 @@ ALONE: dict[str, Scenario] = {
     "half-open-probes": partial(floods.many_connections, of=lambda webhook: webhook.probes_port, begin=PARTIAL_HEAD),
     "half-open-metrics": partial(floods.many_connections, of=lambda webhook: webhook.metrics_port, begin=PARTIAL_HEAD),
 }
-"""Scenarios during which valid reviews are answered within SOON. They run without other cases."""
+"""Scenarios during which valid reviews are answered within QUICK. They run without other cases."""
 GATE = (
     "random-bytes",
     "deep-nesting",

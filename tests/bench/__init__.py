@@ -1,1 +1,1 @@
-"""The bench: how fast the operator is, beside a client without logic on the same API server (docs/performance.md)."""
+"""Benchmark of the operator, compared with a client without logic on the same API server (see docs/performance.md)."""

@@ -1,7 +1,4 @@
-"""The command line: `python -m bench`.
-
-Measures, keeps the results in build/bench/results.json and writes the tables of docs/performance.md.
-"""
+"""Run the benchmark: measure, save the results in build/bench/results.json, write the tables of docs/performance.md."""
 
 import argparse
 import asyncio
@@ -16,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bench import report, scenarios
-from bench.ground import LOGS
+from bench.environment import LOGS
 from cluster.progress import Progress
 from integration.control_plane import ROOT, control_plane
 
@@ -26,67 +23,69 @@ PARTS = ("rounds", "growth", "cluster", "admission")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the parts that are asked for, by default all; the exit code."""
-    options = parser().parse_args(arguments)
+    """Measure the selected parts, by default all. Returns the exit code."""
+    options = build_parser().parse_args(arguments)
     results: dict[str, Any] = msgspec.json.decode(RESULTS.read_bytes()) if RESULTS.exists() else {}
     if not options.report:
         results |= {"machine": machine(), "objects": options.objects}
         try:
             measure(options, results)
         except KeyboardInterrupt:
-            print("\ninterrupted: nothing is written", file=sys.stderr)
+            print("\ninterrupted: docs/performance.md is not changed", file=sys.stderr)
             return 130
     missing = [part for part in PARTS if part not in results]
     if missing:
-        print(f"{RESULTS} lacks {', '.join(missing)}: no tables", file=sys.stderr)
+        print(f"no tables: {RESULTS} has no results of {', '.join(missing)}", file=sys.stderr)
         return 0 if options.only else 1
     print(report.tables(results))
     if not options.dry_run:
         report.write(DOCUMENT, results)
-        print(f"\nThe tables of {DOCUMENT.relative_to(ROOT)} are written anew.", file=sys.stderr)
+        print(f"\nThe tables of {DOCUMENT.relative_to(ROOT)} were updated.", file=sys.stderr)
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
-    """All options."""
-    top = argparse.ArgumentParser("python -m bench", description=__doc__)
-    top.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds of the storm (default: 3)")
-    top.add_argument("--objects", type=int, default=1000, metavar="N", help="objects of a storm (default: 1000)")
-    top.add_argument("--only", choices=PARTS, metavar="PART", help=f"measure one part again: {', '.join(PARTS)}")
-    top.add_argument("--report", action="store_true", help="measure nothing: write the tables from the last results")
-    top.add_argument("--dry-run", action="store_true", help="leave docs/performance.md as it is")
-    return top
+def build_parser() -> argparse.ArgumentParser:
+    """The command-line parser."""
+    parser = argparse.ArgumentParser("python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="number of rounds of the storm (default: 3)")
+    parser.add_argument(
+        "--objects", type=int, default=1000, metavar="N", help="number of objects per storm (default: 1000)"
+    )
+    parser.add_argument("--only", choices=PARTS, metavar="PART", help=f"measure only one part: {', '.join(PARTS)}")
+    parser.add_argument("--report", action="store_true", help="measure nothing; write the tables from the last results")
+    parser.add_argument("--dry-run", action="store_true", help="do not change docs/performance.md")
+    return parser
 
 
 def measure(options: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Measure part by part, each on a control plane of its own; results are kept as they come."""
+    """Measure each selected part on its own control plane. Results are saved after each part."""
     plan: list[tuple[str, str, scenarios.Part]] = [
         *(
             ("rounds", f"round {number} of {options.rounds}", scenarios.one_round)
             for number in range(1, options.rounds + 1)
         ),
-        ("growth", f"{scenarios.GROWN * options.objects} objects", scenarios.growth),
-        ("cluster", "all controllers, pretended nodes", scenarios.cluster),
+        ("growth", f"{scenarios.GROWTH * options.objects} objects", scenarios.growth),
+        ("cluster", "all controllers, simulated nodes", scenarios.cluster),
         ("admission", "admission", scenarios.reviews),
     ]
-    chosen = [entry for entry in plan if options.only in (None, entry[0])]
-    progress = Progress(len(chosen))
-    if any(part == "rounds" for part, _, _ in chosen):
+    selected = [entry for entry in plan if options.only in (None, entry[0])]
+    progress = Progress(len(selected))
+    if any(part == "rounds" for part, _, _ in selected):
         results["rounds"] = []
-    for part, title, scenario in chosen:
+    for part, title, scenario in selected:
         with progress.step(title), control_plane(f"bench-{os.getpid()}") as plane:
-            found = asyncio.run(scenario(plane, options.objects, lambda what: progress.say(f"        {what}")))
+            figures = asyncio.run(scenario(plane, options.objects, lambda what: progress.say(f"        {what}")))
         if part == "rounds":
-            results["rounds"] = [*results["rounds"], found]
+            results["rounds"] = [*results["rounds"], figures]
         else:
-            results[part] = found
+            results[part] = figures
         LOGS.mkdir(parents=True, exist_ok=True)
         RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     progress.say(f"measured in {progress.elapsed():.0f} s")
 
 
 def machine() -> dict[str, str]:
-    """What the figures belong to."""
+    """The machine and its load, for the first table."""
     cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
     total = int(Path("/proc/meminfo").read_text().split()[1]) / 2**20
     one, five, _ = os.getloadavg()

@@ -1,4 +1,4 @@
-"""What users do: many clients that create and change Memcacheds, and one more who waits for his own."""
+"""Load: many clients that create and change Memcacheds, and another one that measures its own latency."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -19,7 +19,7 @@ AGENT = "bench"
 
 @asynccontextmanager
 async def user(connection: Config) -> AsyncGenerator[Client]:
-    """A client who is not the operator."""
+    """A client that is not the operator."""
     connector = aiohttp.TCPConnector(ssl=connection.tls, limit=0)
     headers = {**connection.headers, "User-Agent": AGENT}
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
@@ -27,7 +27,7 @@ async def user(connection: Config) -> AsyncGenerator[Client]:
 
 
 def memcached(namespace: str, name: str) -> Object:
-    """As admission would store it."""
+    """A Memcached as admission stores it."""
     return {
         "apiVersion": "cache.example.com/v1",
         "kind": "Memcached",
@@ -37,26 +37,26 @@ def memcached(namespace: str, name: str) -> Object:
 
 
 def path(namespace: str) -> str:
-    """Where the Memcacheds of a namespace are created."""
+    """The path at which Memcacheds of a namespace are created."""
     return MEMCACHEDS.path(namespace)
 
 
 async def create(client: Client, namespace: str, name: str) -> Object:
-    """Create one object; what the API server made of it."""
+    """Create one object; returns it as stored."""
     return await client.request("POST", path(namespace), memcached(namespace, name))
 
 
-async def storm(client: Client, namespace: str, count: int, told: Callable[[Object], None]) -> None:
-    """Create so many objects by CLIENTS clients, each as fast as it is answered; tell of each."""
+async def storm(client: Client, namespace: str, count: int, on_created: Callable[[Object], None]) -> None:
+    """Create objects with CLIENTS parallel clients; call `on_created` with each."""
 
     async def one(name: str) -> None:
-        told(await create(client, namespace, name))
+        on_created(await create(client, namespace, name))
 
     await by_clients(one, names(count))
 
 
 async def resize(client: Client, namespace: str, count: int, size: int) -> None:
-    """Change the spec of all objects, by CLIENTS clients."""
+    """Change the spec of all objects with CLIENTS parallel clients."""
 
     async def one(name: str) -> None:
         await client.patch(Key(MEMCACHEDS, namespace, name), {"spec": {"size": size}})
@@ -64,21 +64,21 @@ async def resize(client: Client, namespace: str, count: int, size: int) -> None:
     await by_clients(one, names(count))
 
 
-async def bystander(client: Client, namespace: str, period: float, told: Callable[[Object], None]) -> None:
-    """Create one object after the other, with pauses of so many seconds, until cancelled."""
+async def bystander(client: Client, namespace: str, period: float, on_created: Callable[[Object], None]) -> None:
+    """Create objects one after the other, with a pause of `period` seconds, until cancelled."""
     number = 0
     while True:
-        told(await create(client, namespace, f"second-{number:04}"))
+        on_created(await create(client, namespace, f"second-{number:04}"))
         number += 1
         await asyncio.sleep(period)
 
 
 async def singles(
-    client: Client, namespace: str, numbers: range, period: float, told: Callable[[Object], None]
+    client: Client, namespace: str, numbers: range, period: float, on_created: Callable[[Object], None]
 ) -> None:
-    """Create objects of these numbers, one each period of so many seconds."""
+    """Create objects with these numbers, with a pause of `period` seconds."""
     for number in numbers:
-        told(await create(client, namespace, single(number)))
+        on_created(await create(client, namespace, single(number)))
         await asyncio.sleep(period)
 
 
@@ -93,11 +93,11 @@ def names(count: int) -> list[str]:
 
 
 async def by_clients(work: Callable[[str], Any], items: Iterable[str]) -> None:
-    """Spread work over CLIENTS clients."""
-    left = iter(items)
+    """Distribute work to CLIENTS parallel clients."""
+    remaining = iter(items)
 
     async def client() -> None:
-        for item in left:
+        for item in remaining:
             await work(item)
 
     async with asyncio.TaskGroup() as group:

@@ -1,7 +1,7 @@
-"""The limit: a client without any logic, which is told of each new object and sends what a new object needs.
+"""The baseline: a client without logic that receives each new object and sends the requests that it needs.
 
-Run as a program, it reads one object per line from standard input (JSON) and ends with it. It watches nothing, decides
-nothing and looks at no answer but its status. Its bodies are built once: only name and uid change.
+As a program, it reads one object per line (JSON) from standard input until its end. It watches nothing and reads only
+the code of each response. Its bodies are encoded once: only names and uid are replaced.
 
     python -m bench.openloop ours|plain
 """
@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 
 from bench.load import IMAGE
-from bench.load import memcached as example
+from bench.load import memcached as memcached_object
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import FIELD_MANAGER, MERGE_PATCH
 from memcached_operator.kube.config import load_config
@@ -28,26 +28,26 @@ from memcached_operator.status.conditions import with_transition_times
 AGENT = "open-loop"
 CONNECTIONS = 50
 NAMESPACE, NAME, UID = "its-namespace", "own-name", "own-uid"
-"""What stands in the prepared requests in place of an object's own."""
+"""Placeholders in the prepared requests."""
 
 Template = tuple[str, str, bytes, str]
 """Method, path, body and content type of a prepared request."""
 
 
 def ours() -> list[Template]:
-    """The very requests of the operator: a POST for each child, and one status patch."""
+    """The operator's requests for a new object: a POST for each child, and one status patch."""
     kind = memcached(IMAGE)
-    cr = _example()
+    cr = _example_object()
     children = [build_intent(cr, child) for child in kind.desired(cr, Snapshot())]
-    seen = Snapshot({key_of(kind.owns[index], child): child for index, child in enumerate(children)})
-    status = kind.status(cr, seen, datetime.now(UTC)).status
+    snapshot = Snapshot({key_of(kind.owns[index], child): child for index, child in enumerate(children)})
+    status = kind.status(cr, snapshot, datetime.now(UTC)).status
     status["conditions"] = with_transition_times((), status["conditions"], datetime.now(UTC))
     return [*map(_post, children), _status(status)]
 
 
 def plain() -> list[Template]:
-    """The least that makes a Deployment and a Service, and the least of a status."""
-    cr = _example()
+    """The smallest valid Deployment, Service and status."""
+    cr = _example_object()
     labels = {"app": NAME}
     owner = {"apiVersion": cr["apiVersion"], "kind": cr["kind"], "name": NAME, "uid": UID, "controller": True}
     meta = {"name": NAME, "namespace": NAMESPACE, "ownerReferences": [owner]}
@@ -62,8 +62,8 @@ def plain() -> list[Template]:
     ]
 
 
-def _example() -> Object:
-    cr = example(NAMESPACE, NAME)
+def _example_object() -> Object:
+    cr = memcached_object(NAMESPACE, NAME)
     cr["metadata"] |= {"uid": UID, "generation": 1}
     return cr
 
@@ -83,31 +83,31 @@ def _encoded(body: Any) -> bytes:
 
 
 async def run(templates: list[Template]) -> None:
-    """Send what each object of standard input needs, over CONNECTIONS connections."""
+    """Send the requests for each object of standard input, over CONNECTIONS connections."""
     connection = load_config()
-    waiting: asyncio.Queue[Object | None] = asyncio.Queue()
+    queue: asyncio.Queue[Object | None] = asyncio.Queue()
     connector = aiohttp.TCPConnector(ssl=connection.tls, limit=0)
     headers = {**connection.headers, "User-Agent": AGENT}
     session = aiohttp.ClientSession(connection.server, connector=connector, headers=headers)
     async with session, asyncio.TaskGroup() as group:
         for _ in range(CONNECTIONS):
-            group.create_task(_work(session, waiting, templates))
-        await _read(waiting.put_nowait)
+            group.create_task(_work(session, queue, templates))
+        await _read(queue.put_nowait)
 
 
-async def _read(told: Callable[[Object | None], None]) -> None:
+async def _read(enqueue: Callable[[Object | None], None]) -> None:
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
-        told(msgspec.json.decode(line))
+        enqueue(msgspec.json.decode(line))
     for _ in range(CONNECTIONS):
-        told(None)
+        enqueue(None)
 
 
 async def _work(
-    session: aiohttp.ClientSession, waiting: "asyncio.Queue[Object | None]", templates: list[Template]
+    session: aiohttp.ClientSession, queue: "asyncio.Queue[Object | None]", templates: list[Template]
 ) -> None:
-    while (cr := await waiting.get()) is not None:
+    while (cr := await queue.get()) is not None:
         meta = cr["metadata"]
         for method, path, body, content_type in templates:
             filled = body.replace(NAMESPACE.encode(), meta["namespace"].encode()).replace(

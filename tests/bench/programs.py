@@ -1,4 +1,4 @@
-"""The processes that are measured: started as the image starts them, and read in /proc."""
+"""The measured processes: started as in the image, and measured in /proc."""
 
 import asyncio
 import os
@@ -16,11 +16,11 @@ from urllib.request import urlopen
 
 TICK = os.sysconf("SC_CLK_TCK")
 LAUNCH = "import sys; sys.modules.update(kubernetes=None, pykube=None); from {} import main; main()"
-"""Starts a program's `main`. The development packages that kopf would import are hidden: the image has none of them."""
+"""Calls a program's `main`. Development packages that kopf would import are hidden, because the image has none."""
 
 
 class Program:
-    """A running process, with the log that it leaves."""
+    """A running process and its log."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path, metrics_port: int) -> None:
         self.process = process
@@ -29,11 +29,11 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Process id."""
         return self.process.pid
 
     def cpu(self) -> float:
-        """Seconds of CPU used so far, user and system."""
+        """CPU time used so far, in seconds, user and system."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICK
 
@@ -44,24 +44,24 @@ class Program:
         return int(line.split()[1]) / 1024
 
     def metric(self, name: str) -> float:
-        """The sum of a metric's series; 0 while there is none."""
+        """The sum of a metric's series; 0 if there are none."""
         self.check()
         try:
-            with urlopen(self._metrics, timeout=5) as answer:  # noqa: S310 - http, of our own
-                text = answer.read().decode()
+            with urlopen(self._metrics, timeout=5) as response:  # noqa: S310 - http, on loopback
+                text = response.read().decode()
         except (URLError, OSError):
             return 0.0
         series = (line for line in text.splitlines() if line.startswith((f"{name}{{", f"{name} ")))
         return sum(float(line.rpartition(" ")[2]) for line in series)
 
     def check(self) -> None:
-        """Raise RuntimeError, with the end of the log, if the process has ended."""
+        """Raise RuntimeError, with the end of the log, if the process has exited."""
         if self.process.poll() is not None:
             end = "\n".join(self.log.read_text().splitlines()[-5:])
-            raise RuntimeError(f"{self.log.stem} ended with exit code {self.process.returncode}:\n{end}")
+            raise RuntimeError(f"{self.log.stem} exited with code {self.process.returncode}:\n{end}")
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """End it and wait for the end."""
+        """Send a signal and wait for the exit."""
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
         self.process.wait(20)
@@ -75,7 +75,7 @@ def running(
     environment: Mapping[str, str] | None = None,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
 ) -> Generator[Program]:
-    """A process of ours; ended in any case."""
+    """Run one of our programs during the block."""
     log.parent.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with log.open("ab") as out, subprocess.Popen(command, env=env, stdin=stdin, stdout=out, stderr=out) as process:
@@ -89,7 +89,7 @@ def running(
 
 @contextmanager
 def controller(kubeconfig: Path, log: Path, *more: str) -> Generator[Program]:
-    """The controller with the options of config/manager, outside a cluster."""
+    """Run the controller with the options of config/manager, outside a cluster."""
     metrics, probes = free_port(), free_port()
     options = ["--leader-elect", f"--metrics-bind-address=127.0.0.1:{metrics}"]
     options += [f"--health-probe-bind-address=127.0.0.1:{probes}", *more]
@@ -98,17 +98,17 @@ def controller(kubeconfig: Path, log: Path, *more: str) -> Generator[Program]:
         yield program
 
 
-async def wait(look: Callable[[], object], seconds: float, what: str, period: float = 0.05) -> None:
-    """Look until it is true. Raises TimeoutError."""
+async def wait_until(condition: Callable[[], object], seconds: float, what: str, period: float = 0.05) -> None:
+    """Poll until the condition is true. Raises TimeoutError."""
     deadline = time.monotonic() + seconds
-    while not look():
+    while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {seconds:g} s: {what}")
+            raise TimeoutError(f"timed out after {seconds:g} s waiting until {what}")
         await asyncio.sleep(period)
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody listens on."""
+    """A free port of the loopback address."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Tables of docs/performance.md, from the results of a run. Pure: results in, text out."""
+"""Tables of docs/performance.md, from the results of a run. Pure functions."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ Row = Sequence[str]
 MARK = re.compile(r"(<!-- bench: (?P<name>[a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 WRITES = ("create deployments", "create services", "patch deployments", "patch services", "patch memcacheds/status")
 LATENCIES = ("single object idle, s", "second object in the storm, s", "same namespace in the storm, s")
-WHO = {"ours": "open loop, same requests", "plain": "open loop, plain creates", "operator": "operator"}
+CLIENTS = {"ours": "open loop, same requests", "plain": "open loop, plain creates", "operator": "operator"}
 
 
 def write(document: Path, results: Results) -> None:
-    """Replace the tables between the document's marks; all else stays."""
+    """Replace the tables between the marks of the document; everything else stays."""
 
     def table(match: re.Match[str]) -> str:
         return f"{match[1]}{TABLES[match['name']](results)}\n{match[3]}"
@@ -30,7 +30,7 @@ def tables(results: Results) -> str:
 
 
 def quantile(values: Iterable[float], share: float) -> float:
-    """The value that a share of all do not exceed; 0 for none."""
+    """The value that this share of all values does not exceed; 0 without values."""
     known = sorted(values)
     return known[min(len(known) - 1, int(share * len(known)))] if known else 0.0
 
@@ -41,8 +41,8 @@ def _machine(results: Results) -> str:
 
 def _storm(results: Results) -> str:
     rounds = results["rounds"]
-    rows: list[Row] = [("", *WHO.values())]
-    for name, form in (
+    rows: list[Row] = [("", *CLIENTS.values())]
+    for name, unit_format in (
         ("objects posted, s", "{:.1f} s"),
         ("children accepted, s", "{:.1f} s"),
         ("status current, s", "{:.1f} s"),
@@ -50,30 +50,33 @@ def _storm(results: Results) -> str:
         ("RSS idle, MiB", "{:.0f} MiB"),
         ("RSS after, MiB", "{:.0f} MiB"),
     ):
-        figures = [_median(rounds, who, name) for who in WHO]
-        rows.append((name.rpartition(",")[0], *(form.format(each) if each else "–" for each in figures)))
+        figures = [_median(rounds, client, name) for client in CLIENTS]
+        rows.append((name.rpartition(",")[0], *(unit_format.format(each) if each else "–" for each in figures)))
     return markdown([*rows, *(_latencies(rounds, name) for name in LATENCIES)])
 
 
 def _goals(results: Results) -> str:
     rounds = results["rounds"]
-    one, large = {who: _median(rounds, who, "children accepted, s") for who in WHO}, results["growth"]["operator"]
-    idle = {who: _pooled(rounds, who, "single object idle, s") for who in WHO}
+    one, large = (
+        {client: _median(rounds, client, "children accepted, s") for client in CLIENTS},
+        results["growth"]["operator"],
+    )
+    idle = {client: _pooled(rounds, client, "single object idle, s") for client in CLIENTS}
     storm = _pooled(rounds, "operator", "second object in the storm, s")
     cpu = _median(rounds, "operator", "CPU, s")
     rows: list[Row] = [
         ("", "Goal", "Measured"),
         ("children accepted, relative to the same requests", "≤ 1.2 ×", f"{one['operator'] / one['ours']:.2f} ×"),
         ("children accepted, relative to plain creates", "≤ 1.5 ×", f"{one['operator'] / one['plain']:.2f} ×"),
-        _beside("single object idle, p50", "≤ 1.5 ×", idle, 0.5),
-        _beside("single object idle, p99", "≤ 3 ×", idle, 0.99),
+        _relative_to_baseline("single object idle, p50", "≤ 1.5 ×", idle, 0.5),
+        _relative_to_baseline("single object idle, p99", "≤ 3 ×", idle, 0.99),
         ("second object in the storm, p99", "≤ 1 s", f"{quantile(storm, 0.99):.2f} s"),
         ("CPU per object created", "≤ 3 ms", f"{_median(rounds, 'operator', 'CPU per object, ms'):.1f} ms"),
         ("RSS idle", "≤ 50 MiB", f"{_median(rounds, 'operator', 'RSS idle, MiB'):.0f} MiB"),
         ("RSS at 1,000 objects", "≤ 85 MiB", f"{_median(rounds, 'operator', 'RSS after, MiB'):.0f} MiB"),
         ("RSS at 5,000 objects", "≤ 250 MiB", f"{large['RSS after, MiB']:.0f} MiB"),
-        ("writes in steady state", "0", _worst(rounds, lambda each: each["steady writes"])),
-        ("restart with 1,000 objects: writes", "0", _worst(rounds, lambda each: each["restart"]["writes"])),
+        ("writes in steady state", "0", _maximum(rounds, lambda each: each["steady writes"])),
+        ("restart with 1,000 objects: writes", "0", _maximum(rounds, lambda each: each["restart"]["writes"])),
         ("restart with 1,000 objects: current in", "≤ 3 s", f"{_median(rounds, 'restart', 'current, s'):.1f} s"),
         ("5,000 objects: time", "≤ 5.5 ×", f"{large['children accepted, s'] / one['operator']:.1f} ×"),
         ("5,000 objects: CPU", "≤ 5.5 ×", f"{large['CPU, s'] / cpu:.1f} ×"),
@@ -82,7 +85,7 @@ def _goals(results: Results) -> str:
     return markdown(rows)
 
 
-def _beside(name: str, goal: str, idle: Mapping[str, list[float]], share: float) -> Row:
+def _relative_to_baseline(name: str, goal: str, idle: Mapping[str, list[float]], share: float) -> Row:
     mine, theirs = quantile(idle["operator"], share), quantile(idle["ours"], share)
     return (name, goal, f"{mine / theirs:.2f} × ({1000 * mine:.0f} ms)")
 
@@ -145,7 +148,7 @@ def _operator(results: Results) -> str:
             f"{_median(rounds, 'restart', 'current, s'):.1f} s",
             f"{large['restart']['current, s']:.1f} s",
         ),
-        ("restart: writes", _worst(rounds, lambda each: each["restart"]["writes"]), f"{large['restart']['writes']}"),
+        ("restart: writes", _maximum(rounds, lambda each: each["restart"]["writes"]), f"{large['restart']['writes']}"),
         (
             "restart: RSS",
             f"{_median(rounds, 'restart', 'RSS, MiB'):.0f} MiB",
@@ -170,14 +173,14 @@ def _operator(results: Results) -> str:
 def _admission(results: Results) -> str:
     figures = results["admission"]
     rows: list[Row] = [("", "p50", "p99", "max", "CPU per review")]
-    for name, kind, place in (
+    for name, kind, load in (
         ("validating, idle", "validate", "idle"),
         ("mutating, idle", "mutate", "idle"),
         ("validating, in the storm", "validate", "storm"),
     ):
-        taken = figures[f"{kind}, {place}, s"]
+        taken = figures[f"{kind}, {load}, s"]
         times = [f"{1000 * each:.2f} ms" for each in (quantile(taken, 0.5), quantile(taken, 0.99), max(taken))]
-        rows.append((name, *times, f"{figures[f'{kind}, CPU per review, µs']:.0f} µs" if place == "idle" else "–"))
+        rows.append((name, *times, f"{figures[f'{kind}, CPU per review, µs']:.0f} µs" if load == "idle" else "–"))
     speed = f"{figures['reviews per second and core']:.0f} reviews per second and core"
     memory = (
         f"RSS {figures['RSS before, MiB']:.1f} MiB before and {figures['RSS after many, MiB']:.1f} MiB after 100,000"
@@ -186,26 +189,26 @@ def _admission(results: Results) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """A table with its heading first."""
+    """A table; the first row is its heading."""
     head, *rest = rows
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest))
 
 
-def _median(rounds: Sequence[Results], who: str, name: str) -> float:
-    return median(each[who][name] for each in rounds)
+def _median(rounds: Sequence[Results], client: str, name: str) -> float:
+    return median(each[client][name] for each in rounds)
 
 
-def _pooled(rounds: Sequence[Results], who: str, name: str) -> list[float]:
-    return [value for each in rounds for value in each[who][name]]
+def _pooled(rounds: Sequence[Results], client: str, name: str) -> list[float]:
+    return [value for each in rounds for value in each[client][name]]
 
 
 def _latencies(rounds: Sequence[Results], name: str) -> Row:
-    pooled = [_pooled(rounds, who, name) for who in WHO]
+    pooled = [_pooled(rounds, client, name) for client in CLIENTS]
     times = [f"{1000 * quantile(each, 0.5):.0f} / {1000 * quantile(each, 0.99):.0f} ms" for each in pooled]
     return (f"{name.rpartition(',')[0]}, p50 / p99", *times)
 
 
-def _worst(rounds: Sequence[Results], of: Callable[[Results], int]) -> str:
+def _maximum(rounds: Sequence[Results], of: Callable[[Results], int]) -> str:
     return str(max(map(of, rounds)))
 
 
@@ -217,4 +220,4 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "operator": _operator,
     "admission": _admission,
 }
-"""By the name that stands in the document's mark."""
+"""Tables by the name in the document's mark."""

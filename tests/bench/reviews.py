@@ -1,10 +1,10 @@
-"""An API server's side of admission: reviews on one connection, one after the other, each timed.
+"""The API server's side of admission: reviews on one connection, one after the other, each with its latency.
 
-Run as a program, it prints the seconds that each review took (JSON):
+As a program, it prints the latency of each review, in seconds (JSON):
 
     python -m bench.reviews PORT CA-FILE mutate|validate COUNT [PERIOD]
 
-COUNT 0 means: until standard input ends. PERIOD: seconds between two reviews, by default none.
+COUNT 0: until the end of standard input. PERIOD: seconds between two reviews, by default 0.
 """
 
 import select
@@ -25,7 +25,7 @@ PATHS = {"mutate": MUTATE, "validate": VALIDATE}
 
 
 def review(kind: str) -> bytes:
-    """A review of a new object, as the API server sends it: `mutate` sees it as it was written."""
+    """A review of a new object, as the API server sends it. `mutate` receives it as the user wrote it."""
     obj = memcached("storm", "cache-00001")
     if kind == "mutate":
         obj["spec"] = {"size": 3}
@@ -64,7 +64,7 @@ def _review(obj: Object) -> Object:
 
 
 def timed(port: int, ca: str, kind: str) -> Iterator[float]:
-    """Send reviews for ever; seconds that each took. Raises RuntimeError where one is not allowed."""
+    """Send reviews until closed; yields the latency of each, in seconds. Raises RuntimeError if one is not allowed."""
     body = review(kind)
     head = f"POST {PATHS[kind]}?timeout=5s HTTP/1.1\r\nHost: {HOST}:{port}\r\nContent-Type: application/json\r\n"
     message = f"{head}User-Agent: kube-apiserver-admission\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
@@ -75,14 +75,14 @@ def timed(port: int, ca: str, kind: str) -> Iterator[float]:
             while True:
                 started = time.perf_counter()
                 connection.sendall(message)
-                answer = _answer(connection)
+                response = _read_response(connection)
                 yield time.perf_counter() - started
-                if b'"allowed":true' not in answer:
-                    raise RuntimeError(f"the review was not allowed: {answer[:500]!r}")
+                if b'"allowed":true' not in response:
+                    raise RuntimeError(f"the review was not allowed: {response[:500]!r}")
 
 
-def _answer(connection: ssl.SSLSocket) -> bytes:
-    """One whole answer."""
+def _read_response(connection: ssl.SSLSocket) -> bytes:
+    """Read one complete response."""
     received = b""
     while b"\r\n\r\n" not in received:
         received += connection.recv(65536)
@@ -94,15 +94,15 @@ def _answer(connection: ssl.SSLSocket) -> bytes:
 
 
 def main(port: str, ca: str, kind: str, count: str, period: str = "0") -> None:
-    """Send, then print."""
-    taken: list[float] = []
+    """Send the reviews, then print the latencies."""
+    latencies: list[float] = []
     for seconds in timed(int(port), ca, kind):
-        taken.append(seconds)
-        if len(taken) == int(count) or (count == "0" and select.select([sys.stdin], [], [], 0)[0]):
+        latencies.append(seconds)
+        if len(latencies) == int(count) or (count == "0" and select.select([sys.stdin], [], [], 0)[0]):
             break
         if float(period):
             time.sleep(float(period))
-    sys.stdout.buffer.write(msgspec.json.encode(taken))
+    sys.stdout.buffer.write(msgspec.json.encode(latencies))
 
 
 if __name__ == "__main__":

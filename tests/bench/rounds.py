@@ -1,4 +1,4 @@
-"""One round: a storm, and what comes before and after it, for the operator or for a client without logic."""
+"""One round: a storm and the measurements before and after it, for the operator or for the baseline client."""
 
 import asyncio
 import sys
@@ -12,95 +12,95 @@ from typing import IO, Any
 import msgspec
 
 from bench import load, openloop
-from bench.ground import LOGS, Ground
-from bench.programs import Program, controller, running, wait
+from bench.environment import LOGS, Environment
+from bench.programs import Program, controller, running, wait_until
 from bench.trail import CHILDREN, STATUS, counts, latencies, span, writes
 from memcached_operator.kube.resource import Object
 
 OPERATOR = "memcached-operator"
-SETTLED = 1.5
-"""Seconds without a write after which a client is done."""
+IDLE_AFTER = 1.5
+"""Seconds without a write after which a client is considered idle."""
 STEADY = 5.0
 """Seconds for which nothing should be written."""
 SINGLES, SINGLE_PERIOD = 50, 0.05
 BYSTANDER_PERIOD = 0.1
-LEASE_SEEN = 3.0
-"""Seconds after which a standby has seen the leader's lease."""
+LEASE_READ = 3.0
+"""Seconds after which a standby has read the leader's Lease."""
 LIMIT = 300.0
-"""Seconds in which a storm must be over."""
+"""Maximum duration of a storm, in seconds."""
 
 Figures = dict[str, Any]
-"""By name, with the unit: numbers, lists of seconds, and counts of requests."""
+"""By name and unit: numbers, lists of seconds, and numbers of requests."""
 
 
 @dataclass
 class Worker:
-    """Who makes children: a process, how it is told of an object, and under which name it writes."""
+    """A process that creates children, its user agent, and a function that passes it each new object."""
 
     program: Program
     agent: str
-    told: Callable[[Object], None]
+    notify: Callable[[Object], None]
 
 
 @asynccontextmanager
-async def operator(on: Ground, *options: str) -> AsyncGenerator[Worker]:
-    """The operator as shipped; it is told by its watches."""
-    with controller(on.plane.kubeconfig, LOGS / "controller.log", *options) as program:
-        await wait(lambda: program.metric("leader_election_master_status") == 1, 60, "the operator leads")
+async def operator(env: Environment, *options: str) -> AsyncGenerator[Worker]:
+    """The operator as in the image; it learns of objects from its watches."""
+    with controller(env.plane.kubeconfig, LOGS / "controller.log", *options) as program:
+        await wait_until(lambda: program.metric("leader_election_master_status") == 1, 60, "the operator leads")
         yield Worker(program, OPERATOR, lambda _: None)
         program.stop()
 
 
 @asynccontextmanager
-async def open_loop(on: Ground, requests: str) -> AsyncGenerator[Worker]:
-    """The client without logic: `ours` or `plain` requests; it is told over a pipe."""
+async def open_loop(env: Environment, requests: str) -> AsyncGenerator[Worker]:
+    """The baseline client with `ours` or `plain` requests; it receives objects through a pipe."""
     command = [sys.executable, "-m", "bench.openloop", requests]
-    environment = {"KUBECONFIG": str(on.plane.kubeconfig)}
+    environment = {"KUBECONFIG": str(env.plane.kubeconfig)}
     with running(command, LOGS / "open-loop.log", environment=environment, stdin=PIPE) as program:
         assert program.process.stdin is not None
         pipe: IO[bytes] = program.process.stdin
 
-        def told(cr: Object) -> None:
+        def notify(cr: Object) -> None:
             pipe.write(msgspec.json.encode(cr) + b"\n")
             pipe.flush()
 
-        yield Worker(program, openloop.AGENT, told)
+        yield Worker(program, openloop.AGENT, notify)
         pipe.close()
         program.process.wait(20)
 
 
-async def storm(on: Ground, worker: Worker, count: int, busy: str) -> Figures:
-    """Idle latencies, then a storm in a namespace with a bystander in another; figures of both."""
-    idle, second = [await on.namespace(name) for name in ("idle", "second")]
-    await load.singles(on.client, idle, range(1), 0, worker.told)
-    await _made(on, worker, idle, 1)
-    await on.quiet(SETTLED)
+async def storm(env: Environment, worker: Worker, count: int, busy: str) -> Figures:
+    """Latencies when idle, then a storm in one namespace and single objects in another."""
+    idle, second = [await env.namespace(name) for name in ("idle", "second")]
+    await load.singles(env.client, idle, range(1), 0, worker.notify)
+    await _wait_children(env, worker, idle, 1)
+    await env.wait_quiet(IDLE_AFTER)
     before = worker.program.rss()
-    await load.singles(on.client, idle, range(1, SINGLES + 1), SINGLE_PERIOD, worker.told)
-    await _made(on, worker, idle, SINGLES + 1)
+    await load.singles(env.client, idle, range(1, SINGLES + 1), SINGLE_PERIOD, worker.notify)
+    await _wait_children(env, worker, idle, SINGLES + 1)
     used = worker.program.cpu()
-    beside = asyncio.create_task(load.bystander(on.client, second, BYSTANDER_PERIOD, worker.told))
+    bystander = asyncio.create_task(load.bystander(env.client, second, BYSTANDER_PERIOD, worker.notify))
     try:
-        await load.storm(on.client, busy, count, worker.told)
-        await _made(on, worker, busy, count)
+        await load.storm(env.client, busy, count, worker.notify)
+        await _wait_children(env, worker, busy, count)
     finally:
-        beside.cancel()
-    await on.quiet(SETTLED, worker.agent)
+        bystander.cancel()
+    await env.wait_quiet(IDLE_AFTER, worker.agent)
     used = worker.program.cpu() - used
-    made = on.trail.requests
-    seconds = [request for request in made if request.namespace == second]
-    mine = [request for request in on.trail.writes(worker.agent) if request.namespace == busy]
-    posted = [request for request in made if request.namespace == busy and request.what == "create memcacheds"]
-    alone = [request for request in made if request.namespace == idle and request.name != load.single(0)]
+    requests = env.trail.requests
+    seconds = [request for request in requests if request.namespace == second]
+    own_writes = [request for request in env.trail.writes(worker.agent) if request.namespace == busy]
+    posted = [request for request in requests if request.namespace == busy and request.what == "create memcacheds"]
+    singles = [request for request in requests if request.namespace == idle and request.name != load.single(0)]
     others = sum(request.what == "create memcacheds" for request in seconds)
     return {
         "objects posted, s": span(posted, "create memcacheds", "create memcacheds"),
-        "children accepted, s": span([*posted, *mine], "create memcacheds", *CHILDREN),
-        "status current, s": span([*posted, *mine], "create memcacheds", STATUS),
-        "single object idle, s": latencies(alone, "create memcacheds", *CHILDREN),
+        "children accepted, s": span([*posted, *own_writes], "create memcacheds", *CHILDREN),
+        "status current, s": span([*posted, *own_writes], "create memcacheds", STATUS),
+        "single object idle, s": latencies(singles, "create memcacheds", *CHILDREN),
         "second object in the storm, s": latencies(seconds, "create memcacheds", *CHILDREN),
-        "same namespace in the storm, s": latencies([*posted, *mine], "create memcacheds", *CHILDREN),
-        "writes": dict(counts(mine)),
+        "same namespace in the storm, s": latencies([*posted, *own_writes], "create memcacheds", *CHILDREN),
+        "writes": dict(counts(own_writes)),
         "CPU, s": used,
         "CPU per object, ms": 1000 * used / (count + others),
         "RSS idle, MiB": before,
@@ -108,70 +108,75 @@ async def storm(on: Ground, worker: Worker, count: int, busy: str) -> Figures:
     }
 
 
-async def _made(on: Ground, worker: Worker, namespace: str, count: int) -> None:
-    """Wait until the API server has accepted all children of so many objects, and the statuses."""
+async def _wait_children(env: Environment, worker: Worker, namespace: str, count: int) -> None:
+    """Wait until the API server has accepted all children and statuses of `count` objects."""
     wanted = dict.fromkeys((*CHILDREN, STATUS), count)
 
-    def all_made() -> bool:
+    def all_exist() -> bool:
         worker.program.check()
-        found = counts(on.trail.writes(worker.agent, namespace))
+        found = counts(env.trail.writes(worker.agent, namespace))
         return all(found[what] >= number for what, number in wanted.items())
 
-    await wait(all_made, LIMIT, f"children and statuses of {count} objects", period=0.25)
+    await wait_until(all_exist, LIMIT, f"children and statuses of {count} objects exist", period=0.25)
 
 
-async def steady(on: Ground, worker: Worker) -> int:
-    """How many writes there are while nothing changes."""
-    before = len(on.trail.writes(worker.agent))
+async def steady(env: Environment, worker: Worker) -> int:
+    """Number of writes while nothing changes."""
+    before = len(env.trail.writes(worker.agent))
     await asyncio.sleep(STEADY)
-    return len(on.trail.writes(worker.agent)) - before
+    return len(env.trail.writes(worker.agent)) - before
 
 
-async def change(on: Ground, worker: Worker, namespace: str, count: int, size: int) -> Figures:
-    """Change the spec of every object: the time until the last write, and the writes."""
-    start = len(on.trail.read())
+async def change(env: Environment, worker: Worker, namespace: str, count: int, size: int) -> Figures:
+    """Change the spec of every object; returns the time until the last write, and the writes."""
+    start = len(env.trail.read())
     used = worker.program.cpu()
-    await load.resize(on.client, namespace, count, size)
-    await on.quiet(SETTLED, worker.agent)
-    since = on.trail.requests[start:]
-    mine = writes(since, worker.agent, namespace)
+    await load.resize(env.client, namespace, count, size)
+    await env.wait_quiet(IDLE_AFTER, worker.agent)
+    since = env.trail.requests[start:]
+    own_writes = writes(since, worker.agent, namespace)
     return {
-        "all done, s": span(since, "patch memcacheds", *(request.what for request in mine)),
-        "writes": dict(counts(mine)),
+        "all done, s": span(since, "patch memcacheds", *(request.what for request in own_writes)),
+        "writes": dict(counts(own_writes)),
         "CPU per object, ms": 1000 * (worker.program.cpu() - used) / count,
     }
 
 
-async def restart(on: Ground) -> Figures:
-    """Start the operator where everything is as it should be: seconds until all is looked at, and writes."""
-    objects = await on.objects()
-    before, begun = len(on.trail.writes(OPERATOR)), time.monotonic()
-    async with operator(on) as worker:
-        await _looked_at(worker.program, objects)
-        seconds = time.monotonic() - begun
-        await on.quiet(SETTLED, OPERATOR)
+async def restart(env: Environment) -> Figures:
+    """Start the operator when everything is current; returns the seconds until everything is reconciled, and writes."""
+    objects = await env.objects()
+    before, started = len(env.trail.writes(OPERATOR)), time.monotonic()
+    async with operator(env) as worker:
+        await _wait_reconciled(worker.program, objects)
+        seconds = time.monotonic() - started
+        await env.wait_quiet(IDLE_AFTER, OPERATOR)
         return {
             "current, s": seconds,
-            "writes": len(on.trail.writes(OPERATOR)) - before,
+            "writes": len(env.trail.writes(OPERATOR)) - before,
             "CPU, s": worker.program.cpu(),
             "RSS, MiB": worker.program.rss(),
         }
 
 
-async def takeover(on: Ground, number: int) -> float:
-    """Seconds from a signal that ends the leader until the standby has looked at everything."""
-    objects = await on.objects()
-    async with operator(on) as leader:
-        with controller(on.plane.kubeconfig, LOGS / "standby.log") as standby:
-            await wait(lambda: standby.metric("process_start_time_seconds"), 60, "the standby is up")
-            await asyncio.sleep(LEASE_SEEN)
-            begun = time.monotonic()
+async def takeover(env: Environment, number: int) -> float:
+    """Seconds from a signal to the leader until the standby has reconciled all objects."""
+    objects = await env.objects()
+    async with operator(env) as leader:
+        with controller(env.plane.kubeconfig, LOGS / "standby.log") as standby:
+            await wait_until(lambda: standby.metric("process_start_time_seconds"), 60, "the standby runs")
+            await asyncio.sleep(LEASE_READ)
+            started = time.monotonic()
             leader.program.stop(number)
-            await _looked_at(standby, objects)
-            taken = time.monotonic() - begun
+            await _wait_reconciled(standby, objects)
+            taken = time.monotonic() - started
             standby.stop()
     return taken
 
 
-async def _looked_at(program: Program, objects: int) -> None:
-    await wait(lambda: program.metric("controller_runtime_reconcile_total") >= objects, LIMIT, "all is looked at", 0.1)
+async def _wait_reconciled(program: Program, objects: int) -> None:
+    await wait_until(
+        lambda: program.metric("controller_runtime_reconcile_total") >= objects,
+        LIMIT,
+        "all objects are reconciled",
+        0.1,
+    )

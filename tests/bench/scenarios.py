@@ -1,4 +1,4 @@
-"""What is measured, in which order: each part of the bench is one function of a control plane."""
+"""The parts of the benchmark and their order: each part is one function of a control plane."""
 
 import asyncio
 import signal
@@ -6,122 +6,122 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from bench import admission, load, rounds
-from bench.ground import Ground, ground, only_garbage_collector, room
-from bench.rounds import OPERATOR, SETTLED, Figures
+from bench.environment import Environment, add_nodes, only_garbage_collector, open_environment
+from bench.rounds import IDLE_AFTER, OPERATOR, Figures
 from bench.trail import STATUS, counts, span, writes
 from integration.control_plane import ControlPlane
 from memcached_operator.kube.resource import nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 
-GROWN = 5
-"""The large storm is so many times the usual one."""
+GROWTH = 5
+"""Size of the large storm, as a multiple of the normal one."""
 AVAILABLE = 400.0
-"""Seconds in which all objects must be available, with all controllers."""
+"""Maximum number of seconds until all objects are available, with all controllers."""
 
-Say = Callable[[str], None]
-Part = Callable[[ControlPlane, int, Say], Coroutine[Any, Any, dict[str, Any]]]
+Report = Callable[[str], None]
+Part = Callable[[ControlPlane, int, Report], Coroutine[Any, Any, dict[str, Any]]]
 
 
-async def one_round(plane: ControlPlane, count: int, say: Say) -> dict[str, Any]:
-    """Each client in turn: the open-loop ones, then the operator with all that concerns it alone."""
+async def one_round(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
+    """Measure each client in turn: the open-loop ones, then the operator with its own additional measurements."""
     result: dict[str, Any] = {}
-    async with ground(plane) as on:
-        with only_garbage_collector(on):
+    async with open_environment(plane) as env:
+        with only_garbage_collector(env):
             for requests in ("ours", "plain"):
-                say(f"open loop, {requests}")
-                async with rounds.open_loop(on, requests) as worker:
-                    result[requests] = await rounds.storm(on, worker, count, await on.namespace("storm"))
-                await on.sweep()
-            say("operator")
-            result |= await _operator(on, count, say)
-            await on.sweep()
+                report(f"open loop, {requests}")
+                async with rounds.open_loop(env, requests) as worker:
+                    result[requests] = await rounds.storm(env, worker, count, await env.namespace("storm"))
+                await env.clean_up()
+            report("operator")
+            result |= await _operator(env, count, report)
+            await env.clean_up()
     return result
 
 
-async def _operator(on: Ground, count: int, say: Say) -> dict[str, Any]:
-    busy = await on.namespace("storm")
+async def _operator(env: Environment, count: int, report: Report) -> dict[str, Any]:
+    namespace = await env.namespace("storm")
     result: dict[str, Any] = {}
-    async with rounds.operator(on) as worker:
-        result["operator"] = await rounds.storm(on, worker, count, busy)
-        say("steady state")
-        result["steady writes"] = await rounds.steady(on, worker)
-        say("a change of all objects")
-        result["first change"] = await rounds.change(on, worker, busy, count, 2)
-        result["second change"] = await rounds.change(on, worker, busy, count, 3)
-    say("restart")
-    result["restart"] = await rounds.restart(on)
+    async with rounds.operator(env) as worker:
+        result["operator"] = await rounds.storm(env, worker, count, namespace)
+        report("steady state")
+        result["steady writes"] = await rounds.steady(env, worker)
+        report("a change of all objects")
+        result["first change"] = await rounds.change(env, worker, namespace, count, 2)
+        result["second change"] = await rounds.change(env, worker, namespace, count, 3)
+    report("restart")
+    result["restart"] = await rounds.restart(env)
     return result
 
 
-async def growth(plane: ControlPlane, count: int, say: Say) -> dict[str, Any]:
-    """A storm of GROWN times as many, then restart and takeover with all of them."""
-    async with ground(plane) as on:
-        with only_garbage_collector(on):
-            say(f"storm of {GROWN * count}")
-            async with rounds.operator(on) as worker:
+async def growth(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
+    """A storm with GROWN times as many objects, then restart and takeover."""
+    async with open_environment(plane) as env:
+        with only_garbage_collector(env):
+            report(f"storm of {GROWTH * count}")
+            async with rounds.operator(env) as worker:
                 result: dict[str, Any] = {
-                    "operator": await rounds.storm(on, worker, GROWN * count, await on.namespace("storm"))
+                    "operator": await rounds.storm(env, worker, GROWTH * count, await env.namespace("storm"))
                 }
-            say("restart and takeover")
-            result["restart"] = await rounds.restart(on)
+            report("restart and takeover")
+            result["restart"] = await rounds.restart(env)
             result["takeover"] = {
-                "after SIGTERM, s": await rounds.takeover(on, signal.SIGTERM),
-                "after SIGKILL, s": await rounds.takeover(on, signal.SIGKILL),
+                "after SIGTERM, s": await rounds.takeover(env, signal.SIGTERM),
+                "after SIGKILL, s": await rounds.takeover(env, signal.SIGKILL),
             }
     return result
 
 
-async def cluster(plane: ControlPlane, count: int, say: Say) -> dict[str, Any]:
-    """A storm with all controllers and pretended nodes, until all objects are Available."""
-    async with ground(plane) as on:
-        room(on, 2 * count)
-        busy = await on.namespace("storm")
-        async with rounds.operator(on) as worker:
+async def cluster(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
+    """A storm with all controllers and simulated nodes, until all objects are Available."""
+    async with open_environment(plane) as env:
+        add_nodes(env, 2 * count)
+        namespace = await env.namespace("storm")
+        async with rounds.operator(env) as worker:
             used = worker.program.cpu()
-            await load.storm(on.client, busy, count, worker.told)
-            await asyncio.wait_for(_all_available(on, busy, count, say), AVAILABLE)
-            await on.quiet(2 * SETTLED, OPERATOR)
-            made = on.trail.requests
+            await load.storm(env.client, namespace, count, worker.notify)
+            await asyncio.wait_for(_all_available(env, namespace, count, report), AVAILABLE)
+            await env.wait_quiet(2 * IDLE_AFTER, OPERATOR)
+            requests = env.trail.requests
             figures: Figures = {
                 "all available, s": span(
-                    [request for request in made if request.namespace == busy], "create memcacheds", STATUS
+                    [request for request in requests if request.namespace == namespace], "create memcacheds", STATUS
                 ),
-                "writes": dict(counts(writes(made, OPERATOR, busy))),
+                "writes": dict(counts(writes(requests, OPERATOR, namespace))),
                 "reads": dict(
-                    counts(r for r in made if r.agent.startswith(OPERATOR) and r.verb in ("get", "list", "watch"))
+                    counts(r for r in requests if r.agent.startswith(OPERATOR) and r.verb in ("get", "list", "watch"))
                 ),
                 "CPU per object, ms": 1000 * (worker.program.cpu() - used) / count,
                 "RSS, MiB": worker.program.rss(),
-                "steady writes": await rounds.steady(on, worker),
+                "steady writes": await rounds.steady(env, worker),
             }
-            say("a change of all objects")
-            figures["scale"] = await rounds.change(on, worker, busy, count, 2)
+            report("a change of all objects")
+            figures["scale"] = await rounds.change(env, worker, namespace, count, 2)
         return {"operator": figures}
 
 
-async def _all_available(on: Ground, namespace: str, count: int, say: Say) -> None:
-    told = 0
-    while (found := await _available(on, namespace)) < count:
-        if found >= told + count // 5:
-            say(f"{found} of {count} available")
-            told = found
+async def _all_available(env: Environment, namespace: str, count: int, report: Report) -> None:
+    reported = 0
+    while (found := await _available(env, namespace)) < count:
+        if found >= reported + count // 5:
+            report(f"{found} of {count} available")
+            reported = found
         await asyncio.sleep(2)
 
 
-async def _available(on: Ground, namespace: str) -> int:
-    answer = await on.client.request("GET", MEMCACHEDS.path(namespace))
-    states = [nested_map(item, "status").get("conditions") or () for item in answer["items"]]
+async def _available(env: Environment, namespace: str) -> int:
+    response = await env.client.request("GET", MEMCACHEDS.path(namespace))
+    states = [nested_map(item, "status").get("conditions") or () for item in response["items"]]
     return sum(any(each["type"] == "Available" and each["status"] == "True" for each in state) for state in states)
 
 
-async def reviews(plane: ControlPlane, count: int, say: Say) -> dict[str, Any]:
-    """Admission alone, then in a storm of objects that are all reviewed, with the operator at work."""
-    async with admission.admission() as there:
-        say("idle, then 100 reviews per object")
-        result = await admission.costs(there, 100 * count)
-        async with ground(plane) as on:
-            with only_garbage_collector(on):
-                say("storm")
-                async with rounds.operator(on):
-                    result |= await admission.in_storm(on, there, count)
+async def reviews(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
+    """Admission without other load, then in a storm of reviewed objects, with the operator running."""
+    async with admission.admission() as admission_process:
+        report("idle, then 100 reviews per object")
+        result = await admission.costs(admission_process, 100 * count)
+        async with open_environment(plane) as env:
+            with only_garbage_collector(env):
+                report("storm")
+                async with rounds.operator(env):
+                    result |= await admission.in_storm(env, admission_process, count)
     return result

@@ -1,4 +1,4 @@
-"""Requests as the API server counts and times them: its audit log, read as it grows."""
+"""Requests as the API server counts and times them, from its audit log."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ class _Target(msgspec.Struct):
     name: str = ""
 
 
-class _Answer(msgspec.Struct):
+class _Response(msgspec.Struct):
     code: int = 0
 
 
@@ -30,11 +30,11 @@ class _Line(msgspec.Struct, rename="camel"):
     stage_timestamp: datetime
     user_agent: str = ""
     object_ref: _Target = msgspec.field(default_factory=_Target)
-    response_status: _Answer = msgspec.field(default_factory=_Answer)
+    response_status: _Response = msgspec.field(default_factory=_Response)
 
 
 class Request(NamedTuple):
-    """One answered request; times in seconds."""
+    """One completed request; times in seconds."""
 
     what: str
     verb: str
@@ -42,12 +42,12 @@ class Request(NamedTuple):
     namespace: str
     name: str
     code: int
-    begun: float
+    started: float
     ended: float
 
 
 class Trail:
-    """The requests from a moment on; each `read` takes in what has come since."""
+    """The requests of an audit log from now on; each `read` adds the new ones."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -56,7 +56,7 @@ class Trail:
         self.requests: list[Request] = []
 
     def read(self) -> list[Request]:
-        """Every request so far."""
+        """All requests so far."""
         with self._path.open("rb") as log:
             log.seek(self._offset)
             for line in log:
@@ -67,7 +67,7 @@ class Trail:
         return self.requests
 
     def writes(self, agent: str, namespace: str = "") -> list[Request]:
-        """The successful writes of one client so far."""
+        """Successful writes of one client so far."""
         return writes(self.read(), agent, namespace)
 
 
@@ -94,34 +94,34 @@ def _request(line: _Line) -> Request:
         namespace=target.namespace,
         name=target.name,
         code=line.response_status.code,
-        begun=line.request_received_timestamp.timestamp(),
+        started=line.request_received_timestamp.timestamp(),
         ended=line.stage_timestamp.timestamp(),
     )
 
 
 def counts(requests: Iterable[Request]) -> "Counter[str]":
-    """How many of each kind."""
+    """Number of requests by verb and resource."""
     return Counter(request.what for request in requests)
 
 
 def span(requests: Iterable[Request], first: str, *last: str) -> float:
-    """Seconds from the arrival of the first request of one kind to the end of the last one of others; 0 for none."""
+    """Seconds from the first arrival of `first` to the end of the last one of `last`; 0 if there is none."""
     known = list(requests)
-    begun = [request.begun for request in known if request.what == first]
+    started = [request.started for request in known if request.what == first]
     ended = [request.ended for request in known if request.what in last]
-    return max(ended) - min(begun) if begun and ended else 0.0
+    return max(ended) - min(started) if started and ended else 0.0
 
 
 def latencies(requests: Iterable[Request], first: str, *last: str) -> list[float]:
-    """The same for each object on its own; only objects that got all they should."""
-    begun: dict[tuple[str, str], float] = {}
+    """The span for each object with all requests of `last`."""
+    started: dict[tuple[str, str], float] = {}
     ended: dict[tuple[str, str], dict[str, float]] = {}
     for request in requests:
         key = (request.namespace, request.name)
         if request.what == first:
-            begun[key] = request.begun
+            started[key] = request.started
         elif request.what in last:
             ended.setdefault(key, {})[request.what] = request.ended
     return [
-        max(found.values()) - begun[key] for key, found in ended.items() if key in begun and len(found) == len(last)
+        max(found.values()) - started[key] for key, found in ended.items() if key in started and len(found) == len(last)
     ]

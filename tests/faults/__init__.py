@@ -1,4 +1,4 @@
-"""The fault campaigns: the operator as a process, a proxy in front of the API server, and what must hold afterwards.
+"""Fault campaigns: run the operator as a process behind a proxy that injects faults, and check the result.
 
-`python -m faults --help` runs them (`make test-faults`); docs/reliability.md tells the method and the figures.
+`python -m faults --help` lists the options (`make test-faults` runs all cases). See docs/reliability.md.
 """

@@ -1,4 +1,4 @@
-"""What a request to the API server asks for, and the journal of all of them."""
+"""Requests to the API server in the terms of its API, and the log of all of them."""
 
 import hashlib
 import time
@@ -11,15 +11,15 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-WRITES = ("create", "update", "apply", "migration_patch", "patch", "delete")
-"""Verbs that change something; it is a JSON patch, `apply` a server-side apply, `patch` a merge patch."""
+WRITES = ("create", "update", "apply", "migrate", "patch", "delete")
+"""Verbs that change something: `migrate` is a JSON patch, `apply` a server-side apply, `patch` a merge patch."""
 
-PATCHES = {"application/apply-patch+yaml": "apply", "application/json-patch+json": "migration_patch"}
+PATCHES = {"application/apply-patch+yaml": "apply", "application/json-patch+json": "migrate"}
 VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
 
 
 class Call(NamedTuple):
-    """One request, in the API's terms. Where it is about no resource, `resource` is empty."""
+    """One request, in the API's terms. `resource` is empty if the path names none."""
 
     verb: str
     resource: str
@@ -33,7 +33,7 @@ class Call(NamedTuple):
         return f"{self.verb} {self.resource}" + (f"/{self.sub}" if self.sub else "")
 
     def matches(self, what: str, name: str = "*") -> bool:
-        """Whether this is such a call, by patterns as of file names."""
+        """Whether `what` and the name match these shell-style patterns."""
         return fnmatchcase(self.what, what) and fnmatchcase(self.name, name)
 
 
@@ -47,7 +47,7 @@ class _Named(msgspec.Struct):
 
 
 def metadata(body: bytes) -> tuple[str, str]:
-    """Name and resourceVersion of an object in JSON; empty where it is none."""
+    """Name and resourceVersion of an object in JSON; empty if the body is no object."""
     try:
         found = msgspec.json.decode(body, type=_Named).metadata
     except msgspec.MsgspecError:
@@ -56,7 +56,7 @@ def metadata(body: bytes) -> tuple[str, str]:
 
 
 def call_of(method: str, path: str, query: str, content_type: str, body: bytes) -> Call:
-    """Read a request."""
+    """Parse a request."""
     parts = path.strip("/").split("/")
     rest = parts[2:] if parts[0] == "api" else parts[3:]
     namespace = ""
@@ -76,9 +76,9 @@ def call_of(method: str, path: str, query: str, content_type: str, body: bytes) 
 
 @dataclass
 class Entry:
-    """One request and its answers: `code` is what the operator was told, `committed` what the API server said.
+    """One request and its responses: `code` is what the operator received, `committed` what the API server returned.
 
-    Either is 0 where there was none. `at` is in seconds of the monotonic clock.
+    Either is 0 without a response. `at` is in seconds of the monotonic clock. `injected`: a rule injected a fault.
     """
 
     call: Call
@@ -87,40 +87,40 @@ class Entry:
     code: int = 0
     committed: int = 0
     version: str = ""
-    struck: bool = False
+    injected: bool = False
 
     def __str__(self) -> str:
-        struck = " (struck)" if self.struck else ""
-        return f"{self.at:.3f} {self.call.what} {self.call.name} {self.digest} {self.code}/{self.committed}{struck}"
+        injected = " (fault injected)" if self.injected else ""
+        return f"{self.at:.3f} {self.call.what} {self.call.name} {self.digest} {self.code}/{self.committed}{injected}"
 
 
-class Journal:
-    """Every request, in the order it came."""
+class RequestLog:
+    """Every request, in order of arrival."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
 
-    def note(self, call: Call, body: bytes) -> Entry:
-        """Note a request; its answers are filled in later."""
+    def add(self, call: Call, body: bytes) -> Entry:
+        """Add a request; its responses are set later."""
         entry = Entry(call, hashlib.sha256(body).hexdigest()[:8] if body else "-")
         self.entries.append(entry)
         return entry
 
     def since(self, at: float) -> list[Entry]:
-        """What was asked from a moment on."""
+        """Requests that arrived at `at` or later."""
         return [entry for entry in self.entries if entry.at >= at]
 
     def writes(self, since: float = 0.0) -> list[Entry]:
-        """Writes, Leases apart."""
+        """Writes, without those of Leases."""
         return [each for each in self.since(since) if each.call.verb in WRITES and each.call.resource != "leases"]
 
     def counts(self, verb: str, name: str) -> "Counter[str]":
-        """How many writes of one verb about objects of a name the API server carried out, by resource."""
+        """Successful requests with this verb for objects of this name, counted by resource."""
         done = (each.call for each in self.entries if 200 <= each.committed < 300)
         return Counter(call.resource for call in done if (call.verb, call.name) == (verb, name) and not call.sub)
 
 
-def busiest(entries: Iterable[Entry], seconds: float) -> int:
-    """The greatest number of requests within any span of so many seconds."""
+def max_requests(entries: Iterable[Entry], seconds: float) -> int:
+    """The greatest number of requests within any period of this length."""
     times = [entry.at for entry in entries]
     return max((sum(at <= other < at + seconds for other in times) for at in times), default=0)

@@ -1,11 +1,11 @@
-"""What a case is: a name, and what happens on its stage."""
+"""A case: a name, and a function that runs in its own sandbox."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from faults.esr import VICTIM, Reference, reference
-from faults.stage import Plane, Settings, Stage
+from faults.sandbox import Plane, Sandbox, Settings
 from faults.state import CHILDREN
 from faults.workloads import Workload
 from memcached_operator.status.writer import STATUS_PERIOD
@@ -13,81 +13,81 @@ from memcached_operator.status.writer import STATUS_PERIOD
 
 @dataclass(frozen=True)
 class Case:
-    """One case. `play` raises FailedError where what must hold does not.
+    """One case. `run` raises FailedError if a check fails.
 
-    `gate`: it is part of `make test-faults-gate`. `alone`: no other case may run at the same time, because it changes
-    what all share. `relist` and `retry` are seconds; None for those of the run.
+    `gate`: the case is part of `make test-faults-gate`. `alone`: no other case may run at the same time, because shared
+    state changes. `sync_period`, `max_retry_delay`: seconds; None: the value of the run. `limit`: seconds.
     """
 
     name: str
-    play: Callable[[Stage, "References"], Awaitable[None]]
+    run: Callable[[Sandbox, "References"], Awaitable[None]]
     gate: bool = False
     alone: bool = False
-    relist: float | None = None
-    retry: float | None = None
+    sync_period: float | None = None
+    max_retry_delay: float | None = None
     limit: float = 240.0
 
 
 @dataclass
 class References:
-    """How each workload ends without faults; found out once in a run, by whoever asks first.
+    """The final state of each workload without faults, measured once per run, when it is first needed.
 
-    The sources are always those of the tree: a mutant is measured against the operator as it should be.
+    This always uses the unmodified sources, so that a mutant is compared with the correct operator.
     """
 
     plane: Plane
     settings: Settings
-    _found: "dict[str, asyncio.Task[Reference]]" = field(default_factory=dict[str, "asyncio.Task[Reference]"])
+    _tasks: "dict[str, asyncio.Task[Reference]]" = field(default_factory=dict[str, "asyncio.Task[Reference]"])
     _count: int = 0
 
     async def of(self, workload: Workload) -> Reference:
         """The reference of a workload."""
-        known = self._found.get(workload.name)
-        # One that could not be found out, on a machine too busy, is tried again.
+        known = self._tasks.get(workload.name)
+        # A failed measurement (on a busy machine) is repeated.
         if known is None or (known.done() and known.exception() is not None):
-            self._found[workload.name] = asyncio.create_task(self._find_out(workload))
-        return await asyncio.shield(self._found[workload.name])
+            self._tasks[workload.name] = asyncio.create_task(self._measure(workload))
+        return await asyncio.shield(self._tasks[workload.name])
 
-    async def _find_out(self, workload: Workload) -> Reference:
+    async def _measure(self, workload: Workload) -> Reference:
         self._count += 1
         namespace = f"reference-{self._count}-{self.plane.token}"
-        async with self.plane.stage(namespace, self.settings) as stage:
-            stage.operator.start()
-            await prepare(stage, workload)
-            await act(stage, workload)
+        async with self.plane.sandbox(namespace, self.settings) as sandbox:
+            sandbox.operator.start()
+            await prepare(sandbox, workload)
+            await user_action(sandbox, workload)
             if workload.then is None:
-                await gone(stage, workload)
+                await wait_all_deleted(sandbox, workload)
             else:
-                await stage.settled(workload.resource, VICTIM)
-            return await reference(stage, workload.resource)
+                await sandbox.wait_ready(workload.resource, VICTIM)
+            return await reference(sandbox, workload.resource)
 
 
-async def prepare(stage: Stage, workload: Workload, name: str = VICTIM) -> None:
-    """Bring an object to the first spec of a workload."""
+async def prepare(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> None:
+    """Create an object with the first spec of a workload."""
     spec = workload.before or workload.first
     if spec is None:
         return
-    await stage.create(workload.resource, name, spec)
-    await stage.settled(workload.resource, name)
+    await sandbox.create(workload.resource, name, spec)
+    await sandbox.wait_ready(workload.resource, name)
     if workload.before is not None and workload.first is not None:
         await asyncio.sleep(STATUS_PERIOD)
-        await stage.change(workload.resource, name, workload.before, workload.first)
-        await stage.settled(workload.resource, name)
-    # No object gets more than one status patch per second: after a pause, the next change is answered at once.
+        await sandbox.change(workload.resource, name, workload.before, workload.first)
+        await sandbox.wait_ready(workload.resource, name)
+    # Each object gets at most one status patch per second: after this pause, the next change is processed immediately.
     await asyncio.sleep(STATUS_PERIOD)
 
 
-async def act(stage: Stage, workload: Workload, name: str = VICTIM) -> None:
-    """What the user does."""
+async def user_action(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> None:
+    """Perform the user's action: create, change or delete the object."""
     if workload.then is None:
-        await stage.delete(workload.resource, name)
+        await sandbox.delete(workload.resource, name)
     elif workload.first is None:
-        await stage.create(workload.resource, name, workload.then)
+        await sandbox.create(workload.resource, name, workload.then)
     else:
-        await stage.change(workload.resource, name, workload.first, workload.then)
+        await sandbox.change(workload.resource, name, workload.first, workload.then)
 
 
-async def gone(stage: Stage, workload: Workload, name: str = VICTIM) -> None:
-    """Wait until an object and its children are gone."""
+async def wait_all_deleted(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> None:
+    """Wait until an object and its children are deleted."""
     for resource in (workload.resource, *CHILDREN):
-        await stage.gone(resource, name)
+        await sandbox.wait_deleted(resource, name)

@@ -1,4 +1,4 @@
-"""Several operators of which one may write: each with a proxy of its own, and the Lease as it was at every moment."""
+"""Several operators with leader election: each has its own proxy, and a watch records every state of the Lease."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -9,26 +9,26 @@ from signal import SIGCONT
 from typing import NamedTuple
 
 from faults.calls import Entry
-from faults.process import Operator, kept
+from faults.process import Operator, supervised
 from faults.proxy import Proxy, proxy
-from faults.stage import Plane, Settings, Stage, until, user_of
+from faults.sandbox import Plane, Sandbox, Settings, user_of, wait_until
 from memcached_operator.app import LEASE_NAME
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import LEASES, Key
 from memcached_operator.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD, holder_of
 
-AT_ONCE = 15.0
-"""Seconds until a standby leads that was told, on a busy machine: it looks every 2."""
-EXPIRY = LEASE_DURATION + 3 * RETRY_PERIOD + AT_ONCE
-"""Seconds until a standby leads that was not told: when the lease has run out."""
+TAKEOVER_TIMEOUT = 15.0
+"""Seconds until a standby leads after the Lease was released, on a busy machine; it reads the Lease every 2 s."""
+EXPIRY_TIMEOUT = LEASE_DURATION + 3 * RETRY_PERIOD + TAKEOVER_TIMEOUT
+"""Seconds until a standby leads after the Lease has expired."""
 
 
-LATE = 0.5
-"""Seconds by which a state of the Lease may be heard of late."""
+MAX_EVENT_DELAY = 0.5
+"""Seconds by which a watch event of the Lease may be late."""
 
 
 class Term(NamedTuple):
-    """Who held the Lease from one resourceVersion on, and when that was heard of."""
+    """The holder of the Lease since a resourceVersion, and when the watch reported it."""
 
     version: int
     holder: str
@@ -37,37 +37,36 @@ class Term(NamedTuple):
 
 @dataclass
 class Candidate:
-    """One operator that stands for election."""
+    """One operator that takes part in the election."""
 
     name: str
     proxy: Proxy
     operator: Operator
 
     def process_at(self, at: float) -> tuple[str, int]:
-        """Which of its processes ran at a moment."""
-        return self.name, sum(began <= at for began in self.operator.began)
+        """Name and number of the process that ran at this time."""
+        return self.name, sum(start <= at for start in self.operator.starts)
 
 
 @dataclass
 class Election:
-    """Candidates by name, and every state of the Lease they stand for."""
+    """Candidates by name, and every state of their Lease."""
 
-    stage: Stage
+    sandbox: Sandbox
     candidates: Mapping[str, Candidate]
     terms: list[Term] = field(default_factory=list[Term])
-    _heard: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def key(self) -> Key:
-        """Of the Lease."""
-        return Key(LEASES, self.stage.namespace, LEASE_NAME)
+        """Key of the Lease."""
+        return Key(LEASES, self.sandbox.namespace, LEASE_NAME)
 
-    async def follow(self, client: Client) -> None:
-        """Note every state of the Lease, for ever."""
-        version = (await client.list(LEASES, self.stage.namespace))[1]
+    async def watch_lease(self, client: Client) -> None:
+        """Record every state of the Lease, until cancelled."""
+        version = (await client.list(LEASES, self.sandbox.namespace))[1]
         while True:
             with suppress(ApiError):
-                async for what, obj in client.watch(LEASES, self.stage.namespace, "", version):
+                async for what, obj in client.watch(LEASES, self.sandbox.namespace, "", version):
                     version = obj["metadata"]["resourceVersion"]
                     if what != "BOOKMARK":
                         holder = "" if what == "DELETED" else holder_of(obj)
@@ -79,56 +78,59 @@ class Election:
         return next((each for each in reversed(holders) if each is not None), None)
 
     def other(self, candidate: Candidate) -> Candidate:
-        """The one of two that this is not."""
+        """The other one of two candidates."""
         return next(each for each in self.candidates.values() if each is not candidate)
 
-    async def led(
-        self, seconds: float = EXPIRY, but: str = "", since: float = 0.0, by: Candidate | None = None
+    async def wait_for_leader(
+        self, seconds: float = EXPIRY_TIMEOUT, not_identity: str = "", since: float = 0.0, by: Candidate | None = None
     ) -> Candidate:
-        """Wait until some process has taken the Lease, other than that of an identity; who it is of."""
+        """Wait until a process holds the Lease, and return its candidate.
 
-        async def look() -> Candidate | None:
+        `not_identity`: a holder that does not count. `since`: the earliest acquisition. `by`: the expected candidate.
+        """
+
+        async def poll() -> Candidate | None:
             term = self.terms[-1] if self.terms else Term(0, "", 0.0)
             found = self._candidate(term.holder)
-            good = found is not None and term.holder != but and term.at >= since and by in (None, found)
+            good = found is not None and term.holder != not_identity and term.at >= since and by in (None, found)
             return found if good else None
 
-        return await until(look, seconds, f"{by.name if by else 'another process'} leads")
+        return await wait_until(poll, seconds, f"{by.name if by else 'another process'} leads")
 
     def identity(self) -> str:
-        """Of the process that holds the Lease."""
+        """Identity of the process that holds the Lease."""
         return self.terms[-1].holder
 
-    def rushed(self) -> list[str]:
-        """Every process that took the Lease from another before it had run out. Given up, it has."""
+    def early_acquisitions(self) -> list[str]:
+        """Every acquisition of another process's Lease before it expired. A released Lease has no holder."""
         return [
-            f"{now.holder} took the lease {now.at - before.at:.1f} s after {before.holder} had renewed it"
+            f"{now.holder} acquired the Lease {now.at - before.at:.1f} s after {before.holder} renewed it"
             for before, now in pairwise(self.terms)
             if self._candidate(now.holder) is not None
             and before.holder not in ("", now.holder)
-            and now.at - before.at < LEASE_DURATION - LATE
+            and now.at - before.at < LEASE_DURATION - MAX_EVENT_DELAY
         ]
 
-    def strangers(self) -> list[str]:
-        """Every write by a process that did not hold the Lease when the API server carried it out.
+    def writes_without_lease(self) -> list[str]:
+        """Every write by a process that did not hold the Lease when the API server executed it.
 
-        Both are ordered by the API server itself: by the resourceVersions of what was written.
+        The resourceVersions of Leases and written objects give the order.
         """
         return [
-            f"{candidate.name} wrote {entry}, while {self._holder_at(entry) or 'nobody'} held the lease"
+            f"{candidate.name} wrote {entry} while the holder of the Lease was {self._holder_at(entry)}"
             for candidate in self.candidates.values()
-            for entry in candidate.proxy.journal.writes()
+            for entry in candidate.proxy.requests.writes()
             if 200 <= entry.committed < 300 and self._holder_at(entry) != candidate.process_at(entry.at)
         ]
 
     def writes(self, since: float = 0.0) -> list[Entry]:
-        """Of all candidates, Leases apart."""
-        return [entry for each in self.candidates.values() for entry in each.proxy.journal.writes(since)]
+        """Writes of all candidates, without those of Leases."""
+        return [entry for each in self.candidates.values() for entry in each.proxy.requests.writes(since)]
 
     def _holder_at(self, entry: Entry) -> tuple[str, int] | None:
-        heard = [term.version for term in self.terms if term.at <= entry.at]
-        # A write that changes nothing is answered with an older version: then it is the time that counts.
-        version = max(int(entry.version or 0), *heard, 0)
+        reported = [term.version for term in self.terms if term.at <= entry.at]
+        # The response to a write without effect has an older version. In this case the time decides.
+        version = max(int(entry.version or 0), *reported, 0)
         found: tuple[str, int] | None = None
         for term in self.terms:
             candidate = self._candidate(term.holder)
@@ -143,43 +145,45 @@ class Election:
 
 
 @asynccontextmanager
-async def election(stage: Stage, plane: Plane, own: "Mapping[str, Own]") -> AsyncGenerator[Election]:
-    """Candidates by these names, each with settings of its own, on a stage whose operator is not used."""
-    user = user_of(stage.namespace)
+async def start_election(
+    sandbox: Sandbox, plane: Plane, adjustments: "Mapping[str, Adjustment]"
+) -> AsyncGenerator[Election]:
+    """Create candidates with these names, each with its own settings, in a sandbox whose own operator is not used."""
+    user = user_of(sandbox.namespace)
     async with AsyncExitStack() as stack:
         candidates: dict[str, Candidate] = {}
-        for name, settings in own.items():
-            here, address = await stack.enter_async_context(proxy(plane.connection, plane.pair, user))
+        for name, adjust in adjustments.items():
+            own_proxy, address = await stack.enter_async_context(proxy(plane.connection, plane.pair, user))
             elect = replace(
-                stage.settings,
-                arguments=(*stage.settings.arguments, "--leader-elect"),
-                environment={**stage.settings.environment, "POD_NAME": name},
+                sandbox.settings,
+                arguments=(*sandbox.settings.arguments, "--leader-elect"),
+                environment={**sandbox.settings.environment, "POD_NAME": name},
             )
-            operator = plane.operator(stage.namespace, address, settings(elect), name)
-            here.kill = operator.kill
-            await stack.enter_async_context(kept(operator))
+            operator = plane.operator(sandbox.namespace, address, adjust(elect), name)
+            own_proxy.kill = operator.kill
+            await stack.enter_async_context(supervised(operator))
             stack.callback(operator.signal, SIGCONT)
-            candidates[name] = Candidate(name, here, operator)
-        held = Election(stage, candidates)
-        following = asyncio.create_task(held.follow(stage.client))
-        stack.callback(following.cancel)
-        yield held
+            candidates[name] = Candidate(name, own_proxy, operator)
+        started = Election(sandbox, candidates)
+        watching = asyncio.create_task(started.watch_lease(sandbox.client))
+        stack.callback(watching.cancel)
+        yield started
 
 
-Own = Callable[[Settings], Settings]
-"""What a candidate has of its own."""
+Adjustment = Callable[[Settings], Settings]
+"""Changes the settings of one candidate."""
 
 
-def same(settings: Settings) -> Settings:
-    """A candidate as any other."""
+def unchanged(settings: Settings) -> Settings:
+    """Settings without changes."""
     return settings
 
 
-def with_environment(**environment: str) -> Own:
-    """A candidate in another environment."""
+def with_environment(**environment: str) -> Adjustment:
+    """Settings with more environment variables."""
     return lambda settings: replace(settings, environment={**settings.environment, **environment})
 
 
-def with_arguments(*arguments: str) -> Own:
-    """A candidate with more arguments."""
+def with_arguments(*arguments: str) -> Adjustment:
+    """Settings with more arguments."""
     return lambda settings: replace(settings, arguments=(*settings.arguments, *arguments))

@@ -1,4 +1,4 @@
-"""What must hold after every fault: the state that a run without faults ends in, by the same steps; and rest."""
+"""Eventually stable reconciliation: the checks that every case makes after its fault."""
 
 import asyncio
 import time
@@ -6,65 +6,71 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from faults.calls import Entry, busiest
-from faults.stage import PATIENCE, FailedError, Stage, until
-from faults.state import difference, loosened, settled, state_of
-from memcached_operator.kube.resource import Key, Object, Resource
+from faults.calls import Entry, max_requests
+from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
+from faults.state import difference, is_ready, state_of, without_generations
+from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 JITTER = 1.1
-"""The period between two readings of everything is at most so much longer than told."""
-LONGEST_PATIENCE = 2.0
-"""Seconds by which a quiet period is longer than a re-list: what the re-list finds must have been acted on."""
-LONGEST_QUIET = 12.0
-"""Seconds; where everything is read more seldom, the quiet period does not wait for it."""
+"""The operator's sync period varies by this factor at most."""
+SYNC_MARGIN = 2.0
+"""Seconds added to a sync period, so that the operator can act on what it listed."""
+MAX_QUIET = 12.0
+"""Upper limit of the period without writes, in seconds, for cases with a long sync period."""
 RATE, SPAN = 5, 2.0
-"""Requests per second that a fault may cause at most, counted over so many seconds."""
+"""At most this many requests per second during a fault, averaged over SPAN seconds."""
 VICTIM, BYSTANDER = "cache", "bystander"
 
 
 @dataclass(frozen=True)
 class Reference:
-    """How a run without faults ends: the masked state, and how often each child was made and deleted."""
+    """Result of a run without faults: the masked state, and how often each child was created and deleted."""
 
     state: Object
     created: Mapping[str, int] = field(default_factory=dict[str, int])
     deleted: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-async def reference(stage: Stage, resource: Resource, name: str = VICTIM) -> Reference:
-    """What there is now, once nothing changes any more."""
-    await quiet(stage)
-    state = await state_of(stage.client, resource, stage.namespace, name)
-    journal = stage.proxy.journal
-    return Reference(state, journal.counts("create", name), journal.counts("delete", name))
+async def reference(sandbox: Sandbox, resource: Resource, name: str = VICTIM) -> Reference:
+    """The current state, after a period without writes."""
+    await check_quiet(sandbox)
+    state = await state_of(sandbox.client, resource, sandbox.namespace, name)
+    requests = sandbox.proxy.requests
+    return Reference(state, requests.counts("create", name), requests.counts("delete", name))
 
 
-async def reached(
-    stage: Stage, resource: Resource, expected: Reference, seconds: float, name: str = VICTIM, *, loose: bool = False
+async def wait_for_state(
+    sandbox: Sandbox,
+    resource: Resource,
+    expected: Reference,
+    seconds: float,
+    name: str = VICTIM,
+    *,
+    loose: bool = False,
 ) -> None:
-    """Wait until an object is in the expected state; a loose comparison leaves out generations and field managers."""
-    like = loosened if loose else _as_it_is
-    last = "nothing was looked at"
+    """Wait until an object has the expected state. `loose`: ignore generations and field managers."""
+    comparable = without_generations if loose else _unchanged
+    last = "no state was read"
 
-    async def look() -> bool:
+    async def poll() -> bool:
         nonlocal last
-        obj = await stage.get(resource, name)
-        if expected.state[resource.plural] is not None and not settled(obj):
-            last = f"it is not settled: {_told(obj)}"
+        obj = await sandbox.get(resource, name)
+        if expected.state[resource.plural] is not None and not is_ready(obj):
+            last = f"it is not ready: {_conditions(obj)}"
             return False
-        found = await state_of(stage.client, resource, stage.namespace, name)
-        last = difference(like(found), like(expected.state))
+        found = await state_of(sandbox.client, resource, sandbox.namespace, name)
+        last = difference(comparable(found), comparable(expected.state))
         return not last
 
     try:
-        await until(look, seconds, "")
+        await wait_until(poll, seconds, "")
     except FailedError as error:
-        raise FailedError(f"not as without the fault within {seconds:g} s: {last}") from error
+        raise FailedError(f"the state differs from a run without the fault after {seconds:g} s: {last}") from error
 
 
-async def stable(
-    stage: Stage,
+async def check_stable(
+    sandbox: Sandbox,
     resource: Resource,
     expected: Reference,
     seconds: float,
@@ -73,67 +79,64 @@ async def stable(
     loose: bool = False,
     allowed_exits: int = 0,
 ) -> None:
-    """The whole criterion, once the fault is over: state, counts, rest, exits."""
-    await reached(stage, resource, expected, seconds, name, loose=loose)
-    await quiet(stage)
-    await reached(stage, resource, expected, 1, name, loose=loose)
-    journal = stage.proxy.journal
+    """Check everything after the fault: state, counts, a period without writes, exits and log."""
+    await wait_for_state(sandbox, resource, expected, seconds, name, loose=loose)
+    await check_quiet(sandbox)
+    await wait_for_state(sandbox, resource, expected, 1, name, loose=loose)
+    requests = sandbox.proxy.requests
     for verb, wanted in (("create", expected.created), ("delete", expected.deleted)):
-        found = journal.counts(verb, name)
-        stage.holds(found == wanted, f"{verb}s of children: {dict(found)} instead of {dict(wanted)}")
-    calm(stage, allowed_exits)
+        found = requests.counts(verb, name)
+        sandbox.check(found == wanted, f"children with {verb}: got {dict(found)}, want {dict(wanted)}")
+    check_operator(sandbox, allowed_exits)
 
 
-async def quiet(stage: Stage) -> None:
-    """Nothing may be written for as long as it takes to read everything once more."""
-    await asyncio.sleep(PATIENCE * LONGEST_PATIENCE / 2)
+async def check_quiet(sandbox: Sandbox) -> None:
+    """Check that nothing is written while everything is listed once more."""
+    await asyncio.sleep(TIMEOUT_FACTOR * SYNC_MARGIN / 2)
     since = time.monotonic()
-    await asyncio.sleep(min(max(stage.settings.relist, PROGRESS_PERIOD), LONGEST_QUIET) * JITTER + LONGEST_PATIENCE)
-    written = stage.proxy.journal.writes(since)
-    stage.holds(not written, f"writes in the quiet period: {'; '.join(map(str, written))}")
+    await asyncio.sleep(min(max(sandbox.settings.sync_period, PROGRESS_PERIOD), MAX_QUIET) * JITTER + SYNC_MARGIN)
+    written = sandbox.proxy.requests.writes(since)
+    sandbox.check(not written, f"writes in the period without changes: {'; '.join(map(str, written))}")
 
 
-def calm(stage: Stage, allowed_exits: int = 0) -> None:
-    """No exit, no traceback, no panic, and no storm of requests against what is refused."""
-    operator = stage.operator
+def check_operator(sandbox: Sandbox, allowed_exits: int = 0) -> None:
+    """Check that the operator did not exit, logged no traceback, and did not repeat failing requests too often."""
+    operator = sandbox.operator
     exits = operator.exits
-    stage.holds(len(exits) <= allowed_exits and 0 not in exits, f"the operator ended with exit codes {exits}")
-    text = operator.text()
-    stage.holds("Traceback" not in text, f"the log has a traceback: {text[text.find('Traceback') :][:2000]}")
-    stage.holds("unexpected error" not in text, "the log tells of an unexpected error")
-    within_rate([entry for entry in stage.proxy.journal.entries if entry.struck])
+    sandbox.check(len(exits) <= allowed_exits and 0 not in exits, f"the operator exited with {exits}")
+    text = operator.log_text()
+    sandbox.check("Traceback" not in text, f"the log contains a traceback: {text[text.find('Traceback') :][:2000]}")
+    sandbox.check("unexpected error" not in text, "the log contains an unexpected error")
+    check_rate([entry for entry in sandbox.proxy.requests.entries if entry.injected])
 
 
-def within_rate(entries: list[Entry]) -> None:
-    """At most RATE requests per second."""
-    most = busiest(entries, SPAN)
+def check_rate(entries: list[Entry]) -> None:
+    """Check that there were at most RATE requests per second."""
+    most = max_requests(entries, SPAN)
     if most > RATE * SPAN:
-        raise FailedError(f"{most} requests within {SPAN:g} s while the fault went on, the limit is {RATE * SPAN:g}")
+        raise FailedError(f"{most} requests within {SPAN:g} s during the fault, the limit is {RATE * SPAN:g}")
 
 
-async def beside(
-    stage: Stage, resource: Resource, spec: Mapping[str, Any], work: Callable[[], Awaitable[Any]], seconds: float
+async def with_bystander(
+    sandbox: Sandbox, resource: Resource, spec: Mapping[str, Any], work: Callable[[], Awaitable[Any]], seconds: float
 ) -> None:
-    """Do something while an object that has nothing to do with it is made, and is there in the usual time."""
+    """Run `work` while another object is created, which must become ready in the usual time."""
 
     async def bystander() -> None:
-        await stage.create(resource, BYSTANDER, spec)
-        await stage.settled(resource, BYSTANDER, seconds)
+        await sandbox.create(resource, BYSTANDER, spec)
+        await sandbox.wait_ready(resource, BYSTANDER, seconds)
 
     await asyncio.gather(work(), bystander())
 
 
-def _as_it_is(state: Object) -> Object:
+def _unchanged(state: Object) -> Object:
     return state
 
 
-def _told(obj: Object | None) -> str:
+def _conditions(obj: Object | None) -> str:
     if obj is None:
-        return "there is none"
-    told = {each["type"]: f"{each['status']} {each['message']}" for each in obj.get("status", {}).get("conditions", [])}
-    return f"generation {obj['metadata']['generation']}, {told}"
-
-
-async def present(stage: Stage, resource: Resource, name: str) -> bool:
-    """Whether there is such an object."""
-    return await stage.client.get(Key(resource, stage.namespace, name)) is not None
+        return "it does not exist"
+    found = {
+        each["type"]: f"{each['status']} {each['message']}" for each in obj.get("status", {}).get("conditions", [])
+    }
+    return f"generation {obj['metadata']['generation']}, {found}"

@@ -1,4 +1,4 @@
-"""The faults a proxy can strike a request with. Each is a value; its state is in the rule that carries it."""
+"""The faults that a proxy can inject into a request. Each is a value without state."""
 
 import asyncio
 import json
@@ -10,14 +10,14 @@ from aiohttp import web
 
 
 class Exchange(Protocol):
-    """One request in the hands of a fault."""
+    """One request, as a fault can handle it."""
 
     async def forward(self) -> web.StreamResponse:
-        """Ask the API server; for a watch, pass its events on until it ends."""
+        """Send the request to the API server; relay the events of a watch until it ends."""
         ...
 
-    async def listen(self) -> web.StreamResponse:
-        """Accept a watch without asking the API server."""
+    async def accept_watch(self) -> web.StreamResponse:
+        """Accept a watch without the API server."""
         ...
 
     def kill(self) -> None:
@@ -25,23 +25,23 @@ class Exchange(Protocol):
         ...
 
     def reset(self) -> None:
-        """Cut the connection: the operator gets no answer."""
+        """Close the connection without a response."""
         ...
 
-    def later(self, work: Callable[[], None]) -> None:
-        """Do something as soon as the operator has the answer."""
+    def after_response(self, work: Callable[[], None]) -> None:
+        """Call `work` as soon as the operator has the response."""
         ...
 
 
-FieldError = Callable[[Exchange], Awaitable[web.StreamResponse]]
+Fault = Callable[[Exchange], Awaitable[web.StreamResponse]]
 
-DEAF = web.Response(status=200)
-"""Stands for an answer that nobody will read."""
+NO_RESPONSE = web.Response(status=200)
+"""Returned when nothing can be sent any more."""
 
 
 @dataclass(frozen=True)
-class Refuse:
-    """Answer with an error; the API server is not asked."""
+class Reject:
+    """Respond with an error; the API server does not receive the request."""
 
     code: int
     reason: str = ""
@@ -57,47 +57,47 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Reset:
-    """Cut the connection; the API server is not asked."""
+    """Close the connection; the API server does not receive the request."""
 
     async def __call__(self, exchange: Exchange) -> web.StreamResponse:
         exchange.reset()
-        return DEAF
+        return NO_RESPONSE
 
 
 @dataclass(frozen=True)
-class Lose:
-    """The API server carries it out, and the reply is lost: the connection is cut, or a gateway answers with a code."""
+class LoseReply:
+    """The API server executes the request, but the reply is lost: the connection closes, or a gateway sends `code`."""
 
     code: int = 0
 
     async def __call__(self, exchange: Exchange) -> web.StreamResponse:
         await exchange.forward()
         if self.code:
-            return await Refuse(self.code)(exchange)
+            return await Reject(self.code)(exchange)
         exchange.reset()
-        return DEAF
+        return NO_RESPONSE
 
 
 @dataclass(frozen=True)
 class Kill:
-    """SIGKILL the operator before, during (carried out, no reply) or after a request."""
+    """SIGKILL the operator before, during (executed, no reply) or after a request."""
 
     moment: str
 
     async def __call__(self, exchange: Exchange) -> web.StreamResponse:
         if self.moment == "after":
-            exchange.later(exchange.kill)
+            exchange.after_response(exchange.kill)
             return await exchange.forward()
         exchange.kill()
         if self.moment == "during":
             await exchange.forward()
         exchange.reset()
-        return DEAF
+        return NO_RESPONSE
 
 
 @dataclass(frozen=True)
 class Delay:
-    """Ask the API server so many seconds late."""
+    """Send the request to the API server after this many seconds."""
 
     seconds: float
 
@@ -108,24 +108,24 @@ class Delay:
 
 @dataclass(frozen=True)
 class Hang:
-    """Never answer; the API server is not asked."""
+    """Never respond; the API server does not receive the request."""
 
     async def __call__(self, exchange: Exchange) -> web.StreamResponse:
         await asyncio.Event().wait()
-        return DEAF
+        return NO_RESPONSE
 
 
 @dataclass(frozen=True)
-class Speak:
-    """Accept a watch, say some bytes, and then close it, cut the connection, or stay silent."""
+class ServeWatch:
+    """Accept a watch, send some bytes, and then close it, abort the connection, or stay silent."""
 
-    said: bytes = b""
+    data: bytes = b""
     end: str = "close"
 
     async def __call__(self, exchange: Exchange) -> web.StreamResponse:
-        response = await exchange.listen()
-        if self.said:
-            await response.write(self.said)
+        response = await exchange.accept_watch()
+        if self.data:
+            await response.write(self.data)
         if self.end == "silence":
             await asyncio.Event().wait()
         if self.end == "cut":
@@ -134,8 +134,8 @@ class Speak:
 
 
 @dataclass(frozen=True)
-class Serve:
-    """Answer a list with this body instead of the present one."""
+class ServeList:
+    """Respond to a list with this body."""
 
     body: bytes
 
@@ -144,12 +144,12 @@ class Serve:
 
 
 def status(code: int, reason: str = "", message: str = "", cause: str = "") -> dict[str, Any]:
-    """An error as the API server says it."""
+    """An error as the API server returns it."""
     details = {"details": {"causes": [{"reason": cause}]}} if cause else {}
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
     return {**body, "code": code, **details}
 
 
-def event(what: str, obj: object) -> bytes:
+def event(event_type: str, obj: object) -> bytes:
     """One line of a watch."""
-    return json.dumps({"type": what, "object": obj}).encode() + b"\n"
+    return json.dumps({"type": event_type, "object": obj}).encode() + b"\n"

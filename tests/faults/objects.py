@@ -1,6 +1,6 @@
-"""Random objects of our kinds, from the schemas of the CRDs: good ones, and good ones with faults worked in.
+"""Random objects of both kinds, from the schemas of the CRDs: valid ones, and valid ones with injected errors.
 
-Run as a program, it prints them, one per line, the same ones for the same seed each time:
+As a program, it prints them, one per line. The same seed gives the same objects:
 
     python -m faults.objects memcacheds|appservices SEED COUNT
 """
@@ -26,8 +26,8 @@ Schema = Mapping[str, Any]
 Values = st.SearchStrategy[Any]
 Path = tuple[str | int, ...]
 
-FAULTS = (0, 0, 0, 1, 1, 1, 2, 4)
-"""How many faults are worked into an object."""
+ERROR_COUNTS = (0, 0, 0, 1, 1, 1, 2, 4)
+"""How many errors are injected into an object, each with the same probability."""
 
 SCALARS: Values = st.one_of(
     st.none(),
@@ -78,9 +78,9 @@ QUANTITIES: Values = st.one_of(
 )
 LABELS: Values = st.text("abyz059-", max_size=10).map(lambda text: f"a{text}z")
 HOSTS = st.sampled_from(["", "", "docker.io/", "host:5000/", "[::1]:5/", "localhost/", "A.b/"])
-ENDS = st.sampled_from(["", ":1.6", ":latest", ":_x", "@sha256:" + "a" * 64, ":1@sha512:" + "0" * 128])
-WAYS = st.lists(LABELS | st.sampled_from(["a", "a__b", "a.b", "0"]), min_size=1, max_size=3).map("/".join)
-IMAGES: Values = st.tuples(HOSTS, WAYS, ENDS).map("".join)
+TAGS = st.sampled_from(["", ":1.6", ":latest", ":_x", "@sha256:" + "a" * 64, ":1@sha512:" + "0" * 128])
+REPOSITORIES = st.lists(LABELS | st.sampled_from(["a", "a__b", "a.b", "0"]), min_size=1, max_size=3).map("/".join)
+IMAGES: Values = st.tuples(HOSTS, REPOSITORIES, TAGS).map("".join)
 NAMES: Values = st.one_of(
     LABELS,
     st.just("cache"),
@@ -96,15 +96,15 @@ HINTS: dict[str, Values] = {
     "targetPort": st.integers(1, 65535) | LABELS.filter(lambda text: len(text) <= 15),
     "apiVersion": st.sampled_from(["v1"]),
 }
-"""Good values of fields whose schema alone does not tell."""
+"""Valid values of fields for which the schema does not suffice."""
 RESOURCES: Values = st.sampled_from(
     ["cpu", "memory", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/gpu"]
 )
 ENV_NAMES: Values = st.text("Ab_-.9", max_size=8).map(lambda text: f"A{text}")
 
 
-def good(schema: Schema, path: tuple[str, ...] = ()) -> Values:
-    """Values of a schema, good ones for the most part: CEL rules about several fields are left to chance."""
+def values_of(schema: Schema, path: tuple[str, ...] = ()) -> Values:
+    """Values of a schema, most of them valid. CEL rules about several fields may be violated."""
     name = path[-1] if path else ""
     if name in HINTS:
         return HINTS[name]
@@ -124,10 +124,10 @@ def good(schema: Schema, path: tuple[str, ...] = ()) -> Values:
 
 def _object(schema: Schema, path: tuple[str, ...]) -> Values:
     if "additionalProperties" in schema:
-        return st.dictionaries(RESOURCES, good(schema["additionalProperties"], (*path, "*")), max_size=3)
-    fields = {name: good(inner, (*path, name)) for name, inner in schema["properties"].items()}
+        return st.dictionaries(RESOURCES, values_of(schema["additionalProperties"], (*path, "*")), max_size=3)
+    fields = {name: values_of(inner, (*path, name)) for name, inner in schema["properties"].items()}
     required = set(schema.get("required", ()))
-    if path[-1:] == ("valueFrom",):  # exactly one of them
+    if path[-1:] == ("valueFrom",):  # exactly one field may be set
         return st.sampled_from(sorted(fields)).flatmap(lambda name: st.fixed_dictionaries({name: fields[name]}))
     return st.fixed_dictionaries(
         {name: values for name, values in fields.items() if name in required},
@@ -136,7 +136,7 @@ def _object(schema: Schema, path: tuple[str, ...]) -> Values:
 
 
 def _array(schema: Schema, path: tuple[str, ...]) -> Values:
-    items = good(schema["items"], (*path, "[]"))
+    items = values_of(schema["items"], (*path, "[]"))
     keys: list[str] = schema.get("x-kubernetes-list-map-keys") or []
     if not keys:
         return st.lists(items, max_size=4)
@@ -158,30 +158,30 @@ def _string(_: Schema, path: tuple[str, ...]) -> Values:
     return st.text(max_size=20) if path[-1] == "value" else LABELS
 
 
-def places(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Every place in a JSON value."""
+def paths(value: Any, path: Path = ()) -> Iterator[Path]:
+    """The path of every value within a JSON value."""
     yield path
     if isinstance(value, dict):
         for key, inner in cast("dict[str, Any]", value).items():
-            yield from places(inner, (*path, key))
+            yield from paths(inner, (*path, key))
     elif isinstance(value, list):
         for index, inner in enumerate(cast("list[Any]", value)):
-            yield from places(inner, (*path, index))
+            yield from paths(inner, (*path, index))
 
 
 @st.composite
-def faulty(draw: st.DrawFn, value: Any) -> Any:
-    """A value with one fault, or what may be one, worked in somewhere."""
+def with_error(draw: st.DrawFn, value: Any) -> Any:
+    """A value with one change that makes it invalid, or may do so."""
     root = {"spec": deepcopy(value)}
-    *way, last = draw(st.sampled_from(sorted(places(root["spec"], ("spec",)), key=str)))
+    *parents, last = draw(st.sampled_from(sorted(paths(root["spec"], ("spec",)), key=str)))
     parent: Any = root
-    for step in way:
+    for step in parents:
         parent = parent[step]
     found = parent[last]
     action = draw(
         st.sampled_from(["delete", "null", "replace", "replace", "add", "twice", "many", "near", "near", "text"])
     )
-    if action == "delete" and way:
+    if action == "delete" and parents:
         del parent[last]
     elif action == "null":
         parent[last] = None
@@ -195,7 +195,7 @@ def faulty(draw: st.DrawFn, value: Any) -> Any:
 
 
 def _changed(draw: st.DrawFn, action: str, found: Any) -> Any:
-    """A value a little beside another one."""
+    """A value that differs slightly from another."""
     if isinstance(found, dict):
         return {**cast("Object", found), draw(st.text(max_size=8) | RESOURCES): draw(SCALARS)}
     if isinstance(found, list):
@@ -211,10 +211,10 @@ def _changed(draw: st.DrawFn, action: str, found: Any) -> Any:
 
 @st.composite
 def objects(draw: st.DrawFn, kind: Kind[Any]) -> Object:
-    """An object of a kind."""
-    spec = draw(good(schema_of(kind)))
-    for _ in range(draw(st.sampled_from(FAULTS))):
-        spec = draw(faulty(spec))
+    """A random object of a kind."""
+    spec = draw(values_of(schema_of(kind)))
+    for _ in range(draw(st.sampled_from(ERROR_COUNTS))):
+        spec = draw(with_error(spec))
     return {
         "apiVersion": f"{kind.group}/{draw(st.sampled_from(kind.versions))}",
         "kind": kind.name,
@@ -225,14 +225,14 @@ def objects(draw: st.DrawFn, kind: Kind[Any]) -> Object:
 
 @cache
 def schema_of(kind: Kind[Any]) -> Schema:
-    """Of a kind's spec, from its CRD."""
+    """The schema of a kind's spec, from its CRD."""
     crd = yaml.safe_load((ROOT / f"config/crd/bases/{kind.group}_{kind.plural}.yaml").read_text())
     version = next(version for version in crd["spec"]["versions"] if version["storage"])
     return version["schema"]["openAPIV3Schema"]["properties"]["spec"]
 
 
 def drawn(values: Values, number: int, count: int) -> list[Any]:
-    """So many values, the same ones for the same number each time."""
+    """`count` values; the same number gives the same values."""
     found: list[Any] = []
 
     @seed(number)
@@ -255,7 +255,7 @@ def drawn(values: Values, number: int, count: int) -> list[Any]:
 
 
 def main(plural: str, number: str, count: str) -> None:
-    """Print objects."""
+    """Print random objects."""
     (kind,) = (kind for kind in (MEMCACHED, APPSERVICE) if kind.plural == plural)
     for obj in drawn(objects(kind), int(number), int(count)):
         print(json.dumps(obj))

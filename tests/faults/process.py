@@ -1,4 +1,4 @@
-"""The operator as a process, kept running as a kubelet would, and everything it said."""
+"""The operator as a process: it is restarted as by a kubelet, and its log and exits are recorded."""
 
 import asyncio
 import base64
@@ -14,18 +14,18 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 ROOTS = ("api", "operator", "webhooks")
-INSIDE = ROOT / "tests/faults/inside"
-"""A sitecustomize that does what the environment asks for."""
+SITE_HOOKS = ROOT / "tests/faults/site_hooks"
+"""Directory of a sitecustomize that reads the environment variables of the campaigns."""
 RESTART_PAUSE = 0.2
-"""Seconds; a kubelet starts a container again at once, the first time."""
-END = 5.0
-"""Seconds an operator has to end after SIGTERM."""
-GRACE = 15.0
-"""The same, as its pod has it."""
+"""Seconds; a kubelet restarts a container immediately the first time."""
+EXIT_TIMEOUT = 5.0
+"""Seconds to exit after SIGTERM."""
+GRACE_PERIOD = 15.0
+"""The same in a pod."""
 
 
 class Operator:
-    """One operator, or another program of ours. It is started again where it ends; when and how is remembered."""
+    """The operator, or another of our programs. It is restarted when it exits; starts and exits are recorded."""
 
     def __init__(
         self,
@@ -36,72 +36,72 @@ class Operator:
         program: str = "memcached_operator",
     ) -> None:
         self.exits: list[int] = []
-        self.began: list[float] = []
+        self.starts: list[float] = []
         self.log = log
         self._command = (sys.executable, "-m", program, *arguments)
         self._environment = {
             **{name: text for name, text in os.environ.items() if name in ("PATH", "HOME", "LANG")},
             **environment,
-            "PYTHONPATH": os.pathsep.join(map(str, (*(sources / root for root in ROOTS), INSIDE))),
+            "PYTHONPATH": os.pathsep.join(map(str, (*(sources / root for root in ROOTS), SITE_HOOKS))),
         }
         self._process: asyncio.subprocess.Process | None = None
         self._wanted = asyncio.Event()
         self._killed = False
 
     def start(self) -> None:
-        """Have it run."""
+        """Start the process, and restart it when it exits."""
         self._wanted.set()
 
     def kill(self) -> None:
-        """SIGKILL it; it is started again unless it is to stay away."""
+        """SIGKILL the process. It is restarted unless it has been stopped."""
         if self._process is not None and self._process.returncode is None:
             self._killed = True
             with suppress(ProcessLookupError):
                 self._process.kill()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the process that runs a signal."""
+        """Send a signal to the running process."""
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(number)
 
-    async def leave(self) -> None:
-        """Ask it to end by SIGTERM, and wait until it has; it stays away until it is started again."""
+    async def shut_down(self) -> None:
+        """SIGTERM, and wait for the exit. The process stays down until it is started again."""
         self._wanted.clear()
-        await self.end(GRACE)
+        await self.terminate(GRACE_PERIOD)
 
-    async def away(self) -> None:
-        """End it by SIGKILL until it is started again."""
+    async def stop(self) -> None:
+        """SIGKILL. The process stays down until it is started again."""
         self._wanted.clear()
         self.kill()
         if self._process is not None:
             await self._process.wait()
 
-    def text(self) -> str:
-        """Everything it wrote."""
+    def log_text(self) -> str:
+        """The whole log."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     @property
     def pid(self) -> int:
-        """Of the process that runs, or ran last."""
+        """Process id of the process that runs, or ran last."""
         return self._process.pid if self._process is not None else 0
 
-    async def keep(self) -> None:
-        """Run it for ever."""
+    async def supervise(self) -> None:
+        """Run and restart the process, until cancelled."""
         while True:
             await self._wanted.wait()
             with self.log.open("ab") as log:
                 self._process = await asyncio.create_subprocess_exec(
                     *self._command, env=self._environment, stdout=log, stderr=log, stdin=asyncio.subprocess.DEVNULL
                 )
-            self.began.append(time.monotonic())
+            self.starts.append(time.monotonic())
             code = await self._process.wait()
             if not self._killed:
                 self.exits.append(code)
             self._killed = False
             await asyncio.sleep(RESTART_PAUSE)
 
-    async def end(self, seconds: float = END) -> None:
-        """SIGTERM, and SIGKILL for one that does not heed it."""
+    async def terminate(self, seconds: float = EXIT_TIMEOUT) -> None:
+        """SIGTERM, then SIGKILL if the process does not exit in time."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -115,26 +115,26 @@ class Operator:
 
 
 @asynccontextmanager
-async def kept(operator: Operator) -> AsyncGenerator[Operator]:
-    """The operator runs as long as the block, when started."""
-    task = asyncio.create_task(operator.keep())
+async def supervised(operator: Operator) -> AsyncGenerator[Operator]:
+    """Supervise the operator during the block; `start` starts it."""
+    task = asyncio.create_task(operator.supervise())
     try:
         yield operator
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await operator.end()
+        await operator.terminate()
 
 
 def kubeconfig(path: Path, server: str, ca: bytes) -> Path:
-    """A kubeconfig for a proxy, which does not ask who one is."""
+    """Write a kubeconfig for a proxy, which does not authenticate its client."""
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(ca).decode()}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "proxy",
         "clusters": [{"name": "proxy", "cluster": cluster}],
-        "users": [{"name": "operator", "user": {"token": "of-no-matter"}}],
+        "users": [{"name": "operator", "user": {"token": "not-checked"}}],
         "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "operator"}}],
     }
     path.write_text(yaml.safe_dump(content))

@@ -1,4 +1,4 @@
-"""A TLS reverse proxy on loopback, between one operator and the API server, that strikes requests with faults."""
+"""A TLS reverse proxy on loopback, between one operator and the API server, that injects faults into requests."""
 
 import asyncio
 import ssl
@@ -12,110 +12,110 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from faults.calls import Call, Entry, Journal, call_of, metadata
-from faults.faulty import DEAF
-from faults.rules import Armed, Rule
+from faults.calls import Call, Entry, RequestLog, call_of, metadata
+from faults.faulty import NO_RESPONSE
+from faults.rules import ActiveRule, Rule
 from memcached_operator.certificates.pki import KeyPair, issue
 from memcached_operator.kube.config import Config
 
 HOST = "localhost"
-DROPPED = frozenset(
+DROPPED_HEADERS = frozenset(
     {"host", "connection", "transfer-encoding", "content-length", "accept-encoding", "content-encoding", "keep-alive"}
 )
-"""Headers that belong to one connection, and the one that asks for compressed answers."""
+"""Headers of a single connection, and the one that requests compressed responses."""
 
-WRITING_ENDS = 0.05
-"""Seconds after which the operator has an answer that was written to it on loopback."""
+RESPONSE_DELAY = 0.05
+"""Seconds until the operator has received a response on loopback."""
 
 
 @dataclass(eq=False)
 class Stream:
-    """A watch that is open: what the API server says passes the gate of its resource, until it is interrupted."""
+    """An open watch. Events pass unless those of its resource are held back, until the watch is interrupted."""
 
     call: Call
     response: web.StreamResponse
     transport: asyncio.Transport
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def interrupt(self, said: bytes = b"", *, cut: bool = False) -> None:
-        """Say something, and close the watch or cut its connection."""
-        if said:
+    async def interrupt(self, data: bytes = b"", *, cut: bool = False) -> None:
+        """Send some bytes, then close the watch or abort its connection."""
+        if data:
             with suppress(ConnectionError):
-                await self.response.write(said)
+                await self.response.write(data)
         if cut:
             self.transport.abort()
         self.ended.set()
 
 
 class Proxy:
-    """One per operator. `kill` is called by faults that end the operator."""
+    """One per operator. Faults that stop the operator call `kill`."""
 
     def __init__(self, upstream: str, session: aiohttp.ClientSession, user: str) -> None:
-        self.journal = Journal()
+        self.requests = RequestLog()
         self.streams: set[Stream] = set()
         self.kill: Callable[[], None] = lambda: None
         self.pace: tuple[int, float] | None = None
         self._upstream = upstream
         self._session = session
         self._user = user
-        self._rules: list[Armed] = []
-        self._gates: dict[str, asyncio.Event] = {}
+        self._rules: list[ActiveRule] = []
+        self._passing: dict[str, asyncio.Event] = {}
 
-    def arm(self, *rules: Rule) -> list[Armed]:
-        """Put rules into effect; the first that matches a call strikes it."""
-        armed = [Armed(rule) for rule in rules]
-        self._rules += armed
-        return armed
+    def inject(self, *rules: Rule) -> list[ActiveRule]:
+        """Activate rules. The first rule that matches a request is applied."""
+        active = [ActiveRule(rule) for rule in rules]
+        self._rules += active
+        return active
 
     def hold(self, *resources: str) -> None:
-        """Keep back the events of some resources, in watches that are open or will be."""
+        """Hold back the events of these resources, in present and future watches."""
         for resource in resources:
-            self._gate(resource).clear()
+            self._may_pass(resource).clear()
 
     def release(self) -> None:
         """Let all events pass again."""
-        for gate in self._gates.values():
-            gate.set()
+        for may_pass in self._passing.values():
+            may_pass.set()
 
     def open_watches(self, resource: str = "*") -> list[Stream]:
-        """The watches of a resource that are open."""
+        """The open watches of a resource."""
         return [stream for stream in self.streams if stream.call.matches(f"watch {resource}")]
 
-    async def passed(self, stream: Stream) -> None:
-        """Wait until events of a watch may pass."""
-        await self._gate(stream.call.resource).wait()
+    async def wait_released(self, stream: Stream) -> None:
+        """Wait until events of this watch may pass."""
+        await self._may_pass(stream.call.resource).wait()
 
-    def _gate(self, resource: str) -> asyncio.Event:
-        if resource not in self._gates:
-            self._gates[resource] = asyncio.Event()
-            self._gates[resource].set()
-        return self._gates[resource]
+    def _may_pass(self, resource: str) -> asyncio.Event:
+        if resource not in self._passing:
+            self._passing[resource] = asyncio.Event()
+            self._passing[resource].set()
+        return self._passing[resource]
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
+        """Respond to one request."""
         body = await request.read()
         call = call_of(request.method, request.path, request.query_string, request.content_type, body)
-        entry = self.journal.note(call, body)
+        entry = self.requests.add(call, body)
         exchange = _Exchange(self, request, body, entry)
-        rule = next((armed for armed in self._rules if armed.strikes(call)), None)
-        entry.struck = rule is not None
-        answering = asyncio.ensure_future(rule.rule.fault(exchange) if rule else exchange.forward())
-        # What is on its way to the API server arrives there, also where the operator hangs up or dies meanwhile.
+        rule = next((active for active in self._rules if active.applies(call)), None)
+        entry.injected = rule is not None
+        responding = asyncio.ensure_future(rule.rule.fault(exchange) if rule else exchange.forward())
+        # A forwarded request reaches the API server even if the operator disconnects or is killed in the meantime.
         try:
-            response = await (answering if call.verb == "watch" else asyncio.shield(answering))
+            response = await (responding if call.verb == "watch" else asyncio.shield(responding))
         except aiohttp.ClientError:
-            # There is no API server any more, as at the end of a run.
+            # The API server has been stopped, as at the end of a run.
             exchange.reset()
-            response = DEAF
+            response = NO_RESPONSE
         if not exchange.cut:
             entry.code = response.status
-        if exchange.afterwards:
-            asyncio.get_running_loop().call_later(WRITING_ENDS, exchange.afterwards)
+        if exchange.on_response:
+            asyncio.get_running_loop().call_later(RESPONSE_DELAY, exchange.on_response)
         return response
 
     def send(self, request: web.BaseRequest, body: bytes) -> "aiohttp.client._RequestContextManager":  # pyright: ignore[reportPrivateUsage]
-        """The same request, at the API server, as the operator's user."""
-        headers = {name: text for name, text in request.headers.items() if name.lower() not in DROPPED}
+        """Send the same request to the API server, as the operator's user."""
+        headers = {name: text for name, text in request.headers.items() if name.lower() not in DROPPED_HEADERS}
         headers.pop("Authorization", None)
         headers["Impersonate-User"] = self._user
         return self._session.request(
@@ -124,11 +124,11 @@ class Proxy:
 
 
 class _Exchange:
-    """A request on its way."""
+    """A request in progress."""
 
     def __init__(self, proxy: Proxy, request: web.BaseRequest, body: bytes, entry: Entry) -> None:
         self.cut = False
-        self.afterwards: Callable[[], None] | None = None
+        self.on_response: Callable[[], None] | None = None
         self._proxy = proxy
         self._request = request
         self._body = body
@@ -142,8 +142,8 @@ class _Exchange:
         if self._request.transport is not None:
             self._request.transport.abort()
 
-    def later(self, work: Callable[[], None]) -> None:
-        self.afterwards = work
+    def after_response(self, work: Callable[[], None]) -> None:
+        self.on_response = work
 
     async def forward(self) -> web.StreamResponse:
         async with self._proxy.send(self._request, self._body) as reply:
@@ -152,24 +152,24 @@ class _Exchange:
                 return await self._relay(reply)
             payload = await reply.read()
         self._entry.version = metadata(payload)[1]
-        headers = {name: text for name, text in reply.headers.items() if name.lower() not in DROPPED}
+        headers = {name: text for name, text in reply.headers.items() if name.lower() not in DROPPED_HEADERS}
         return web.Response(status=reply.status, body=payload, headers=headers)
 
-    async def listen(self) -> web.StreamResponse:
+    async def accept_watch(self) -> web.StreamResponse:
         self._entry.code = 200
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(self._request)
         return response
 
     async def _relay(self, reply: aiohttp.ClientResponse) -> web.StreamResponse:
-        response = await self.listen()
+        response = await self.accept_watch()
         transport = self._request.transport
         if transport is None:
             return response
         stream = Stream(self._entry.call, response, transport)
         self._proxy.streams.add(stream)
         tasks: list[asyncio.Task[object]] = [
-            asyncio.create_task(self._pass_on(stream, reply)),
+            asyncio.create_task(self._relay_events(stream, reply)),
             asyncio.create_task(stream.ended.wait()),
         ]
         try:
@@ -181,16 +181,16 @@ class _Exchange:
             await asyncio.gather(*tasks, return_exceptions=True)
         return response
 
-    async def _pass_on(self, stream: Stream, reply: aiohttp.ClientResponse) -> None:
+    async def _relay_events(self, stream: Stream, reply: aiohttp.ClientResponse) -> None:
         with suppress(ConnectionError, aiohttp.ClientError):
             rest = b""
             while chunk := await reply.content.readany():
                 *whole, rest = (rest + chunk).split(b"\n")
                 for line in whole:
-                    await self._proxy.passed(stream)
-                    await self._say(stream.response, line + b"\n")
+                    await self._proxy.wait_released(stream)
+                    await self._send_event(stream.response, line + b"\n")
 
-    async def _say(self, response: web.StreamResponse, line: bytes) -> None:
+    async def _send_event(self, response: web.StreamResponse, line: bytes) -> None:
         if self._proxy.pace is None:
             await response.write(line)
             return
@@ -201,12 +201,12 @@ class _Exchange:
 
 
 def certificate() -> KeyPair:
-    """A certificate for loopback; one serves all proxies of a run."""
+    """A certificate for loopback; all proxies of a run share it."""
     return issue([HOST], timedelta(days=1), datetime.now(UTC))
 
 
 def serving_context(pair: KeyPair) -> ssl.SSLContext:
-    """Serve with this pair."""
+    """TLS settings of a server with this certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with tempfile.TemporaryDirectory() as directory:
         certificate_file, key_file = Path(directory, "crt"), Path(directory, "key")
@@ -218,7 +218,7 @@ def serving_context(pair: KeyPair) -> ssl.SSLContext:
 
 @asynccontextmanager
 async def proxy(connection: Config, pair: KeyPair, user: str) -> AsyncGenerator[tuple[Proxy, str]]:
-    """Serve on a free port of loopback; the proxy and its address. To the API server it is `user` that asks."""
+    """Start a proxy on a free loopback port; returns it and its URL. The API server sees requests of `user`."""
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(
             aiohttp.ClientSession(
@@ -229,9 +229,9 @@ async def proxy(connection: Config, pair: KeyPair, user: str) -> AsyncGenerator[
                 skip_auto_headers=("Accept-Encoding",),
             )
         )
-        here = Proxy(connection.server, session, user)
-        runner = web.ServerRunner(web.Server(here, access_log=None, handler_cancellation=True), shutdown_timeout=0.1)
+        started = Proxy(connection.server, session, user)
+        runner = web.ServerRunner(web.Server(started, access_log=None, handler_cancellation=True), shutdown_timeout=0.1)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=serving_context(pair)).start()
-        yield here, f"https://{HOST}:{runner.addresses[0][1]}"
+        yield started, f"https://{HOST}:{runner.addresses[0][1]}"

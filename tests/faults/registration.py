@@ -1,4 +1,4 @@
-"""Our webhooks at the API server, for the objects of one namespace only."""
+"""Webhook configurations at the API server, for the objects of one namespace only."""
 
 import base64
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -9,32 +9,32 @@ from typing import Any
 import yaml
 
 from faults.process import ROOT
-from faults.stage import Stage, until
+from faults.sandbox import Sandbox, wait_until
 from faults.webhook import KINDS, PATHS, Webhook
-from faults.workloads import IMAGE, custom
+from faults.workloads import IMAGE, new_object
 from memcached_api.kinds import Kind
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Object, Resource
 
 MANIFESTS = ROOT / "config/webhook/manifests.yaml"
-IN_EFFECT = 30.0
-"""Seconds for the API server to take up a configuration, on a busy machine: 0.1 to 1 on an idle one."""
+REGISTRATION_TIMEOUT = 30.0
+"""Seconds until a configuration is in effect, on a busy machine: 0.1 to 1 on an idle one."""
 
 
 def resource_of(kind: Kind[Any]) -> Resource:
-    """A kind as the API server's paths have it."""
+    """The resource of a kind, as in the API server's paths."""
     return Resource(kind.group, kind.versions[0], kind.name, kind.plural)
 
 
 @dataclass
 class Registration:
-    """The two configurations of one case."""
+    """The two webhook configurations of one case."""
 
-    stage: Stage
+    sandbox: Sandbox
     configurations: list[Object]
 
-    async def trust(self, url: str, bundle: bytes) -> None:
-        """Have the API server ask at an address, and trust these CAs only; none: those of its machine."""
+    async def set_client_config(self, url: str, bundle: bytes) -> None:
+        """Set URL and CA bundle of all webhooks. Without a bundle, the API server trusts the CAs of its machine."""
         text = base64.b64encode(bundle).decode()
         for obj in self.configurations:
             for webhook in obj["webhooks"]:
@@ -42,17 +42,19 @@ class Registration:
                 webhook["clientConfig"]["caBundle"] = text
             patch = {"webhooks": obj["webhooks"]}
             merge = "application/merge-patch+json"
-            await self.stage.client.request("PATCH", f"{_path(obj)}/{obj['metadata']['name']}", patch, merge)
+            await self.sandbox.client.request("PATCH", f"{_path(obj)}/{obj['metadata']['name']}", patch, merge)
 
 
-async def would_be(stage: Stage, resource: Resource, spec: Mapping[str, Any], name: str = "asked") -> Object:
-    """What would be stored. Raises ApiError where nothing would."""
-    obj = custom(resource, stage.namespace, name, spec)
-    return await stage.client.request("POST", resource.path(stage.namespace), obj, params={"dryRun": "All"})
+async def dry_run_create(
+    sandbox: Sandbox, resource: Resource, spec: Mapping[str, Any], name: str = "dry-run"
+) -> Object:
+    """Create an object with dryRun; returns what would be stored. Raises ApiError if it is denied."""
+    obj = new_object(resource, sandbox.namespace, name, spec)
+    return await sandbox.client.request("POST", resource.path(sandbox.namespace), obj, params={"dryRun": "All"})
 
 
-async def complaint(work: Callable[[], Awaitable[Any]]) -> ApiError | None:
-    """What the API server says against something; None where it does it."""
+async def error_of(work: Callable[[], Awaitable[Any]]) -> ApiError | None:
+    """The ApiError that `work` raises, or None."""
     try:
         await work()
     except ApiError as error:
@@ -61,31 +63,33 @@ async def complaint(work: Callable[[], Awaitable[Any]]) -> ApiError | None:
 
 
 @asynccontextmanager
-async def registered(stage: Stage, url: str, bundle: bytes, behind: Webhook) -> AsyncGenerator[Registration]:
-    """Have the API server ask at an address, as config/webhook says; wait until it does."""
+async def registered(sandbox: Sandbox, url: str, bundle: bytes, admission: Webhook) -> AsyncGenerator[Registration]:
+    """Register the webhooks of config/webhook with this URL, and wait until the API server calls them."""
     found = [obj for obj in yaml.safe_load_all(MANIFESTS.read_text()) if obj["kind"].endswith("WebhookConfiguration")]
     text = base64.b64encode(bundle).decode()
     for obj in found:
-        obj["metadata"]["name"] += f"-{stage.namespace}"
+        obj["metadata"]["name"] += f"-{sandbox.namespace}"
         for webhook in obj["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
             webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": text}
-            webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}
+            webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": sandbox.namespace}}
     try:
         for obj in found:
-            await stage.client.request("POST", _path(obj), obj)
-        await until(lambda: _all_asked(stage, behind), IN_EFFECT, "the API server asks admission")
-        yield Registration(stage, found)
+            await sandbox.client.request("POST", _path(obj), obj)
+        await wait_until(
+            lambda: _all_called(sandbox, admission), REGISTRATION_TIMEOUT, "the API server calls the webhooks"
+        )
+        yield Registration(sandbox, found)
     finally:
         for obj in found:
-            await complaint(lambda obj=obj: stage.client.request("DELETE", f"{_path(obj)}/{obj['metadata']['name']}"))
+            await error_of(lambda obj=obj: sandbox.client.request("DELETE", f"{_path(obj)}/{obj['metadata']['name']}"))
 
 
-async def _all_asked(stage: Stage, behind: Webhook) -> bool:
-    """Whether each of the four paths has been asked about something."""
+async def _all_called(sandbox: Sandbox, admission: Webhook) -> bool:
+    """Whether each of the four paths has received a review."""
     for kind in KINDS:
-        await complaint(lambda kind=kind: would_be(stage, resource_of(kind), {"image": IMAGE}))
-    counts = await behind.metrics()
+        await error_of(lambda kind=kind: dry_run_create(sandbox, resource_of(kind), {"image": IMAGE}))
+    counts = await admission.metrics()
     series = [f'controller_runtime_webhook_requests_total{{code="200",webhook="{path}"}}' for path in PATHS]
     return all(counts.get(each) for each in series)
 

@@ -1,4 +1,4 @@
-"""Results of cases, kept from run to run, and their figures in docs/reliability.md."""
+"""Results of cases, kept between runs, and their figures in docs/reliability.md."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from faults.process import ROOT
 from faults.runner import Result
 
 RESULTS = ROOT / "build/faults/results.jsonl"
-"""One line per result; of several of one case the last counts."""
+"""One line per result; the last result of a case counts."""
 DOCUMENT = ROOT / "docs/reliability.md"
 CAMPAIGNS = {
     "T1": "SIGKILL before, during and after every write, and around a deletion",
@@ -34,7 +34,7 @@ CAMPAIGNS = {
 
 
 def keep(result: Result) -> None:
-    """Add a result to those that are there."""
+    """Append a result."""
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     with RESULTS.open("ab") as file:
         file.write(msgspec.json.encode(result) + b"\n")
@@ -49,7 +49,7 @@ def known() -> dict[str, Result]:
 
 
 def write(cases: Sequence[Case]) -> None:
-    """Put the figures and the list of the cases into the document, between its marks."""
+    """Write the figures and the list of cases between the marks of the document."""
     text = DOCUMENT.read_text()
     for mark, body in (("figures", _figures(cases)), ("mutants", _mutants()), ("cases", _names(cases))):
         text = re.sub(
@@ -68,7 +68,7 @@ def _figures(cases: Sequence[Case]) -> str:
     for short, about in CAMPAIGNS.items():
         mine = [case.name for case in cases if case.name.partition("/")[0] == short]
         run = [results[name] for name in mine if name in results]
-        passed = [result for result in run if not result.fault]
+        passed = [result for result in run if not result.error]
         if not mine:
             continue
         times = [result.seconds for result in run] or [0.0]
@@ -80,18 +80,18 @@ def _figures(cases: Sequence[Case]) -> str:
 
 
 def _mutants() -> str:
-    """What is wrong with each mutant, and the case that notices it."""
+    """The defect of each mutant, and the case that detects it."""
     results = known()
     rows = ["| Mutant | Defect | Detected by | Detected |", "|---|---|---|---|"]
     for name, mutant in mutants().items():
         result = results.get(f"T14/{name}")
-        caught = "not run" if result is None else "no" if result.fault else "yes"
+        caught = "not run" if result is None else "no" if result.error else "yes"
         rows.append(f"| {name} | {mutant.about} | `{mutant.case}` | {caught} |")
     return "\n".join([*rows, ""])
 
 
 def _names(cases: Sequence[Case]) -> str:
-    """Every name, shortened: names that differ in their last part alone share a line."""
+    """The names of all cases. Names that differ only in their last part share a line."""
     groups: dict[str, list[str]] = {}
     for case in cases:
         head, _, tail = case.name.rpartition("/")

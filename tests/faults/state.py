@@ -1,4 +1,4 @@
-"""The state of one object and its children, without what differs from run to run; and how two states differ."""
+"""The state of an object and its children without values that differ between runs, and the comparison of two states."""
 
 import json
 import re
@@ -10,27 +10,27 @@ from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, O
 from memcached_operator.reconcile.compare import INTENT_ANNOTATION
 
 COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
-"""Of a Deployment's status: the rest is times and generated names."""
+"""Fields of a Deployment's status that are compared. The others are times and generated names."""
 
 COUNTERS = ("generation", "observedGeneration", "deployment.kubernetes.io/revision", "fields")
 CHILDREN = (DEPLOYMENTS, SERVICES)
 KEPT = ("labels", "annotations", "generation", "finalizers", "ownerReferences")
-"""Of an object's metadata."""
-GIVEN = ("clusterIP", "clusterIPs", "nodePort")
-"""Values that the API server chooses where nobody names one."""
+"""Fields of the metadata that are compared."""
+CHOSEN = ("clusterIP", "clusterIPs", "nodePort")
+"""Values that the API server chooses if they are not set."""
 
 UID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-SETTLED = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+READY_CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 
 async def state_of(client: Client, resource: Resource, namespace: str, name: str) -> Object:
-    """An object and its children of the same name, masked; None for one that does not exist."""
+    """An object and its children of the same name, masked; None for each that does not exist."""
     found = {each.plural: await client.get(Key(each, namespace, name)) for each in (resource, *CHILDREN)}
     state = {plural: obj and masked(obj, namespace) for plural, obj in found.items()}
     obj = found[resource.plural]
     return {
         **state,
-        "nodes are the pods": await _true_nodes(client, obj, namespace),
+        "nodes are the pods": await _nodes_match(client, obj, namespace),
         "node ports are the Service's": _ports(obj, "status", "nodePorts")
         <= _ports(found["services"], "spec", "ports"),
     }
@@ -40,8 +40,8 @@ def _ports(obj: Object | None, *path: str) -> set[int]:
     return {port["nodePort"] for port in nested_list(obj or {}, *path) if port.get("nodePort")}
 
 
-async def _true_nodes(client: Client, obj: Object | None, namespace: str) -> bool:
-    """Whether a status names the very pods that there are."""
+async def _nodes_match(client: Client, obj: Object | None, namespace: str) -> bool:
+    """Whether a status names exactly the existing pods."""
     selector = nested_map(obj or {}, "status").get("selector", "")
     if not obj or not selector:
         return obj is None
@@ -51,31 +51,31 @@ async def _true_nodes(client: Client, obj: Object | None, namespace: str) -> boo
 
 
 def masked(obj: Object, namespace: str) -> Object:
-    """Without uids, times, generated names and what the API server chose; the operator's own fields stay named."""
+    """An object without uids, times, generated names and values chosen by the API server, with our manager's fields."""
     meta = obj["metadata"]
-    kept: Object = {
+    supervised: Object = {
         "metadata": {name: meta[name] for name in KEPT if meta.get(name)},
         "spec": obj.get("spec", {}),
         "status": _status(obj),
         "fields": sorted(_fields(meta), key=str),
     }
-    text = json.dumps(kept).replace(f'"{namespace}"', '"NAMESPACE"')
+    text = json.dumps(supervised).replace(f'"{namespace}"', '"NAMESPACE"')
     return json.loads(UID.sub("UID", text), object_hook=_mask)
 
 
-def settled(obj: Object | None) -> bool:
-    """Whether an object is available, done and well, and says so of its present generation."""
+def is_ready(obj: Object | None) -> bool:
+    """Whether an object is Available, not Progressing and not Degraded, for its current generation."""
     if obj is None:
         return False
     generation = obj["metadata"]["generation"]
     found = nested_list(obj, "status", "conditions")
     current = all(each.get("observedGeneration") == generation for each in found)
-    well = {each["type"]: each["status"] for each in found} == SETTLED
-    return well and current and nested_map(obj, "status").get("observedGeneration") == generation
+    ready = {each["type"]: each["status"] for each in found} == READY_CONDITIONS
+    return ready and current and nested_map(obj, "status").get("observedGeneration") == generation
 
 
 def difference(found: object, expected: object, path: str = "") -> str:
-    """Where two states differ first; empty where they do not."""
+    """The first difference between two states; empty if they are equal."""
     if found == expected:
         return ""
     if isinstance(found, dict) and isinstance(expected, dict):
@@ -88,15 +88,15 @@ def difference(found: object, expected: object, path: str = "") -> str:
         if len(some) == len(others):
             pairs = enumerate(zip(some, others, strict=True))
             return next(difference(one, other, f"{path}[{i}]") for i, (one, other) in pairs if one != other)
-    return f"{path[1:]}: {json.dumps(found)} instead of {json.dumps(expected)}"
+    return f"{path[1:]}: got {json.dumps(found)}, want {json.dumps(expected)}"
 
 
-def loosened(state: Any) -> Any:
-    """Without generations and revisions: for objects that have been changed more often than in the reference."""
+def without_generations(state: Any) -> Any:
+    """A state without generations and revisions, for objects that were changed more often than in the reference."""
     if isinstance(state, dict):
         fields = cast("Object", state).items()
-        return {name: loosened(value) for name, value in fields if name not in COUNTERS}
-    return [loosened(item) for item in cast("list[Any]", state)] if isinstance(state, list) else state
+        return {name: without_generations(value) for name, value in fields if name not in COUNTERS}
+    return [without_generations(item) for item in cast("list[Any]", state)] if isinstance(state, list) else state
 
 
 def _status(obj: Object) -> Object:
@@ -113,12 +113,12 @@ def _status(obj: Object) -> Object:
 def _fields(meta: Object) -> Iterator[Object]:
     found: list[Object] = meta.get("managedFields") or []
     for entry in found:
-        # Those of a status name pods.
+        # The fields of a status contain names of pods.
         if entry["manager"] == FIELD_MANAGER and not entry.get("subresource"):
             yield {name: entry.get(name) for name in ("operation", "fieldsV1")}
 
 
 def _mask(obj: Object) -> Object:
-    masks = {name: "CHOSEN" for name in GIVEN if name in obj and obj[name] not in ("None", ["None"])}
+    masks = {name: "CHOSEN" for name in CHOSEN if name in obj and obj[name] not in ("None", ["None"])}
     digest = {INTENT_ANNOTATION: "DIGEST"} if INTENT_ANNOTATION in obj else {}
     return {**obj, **masks, **digest}

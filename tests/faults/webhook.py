@@ -1,4 +1,4 @@
-"""The admission process, with its certificate files as a kubelet mounts them, and a client of it."""
+"""The admission process, its certificate files as a kubelet mounts them, and clients for it."""
 
 import asyncio
 import json
@@ -18,9 +18,9 @@ from urllib.request import urlopen
 
 import aiohttp
 
-from faults.process import Operator, kept
+from faults.process import Operator, supervised
 from faults.proxy import HOST
-from faults.stage import Stage, until
+from faults.sandbox import Sandbox, wait_until
 from memcached_api.appservice import APPSERVICE
 from memcached_api.kinds import Kind
 from memcached_api.memcached import MEMCACHED
@@ -32,8 +32,8 @@ from support.ports import free_port
 
 TICK = os.sysconf("SC_CLK_TCK")
 SKMEM = re.compile(r"skmem:\(r(\d+),.*?,f(\d+),w(\d+),")
-START = 60.0
-"""Seconds for the process to answer, on a very busy machine: 0.5 on an idle one."""
+START_TIMEOUT = 60.0
+"""Seconds until the process serves, on a very busy machine: 0.5 on an idle one."""
 READS = "certwatcher_read_certificate_total"
 ERRORS = "certwatcher_read_certificate_errors_total"
 MUTATE, VALIDATE = "mutate", "validate"
@@ -44,19 +44,19 @@ REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 
 def pair(*names: str, age: timedelta = timedelta()) -> KeyPair:
-    """A pair made so long ago, for a day; by default for the name that everything here is called by."""
+    """A certificate that was issued `age` ago and is valid for a day; by default for localhost."""
     return issue(list(names) or [HOST], timedelta(days=1), datetime.now(UTC) - age)
 
 
 class Files:
-    """A directory like that of a mounted Secret: `tls.crt` → `..data/tls.crt`, and `..data` → the newest version."""
+    """A directory like a mounted Secret: `tls.crt` → `..data/tls.crt`, and `..data` → the newest version."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._versions = 0
 
     def swap(self, files: Mapping[str, bytes]) -> None:
-        """Bring a new version in as a kubelet does: all files at once."""
+        """Replace all files at once, as a kubelet does."""
         self._versions += 1
         version = f"..{self._versions}"
         (self.directory / version).mkdir(parents=True)
@@ -69,19 +69,19 @@ class Files:
         (self.directory / "..new").symlink_to(version)
         (self.directory / "..new").rename(self.directory / "..data")
 
-    def hold(self, held: KeyPair) -> None:
-        """Bring a pair in."""
-        self.swap(files_of(held))
+    def write_pair(self, serving: KeyPair) -> None:
+        """Replace the files with this certificate and key."""
+        self.swap(files_of(serving))
 
 
-def files_of(held: KeyPair) -> dict[str, bytes]:
-    """A pair as the Secret has it."""
-    return {"tls.crt": held.certificate, "tls.key": held.key}
+def files_of(serving: KeyPair) -> dict[str, bytes]:
+    """The contents of a Secret with this certificate and key."""
+    return {"tls.crt": serving.certificate, "tls.key": serving.key}
 
 
 @dataclass
 class Webhook:
-    """An admission process, and its ports. `pair` is the one it began with."""
+    """An admission process and its ports. `pair`: its first certificate."""
 
     process: Operator
     files: Files
@@ -92,7 +92,7 @@ class Webhook:
 
     @property
     def url(self) -> str:
-        """Where it answers reviews."""
+        """URL for reviews, without a path."""
         return f"https://{HOST}:{self.port}"
 
     def rss(self) -> float:
@@ -102,34 +102,34 @@ class Webhook:
         return int(line.split()[1]) / 1024
 
     def socket_memory(self) -> float:
-        """Kernel memory of the sockets of its ports, in MiB: data received, data to send, and what is reserved."""
+        """Kernel memory of the sockets of its ports, in MiB: received, unsent and reserved."""
         ports = " or ".join(f"sport = :{port}" for port in (self.port, self.metrics_port, self.probes_port))
         lines = run(("ss", "-Htnm", ports), capture_output=True, text=True, check=True).stdout
         return sum(sum(map(int, found)) for found in SKMEM.findall(lines)) / 2**20
 
     def cpu(self) -> float:
-        """Seconds of CPU used so far, user and system."""
+        """CPU time used so far, in seconds, user and system."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICK
 
     async def metrics(self) -> dict[str, float]:
-        """Each series with its value; none while the process is away."""
-        text = await asyncio.to_thread(_got, f"http://127.0.0.1:{self.metrics_port}/metrics")
+        """Each series with its value; none while the process is down."""
+        text = await asyncio.to_thread(_fetch, f"http://127.0.0.1:{self.metrics_port}/metrics")
         lines = [line for line in text.splitlines() if line[:1] != "#"]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
     async def ready(self) -> bool:
-        """What a kubelet hears of it."""
-        return await asyncio.to_thread(_got, f"http://127.0.0.1:{self.probes_port}/readyz") == "ok"
+        """The result of the readiness probe."""
+        return await asyncio.to_thread(_fetch, f"http://127.0.0.1:{self.probes_port}/readyz") == "ok"
 
-    async def up(self) -> None:
-        """Start it and wait until it serves."""
+    async def start(self) -> None:
+        """Start the process and wait until it serves."""
         self.process.start()
-        await until(self.ready, START, "admission serves")
+        await wait_until(self.ready, START_TIMEOUT, "admission is ready")
 
     def failures(self) -> list[str]:
-        """What must not be in its log, or among its exits, whatever is done to it."""
-        text = self.process.text()
+        """Words that must not be in its log, and exit codes."""
+        text = self.process.log_text()
         found = [
             word
             for word in ("Traceback", "internal error while handling a request to", "Task exception", "Unhandled")
@@ -138,22 +138,22 @@ class Webhook:
         return found + [f"exit code {code}" for code in self.process.exits]
 
 
-def _got(url: str) -> str:
+def _fetch(url: str) -> str:
     try:
-        with urlopen(url, timeout=5) as answer:  # noqa: S310 - http, of our own
-            return answer.read().decode()
+        with urlopen(url, timeout=5) as response:  # noqa: S310 - http, on loopback
+            return response.read().decode()
     except (URLError, OSError):
         return ""
 
 
 @asynccontextmanager
-async def webhook(stage: Stage, held: KeyPair | None = None) -> AsyncGenerator[Webhook]:
-    """An admission process that serves with a pair, by default a good one."""
+async def webhook(sandbox: Sandbox, serving: KeyPair | None = None) -> AsyncGenerator[Webhook]:
+    """Start an admission process with this certificate, by default a valid one."""
     port, metrics, probes = (free_port() for _ in range(3))
-    held = held or pair()
+    serving = serving or pair()
     with tempfile.TemporaryDirectory() as directory:
         files = Files(Path(directory))
-        files.hold(held)
+        files.write_pair(serving)
         arguments = [
             f"--webhook-port={port}",
             f"--webhook-cert-path={directory}",
@@ -161,34 +161,34 @@ async def webhook(stage: Stage, held: KeyPair | None = None) -> AsyncGenerator[W
             f"--health-probe-bind-address=127.0.0.1:{probes}",
             "--shutdown-delay=0",
         ]
-        log = stage.operator.log.with_suffix(".webhook.log")
-        process = Operator(arguments, {}, stage.settings.sources, log, "memcached_webhooks")
-        async with kept(process):
-            here = Webhook(process, files, port, metrics, probes, held)
-            await here.up()
-            yield here
+        log = sandbox.operator.log.with_suffix(".webhook.log")
+        process = Operator(arguments, {}, sandbox.settings.sources, log, "memcached_webhooks")
+        async with supervised(process):
+            started = Webhook(process, files, port, metrics, probes, serving)
+            await started.start()
+            yield started
 
 
-def trusting(*bundle: bytes) -> ssl.SSLContext:
-    """What a client has that trusts these CAs and no others."""
+def client_context(*bundle: bytes) -> ssl.SSLContext:
+    """TLS settings of a client that trusts only these CAs."""
     return ssl.create_default_context(cadata=b"".join(bundle).decode())
 
 
 @asynccontextmanager
-async def caller(tls: ssl.SSLContext, *, fresh: bool = False) -> AsyncGenerator[aiohttp.ClientSession]:
-    """A client that calls as an API server does; a `fresh` one with a new connection for each call."""
+async def client_session(tls: ssl.SSLContext, *, fresh: bool = False) -> AsyncGenerator[aiohttp.ClientSession]:
+    """A client that connects as an API server does. `fresh`: a new connection for each request."""
     connector = aiohttp.TCPConnector(limit=0, ssl=tls, force_close=fresh)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=30)) as session:
         yield session
 
 
 def review(kind: Kind[Any], obj: Any, old: Any = None, *, namespace: str = "default") -> Object:
-    """A review of an object that is created, or changed, as the API server sends it."""
-    given: dict[str, Any] = {"group": kind.group, "version": kind.versions[0]}
+    """A review of an object that is created or changed, as the API server sends it."""
+    kind_fields: dict[str, Any] = {"group": kind.group, "version": kind.versions[0]}
     request = {
         "uid": "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9",
-        "kind": {**given, "kind": kind.name},
-        "resource": {**given, "resource": kind.plural},
+        "kind": {**kind_fields, "kind": kind.name},
+        "resource": {**kind_fields, "resource": kind.plural},
         "name": nested_field(obj, "metadata", "name") or "",
         "namespace": namespace,
         "operation": "CREATE" if old is None else "UPDATE",
@@ -201,35 +201,37 @@ def review(kind: Kind[Any], obj: Any, old: Any = None, *, namespace: str = "defa
     return {**REVIEW, "request": request}
 
 
-async def asked(session: aiohttp.ClientSession, url: str, verb: str, kind: Kind[Any], body: Object) -> tuple[int, Any]:
-    """The code and the response to a review; the text, where it is none."""
-    return await sent(session, url, path_of(verb, kind), json.dumps(body).encode())
+async def send_review(
+    session: aiohttp.ClientSession, url: str, verb: str, kind: Kind[Any], body: Object
+) -> tuple[int, Any]:
+    """Send a review; returns the code and the response, or the text of an error."""
+    return await post(session, url, path_of(verb, kind), json.dumps(body).encode())
 
 
-async def sent(
+async def post(
     session: aiohttp.ClientSession, url: str, path: str, data: bytes, headers: Mapping[str, str] = JSON
 ) -> tuple[int, Any]:
-    """The code and the response to anything; the text, where it is none."""
-    async with session.post(f"{url}{path}?timeout=5s", data=data, headers=headers) as answer:
-        payload = await answer.read()
-    if answer.status != 200:
-        return answer.status, payload.decode(errors="replace")
+    """POST a body; returns the code and the response, or the text of an error."""
+    async with session.post(f"{url}{path}?timeout=5s", data=data, headers=headers) as response:
+        payload = await response.read()
+    if response.status != 200:
+        return response.status, payload.decode(errors="replace")
     return 200, json.loads(payload)["response"]
 
 
 @dataclass
-class Calls:
-    """A client that never stops calling, and what failed."""
+class ContinuousClient:
+    """A client that sends reviews continuously, and its failures."""
 
     count: int = 0
     failed: list[str] = field(default_factory=list[str])
 
-    async def go_on(self, session: aiohttp.ClientSession, url: str) -> None:
-        """Review a good object again and again."""
+    async def run(self, session: aiohttp.ClientSession, url: str) -> None:
+        """Send reviews of a valid object, until cancelled."""
         body = review(MEMCACHED, {"metadata": {"name": "cache"}, "spec": {"size": 1, "image": "example.com/app:1"}})
         while True:
             try:
-                code, response = await asked(session, url, VALIDATE, MEMCACHED, body)
+                code, response = await send_review(session, url, VALIDATE, MEMCACHED, body)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 self.failed.append(f"call {self.count}: {error!r}")
             else:

@@ -1,4 +1,4 @@
-"""The eight things a user does, and the writes each of them takes."""
+"""The eight user actions, and the writes that each of them causes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 IMAGE, OTHER_IMAGE = "example.com/app:1", "example.com/app:2"
-CREATED = ("create deployments", "create services", "patch {}/status", "patch {}/status")
-CHANGED = ("migration_patch deployments", "apply deployments", "patch {}/status", "patch {}/status")
+CREATE_WRITES = ("create deployments", "create services", "patch {}/status", "patch {}/status")
+CHANGE_WRITES = ("migrate deployments", "apply deployments", "patch {}/status", "patch {}/status")
 
 
 @dataclass(frozen=True)
 class Workload:
-    """From one spec to another. None for the first means that the object is made, for the second that it is deleted.
+    """A change from one spec to another. `first` None: the object is created; `then` None: it is deleted.
 
-    `before` is an older spec still. `writes` are what the operator does about the last step, in their order.
+    `before`: an earlier spec. `writes`: what the operator writes after the last change, in order.
     """
 
     name: str
@@ -27,37 +27,37 @@ class Workload:
     writes: tuple[str, ...]
     before: Mapping[str, Any] | None = field(default=None)
 
-    def classes(self) -> list[tuple[str, int]]:
-        """Each write, and how many of the same kind come before it."""
+    def numbered_writes(self) -> list[tuple[str, int]]:
+        """Each write, and the number of equal ones before it."""
         named = [write.format(self.resource.plural) for write in self.writes]
         return [(write, named[:number].count(write)) for number, write in enumerate(named)]
 
 
 def cache(**spec: Any) -> Mapping[str, Any]:
-    """The spec of a Memcached with an image, as admission leaves it."""
+    """The spec of an object with an image, as admission stores it."""
     return {"image": IMAGE, **spec}
 
 
 PORTS = {"ports": [{"port": 80, "name": "http"}]}
 
 WORKLOADS = (
-    Workload("create", MEMCACHEDS, None, cache(size=2), CREATED),
-    Workload("scale-up", MEMCACHEDS, cache(size=1), cache(size=3), CHANGED),
-    Workload("scale-down", MEMCACHEDS, cache(size=3), cache(size=1), CHANGED),
+    Workload("create", MEMCACHEDS, None, cache(size=2), CREATE_WRITES),
+    Workload("scale-up", MEMCACHEDS, cache(size=1), cache(size=3), CHANGE_WRITES),
+    Workload("scale-down", MEMCACHEDS, cache(size=3), cache(size=1), CHANGE_WRITES),
     Workload(
         "memory",
         MEMCACHEDS,
         cache(size=2, cache={"memory": "64Mi"}),
         cache(size=2, cache={"memory": "128Mi"}),
-        CHANGED,
+        CHANGE_WRITES,
     ),
-    Workload("image", MEMCACHEDS, cache(size=2), cache(size=2, image=OTHER_IMAGE), CHANGED),
+    Workload("image", MEMCACHEDS, cache(size=2), cache(size=2, image=OTHER_IMAGE), CHANGE_WRITES),
     Workload(
         "ports-to-none",
         APPSERVICES,
         cache(size=2, **PORTS),
         cache(size=2),
-        ("migration_patch deployments", "apply deployments", "delete services", "patch {}/status", "patch {}/status"),
+        ("migrate deployments", "apply deployments", "delete services", "patch {}/status", "patch {}/status"),
     ),
     Workload(
         "ports-back",
@@ -75,14 +75,14 @@ PORT = Workload(
     MEMCACHEDS,
     cache(size=2),
     cache(size=2, containerPort=11212),
-    ("migration_patch deployments", "apply deployments", "migration_patch services", "apply services", *CREATED[2:]),
+    ("migrate deployments", "apply deployments", "migrate services", "apply services", *CREATE_WRITES[2:]),
 )
-"""One more, for the one write that the eight do not need."""
+"""For the write that the eight workloads do not cause."""
 
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
 
 
-def custom(resource: Resource, namespace: str, name: str, spec: Mapping[str, Any]) -> Object:
+def new_object(resource: Resource, namespace: str, name: str, spec: Mapping[str, Any]) -> Object:
     """An object of one of our kinds."""
     return {
         "apiVersion": resource.api_version,
@@ -92,6 +92,6 @@ def custom(resource: Resource, namespace: str, name: str, spec: Mapping[str, Any
     }
 
 
-def replacing(old: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, Any]:
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, Any]:
     """The merge patch from one spec to another."""
     return {**dict.fromkeys(old.keys() - new.keys()), **new}

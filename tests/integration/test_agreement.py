@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from faults.campaigns.fuzz import agreed
+from faults.campaigns.fuzz import check_agreement
 from faults.case import References
 from faults.proxy import certificate
-from faults.stage import Plane, Settings
+from faults.sandbox import Plane, Settings
 from faults.webhook import KINDS
 from integration.control_plane import ControlPlane, client_of
 from memcached_api.kinds import Kind
@@ -24,7 +24,7 @@ def test_schema_and_cel_agree_with_the_webhook(plane: ControlPlane, kind: Kind[A
     async def run() -> None:
         async with client_of(plane.connection) as client:
             settings, own = Settings(), Plane(plane.connection, client, certificate(), tmp_path)
-            async with own.stage(f"agreement-{kind.plural}", settings) as stage:
-                await agreed(stage, References(own, settings), kind, SEED, COUNT)
+            async with own.sandbox(f"agreement-{kind.plural}", settings) as sandbox:
+                await check_agreement(sandbox, References(own, settings), kind, SEED, COUNT)
 
     asyncio.run(run())

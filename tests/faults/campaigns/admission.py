@@ -1,4 +1,4 @@
-"""T9: admission is away, late, broken, foreign or untrusted, while users and controllers write."""
+"""T9: admission is down, late, broken, foreign or untrusted, while users and controllers write."""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -8,100 +8,109 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from faults.admission_proxy import (
+    AdmissionFault,
+    AdmissionProxy,
+    ChangeFields,
+    Delay,
+    PartialResponse,
+    Respond,
+    admission_proxy,
+    reset,
+)
 from faults.case import Case, References
-from faults.esr import VICTIM, calm, quiet
-from faults.front import Alter, Front, Late, Part, Say, Strike, front, reset
-from faults.registration import Registration, complaint, registered, resource_of, would_be
-from faults.stage import NORMAL, FailedError, Stage, until
+from faults.esr import VICTIM, check_operator, check_quiet
+from faults.registration import Registration, dry_run_create, error_of, registered, resource_of
+from faults.sandbox import READY_TIMEOUT, FailedError, Sandbox, wait_until
 from faults.state import state_of
 from faults.webhook import KINDS, Webhook, pair, webhook
-from faults.workloads import IMAGE, custom
+from faults.workloads import IMAGE, new_object
 from memcached_api.kinds import Kind
 from memcached_operator.kube.client import APPLY_PATCH, ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object
 
 TIMEOUT = 5.0
-"""Seconds after which the API server gives a webhook up (config/webhook/manifests.yaml)."""
-PATIENCE = 5.0
-"""Seconds that a busy machine may add to that."""
-BACK = 20.0
-"""Seconds until a write is accepted again: one or two for a certificate to be read, or a configuration to be heard."""
+"""Seconds after which the API server abandons a webhook call (config/webhook/manifests.yaml)."""
+SLACK = 5.0
+"""Seconds that a busy machine may add."""
+RECOVERY = 20.0
+"""Seconds until a write is accepted again: a certificate or configuration takes effect within 1 to 2."""
 DELAY = 2.0
-"""Seconds that a slow webhook takes, for each of its two answers."""
+"""Seconds added by a slow webhook, in total for its two calls."""
 HOLD = "example.com/hold"
-BAD: Object = {"size": 0, "image": "no such image"}
-GOOD: dict[str, Object] = {
+INVALID: Object = {"size": 0, "image": "no such image"}
+VALID: dict[str, Object] = {
     "Memcached": {"size": 1},
     "AppService": {"image": IMAGE, "ports": [{"port": 80}, {"port": 81}]},
 }
 
 
 @dataclass
-class Scene:
-    """A kind of object, an admission process, what stands in front of it, and what is wrong."""
+class Setup:
+    """A kind of object, an admission process, an optional proxy in front of it, and the problem."""
 
-    stage: Stage
+    sandbox: Sandbox
     kind: Kind[Any]
-    trouble: "Problem"
+    problem: "Problem"
     webhook: Webhook
     registration: Registration
-    front: Front | None = None
+    proxy: AdmissionProxy | None = None
     facts: list[str] = field(default_factory=list[str])
 
     @property
-    def good(self) -> Object:
-        """A spec that lacks what admission fills in."""
-        return GOOD[self.kind.name]
+    def valid(self) -> Object:
+        """A valid spec without the fields that admission sets."""
+        return VALID[self.kind.name]
 
     async def create(self, name: str = VICTIM, spec: Object | None = None, **metadata: Any) -> Object:
         """Create an object."""
         resource = resource_of(self.kind)
-        obj = custom(resource, self.stage.namespace, name, self.good if spec is None else spec)
+        obj = new_object(resource, self.sandbox.namespace, name, self.valid if spec is None else spec)
         obj["metadata"] |= metadata
-        return await self.stage.client.request("POST", resource.path(self.stage.namespace), obj)
+        return await self.sandbox.client.request("POST", resource.path(self.sandbox.namespace), obj)
 
     async def apply(self, name: str = VICTIM) -> Object:
         """Server-side apply."""
         resource = resource_of(self.kind)
-        obj = custom(resource, self.stage.namespace, name, self.good)
-        path, params = resource.path(self.stage.namespace, name), {"fieldManager": "somebody"}
-        return await self.stage.client.request("PATCH", path, obj, APPLY_PATCH, params)
+        obj = new_object(resource, self.sandbox.namespace, name, self.valid)
+        path, params = resource.path(self.sandbox.namespace, name), {"fieldManager": "test-user"}
+        return await self.sandbox.client.request("PATCH", path, obj, APPLY_PATCH, params)
 
     async def merge(self, patch: Object, name: str = VICTIM, sub: str = "") -> Object:
-        """Merge a patch into an object, or one of its subresources."""
-        key = Key(resource_of(self.kind), self.stage.namespace, name)
-        return await self.stage.client.patch(key, patch, subresource=sub)
+        """Send a merge patch for an object or its subresource."""
+        key = Key(resource_of(self.kind), self.sandbox.namespace, name)
+        return await self.sandbox.client.patch(key, patch, subresource=sub)
 
     async def get(self, name: str = VICTIM) -> Object | None:
         """The object."""
-        return await self.stage.get(resource_of(self.kind), name)
+        return await self.sandbox.get(resource_of(self.kind), name)
 
-    async def tried(self, work: Callable[[], Awaitable[Any]]) -> bool:
-        """Whether a good write is carried out. It must be, or be refused, as the trouble says, with clear words."""
+    async def try_write(self, work: Callable[[], Awaitable[Any]]) -> bool:
+        """Whether a valid write is accepted. If the problem denies it, check the message."""
         started = time.monotonic()
-        said = await complaint(work)
+        error = await error_of(work)
         taken = time.monotonic() - started
-        self.stage.holds(taken < TIMEOUT + PATIENCE, f"the answer took {taken:.1f} s")
-        if not self.trouble.refuses:
-            self.stage.holds(said is None, f"a good write was refused: {said}")
+        self.sandbox.check(taken < TIMEOUT + SLACK, f"the response took {taken:.1f} s")
+        if not self.problem.denies:
+            self.sandbox.check(error is None, f"a valid write was denied: {error}")
             return True
-        self.stage.holds(said is not None, "a write was accepted that nobody had looked at")
-        self.clear(said)
+        self.sandbox.check(error is not None, "a write was accepted without a review")
+        self.check_message(error)
         return False
 
-    def clear(self, said: ApiError | None) -> None:
-        """A refusal tells the webhook and what is wrong with it."""
-        text = str(said)
-        whose = ("failed calling webhook", f"m{self.kind.name.lower()}.{self.kind.group}")
-        parts = (self.trouble.says, *(whose if self.trouble.named else ()))
+    def check_message(self, error: ApiError | None) -> None:
+        """Check that a denial names the webhook and the problem."""
+        text = str(error)
+        webhook_name = ("failed calling webhook", f"m{self.kind.name.lower()}.{self.kind.group}")
+        parts = (self.problem.message, *(webhook_name if self.problem.named else ()))
         missing = [part for part in parts if part not in text]
-        self.stage.holds(not missing, f"the refusal does not tell {missing}: {text}")
+        self.sandbox.check(not missing, f"the denial does not contain {missing}: {text}")
 
-    async def accepted(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Once admission is back, a write is accepted, and filled in, without anybody doing anything."""
+    async def wait_until_accepted(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Wait until a write is accepted without manual action."""
         found: Any = None
 
-        async def look() -> bool:
+        async def poll() -> bool:
             nonlocal found
             try:
                 found = await work()
@@ -110,266 +119,273 @@ class Scene:
                 return False
             return True
 
-        await until(look, BACK, f"a write is accepted again; {self.facts[-1:]}")
+        await wait_until(poll, RECOVERY, f"a write is accepted again; {self.facts[-1:]}")
         return found
 
-    def filled(self, obj: Object) -> None:
-        """Admission has been asked about an object that is stored: it has what admission fills in."""
+    def check_defaults(self, obj: Object) -> None:
+        """Check that a stored object has the webhook's defaults."""
         spec = obj["spec"]
-        told = [port.get("name") for port in spec["ports"]] if self.kind.name == "AppService" else [spec.get("image")]
-        self.stage.holds(all(told), f"stored without admission's defaults: {spec}")
+        defaults = (
+            [port.get("name") for port in spec["ports"]] if self.kind.name == "AppService" else [spec.get("image")]
+        )
+        self.sandbox.check(all(defaults), f"stored without defaults: {spec}")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with admission.
+    """A problem of admission.
 
-    `says`: what a refusal tells of it. `named`: whether it names the webhook, too.
-    `fronted`: a server in front does it.
+    `message`: what a denial contains. `named`: a denial also names the webhook. `proxied`: a proxy causes the problem.
     """
 
     name: str
-    says: str
-    begin: Callable[[Scene], Awaitable[None]]
-    end: Callable[[Scene], Awaitable[None]]
-    refuses: bool = True
-    fronted: bool = False
+    message: str
+    begin: Callable[[Setup], Awaitable[None]]
+    end: Callable[[Setup], Awaitable[None]]
+    denies: bool = True
+    proxied: bool = False
     named: bool = True
 
 
-def struck(name: str, says: str, strike: Strike, *, refuses: bool = True, named: bool = True) -> Problem:
-    """The server in front answers instead."""
+def faulty_response(
+    name: str, message: str, fault: AdmissionFault, *, denies: bool = True, named: bool = True
+) -> Problem:
+    """The proxy responds instead of the admission process."""
 
-    async def begin(scene: Scene) -> None:
-        assert scene.front is not None
-        scene.front.fault = strike
+    async def begin(setup: Setup) -> None:
+        assert setup.proxy is not None
+        setup.proxy.fault = fault
 
-    async def end(scene: Scene) -> None:
-        assert scene.front is not None
-        scene.front.fault = None
+    async def end(setup: Setup) -> None:
+        assert setup.proxy is not None
+        setup.proxy.fault = None
 
-    return Problem(name, says, begin, end, refuses, fronted=True, named=named)
-
-
-def shown(name: str, says: str, *names: str, age: timedelta = timedelta()) -> Problem:
-    """The process shows a certificate of its CA that is no good; then a good one is put in its place."""
-
-    async def begin(scene: Scene) -> None:
-        bad, good = pair(*names, age=age), scene.webhook.pair
-        scene.webhook.files.hold(bad)
-        await scene.webhook.process.away()
-        await scene.webhook.up()
-        await scene.registration.trust(scene.webhook.url, bad.ca + good.ca)
-
-    async def end(scene: Scene) -> None:
-        scene.webhook.files.hold(scene.webhook.pair)
-
-    return Problem(name, says, begin, end)
+    return Problem(name, message, begin, end, denies, proxied=True, named=named)
 
 
-def trusted(name: str, says: str, bundle: Callable[[], bytes]) -> Problem:
-    """The API server trusts others than it should."""
+def bad_certificate(name: str, message: str, *names: str, age: timedelta = timedelta()) -> Problem:
+    """The process serves an invalid certificate of a trusted CA; then the files get a valid one."""
 
-    async def begin(scene: Scene) -> None:
-        await scene.registration.trust(scene.webhook.url, bundle())
+    async def begin(setup: Setup) -> None:
+        invalid, valid = pair(*names, age=age), setup.webhook.pair
+        setup.webhook.files.write_pair(invalid)
+        await setup.webhook.process.stop()
+        await setup.webhook.start()
+        await setup.registration.set_client_config(setup.webhook.url, invalid.ca + valid.ca)
 
-    async def end(scene: Scene) -> None:
-        await scene.registration.trust(scene.webhook.url, scene.webhook.pair.ca)
+    async def end(setup: Setup) -> None:
+        setup.webhook.files.write_pair(setup.webhook.pair)
 
-    return Problem(name, says, begin, end)
-
-
-async def _away(scene: Scene) -> None:
-    await scene.webhook.process.away()
-
-
-async def _back(scene: Scene) -> None:
-    await scene.webhook.up()
+    return Problem(name, message, begin, end)
 
 
-async def _plain(scene: Scene) -> None:
-    """Somebody else, without TLS, has its port."""
+def wrong_bundle(name: str, message: str, bundle: Callable[[], bytes]) -> Problem:
+    """The API server trusts other CAs."""
+
+    async def begin(setup: Setup) -> None:
+        await setup.registration.set_client_config(setup.webhook.url, bundle())
+
+    async def end(setup: Setup) -> None:
+        await setup.registration.set_client_config(setup.webhook.url, setup.webhook.pair.ca)
+
+    return Problem(name, message, begin, end)
+
+
+async def _stop(setup: Setup) -> None:
+    await setup.webhook.process.stop()
+
+
+async def _start(setup: Setup) -> None:
+    await setup.webhook.start()
+
+
+async def _serve_plain(setup: Setup) -> None:
+    """A server without TLS has the webhook's address."""
     async with AsyncExitStack() as stack:
-        _, url = await stack.enter_async_context(front(scene.webhook, scene.webhook.pair, plain=True))
-        await scene.registration.trust(url, scene.webhook.pair.ca)
-        scene.stage.facts["plain"] = stack.pop_all()
+        _, url = await stack.enter_async_context(admission_proxy(setup.webhook, setup.webhook.pair, plain=True))
+        await setup.registration.set_client_config(url, setup.webhook.pair.ca)
+        setup.sandbox.facts["plain"] = stack.pop_all()
 
 
-async def _tls(scene: Scene) -> None:
-    await scene.registration.trust(scene.webhook.url, scene.webhook.pair.ca)
-    await scene.stage.facts.pop("plain").aclose()
+async def _serve_tls(setup: Setup) -> None:
+    await setup.registration.set_client_config(setup.webhook.url, setup.webhook.pair.ca)
+    await setup.sandbox.facts.pop("plain").aclose()
 
 
-PATCH_OF_NOTHING = (("patchType", "JSONPatch"), ("patch", "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL25vL3N1Y2gifV0="))
-"""Base64 of a patch that removes a field no object has."""
+INAPPLICABLE_PATCH = (("patchType", "JSONPatch"), ("patch", "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL25vL3N1Y2gifV0="))
+"""Base64 of a JSON patch that removes a field that does not exist."""
 
-TROUBLES = (
-    Problem("down", "connection refused", _away, _back),
-    struck("hangs", "deadline exceeded", Late(None)),
-    struck("drips", "deadline exceeded", Part(cut=False)),
-    struck("slow", "", Late(DELAY / 2), refuses=False),
-    struck("error-500", "an error on the server", Say("broken", 500, "text/plain")),
-    struck("error-404", "could not find the requested resource", Say("404", 404, "text/plain")),
-    struck("bad-json", "json parse error", Say('{"response": {')),
-    struck("no-review", "webhook response was absent", Say("{}")),
-    struck("empty", "0-length response", Say()),
-    struck("html", "json parse error", Say("<html>", content_type="text/html")),
-    struck("wrong-uid", "response.uid", Alter((("uid", "of-another"),))),
-    struck("no-uid", "response.uid", Alter((("uid", ""),))),
-    struck("patch-that-does-not-apply", "operation does not apply", Alter(PATCH_OF_NOTHING), named=False),
-    struck("redirects", "connection refused", Say("", 302, location="https://localhost:1/")),
-    struck("resets", "EOF", reset),
-    struck("cuts", "EOF", Part(cut=True)),
-    Problem("plain-http", "HTTP response to HTTPS client", _plain, _tls),
-    trusted("wrong-ca", "certificate signed by unknown authority", lambda: pair().ca),
-    trusted("no-ca", "certificate signed by unknown authority", lambda: b""),
-    shown("expired", "certificate has expired or is not yet valid", age=timedelta(days=2)),
-    shown("not-yet-valid", "certificate has expired or is not yet valid", age=timedelta(days=-2)),
-    shown("wrong-name", "certificate is valid for elsewhere.example.com, not localhost", "elsewhere.example.com"),
+PROBLEMS = (
+    Problem("down", "connection refused", _stop, _start),
+    faulty_response("hangs", "deadline exceeded", Delay(None)),
+    faulty_response("drips", "deadline exceeded", PartialResponse(cut=False)),
+    faulty_response("slow", "", Delay(DELAY / 2), denies=False),
+    faulty_response("error-500", "an error on the server", Respond("broken", 500, "text/plain")),
+    faulty_response("error-404", "could not find the requested resource", Respond("404", 404, "text/plain")),
+    faulty_response("bad-json", "json parse error", Respond('{"response": {')),
+    faulty_response("no-review", "webhook response was absent", Respond("{}")),
+    faulty_response("empty", "0-length response", Respond()),
+    faulty_response("html", "json parse error", Respond("<html>", content_type="text/html")),
+    faulty_response("wrong-uid", "response.uid", ChangeFields((("uid", "of-another"),))),
+    faulty_response("no-uid", "response.uid", ChangeFields((("uid", ""),))),
+    faulty_response(
+        "patch-that-does-not-apply", "operation does not apply", ChangeFields(INAPPLICABLE_PATCH), named=False
+    ),
+    faulty_response("redirects", "connection refused", Respond("", 302, location="https://localhost:1/")),
+    faulty_response("resets", "EOF", reset),
+    faulty_response("cuts", "EOF", PartialResponse(cut=True)),
+    Problem("plain-http", "HTTP response to HTTPS client", _serve_plain, _serve_tls),
+    wrong_bundle("wrong-ca", "certificate signed by unknown authority", lambda: pair().ca),
+    wrong_bundle("no-ca", "certificate signed by unknown authority", lambda: b""),
+    bad_certificate("expired", "certificate has expired or is not yet valid", age=timedelta(days=2)),
+    bad_certificate("not-yet-valid", "certificate has expired or is not yet valid", age=timedelta(days=-2)),
+    bad_certificate(
+        "wrong-name", "certificate is valid for elsewhere.example.com, not localhost", "elsewhere.example.com"
+    ),
 )
 
 Steps = AsyncGenerator[None]
-"""An operation in three parts, with a `yield` between them: while all is well, in trouble, and well again."""
+"""An operation in three parts, separated by `yield`: before, during and after the problem."""
 
 
-async def create(scene: Scene) -> Steps:
-    """Somebody creates an object."""
+async def create(setup: Setup) -> Steps:
+    """A user creates an object."""
     yield
-    done = await scene.tried(scene.create)
-    scene.stage.holds(done or await scene.get() is None, "a refused object is there")
+    accepted = await setup.try_write(setup.create)
+    setup.sandbox.check(accepted or await setup.get() is None, "a denied object exists")
     yield
-    scene.filled(await (scene.get() if done else scene.accepted(scene.create)) or {})
+    setup.check_defaults(await (setup.get() if accepted else setup.wait_until_accepted(setup.create)) or {})
 
 
-async def create_bad(scene: Scene) -> Steps:
-    """Somebody creates an object that breaks rules."""
+async def create_invalid(setup: Setup) -> Steps:
+    """A user creates an object that violates rules."""
     yield
-    scene.stage.holds(await complaint(lambda: scene.create(spec=BAD)), "a bad object was accepted")
-    scene.stage.holds(await scene.get() is None, "a bad object is there")
+    setup.sandbox.check(await error_of(lambda: setup.create(spec=INVALID)), "an invalid object was accepted")
+    setup.sandbox.check(await setup.get() is None, "an invalid object exists")
     yield
 
-    async def look() -> bool:
-        return "spec.size" in str(await complaint(lambda: scene.create(spec=BAD)))
+    async def poll() -> bool:
+        return "spec.size" in str(await error_of(lambda: setup.create(spec=INVALID)))
 
-    await until(look, BACK, "the refusal names the field again")
-    scene.stage.holds(await scene.get() is None, "a bad object is there")
+    await wait_until(poll, RECOVERY, "a denial names the field again")
+    setup.sandbox.check(await setup.get() is None, "an invalid object exists")
 
 
-async def update(scene: Scene) -> Steps:
-    """Somebody changes an object."""
-    before = await scene.create()
+async def update(setup: Setup) -> Steps:
+    """A user changes an object."""
+    before = await setup.create()
     yield
     patch: Object = {"metadata": {"labels": {"team": "a"}}, "spec": {"size": 3}}
-    done = await scene.tried(lambda: scene.merge(patch))
-    live = await scene.get() or {}
-    stays = live["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    scene.stage.holds(done != stays, f"the object is another one: {live}")
+    accepted = await setup.try_write(lambda: setup.merge(patch))
+    live = await setup.get() or {}
+    unchanged = live["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    setup.sandbox.check(accepted != unchanged, f"the object is not as expected: {live}")
     yield
-    live = await scene.accepted(lambda: scene.merge(patch))
-    scene.stage.holds(live["spec"]["size"] == 3, "the change is not there")
+    live = await setup.wait_until_accepted(lambda: setup.merge(patch))
+    setup.sandbox.check(live["spec"]["size"] == 3, "the change was not stored")
 
 
-async def apply(scene: Scene) -> Steps:
-    """Somebody applies an object, first to make it, then to change it."""
+async def apply(setup: Setup) -> Steps:
+    """A user applies an object: the first time it is created, then changed."""
     yield
-    done = await scene.tried(scene.apply)
-    scene.stage.holds(done or await scene.get() is None, "a refused object is there")
+    accepted = await setup.try_write(setup.apply)
+    setup.sandbox.check(accepted or await setup.get() is None, "a denied object exists")
     yield
-    scene.filled(await scene.accepted(scene.apply))
+    setup.check_defaults(await setup.wait_until_accepted(setup.apply))
 
 
-async def dry_run(scene: Scene) -> Steps:
-    """Somebody asks what would be stored."""
-    ask = partial(would_be, scene.stage, resource_of(scene.kind), scene.good, VICTIM)
+async def dry_run(setup: Setup) -> Steps:
+    """A user creates an object with dryRun."""
+    request = partial(dry_run_create, setup.sandbox, resource_of(setup.kind), setup.valid, VICTIM)
     yield
-    await scene.tried(ask)
+    await setup.try_write(request)
     yield
-    scene.filled(await scene.accepted(ask))
-    scene.stage.holds(await scene.get() is None, "a dry run stored something")
+    setup.check_defaults(await setup.wait_until_accepted(request))
+    setup.sandbox.check(await setup.get() is None, "a dry run stored something")
 
 
-async def status(scene: Scene) -> Steps:
-    """The controller writes a status: nobody asks admission about it."""
-    await scene.create()
+async def status(setup: Setup) -> Steps:
+    """The controller writes a status: admission is not called."""
+    await setup.create()
     yield
-    live = await scene.merge({"status": {"observedGeneration": 7, "replicas": 1}}, sub="status")
-    scene.stage.holds(live["status"]["observedGeneration"] == 7, "the status is not there")
-    yield
-
-
-async def finalizer(scene: Scene) -> Steps:
-    """Somebody lets an object go that is being deleted: a refusal would keep it for ever."""
-    await scene.create(finalizers=[HOLD])
-    await scene.stage.delete(resource_of(scene.kind), VICTIM)
-    yield
-    await scene.merge({"metadata": {"finalizers": None}})
-    await scene.stage.gone(resource_of(scene.kind), VICTIM)
+    live = await setup.merge({"status": {"observedGeneration": 7, "replicas": 1}}, sub="status")
+    setup.sandbox.check(live["status"]["observedGeneration"] == 7, "the status was not stored")
     yield
 
 
-async def delete(scene: Scene) -> Steps:
-    """Objects are deleted, in each of the three ways."""
+async def finalizer(setup: Setup) -> Steps:
+    """A user removes a finalizer of an object that is being deleted: a denial would block the deletion."""
+    await setup.create(finalizers=[HOLD])
+    await setup.sandbox.delete(resource_of(setup.kind), VICTIM)
+    yield
+    await setup.merge({"metadata": {"finalizers": None}})
+    await setup.sandbox.wait_deleted(resource_of(setup.kind), VICTIM)
+    yield
+
+
+async def delete(setup: Setup) -> Steps:
+    """Objects are deleted, with each propagation policy."""
     ways = ("Background", "Foreground", "Orphan")
     for way in ways:
-        await scene.create(way.lower())
+        await setup.create(way.lower())
     yield
     for way in ways:
-        await scene.stage.delete(resource_of(scene.kind), way.lower(), way)
+        await setup.sandbox.delete(resource_of(setup.kind), way.lower(), way)
     for way in ways:
-        await scene.stage.gone(resource_of(scene.kind), way.lower())
+        await setup.sandbox.wait_deleted(resource_of(setup.kind), way.lower())
     yield
 
 
-async def heal(scene: Scene) -> Steps:
-    """The controller goes on with what is stored: a child that somebody deletes is made again."""
-    stage, resource = scene.stage, resource_of(scene.kind)
-    stage.operator.start()
-    await scene.create()
-    first = await stage.settled(resource, VICTIM)
+async def heal(setup: Setup) -> Steps:
+    """The controller keeps reconciling stored objects: a deleted child is created again."""
+    sandbox, resource = setup.sandbox, resource_of(setup.kind)
+    sandbox.operator.start()
+    await setup.create()
+    first = await sandbox.wait_ready(resource, VICTIM)
     yield
-    old = await stage.get(DEPLOYMENTS, VICTIM) or {}
-    await stage.delete(DEPLOYMENTS, VICTIM)
+    old = await sandbox.get(DEPLOYMENTS, VICTIM) or {}
+    await sandbox.delete(DEPLOYMENTS, VICTIM)
 
-    async def again() -> bool:
-        new = await stage.get(DEPLOYMENTS, VICTIM)
+    async def recreated() -> bool:
+        new = await sandbox.get(DEPLOYMENTS, VICTIM)
         return new is not None and new["metadata"]["uid"] != old["metadata"]["uid"]
 
-    await until(again, NORMAL, "the child is made again")
-    last = await stage.settled(resource, VICTIM)
-    stage.holds(first["spec"] == last["spec"], "the object is another one")
+    await wait_until(recreated, READY_TIMEOUT, "the child is created again")
+    last = await sandbox.wait_ready(resource, VICTIM)
+    sandbox.check(first["spec"] == last["spec"], "the spec has changed")
 
-    async def true() -> bool:
-        return (await state_of(stage.client, resource, stage.namespace, VICTIM))["nodes are the pods"]
+    async def nodes_current() -> bool:
+        return (await state_of(sandbox.client, resource, sandbox.namespace, VICTIM))["nodes are the pods"]
 
-    await until(true, NORMAL, "the status names the new pods")
-    await quiet(stage)
-    calm(stage)
+    await wait_until(nodes_current, READY_TIMEOUT, "the status names the new pods")
+    await check_quiet(sandbox)
+    check_operator(sandbox)
     yield
 
 
-async def scale(scene: Scene) -> Steps:
+async def scale(setup: Setup) -> Steps:
     """`kubectl scale` and autoscalers write a subresource, within the bounds of the CRD."""
-    stage, resource = scene.stage, resource_of(scene.kind)
-    stage.operator.start()
-    await scene.create()
-    await stage.settled(resource, VICTIM)
+    sandbox, resource = setup.sandbox, resource_of(setup.kind)
+    sandbox.operator.start()
+    await setup.create()
+    await sandbox.wait_ready(resource, VICTIM)
     yield
-    said = await complaint(lambda: scene.merge({"spec": {"replicas": 0}}, sub="scale"))
-    stage.holds("spec.size" in str(said), f"scaled to 0: {said}")
-    await scene.merge({"spec": {"replicas": 2}}, sub="scale")
+    error = await error_of(lambda: setup.merge({"spec": {"replicas": 0}}, sub="scale"))
+    sandbox.check("spec.size" in str(error), f"scaling to 0 was not denied: {error}")
+    await setup.merge({"spec": {"replicas": 2}}, sub="scale")
 
-    async def look() -> bool:
-        live = await stage.settled(resource, VICTIM)
+    async def poll() -> bool:
+        live = await sandbox.wait_ready(resource, VICTIM)
         return live["status"]["readyReplicas"] == 2
 
-    await until(look, NORMAL, "there are two pods")
-    calm(stage)
+    await wait_until(poll, READY_TIMEOUT, "two pods are ready")
+    check_operator(sandbox)
     yield
 
 
-OPERATIONS: dict[str, Callable[[Scene], Steps]] = {
+OPERATIONS: dict[str, Callable[[Setup], Steps]] = {
     "create": create,
-    "create-bad": create_bad,
+    "create-bad": create_invalid,
     "update": update,
     "apply": apply,
     "dry-run": dry_run,
@@ -377,9 +393,9 @@ OPERATIONS: dict[str, Callable[[Scene], Steps]] = {
     "finalizer": finalizer,
     "delete": delete,
 }
-CONTROLLED: dict[str, Callable[[Scene], Steps]] = {"heal": heal, "scale": scale}
-"""With the controller at work; for troubles of different natures only."""
-NATURES = ("down", "hangs", "error-500", "wrong-ca")
+CONTROLLED: dict[str, Callable[[Setup], Steps]] = {"heal": heal, "scale": scale}
+"""Operations with the controller, only for the problems in CONTROLLER_PROBLEMS."""
+CONTROLLER_PROBLEMS = ("down", "hangs", "error-500", "wrong-ca")
 GATE = (
     "hangs/create-memcacheds",
     "down/update-appservices",
@@ -392,43 +408,43 @@ GATE = (
 )
 
 
-async def played(
-    stage: Stage, _: References, kind: Kind[Any], trouble: Problem, operation: Callable[[Scene], Steps]
+async def run_operation(
+    sandbox: Sandbox, _: References, kind: Kind[Any], problem: Problem, operation: Callable[[Setup], Steps]
 ) -> None:
-    """One operation, with one thing wrong."""
+    """One operation with one problem."""
     async with AsyncExitStack() as stack:
-        here = await stack.enter_async_context(webhook(stage))
-        before, url = None, here.url
-        if trouble.fronted:
-            before, url = await stack.enter_async_context(front(here, here.pair))
-        registration = await stack.enter_async_context(registered(stage, url, here.pair.ca, here))
-        scene = Scene(stage, kind, trouble, here, registration, before)
-        steps = operation(scene)
+        admission = await stack.enter_async_context(webhook(sandbox))
+        proxy, url = None, admission.url
+        if problem.proxied:
+            proxy, url = await stack.enter_async_context(admission_proxy(admission, admission.pair))
+        registration = await stack.enter_async_context(registered(sandbox, url, admission.pair.ca, admission))
+        setup = Setup(sandbox, kind, problem, admission, registration, proxy)
+        steps = operation(setup)
         await anext(steps)
-        await trouble.begin(scene)
-        if not trouble.fronted:
-            await until(lambda: _in_effect(scene), BACK, "the trouble is in effect")
+        await problem.begin(setup)
+        if not problem.proxied:
+            await wait_until(lambda: _in_effect(setup), RECOVERY, "the problem is in effect")
         await anext(steps)
-        await trouble.end(scene)
+        await problem.end(setup)
         async for _step in steps:
             raise FailedError("an operation has three parts")
-        failures = here.failures()
-        stage.holds(not failures, f"admission itself: {failures}")
+        failures = admission.failures()
+        sandbox.check(not failures, f"the admission process failed: {failures}")
 
 
-async def _in_effect(scene: Scene) -> bool:
-    said = await complaint(lambda: would_be(scene.stage, resource_of(scene.kind), scene.good))
-    return scene.trouble.says in str(said)
+async def _in_effect(setup: Setup) -> bool:
+    error = await error_of(lambda: dry_run_create(setup.sandbox, resource_of(setup.kind), setup.valid))
+    return setup.problem.message in str(error)
 
 
 def cases() -> list[Case]:
-    """Every operation with every trouble, for both kinds."""
+    """Every operation with every problem, for both kinds."""
     found: list[Case] = []
-    for trouble in TROUBLES:
-        operations = OPERATIONS | (CONTROLLED if trouble.name in NATURES else {})
+    for problem in PROBLEMS:
+        operations = OPERATIONS | (CONTROLLED if problem.name in CONTROLLER_PROBLEMS else {})
         for name, operation in operations.items():
             for kind in KINDS:
-                short = f"{trouble.name}/{name}-{kind.plural}"
-                play = partial(played, kind=kind, trouble=trouble, operation=operation)
-                found.append(Case(f"T9/{short}", play, gate=short in GATE, limit=120))
+                short = f"{problem.name}/{name}-{kind.plural}"
+                run = partial(run_operation, kind=kind, problem=problem, operation=operation)
+                found.append(Case(f"T9/{short}", run, gate=short in GATE, limit=120))
     return found

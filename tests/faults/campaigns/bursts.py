@@ -1,4 +1,4 @@
-"""T9, too: admission under many writes at once, large objects, and objects that are older than a rule."""
+"""T9, further cases: admission with many parallel writes, large objects, and objects that are older than a rule."""
 
 import asyncio
 import copy
@@ -11,31 +11,31 @@ from typing import Any
 
 from faults.case import Case, References
 from faults.esr import VICTIM
-from faults.registration import Registration, complaint, registered, resource_of, would_be
-from faults.stage import NORMAL, Stage, until
+from faults.registration import Registration, dry_run_create, error_of, registered, resource_of
+from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
 from faults.webhook import KINDS, Webhook, pair, webhook
-from faults.workloads import IMAGE, custom
+from faults.workloads import IMAGE, new_object
 from integration.control_plane import CRDS
 from memcached_api.kinds import Kind
 from memcached_operator.kube.client import JSON_PATCH
 from memcached_operator.kube.resource import Key, Object
 
-MANY = 200
-"""Writes at once."""
+WRITES = 200
+"""Number of parallel writes."""
 BURST = 60.0
-"""Seconds for them, on a very busy machine."""
+"""Seconds for all of them, on a very busy machine."""
 MEMORY = 192.0
-"""MiB that admission may have."""
-LONG = "x" * 65_000
-RULED = 30.0
+"""Memory limit of the admission process, in MiB."""
+LONG_VALUE = "x" * 65_000
+CRD_TIMEOUT = 30.0
 """Seconds until a changed CRD is in effect."""
 
 
 @dataclass
-class Scene:
-    """A kind, and admission at work."""
+class Setup:
+    """A kind, and an admission process that is registered for it."""
 
-    stage: Stage
+    sandbox: Sandbox
     kind: Kind[Any]
     webhook: Webhook
     registration: Registration
@@ -43,145 +43,159 @@ class Scene:
     async def create(self, name: str, spec: Object, **metadata: Any) -> Object:
         """Create an object."""
         resource = resource_of(self.kind)
-        obj = custom(resource, self.stage.namespace, name, spec)
+        obj = new_object(resource, self.sandbox.namespace, name, spec)
         obj["metadata"] |= metadata
-        return await self.stage.client.request("POST", resource.path(self.stage.namespace), obj)
+        return await self.sandbox.client.request("POST", resource.path(self.sandbox.namespace), obj)
 
     def key(self, name: str = VICTIM) -> Key:
-        """Of an object."""
-        return Key(resource_of(self.kind), self.stage.namespace, name)
+        """Key of an object."""
+        return Key(resource_of(self.kind), self.sandbox.namespace, name)
 
     async def merge(self, patch: Object, sub: str = "") -> Object:
-        """Merge a patch into the object."""
-        return await self.stage.client.patch(self.key(), patch, subresource=sub)
+        """Send a merge patch for the object."""
+        return await self.sandbox.client.patch(self.key(), patch, subresource=sub)
 
     async def stored(self) -> list[Object]:
-        """Every object of the kind."""
-        found, _ = await self.stage.client.list(resource_of(self.kind), self.stage.namespace)
+        """All objects of the kind."""
+        found, _ = await self.sandbox.client.list(resource_of(self.kind), self.sandbox.namespace)
         return list(found)
 
-    def looked_at(self, objects: list[Object]) -> None:
-        """Each has been filled in, so that admission has seen it."""
+    def check_defaulted(self, objects: list[Object]) -> None:
+        """Check that each object has the webhook's defaults, so that none was stored without a review."""
         for obj in objects:
             ports = obj["spec"].get("ports", [])
-            told = (
+            defaults = (
                 [port.get("name") for port in ports] if self.kind.name == "AppService" else [obj["spec"].get("image")]
             )
-            self.stage.holds(told and all(told), f"stored without having been looked at: {obj['spec']}")
+            self.sandbox.check(defaults and all(defaults), f"stored without defaults: {obj['spec']}")
 
 
-def plain(kind: Kind[Any], number: int = 0) -> Object:
-    """A good spec that lacks what admission fills in."""
+def minimal_spec(kind: Kind[Any], number: int = 0) -> Object:
+    """A valid spec without the fields that admission sets."""
     if kind.name == "Memcached":
         return {"size": 1 + number}
     return {"image": IMAGE, "size": 1 + number, "ports": [{"port": 80}, {"port": 81}]}
 
 
-async def together(scene: Scene) -> None:
-    """200 good objects at once are stored, 200 bad ones refused with the field."""
+async def parallel_writes(setup: Setup) -> None:
+    """200 valid objects are created in parallel, and 200 invalid ones are denied with the name of the field."""
     started = time.monotonic()
-    good = [scene.create(f"good-{number}", plain(scene.kind)) for number in range(MANY)]
-    bad = [
-        complaint(partial(scene.create, f"bad-{number}", {**plain(scene.kind), "image": "A b"}))
-        for number in range(MANY)
+    valid = [setup.create(f"good-{number}", minimal_spec(setup.kind)) for number in range(WRITES)]
+    invalid = [
+        error_of(partial(setup.create, f"bad-{number}", {**minimal_spec(setup.kind), "image": "A b"}))
+        for number in range(WRITES)
     ]
-    done, said = await asyncio.gather(asyncio.gather(*good), asyncio.gather(*bad))
-    scene.stage.holds(time.monotonic() - started < BURST, "they take too long")
-    scene.looked_at(done)
-    scene.stage.holds(all("spec.image" in str(each) for each in said), f"a refusal does not tell the field: {said[:1]}")
-    scene.stage.holds(len(await scene.stored()) == MANY, "a bad object is there, or a good one is not")
-    scene.stage.holds(scene.webhook.rss() < MEMORY, f"admission has {scene.webhook.rss():.0f} MiB")
+    created, errors = await asyncio.gather(asyncio.gather(*valid), asyncio.gather(*invalid))
+    setup.sandbox.check(time.monotonic() - started < BURST, f"the writes took longer than {BURST:g} s")
+    setup.check_defaulted(created)
+    setup.sandbox.check(
+        all("spec.image" in str(each) for each in errors), f"a denial does not name the field: {errors[:1]}"
+    )
+    setup.sandbox.check(len(await setup.stored()) == WRITES, "an invalid object exists, or a valid one does not")
+    setup.sandbox.check(setup.webhook.rss() < MEMORY, f"admission uses {setup.webhook.rss():.0f} MiB")
 
 
-async def _burst(scene: Scene, meanwhile: Callable[[], Awaitable[None]]) -> list[Object | None]:
-    """So many objects, a few at a time, while something happens after each 50; None for each that is refused."""
-    turns = asyncio.Semaphore(8)
+async def _burst(setup: Setup, meanwhile: Callable[[], Awaitable[None]]) -> list[Object | None]:
+    """Create objects, a few in parallel, and call `meanwhile` after each 50. Returns None for each denied one."""
+    slots = asyncio.Semaphore(8)
     count = 0
 
     async def one(number: int) -> Object | None:
         nonlocal count
-        async with turns:
+        async with slots:
             count += 1
             if count % 50 == 0:
                 await meanwhile()
             found: list[Object] = []
 
             async def work() -> None:
-                found.append(await scene.create(f"cache-{number}", plain(scene.kind)))
+                found.append(await setup.create(f"cache-{number}", minimal_spec(setup.kind)))
 
-            said = await complaint(work)
-            clear = said is None or "failed calling webhook" in str(said)
-            scene.stage.holds(clear, f"refused without clear words: {said}")
+            error = await error_of(work)
+            expected = error is None or "failed calling webhook" in str(error)
+            setup.sandbox.check(expected, f"denied without the name of the webhook: {error}")
             return found[0] if found else None
 
-    return await asyncio.gather(*(one(number) for number in range(MANY)))
+    return await asyncio.gather(*(one(number) for number in range(WRITES)))
 
 
-async def rotated(scene: Scene) -> None:
-    """The certificate is renewed four times during 200 writes, as the leader does it: trusted first, then shown."""
-    known = scene.webhook.pair.ca
+async def rotated(setup: Setup) -> None:
+    """The certificate is renewed four times during 200 writes: first the new CA is trusted, then the pair is served."""
+    trusted = setup.webhook.pair.ca
 
     async def renew() -> None:
-        nonlocal known
-        fresh = pair()
-        known += fresh.ca
-        await scene.registration.trust(scene.webhook.url, known)
+        nonlocal trusted
+        new = pair()
+        trusted += new.ca
+        await setup.registration.set_client_config(setup.webhook.url, trusted)
         await asyncio.sleep(2)
-        scene.webhook.files.hold(fresh)
+        setup.webhook.files.write_pair(new)
 
-    done = await _burst(scene, renew)
-    scene.stage.holds(all(done), f"{done.count(None)} of {MANY} writes were refused")
-    scene.looked_at([each for each in done if each])
-    scene.stage.holds(len(scene.webhook.process.began) == 1, "the process was started again")
+    created = await _burst(setup, renew)
+    setup.sandbox.check(all(created), f"{created.count(None)} of {WRITES} writes were denied")
+    setup.check_defaulted([each for each in created if each])
+    setup.sandbox.check(len(setup.webhook.process.starts) == 1, "the process was restarted")
 
 
-async def killed(scene: Scene) -> None:
-    """The process is killed four times during 200 writes: some are refused, and none is stored unseen."""
+async def killed(setup: Setup) -> None:
+    """The process is killed four times during 200 writes: some are denied, none is stored without a review."""
 
     async def kill() -> None:
-        scene.webhook.process.kill()
+        setup.webhook.process.kill()
 
-    done = await _burst(scene, kill)
-    stored = await scene.stored()
-    scene.looked_at(stored)
-    scene.stage.holds(len(stored) == sum(each is not None for each in done), "what is stored is not what was accepted")
-    await scene.webhook.up()
-    scene.looked_at([await scene.create("afterwards", plain(scene.kind))])
+    created = await _burst(setup, kill)
+    stored = await setup.stored()
+    setup.check_defaulted(stored)
+    setup.sandbox.check(
+        len(stored) == sum(each is not None for each in created), "the stored objects are not the accepted ones"
+    )
+    await setup.webhook.start()
+    setup.check_defaulted([await setup.create("afterwards", minimal_spec(setup.kind))])
 
 
-async def large(scene: Scene) -> None:
-    """Objects as large as can be stored pass; larger ones are refused with words that say so."""
+async def large(setup: Setup) -> None:
+    """Objects of the maximum size are accepted; larger ones are denied with a clear message."""
     notes = {"annotations": {"note": "x" * 250_000}}
-    scene.looked_at([await scene.create("annotated", plain(scene.kind), **notes)])
+    setup.check_defaulted([await setup.create("annotated", minimal_spec(setup.kind), **notes)])
     for size, words in ((300_000, "262144"), (2_900_000, "262144"), (3_300_000, "too large")):
-        said = await complaint(partial(scene.create, "huge", plain(scene.kind), annotations={"note": "x" * size}))
-        scene.stage.holds(words in str(said), f"{size} bytes: {str(said)[:300]}")
-    if scene.kind.name == "AppService":
-        await _large_spec(scene)
-    scene.stage.holds(scene.webhook.rss() < MEMORY, f"admission has {scene.webhook.rss():.0f} MiB")
+        error = await error_of(
+            partial(setup.create, "huge", minimal_spec(setup.kind), annotations={"note": "x" * size})
+        )
+        setup.sandbox.check(words in str(error), f"{size} bytes: {str(error)[:300]}")
+    if setup.kind.name == "AppService":
+        await _large_spec(setup)
+    setup.sandbox.check(setup.webhook.rss() < MEMORY, f"admission uses {setup.webhook.rss():.0f} MiB")
 
 
-async def _large_spec(scene: Scene) -> None:
+async def _large_spec(setup: Setup) -> None:
     def envs(count: int) -> Object:
-        return {**plain(scene.kind), "envs": [{"name": f"A{number}", "value": LONG} for number in range(count)]}
+        return {
+            **minimal_spec(setup.kind),
+            "envs": [{"name": f"A{number}", "value": LONG_VALUE} for number in range(count)],
+        }
 
-    await scene.create(VICTIM, envs(20))
-    live = await scene.merge({"metadata": {"labels": {"team": "a"}}, "spec": {"size": 2}})
-    scene.stage.holds(live["spec"]["size"] == 2, "the change is not there")
-    said = await complaint(partial(scene.create, "huge", envs(45)))
-    scene.stage.holds("large" in str(said), f"3 MiB at once: {str(said)[:300]}")
-    said = await complaint(partial(scene.merge, {"spec": envs(44)}))
-    scene.stage.holds("large" in str(said) or "413" in str(said), f"1.3 MiB that grow: {str(said)[:300]}")
-    scene.stage.holds(len((await scene.stage.get(scene.key().resource, VICTIM) or {})["spec"]["envs"]) == 20, "grown")
-    said = await complaint(partial(would_be, scene.stage, resource_of(scene.kind), {**envs(45), "image": "A b"}))
-    scene.stage.holds("spec.image" in str(said), f"a bad one of 3 MiB: {str(said)[:300]}")
+    await setup.create(VICTIM, envs(20))
+    live = await setup.merge({"metadata": {"labels": {"team": "a"}}, "spec": {"size": 2}})
+    setup.sandbox.check(live["spec"]["size"] == 2, "the change was not stored")
+    error = await error_of(partial(setup.create, "huge", envs(45)))
+    setup.sandbox.check("large" in str(error), f"an object of 3 MiB: {str(error)[:300]}")
+    error = await error_of(partial(setup.merge, {"spec": envs(44)}))
+    setup.sandbox.check("large" in str(error) or "413" in str(error), f"an update from 1.3 MiB: {str(error)[:300]}")
+    setup.sandbox.check(
+        len((await setup.sandbox.get(setup.key().resource, VICTIM) or {})["spec"]["envs"]) == 20,
+        "the denied change was stored",
+    )
+    error = await error_of(
+        partial(dry_run_create, setup.sandbox, resource_of(setup.kind), {**envs(45), "image": "A b"})
+    )
+    setup.sandbox.check("spec.image" in str(error), f"an invalid object of 3 MiB: {str(error)[:300]}")
 
 
 @asynccontextmanager
-async def without_rules(stage: Stage, kind: Kind[Any]) -> AsyncGenerator[None]:
-    """The CRD accepts any spec, as an older one would have."""
+async def without_rules(sandbox: Sandbox, kind: Kind[Any]) -> AsyncGenerator[None]:
+    """The CRD accepts any spec during the block, like an older one without these rules."""
     key = Key(CRDS, "", f"{kind.plural}.{kind.group}")
-    crd = await stage.client.get(key) or {}
+    crd = await sandbox.client.get(key) or {}
     before, lax = crd["spec"]["versions"], copy.deepcopy(crd["spec"]["versions"])
     for version in lax:
         schema = version["schema"]["openAPIV3Schema"]
@@ -189,69 +203,79 @@ async def without_rules(stage: Stage, kind: Kind[Any]) -> AsyncGenerator[None]:
         schema["properties"]["spec"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
     async def put(versions: list[Object]) -> None:
-        await stage.client.patch(key, [{"op": "replace", "path": "/spec/versions", "value": versions}], JSON_PATCH)
+        await sandbox.client.patch(key, [{"op": "replace", "path": "/spec/versions", "value": versions}], JSON_PATCH)
 
     async def lenient() -> bool:
-        said = await complaint(lambda: would_be(stage, resource_of(kind), {"size": 0, "image": "A b"}))
-        return said is None
+        error = await error_of(lambda: dry_run_create(sandbox, resource_of(kind), {"size": 0, "image": "A b"}))
+        return error is None
 
     async def strict() -> bool:
         return not await lenient()
 
     try:
         await put(lax)
-        await until(lenient, RULED, "the CRD's rules are gone")
+        await wait_until(lenient, CRD_TIMEOUT, "the CRD has no rules")
         yield
     finally:
         await put(before)
-        await until(strict, RULED, "the CRD's rules hold again")
+        await wait_until(strict, CRD_TIMEOUT, "the CRD's rules are in effect again")
 
 
-async def older(stage: Stage, _: References, kind: Kind[Any]) -> None:
-    """An object breaks rules that came after it: it may stay as bad as it is, not get worse, be mended and deleted."""
-    spec: Object = {**plain(kind), "size": 0, "image": "A b"}
+async def older_than_a_rule(sandbox: Sandbox, _: References, kind: Kind[Any]) -> None:
+    """An object violates rules that are newer than itself: it can keep, but not extend, the violations."""
+    spec: Object = {**minimal_spec(kind), "size": 0, "image": "A b"}
     resource = resource_of(kind)
-    async with without_rules(stage, kind):
+    async with without_rules(sandbox, kind):
         for name in (VICTIM, "other"):
-            obj = custom(resource, stage.namespace, name, spec)
+            obj = new_object(resource, sandbox.namespace, name, spec)
             obj["metadata"]["finalizers"] = ["example.com/hold"]
-            await stage.client.request("POST", resource.path(stage.namespace), obj)
-    async with webhook(stage) as here, registered(stage, here.url, here.pair.ca, here) as registration:
-        scene = Scene(stage, kind, here, registration)
-        stage.operator.start()
-        await until(partial(_degraded, scene), NORMAL, "the status tells of the faults")
-        await scene.merge({"metadata": {"labels": {"team": "a"}}})
-        await scene.merge({"metadata": {"finalizers": None}})
-        await scene.merge({"status": {"observedGeneration": 1}}, "status")
+            await sandbox.client.request("POST", resource.path(sandbox.namespace), obj)
+    async with (
+        webhook(sandbox) as admission,
+        registered(sandbox, admission.url, admission.pair.ca, admission) as registration,
+    ):
+        setup = Setup(sandbox, kind, admission, registration)
+        sandbox.operator.start()
+        await wait_until(partial(_degraded, setup), READY_TIMEOUT, "the status reports the field errors")
+        await setup.merge({"metadata": {"labels": {"team": "a"}}})
+        await setup.merge({"metadata": {"finalizers": None}})
+        await setup.merge({"status": {"observedGeneration": 1}}, "status")
         for worse in ({"size": -1}, {"resources": {"limits": {"cpu": "-1"}}}, {"image": "B b"}):
-            said = await complaint(partial(scene.merge, {"spec": worse}))
-            stage.holds(f"spec.{next(iter(worse))}" in str(said), f"it got worse: {worse}: {said}")
-        await scene.merge({"spec": {"size": 1}})
-        live = await scene.merge({"spec": {"image": IMAGE}})
-        stage.holds(live["spec"]["size"] == 1, "half of the mending is lost")
-        await stage.settled(resource, VICTIM)
-        await stage.delete(resource, "other")
-        await stage.client.patch(scene.key("other"), {"metadata": {"finalizers": None}})
-        await stage.gone(resource, "other")
-        stage.holds(not here.failures(), f"admission itself: {here.failures()}")
+            error = await error_of(partial(setup.merge, {"spec": worse}))
+            sandbox.check(
+                f"spec.{next(iter(worse))}" in str(error), f"a new violation was not denied: {worse}: {error}"
+            )
+        await setup.merge({"spec": {"size": 1}})
+        live = await setup.merge({"spec": {"image": IMAGE}})
+        sandbox.check(live["spec"]["size"] == 1, "the first fix is lost")
+        await sandbox.wait_ready(resource, VICTIM)
+        await sandbox.delete(resource, "other")
+        await sandbox.client.patch(setup.key("other"), {"metadata": {"finalizers": None}})
+        await sandbox.wait_deleted(resource, "other")
+        sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
 
 
-async def _degraded(scene: Scene) -> bool:
-    live = await scene.stage.get(scene.key().resource, VICTIM) or {}
+async def _degraded(setup: Setup) -> bool:
+    live = await setup.sandbox.get(setup.key().resource, VICTIM) or {}
     found = {each["type"]: each for each in live.get("status", {}).get("conditions", [])}
-    told = found.get("Degraded", {}).get("message", "")
-    return all(part in told for part in ("spec.size", "spec.image"))
+    message = found.get("Degraded", {}).get("message", "")
+    return all(part in message for part in ("spec.size", "spec.image"))
 
 
-async def played(stage: Stage, _: References, kind: Kind[Any], play: Callable[[Scene], Awaitable[None]]) -> None:
-    """With admission at work."""
-    async with webhook(stage) as here, registered(stage, here.url, here.pair.ca, here) as registration:
-        await play(Scene(stage, kind, here, registration))
-        stage.holds(not here.failures(), f"admission itself: {here.failures()}")
+async def run_scenario(
+    sandbox: Sandbox, _: References, kind: Kind[Any], scenario: Callable[[Setup], Awaitable[None]]
+) -> None:
+    """Run a scenario with a registered admission process."""
+    async with (
+        webhook(sandbox) as admission,
+        registered(sandbox, admission.url, admission.pair.ca, admission) as registration,
+    ):
+        await scenario(Setup(sandbox, kind, admission, registration))
+        sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
 
 
-PLAYS: dict[str, Callable[[Scene], Awaitable[None]]] = {
-    "parallel-200": together,
+SCENARIOS: dict[str, Callable[[Setup], Awaitable[None]]] = {
+    "parallel-200": parallel_writes,
     "rotated-mid-burst": rotated,
     "killed-mid-burst": killed,
     "large": large,
@@ -259,10 +283,14 @@ PLAYS: dict[str, Callable[[Scene], Awaitable[None]]] = {
 
 
 def cases() -> list[Case]:
-    """Each for both kinds. What changes a CRD runs alone."""
+    """Each scenario for both kinds. Those that change a CRD run alone."""
     found: list[Case] = []
     for kind in KINDS:
-        for name, play in PLAYS.items():
-            found.append(Case(f"T9/{name}/{kind.plural}", partial(played, kind=kind, play=play), limit=180))
-        found.append(Case(f"T9/older-than-a-rule/{kind.plural}", partial(older, kind=kind), alone=True, limit=180))
+        for name, scenario in SCENARIOS.items():
+            found.append(
+                Case(f"T9/{name}/{kind.plural}", partial(run_scenario, kind=kind, scenario=scenario), limit=180)
+            )
+        found.append(
+            Case(f"T9/older-than-a-rule/{kind.plural}", partial(older_than_a_rule, kind=kind), alone=True, limit=180)
+        )
     return found

@@ -1,4 +1,4 @@
-"""T10: the files of the serving certificate change, well and badly, while clients call without pause."""
+"""T10: the certificate files change, correctly and incorrectly, while clients send requests continuously."""
 
 import asyncio
 import os
@@ -22,25 +22,25 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from faults.case import Case, References
-from faults.stage import Stage, until
-from faults.webhook import ERRORS, Calls, Webhook, caller, files_of, pair, trusting, webhook
+from faults.sandbox import Sandbox, wait_until
+from faults.webhook import ERRORS, ContinuousClient, Webhook, client_context, client_session, files_of, pair, webhook
 from memcached_operator.certificates.pki import KeyPair
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
-LOOKS = 3.0
-"""Seconds within which the process must have looked at its files again: it does so every second."""
-TAKEN = 20.0
-"""Seconds for that on a very busy machine."""
-CALLS = 20
-"""At the least, by each of the two clients, in each case."""
+RELOADS = 3.0
+"""Seconds within which the process reads its files again several times: it does so every second."""
+RELOAD_TIMEOUT = 20.0
+"""Seconds until new files are in use, on a very busy machine."""
+MIN_REQUESTS = 20
+"""Minimum number of requests of each client in each case."""
 Content = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What the files become, given the pair in use and a new one; a file that is not named is missing.
+    """The new contents of the files, from the pair in use and a new one. A file that is not listed is missing.
 
-    `served`: the new pair is good, and served. Else the one in use is kept, and the metric tells of it.
+    `served`: the new pair is valid and must be served. Otherwise the old one stays in use and the error metric rises.
     """
 
     name: str
@@ -62,18 +62,18 @@ def _der(certificate: bytes) -> bytes:
     return x509.load_pem_x509_certificate(certificate).public_bytes(Encoding.DER)
 
 
-def _windows(content: Content) -> Content:
-    return {name: held.replace(b"\n", b"\r\n") for name, held in content.items()}
+def _crlf(content: Content) -> Content:
+    return {name: data.replace(b"\n", b"\r\n") for name, data in content.items()}
 
 
-def _weak() -> rsa.RSAPrivateKey:
-    return rsa.generate_private_key(65537, 1024)  # noqa: S505 - that is the point
+def _weak_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(65537, 1024)  # noqa: S505 - the case needs a weak key
 
 
-def _of(make: Callable[[], ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey]) -> Callable[[], KeyPair]:
-    """A pair with another kind of key, signed by itself."""
+def _self_signed(make: Callable[[], ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey]) -> Callable[[], KeyPair]:
+    """A self-signed certificate with another type of key."""
 
-    def made() -> KeyPair:
+    def created() -> KeyPair:
         usual, key = x509.load_pem_x509_certificate(pair().certificate), make()
         times = (usual.not_valid_before_utc, usual.not_valid_after_utc)
         builder = x509.CertificateBuilder(
@@ -84,7 +84,7 @@ def _of(make: Callable[[], ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey]) -> C
         pem = signed.public_bytes(Encoding.PEM)
         return KeyPair(pem, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), pem)
 
-    return made
+    return created
 
 
 TEXT = b"Issued for a test.\n"
@@ -93,10 +93,10 @@ CHANGES = (
     Change("new-pair", lambda _, new: files_of(new), served=True),
     Change("leaf-first", lambda _, new: _both(new.certificate + new.ca, new.key), served=True),
     Change("text-around", lambda _, new: _both(TEXT + new.certificate + TEXT, TEXT + new.key), served=True),
-    Change("windows-lines", lambda _, new: _windows(files_of(new)), served=True),
+    Change("crlf-lines", lambda _, new: _crlf(files_of(new)), served=True),
     Change("key-after-certificate", lambda _, new: _both(new.certificate + new.key, new.key), served=True),
-    Change("rsa", lambda _, new: files_of(new), True, _of(lambda: rsa.generate_private_key(65537, 2048))),
-    Change("p-384", lambda _, new: files_of(new), True, _of(lambda: ec.generate_private_key(ec.SECP384R1()))),
+    Change("rsa", lambda _, new: files_of(new), True, _self_signed(lambda: rsa.generate_private_key(65537, 2048))),
+    Change("p-384", lambda _, new: files_of(new), True, _self_signed(lambda: ec.generate_private_key(ec.SECP384R1()))),
     Change("ca-first", lambda _, new: _both(new.ca + new.certificate, new.key)),
     Change("mismatched-key", lambda _, new: _both(new.certificate, pair().key)),
     Change("only-the-key-is-new", lambda old, new: _both(old.certificate, new.key)),
@@ -115,30 +115,30 @@ CHANGES = (
     Change("zeros", lambda _, __: _both(bytes(2000), bytes(300))),
     Change("garbage-within", lambda _, new: _both(new.certificate[:200] + b"!" * 9 + new.certificate[209:], new.key)),
     Change("der", lambda _, new: _both(_der(new.certificate), new.key)),
-    Change("locked-key", lambda _, new: _both(new.certificate, _encrypted(new.key))),
-    Change("weak-key", lambda _, new: files_of(new), False, _of(_weak)),
+    Change("encrypted-key", lambda _, new: _both(new.certificate, _encrypted(new.key))),
+    Change("weak-key", lambda _, new: files_of(new), False, _self_signed(_weak_key)),
 )
 
 
-def swapped(here: Webhook, content: Content) -> None:
-    """As a kubelet does: the link to the version is replaced."""
-    here.files.swap(content)
+def swapped(admission: Webhook, content: Content) -> None:
+    """Replace the symbolic link to the version, as a kubelet does."""
+    admission.files.swap(content)
 
 
-def written(here: Webhook, content: Content) -> None:
-    """Into plain files, in place; what is not named is removed."""
+def written(admission: Webhook, content: Content) -> None:
+    """Write plain files in place; remove those that are not listed."""
     for name in (CERTIFICATE, KEY):
-        file = here.files.directory / name
+        file = admission.files.directory / name
         if name in content:
             file.write_bytes(content[name])
         else:
             file.unlink()
 
 
-def renamed(here: Webhook, content: Content) -> None:
-    """Each file by a rename over the former one."""
+def renamed(admission: Webhook, content: Content) -> None:
+    """Replace each file by renaming another to it."""
     for name in (CERTIFICATE, KEY):
-        file = here.files.directory / name
+        file = admission.files.directory / name
         if name in content:
             file.with_suffix(".new").write_bytes(content[name])
             file.with_suffix(".new").rename(file)
@@ -146,184 +146,193 @@ def renamed(here: Webhook, content: Content) -> None:
             file.rename(file.with_suffix(".away"))
 
 
-WAYS: dict[str, Callable[[Webhook, Content], None]] = {"swapped": swapped, "written": written, "renamed": renamed}
+METHODS: dict[str, Callable[[Webhook, Content], None]] = {"swapped": swapped, "written": written, "renamed": renamed}
 
 
 @dataclass
-class Scene:
-    """A process whose files change; pairs: the first one, the one that comes in trouble, and the last, good one."""
+class Setup:
+    """An admission process, its first pair, the one that the case installs, and the last, valid one."""
 
-    stage: Stage
+    sandbox: Sandbox
     webhook: Webhook
     first: KeyPair
     second: KeyPair
     last: KeyPair
 
-    async def shows(self, held: KeyPair) -> None:
-        """Wait until new connections are shown a pair."""
-        wanted = serial(held)
+    async def wait_until_served(self, certificate: KeyPair) -> None:
+        """Wait until new connections receive this certificate."""
+        expected = serial(certificate)
 
-        async def look() -> bool:
-            return await asyncio.to_thread(shown, self.webhook.port) == wanted
+        async def poll() -> bool:
+            return await asyncio.to_thread(served_serial, self.webhook.port) == expected
 
-        await until(look, TAKEN, "the pair is served")
+        await wait_until(poll, RELOAD_TIMEOUT, "the new certificate is served")
 
-    async def keeps(self, held: KeyPair) -> None:
-        """A pair is shown for as long as it takes to look at the files, several times."""
-        end = time.monotonic() + LOOKS
+    async def check_still_served(self, certificate: KeyPair) -> None:
+        """Check that this certificate is served while the process reads its files several times."""
+        end = time.monotonic() + RELOADS
         while time.monotonic() < end:
-            found = await asyncio.to_thread(shown, self.webhook.port)
-            self.stage.holds(found == serial(held), "another pair is served")
-            await asyncio.sleep(LOOKS / 10)
+            found = await asyncio.to_thread(served_serial, self.webhook.port)
+            self.sandbox.check(found == serial(certificate), "another certificate is served")
+            await asyncio.sleep(RELOADS / 10)
 
-    async def tells(self, before: float) -> None:
-        """Wait until the metric counts one more error."""
+    async def wait_for_error(self, before: float) -> None:
+        """Wait until the metric counts another error."""
 
-        async def look() -> bool:
+        async def poll() -> bool:
             return (await self.webhook.metrics())[ERRORS] > before
 
-        await until(look, TAKEN, "the metric tells of the error")
+        await wait_until(poll, RELOAD_TIMEOUT, "the metric counts the error")
 
 
-def shown(port: int) -> int:
-    """The serial number of what a new connection is shown."""
+def served_serial(port: int) -> int:
+    """Serial number of the certificate that a new connection receives."""
     pem = ssl.get_server_certificate(("127.0.0.1", port), timeout=10)
     return x509.load_pem_x509_certificate(pem.encode()).serial_number
 
 
-def serial(held: KeyPair) -> int:
-    """Of a pair's certificate."""
-    return x509.load_pem_x509_certificate(held.certificate).serial_number
+def serial(certificate: KeyPair) -> int:
+    """Serial number of a pair's certificate."""
+    return x509.load_pem_x509_certificate(certificate.certificate).serial_number
 
 
-Play = Callable[[Scene], Awaitable[None]]
+Scenario = Callable[[Setup], Awaitable[None]]
 
 
-async def played(stage: Stage, _: References, play: Play, new: Callable[[], KeyPair] = pair, *, plain: bool) -> None:
-    """Files change under two clients, one with a connection it keeps; no call fails. Then a good pair is taken."""
+async def run_scenario(
+    sandbox: Sandbox, _: References, scenario: Scenario, new: Callable[[], KeyPair] = pair, *, plain: bool
+) -> None:
+    """Change files while two clients send requests, one of them on a persistent connection. No request may fail.
+
+    In the end a valid pair is installed and must be served.
+    """
     second, last = new(), pair()
-    first = alike(second)
+    first = same_length(second)
     async with AsyncExitStack() as stack:
-        here = await stack.enter_async_context(webhook(stage, first))
+        admission = await stack.enter_async_context(webhook(sandbox, first))
         if plain:
-            _unlink(here, files_of(first))
-        trust = trusting(first.ca, second.ca, last.ca)
-        clients = [await stack.enter_async_context(caller(trust, fresh=fresh)) for fresh in (False, True)]
-        calls = [Calls() for _ in clients]
-        tasks = [asyncio.create_task(each.go_on(client, here.url)) for each, client in zip(calls, clients, strict=True)]
+            _unlink(admission, files_of(first))
+        context = client_context(first.ca, second.ca, last.ca)
+        clients = [await stack.enter_async_context(client_session(context, fresh=fresh)) for fresh in (False, True)]
+        calls = [ContinuousClient() for _ in clients]
+        tasks = [
+            asyncio.create_task(each.run(client, admission.url)) for each, client in zip(calls, clients, strict=True)
+        ]
         try:
-            scene = Scene(stage, here, first, second, last)
-            await play(scene)
-            (written if plain else swapped)(here, files_of(last))
-            await scene.shows(last)
-            await until(partial(_enough, calls), TAKEN, f"{CALLS} calls were made")
+            setup = Setup(sandbox, admission, first, second, last)
+            await scenario(setup)
+            (written if plain else swapped)(admission, files_of(last))
+            await setup.wait_until_served(last)
+            await wait_until(partial(_enough, calls), RELOAD_TIMEOUT, f"each client has sent {MIN_REQUESTS} requests")
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        failed = [fault for each in calls for fault in each.failed]
-        stage.holds(not failed, f"{len(failed)} calls failed: {failed[:3]}")
-        stage.holds(len(here.process.began) == 1, "the process was started again")
-        stage.holds(not here.failures(), f"admission itself: {here.failures()}")
+        failed = [failure for each in calls for failure in each.failed]
+        sandbox.check(not failed, f"{len(failed)} requests failed: {failed[:3]}")
+        sandbox.check(len(admission.process.starts) == 1, "the process was restarted")
+        sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
 
 
-def alike(other: KeyPair) -> KeyPair:
-    """A pair whose files are as long as those of another, where that is of the usual kind."""
-    wanted = [len(content) for content in files_of(other).values()]
+def same_length(other: KeyPair) -> KeyPair:
+    """A pair whose files are as long as those of another one, if possible."""
+    expected = [len(content) for content in files_of(other).values()]
     tries = (pair() for _ in range(50))
-    return next((made for made in tries if [len(each) for each in files_of(made).values()] == wanted), pair())
+    return next(
+        (created for created in tries if [len(each) for each in files_of(created).values()] == expected), pair()
+    )
 
 
-async def _enough(calls: list[Calls]) -> bool:
-    return min(each.count for each in calls) >= CALLS
+async def _enough(calls: list[ContinuousClient]) -> bool:
+    return min(each.count for each in calls) >= MIN_REQUESTS
 
 
-def _unlink(here: Webhook, content: Content) -> None:
-    """Plain files in the place of links."""
-    for name, held in content.items():
-        file = here.files.directory / name
-        file.with_suffix(".new").write_bytes(held)
+def _unlink(admission: Webhook, content: Content) -> None:
+    """Replace the links with plain files."""
+    for name, data in content.items():
+        file = admission.files.directory / name
+        file.with_suffix(".new").write_bytes(data)
         file.with_suffix(".new").rename(file)
     with suppress(FileNotFoundError):
-        (here.files.directory / "..data").unlink()
+        (admission.files.directory / "..data").unlink()
 
 
-async def changed(scene: Scene, change: Change, way: Callable[[Webhook, Content], None]) -> None:
+async def changed(setup: Setup, change: Change, method: Callable[[Webhook, Content], None]) -> None:
     """One change of the table."""
-    errors = (await scene.webhook.metrics())[ERRORS]
-    way(scene.webhook, change.content(scene.first, scene.second))
+    errors = (await setup.webhook.metrics())[ERRORS]
+    method(setup.webhook, change.content(setup.first, setup.second))
     if change.served:
-        await scene.shows(scene.second)
+        await setup.wait_until_served(setup.second)
         return
-    await scene.tells(errors)
-    await scene.keeps(scene.first)
+    await setup.wait_for_error(errors)
+    await setup.check_still_served(setup.first)
 
 
-async def one_by_one(scene: Scene) -> None:
-    """The certificate comes first, the key seconds later: in between, they do not match."""
-    errors = (await scene.webhook.metrics())[ERRORS]
-    written(scene.webhook, {CERTIFICATE: scene.second.certificate, KEY: scene.first.key})
-    await scene.tells(errors)
-    await scene.keeps(scene.first)
-    written(scene.webhook, files_of(scene.second))
-    await scene.shows(scene.second)
+async def one_by_one(setup: Setup) -> None:
+    """The certificate is written first, the key seconds later; they do not match in between."""
+    errors = (await setup.webhook.metrics())[ERRORS]
+    written(setup.webhook, {CERTIFICATE: setup.second.certificate, KEY: setup.first.key})
+    await setup.wait_for_error(errors)
+    await setup.check_still_served(setup.first)
+    written(setup.webhook, files_of(setup.second))
+    await setup.wait_until_served(setup.second)
 
 
-async def unreadable(scene: Scene, target: str) -> None:
-    """The key is there, and cannot be read; when it can, nothing about the file itself is new."""
-    errors = (await scene.webhook.metrics())[ERRORS]
-    file = scene.webhook.files.directory / KEY
+async def unreadable(setup: Setup, target: str) -> None:
+    """The key exists but cannot be read; later it can, without a change of the file itself."""
+    errors = (await setup.webhook.metrics())[ERRORS]
+    file = setup.webhook.files.directory / KEY
     file.unlink()
     if target:
         file.symlink_to(target)
     else:
         file.mkdir()
-    await scene.tells(errors)
-    await scene.keeps(scene.first)
+    await setup.wait_for_error(errors)
+    await setup.check_still_served(setup.first)
     shutil.rmtree(file) if file.is_dir() else file.unlink()
 
 
-async def many(scene: Scene) -> None:
-    """Twenty versions within a second; the last counts."""
+async def many_versions(setup: Setup) -> None:
+    """Twenty versions within a second; the last one counts."""
     for number in range(20):
-        swapped(scene.webhook, files_of(scene.first if number % 2 else scene.second))
+        swapped(setup.webhook, files_of(setup.first if number % 2 else setup.second))
         await asyncio.sleep(0.05)
-    swapped(scene.webhook, files_of(scene.second))
-    await scene.shows(scene.second)
+    swapped(setup.webhook, files_of(setup.second))
+    await setup.wait_until_served(setup.second)
 
 
-async def touched(scene: Scene) -> None:
-    """The same content again and again: nothing is wrong with that."""
-    before = await scene.webhook.metrics()
+async def touched(setup: Setup) -> None:
+    """The same content is written repeatedly: this is no error."""
+    before = await setup.webhook.metrics()
     for _ in range(5):
-        written(scene.webhook, files_of(scene.first))
+        written(setup.webhook, files_of(setup.first))
         await asyncio.sleep(0.3)
-    await scene.keeps(scene.first)
-    scene.stage.holds((await scene.webhook.metrics())[ERRORS] == before[ERRORS], "the metric tells of an error")
+    await setup.check_still_served(setup.first)
+    setup.sandbox.check((await setup.webhook.metrics())[ERRORS] == before[ERRORS], "the metric counts an error")
 
 
-async def backdated(scene: Scene) -> None:
-    """A new pair of the same length is written in place, and the files' times are set back, as copies often are."""
-    directory = scene.webhook.files.directory
+async def backdated(setup: Setup) -> None:
+    """A new pair of the same length is written in place with the old modification times, as copies often have."""
+    directory = setup.webhook.files.directory
     times = {name: (directory / name).stat() for name in (CERTIFICATE, KEY)}
-    written(scene.webhook, files_of(scene.second))
+    written(setup.webhook, files_of(setup.second))
     for name, stat in times.items():
         os.utime(directory / name, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    await scene.shows(scene.second)
+    await setup.wait_until_served(setup.second)
 
 
-async def gone(scene: Scene) -> None:
-    """The whole directory is away for a while."""
-    errors = (await scene.webhook.metrics())[ERRORS]
-    directory = scene.webhook.files.directory
-    away = directory.with_name(f"{directory.name}-away")
-    directory.rename(away)
-    await scene.tells(errors)
-    await scene.keeps(scene.first)
-    away.rename(directory)
+async def directory_missing(setup: Setup) -> None:
+    """The whole directory is missing for a while."""
+    errors = (await setup.webhook.metrics())[ERRORS]
+    directory = setup.webhook.files.directory
+    moved = directory.with_name(f"{directory.name}-away")
+    directory.rename(moved)
+    await setup.wait_for_error(errors)
+    await setup.check_still_served(setup.first)
+    moved.rename(directory)
 
 
-OTHERS: dict[str, tuple[Play, bool]] = {
+SCENARIOS: dict[str, tuple[Scenario, bool]] = {
     "written/one-by-one": (one_by_one, True),
     "written/touched": (touched, True),
     "written/backdated": (backdated, True),
@@ -331,21 +340,33 @@ OTHERS: dict[str, tuple[Play, bool]] = {
     "written/read-error": (partial(unreadable, target="/proc/self/mem"), True),
     "written/dangling-link": (partial(unreadable, target="nowhere"), True),
     "written/link-to-itself": (partial(unreadable, target=KEY), True),
-    "swapped/twenty-versions": (many, False),
-    "swapped/directory-gone": (gone, False),
+    "swapped/twenty-versions": (many_versions, False),
+    "swapped/directory-missing": (directory_missing, False),
 }
-"""Plays, and whether the files are plain ones."""
-GATE = ("swapped/new-pair", "swapped/mismatched-key", "written/ca-first", "written/key-missing", "written/locked-key")
+"""Scenarios, and whether the files are plain ones."""
+GATE = (
+    "swapped/new-pair",
+    "swapped/mismatched-key",
+    "written/ca-first",
+    "written/key-missing",
+    "written/encrypted-key",
+)
 
 
 def cases() -> list[Case]:
-    """Every change in every way, and what is no change of content."""
+    """Every change in every way, and the other scenarios."""
     found: list[Case] = []
-    for way, do in WAYS.items():
+    for method, do in METHODS.items():
         for change in CHANGES:
-            play = partial(played, play=partial(changed, change=change, way=do), new=change.new, plain=way != "swapped")
-            found.append(Case(f"T10/{way}/{change.name}", play, limit=90))
+            scenario = partial(
+                run_scenario,
+                scenario=partial(changed, change=change, method=do),
+                new=change.new,
+                plain=method != "swapped",
+            )
+            found.append(Case(f"T10/{method}/{change.name}", scenario, limit=90))
     found += [
-        Case(f"T10/{name}", partial(played, play=play, plain=plain), limit=90) for name, (play, plain) in OTHERS.items()
+        Case(f"T10/{name}", partial(run_scenario, scenario=scenario, plain=plain), limit=90)
+        for name, (scenario, plain) in SCENARIOS.items()
     ]
-    return [Case(each.name, each.play, each.name.removeprefix("T10/") in GATE, limit=each.limit) for each in found]
+    return [Case(each.name, each.run, each.name.removeprefix("T10/") in GATE, limit=each.limit) for each in found]

@@ -1,14 +1,14 @@
-"""T7: somebody else changes, loses or takes a child."""
+"""T7: another client changes, deletes or adopts a child."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
 from faults.case import Case, References
-from faults.esr import VICTIM, Reference, calm, quiet, reached
-from faults.faulty import Refuse
+from faults.esr import VICTIM, Reference, check_operator, check_quiet, wait_for_state
+from faults.faulty import Reject
 from faults.rules import Rule
-from faults.stage import NORMAL, Stage, until
+from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
 from faults.state import state_of
 from faults.workloads import PORTS, Workload, cache
 from memcached_api import conditions as c
@@ -19,9 +19,9 @@ from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object,
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 RECOVERY = 30.0
-"""Seconds until it is as it was. What stands in the way is looked at again every 10."""
-SELDOM = 600.0
-"""Seconds between readings of everything, where one would mend what a case is about."""
+"""Seconds until the child is restored. A blocked child is checked again every 10 s."""
+LONG_SYNC_PERIOD = 600.0
+"""Sync period in seconds for cases that a sync would repair."""
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 FINALIZER = "example.com/held"
 NOTE = "example.com/note"
@@ -29,11 +29,11 @@ NOTE = "example.com/note"
 
 @dataclass(frozen=True)
 class Child:
-    """A child: of which kind of object; and a field of ours with another value."""
+    """A child of a kind of object, and a patch that changes one of our fields."""
 
     owner: Resource
     resource: Resource
-    other: Object
+    patch: Object
 
     @property
     def name(self) -> str:
@@ -42,207 +42,207 @@ class Child:
 
     @property
     def workload(self) -> Workload:
-        """How its owner comes to be."""
+        """The creation of its owner."""
         return Workload(f"drift-{self.owner.plural}", self.owner, None, cache(size=2, **PORTS_OF[self.owner.kind]), ())
 
 
 PORTS_OF: dict[str, Object] = {"Memcached": {}, "AppService": PORTS}
-STRAY: Object = {"spec": {"selector": {INSTANCE: "somebody-else"}}}
-TEMPLATE: Object = {"spec": {"template": {"spec": {"automountServiceAccountToken": True}}}}
-KINDS = (
-    Child(MEMCACHEDS, DEPLOYMENTS, TEMPLATE),
-    Child(MEMCACHEDS, SERVICES, STRAY),
-    Child(APPSERVICES, DEPLOYMENTS, TEMPLATE),
-    Child(APPSERVICES, SERVICES, STRAY),
+OTHER_SELECTOR: Object = {"spec": {"selector": {INSTANCE: "another"}}}
+OTHER_TEMPLATE: Object = {"spec": {"template": {"spec": {"automountServiceAccountToken": True}}}}
+CHILDREN = (
+    Child(MEMCACHEDS, DEPLOYMENTS, OTHER_TEMPLATE),
+    Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR),
+    Child(APPSERVICES, DEPLOYMENTS, OTHER_TEMPLATE),
+    Child(APPSERVICES, SERVICES, OTHER_SELECTOR),
 )
 
 
-async def made(stage: Stage, references: References, child: Child) -> tuple[Reference, Object]:
-    """The object is there; what it should be like, and its child."""
+async def create_owner(sandbox: Sandbox, references: References, child: Child) -> tuple[Reference, Object]:
+    """Create the object; returns its reference and the child."""
     expected = await references.of(child.workload)
-    stage.operator.start()
-    await stage.watching()
-    await stage.create(child.owner, VICTIM, child.workload.then or {})
-    await stage.settled(child.owner, VICTIM)
-    found = await stage.get(child.resource, VICTIM)
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await sandbox.create(child.owner, VICTIM, child.workload.then or {})
+    await sandbox.wait_ready(child.owner, VICTIM)
+    found = await sandbox.get(child.resource, VICTIM)
     return expected, found or {}
 
 
-async def mended(stage: Stage, child: Child, expected: Reference, times: int = 1) -> None:
-    """All is as it was, the child having been made so many times."""
-    await reached(stage, child.owner, expected, RECOVERY + stage.settings.relist, loose=True)
-    await quiet(stage)
-    counted = stage.proxy.journal.counts("create", VICTIM)[child.resource.plural]
-    stage.holds(counted == times, f"the child was made {counted} times, not {times}")
-    calm(stage)
+async def check_restored(sandbox: Sandbox, child: Child, expected: Reference, times: int = 1) -> None:
+    """Check that the state is as before, and that the child was created this many times."""
+    await wait_for_state(sandbox, child.owner, expected, RECOVERY + sandbox.settings.sync_period, loose=True)
+    await check_quiet(sandbox)
+    counted = sandbox.proxy.requests.counts("create", VICTIM)[child.resource.plural]
+    sandbox.check(counted == times, f"the child was created {counted} times, want {times}")
+    check_operator(sandbox)
 
 
-def key(stage: Stage, child: Child) -> Key:
-    """The child's."""
-    return Key(child.resource, stage.namespace, VICTIM)
+def key(sandbox: Sandbox, child: Child) -> Key:
+    """Key of the child."""
+    return Key(child.resource, sandbox.namespace, VICTIM)
 
 
-async def _lost(stage: Stage, child: Child, expected: Reference, found: Object) -> None:
-    """The child is deleted, another one takes its place, and all is as it was."""
-    await stage.delete(child.resource, VICTIM)
-    await _another(stage, child, found)
-    await mended(stage, child, expected, 2)
+async def _delete_and_check(sandbox: Sandbox, child: Child, expected: Reference, found: Object) -> None:
+    """Delete the child, and wait until another one replaces it and the state is as before."""
+    await sandbox.delete(child.resource, VICTIM)
+    await _wait_replaced(sandbox, child, found)
+    await check_restored(sandbox, child, expected, 2)
 
 
-async def deleted(stage: Stage, references: References, child: Child) -> None:
+async def deleted(sandbox: Sandbox, references: References, child: Child) -> None:
     """The child is deleted."""
-    expected, found = await made(stage, references, child)
-    await _lost(stage, child, expected, found)
+    expected, found = await create_owner(sandbox, references, child)
+    await _delete_and_check(sandbox, child, expected, found)
 
 
-async def deleted_while_reads_fail(stage: Stage, references: References, child: Child) -> None:
-    """The child is deleted, and objects cannot be read one by one for a while."""
-    expected, found = await made(stage, references, child)
-    refusal = Refuse(500, "InternalError")
-    stage.proxy.arm(Rule(f"get {child.owner.plural}", refusal, times=2), Rule("get *", refusal, times=2))
-    await _lost(stage, child, expected, found)
+async def deleted_while_reads_fail(sandbox: Sandbox, references: References, child: Child) -> None:
+    """The child is deleted, and reads of single objects fail for a while."""
+    expected, found = await create_owner(sandbox, references, child)
+    rejection = Reject(500, "InternalError")
+    sandbox.proxy.inject(Rule(f"get {child.owner.plural}", rejection, times=2), Rule("get *", rejection, times=2))
+    await _delete_and_check(sandbox, child, expected, found)
 
 
-async def deleted_while_writes_fail(stage: Stage, references: References, child: Child) -> None:
-    """The child is deleted, and cannot be made again for a while; nothing else happens that would cause a try."""
-    expected, found = await made(stage, references, child)
-    refusal = Refuse(503, "ServiceUnavailable")
-    stage.proxy.arm(Rule(f"create {child.resource.plural}", refusal, times=4))
-    await _lost(stage, child, expected, found)
+async def deleted_while_writes_fail(sandbox: Sandbox, references: References, child: Child) -> None:
+    """The child is deleted and cannot be created for a while; no other event causes a retry."""
+    expected, found = await create_owner(sandbox, references, child)
+    rejection = Reject(503, "ServiceUnavailable")
+    sandbox.proxy.inject(Rule(f"create {child.resource.plural}", rejection, times=4))
+    await _delete_and_check(sandbox, child, expected, found)
 
 
-async def orphaned(stage: Stage, references: References, child: Child) -> None:
-    """The owner is deleted without its children, and made again: they are taken back."""
-    expected, found = await made(stage, references, child)
-    await stage.delete(child.owner, VICTIM, "Orphan")
-    await stage.gone(child.owner, VICTIM)
-    await stage.create(child.owner, VICTIM, child.workload.then or {})
-    await mended(stage, child, expected)
-    live = await stage.get(child.resource, VICTIM)
-    stage.holds(live and live["metadata"]["uid"] == found["metadata"]["uid"], "it is another one")
+async def orphaned(sandbox: Sandbox, references: References, child: Child) -> None:
+    """The owner is deleted without its children and created again: it adopts them."""
+    expected, found = await create_owner(sandbox, references, child)
+    await sandbox.delete(child.owner, VICTIM, "Orphan")
+    await sandbox.wait_deleted(child.owner, VICTIM)
+    await sandbox.create(child.owner, VICTIM, child.workload.then or {})
+    await check_restored(sandbox, child, expected)
+    live = await sandbox.get(child.resource, VICTIM)
+    sandbox.check(live and live["metadata"]["uid"] == found["metadata"]["uid"], "the child was replaced")
 
 
-async def reference_removed(stage: Stage, references: References, child: Child) -> None:
+async def reference_removed(sandbox: Sandbox, references: References, child: Child) -> None:
     """The child's owner reference is removed."""
-    expected, _ = await made(stage, references, child)
-    await stage.merge(key(stage, child), {"metadata": {"ownerReferences": None}})
-    await mended(stage, child, expected)
+    expected, _ = await create_owner(sandbox, references, child)
+    await sandbox.merge(key(sandbox, child), {"metadata": {"ownerReferences": None}})
+    await check_restored(sandbox, child, expected)
 
 
-async def stolen(stage: Stage, references: References, child: Child) -> None:
-    """Somebody else takes the child over: it is left alone and told of, until it is free again."""
-    expected, found = await made(stage, references, child)
-    thief = await stage.client.request(
-        "POST", CONFIG_MAPS.path(stage.namespace), {"metadata": {"name": "thief"}, "data": {}}
+async def adopted(sandbox: Sandbox, references: References, child: Child) -> None:
+    """Another owner adopts the child: it is not modified, and the conflict is reported until it is free again."""
+    expected, found = await create_owner(sandbox, references, child)
+    other_owner = await sandbox.client.request(
+        "POST", CONFIG_MAPS.path(sandbox.namespace), {"metadata": {"name": "other-owner"}, "data": {}}
     )
-    owner = {**found["metadata"]["ownerReferences"][0], "apiVersion": "v1", "kind": "ConfigMap", "name": "thief"}
-    owner["uid"] = thief["metadata"]["uid"]
-    await stage.merge(key(stage, child), {"metadata": {"ownerReferences": [owner]}})
-    await told(stage, child.owner, c.CONFLICT)
-    await stage.merge(key(stage, child), {"metadata": {"ownerReferences": found["metadata"]["ownerReferences"]}})
-    await mended(stage, child, expected)
+    owner = {**found["metadata"]["ownerReferences"][0], "apiVersion": "v1", "kind": "ConfigMap", "name": "other-owner"}
+    owner["uid"] = other_owner["metadata"]["uid"]
+    await sandbox.merge(key(sandbox, child), {"metadata": {"ownerReferences": [owner]}})
+    await wait_for_reason(sandbox, child.owner, c.CONFLICT)
+    await sandbox.merge(key(sandbox, child), {"metadata": {"ownerReferences": found["metadata"]["ownerReferences"]}})
+    await check_restored(sandbox, child, expected)
 
 
-async def changed(stage: Stage, references: References, child: Child) -> None:
-    """A field of ours is changed."""
-    expected, _ = await made(stage, references, child)
-    await stage.merge(key(stage, child), child.other)
-    await mended(stage, child, expected)
+async def changed(sandbox: Sandbox, references: References, child: Child) -> None:
+    """One of our fields is changed."""
+    expected, _ = await create_owner(sandbox, references, child)
+    await sandbox.merge(key(sandbox, child), child.patch)
+    await check_restored(sandbox, child, expected)
 
 
-async def annotated(stage: Stage, references: References, child: Child) -> None:
-    """A field that is not ours is added: it stays."""
-    expected, _ = await made(stage, references, child)
-    await stage.merge(key(stage, child), {"metadata": {"annotations": {NOTE: "theirs"}}})
-    await quiet(stage)
-    live = await stage.get(child.resource, VICTIM)
-    stage.holds(live and live["metadata"]["annotations"].get(NOTE) == "theirs", "the foreign field is gone")
-    await stage.merge(key(stage, child), {"metadata": {"annotations": {NOTE: None}}})
-    await mended(stage, child, expected)
+async def annotated(sandbox: Sandbox, references: References, child: Child) -> None:
+    """Another client adds a field: it stays."""
+    expected, _ = await create_owner(sandbox, references, child)
+    await sandbox.merge(key(sandbox, child), {"metadata": {"annotations": {NOTE: "foreign"}}})
+    await check_quiet(sandbox)
+    live = await sandbox.get(child.resource, VICTIM)
+    sandbox.check(live and live["metadata"]["annotations"].get(NOTE) == "foreign", "the foreign field was removed")
+    await sandbox.merge(key(sandbox, child), {"metadata": {"annotations": {NOTE: None}}})
+    await check_restored(sandbox, child, expected)
 
 
-async def relabelled(stage: Stage, references: References, child: Child, label: str) -> None:
-    """A label is changed, perhaps the very one by which the child is watched."""
-    expected, _ = await made(stage, references, child)
-    await stage.merge(key(stage, child), {"metadata": {"labels": {label: "changed"}}})
-    await mended(stage, child, expected)
+async def relabelled(sandbox: Sandbox, references: References, child: Child, label: str) -> None:
+    """A label is changed: possibly the one of the watches' selector."""
+    expected, _ = await create_owner(sandbox, references, child)
+    await sandbox.merge(key(sandbox, child), {"metadata": {"labels": {label: "changed"}}})
+    await check_restored(sandbox, child, expected)
 
 
-async def scaled(stage: Stage, references: References, child: Child) -> None:
-    """The Deployment is scaled by hand."""
-    expected, _ = await made(stage, references, child)
+async def scaled(sandbox: Sandbox, references: References, child: Child) -> None:
+    """The Deployment is scaled manually."""
+    expected, _ = await create_owner(sandbox, references, child)
     for replicas in (5, 0):
-        await stage.merge(key(stage, child), {"spec": {"replicas": replicas}})
-        await reached(stage, child.owner, expected, RECOVERY, loose=True)
-    await mended(stage, child, expected)
+        await sandbox.merge(key(sandbox, child), {"spec": {"replicas": replicas}})
+        await wait_for_state(sandbox, child.owner, expected, RECOVERY, loose=True)
+    await check_restored(sandbox, child, expected)
 
 
-async def finalized(stage: Stage, references: References, child: Child) -> None:
-    """The child is deleted, and somebody's finalizer holds it for a while."""
-    expected, found = await made(stage, references, child)
-    await stage.merge(key(stage, child), {"metadata": {"finalizers": [FINALIZER]}})
-    await stage.delete(child.resource, VICTIM)
-    await told(stage, child.owner, c.WAITING_FOR_DELETION)
+async def finalized(sandbox: Sandbox, references: References, child: Child) -> None:
+    """The child is deleted, and another client's finalizer blocks the deletion for a while."""
+    expected, found = await create_owner(sandbox, references, child)
+    await sandbox.merge(key(sandbox, child), {"metadata": {"finalizers": [FINALIZER]}})
+    await sandbox.delete(child.resource, VICTIM)
+    await wait_for_reason(sandbox, child.owner, c.WAITING_FOR_DELETION)
     patch = [{"op": "remove", "path": "/metadata/finalizers"}]
-    path = child.resource.path(stage.namespace, VICTIM)
-    await stage.client.request("PATCH", path, patch, JSON_PATCH)
-    await _another(stage, child, found)
-    await mended(stage, child, expected, 2)
+    path = child.resource.path(sandbox.namespace, VICTIM)
+    await sandbox.client.request("PATCH", path, patch, JSON_PATCH)
+    await _wait_replaced(sandbox, child, found)
+    await check_restored(sandbox, child, expected, 2)
 
 
-async def foreign(stage: Stage, references: References, child: Child) -> None:
-    """Somebody else's object of the name was there first: untouched and told of, until it goes."""
+async def foreign(sandbox: Sandbox, references: References, child: Child) -> None:
+    """Another owner's object has the name: it is not modified, and the conflict is reported until it is deleted."""
     expected = await references.of(child.workload)
-    path = child.resource.path(stage.namespace)
-    theirs = await stage.client.request("POST", path, FOREIGN[child.resource.kind])
-    stage.operator.start()
-    await stage.watching()
-    await stage.create(child.owner, VICTIM, child.workload.then or {})
-    await told(stage, child.owner, c.CONFLICT)
+    path = child.resource.path(sandbox.namespace)
+    original = await sandbox.client.request("POST", path, FOREIGN[child.resource.kind])
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await sandbox.create(child.owner, VICTIM, child.workload.then or {})
+    await wait_for_reason(sandbox, child.owner, c.CONFLICT)
     if child.resource == SERVICES:
-        await rolled_out(stage, child.owner)
-        await told(stage, child.owner, c.MINIMUM_REPLICAS_AVAILABLE)
-    await quiet(stage)
-    live = await stage.get(child.resource, VICTIM)
-    stage.holds(live and live["spec"] == theirs["spec"], "somebody else's object was changed")
-    await stage.delete(child.resource, VICTIM)
-    await mended(stage, child, expected)
+        await wait_rolled_out(sandbox, child.owner)
+        await wait_for_reason(sandbox, child.owner, c.MINIMUM_REPLICAS_AVAILABLE)
+    await check_quiet(sandbox)
+    live = await sandbox.get(child.resource, VICTIM)
+    sandbox.check(live and live["spec"] == original["spec"], "another owner's object was changed")
+    await sandbox.delete(child.resource, VICTIM)
+    await check_restored(sandbox, child, expected)
 
 
-async def told(stage: Stage, owner: Resource, reason: str) -> None:
-    """Wait until a condition of an object gives a reason."""
+async def wait_for_reason(sandbox: Sandbox, owner: Resource, reason: str) -> None:
+    """Wait until a condition of the object has this reason."""
 
-    async def look() -> bool:
-        obj = await stage.get(owner, VICTIM) or {}
+    async def poll() -> bool:
+        obj = await sandbox.get(owner, VICTIM) or {}
         return reason in [each["reason"] for each in obj.get("status", {}).get("conditions", [])]
 
-    await until(look, RECOVERY, f"a condition says {reason}")
+    await wait_until(poll, RECOVERY, f"a condition has the reason {reason}")
 
 
-async def rolled_out(stage: Stage, owner: Resource, seconds: float = NORMAL) -> None:
-    """Wait until the pods are those of the Deployment as it is now, all serve, and the status says so."""
+async def wait_rolled_out(sandbox: Sandbox, owner: Resource, seconds: float = READY_TIMEOUT) -> None:
+    """Wait until all pods have the Deployment's current template and are available, and the status is current."""
 
-    async def look() -> bool:
-        live = await stage.get(DEPLOYMENTS, VICTIM) or {}
+    async def poll() -> bool:
+        live = await sandbox.get(DEPLOYMENTS, VICTIM) or {}
         size, status = nested_map(live, "spec").get("replicas"), nested_map(live, "status")
         current = status.get("observedGeneration") == nested_map(live, "metadata").get("generation")
         counted = {status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
-        state = await state_of(stage.client, owner, stage.namespace, VICTIM)
+        state = await state_of(sandbox.client, owner, sandbox.namespace, VICTIM)
         ready = nested_map(state, owner.plural, "status").get("readyReplicas")
         return current and counted == {size, ready} and state["nodes are the pods"]
 
-    await until(look, seconds, f"Deployment {VICTIM} is rolled out")
+    await wait_until(poll, seconds, f"Deployment {VICTIM} is rolled out")
 
 
-async def _another(stage: Stage, child: Child, found: Object) -> None:
-    async def look() -> bool:
-        live = await stage.get(child.resource, VICTIM)
+async def _wait_replaced(sandbox: Sandbox, child: Child, found: Object) -> None:
+    async def poll() -> bool:
+        live = await sandbox.get(child.resource, VICTIM)
         return live is not None and live["metadata"]["uid"] != found["metadata"]["uid"]
 
-    await until(look, RECOVERY, "the child is made again")
+    await wait_until(poll, RECOVERY, "the child is created again")
 
 
-LABELS = {"app": "theirs"}
+LABELS = {"app": "foreign"}
 FOREIGN: dict[str, Object] = {
     "Deployment": {
         "metadata": {"name": VICTIM},
@@ -252,14 +252,14 @@ FOREIGN: dict[str, Object] = {
             "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "a", "image": "b"}]}},
         },
     },
-    "Service": {"metadata": {"name": VICTIM}, "spec": {"selector": LABELS, "ports": [{"name": "theirs", "port": 9}]}},
+    "Service": {"metadata": {"name": VICTIM}, "spec": {"selector": LABELS, "ports": [{"name": "foreign", "port": 9}]}},
 }
 
 DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {
     "deleted": deleted,
     "orphaned": orphaned,
     "reference-removed": reference_removed,
-    "stolen": stolen,
+    "adopted": adopted,
     "field-changed": changed,
     "foreign-field": annotated,
     "label-changed": partial(relabelled, label=INSTANCE),
@@ -268,21 +268,28 @@ DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {
     "same-name": foreign,
 }
 GATE = {
-    KINDS[0].name: {"deleted", "reference-removed", "label-changed", "same-name"},
-    KINDS[3].name: {"deleted", "field-changed", "stolen"},
+    CHILDREN[0].name: {"deleted", "reference-removed", "label-changed", "same-name"},
+    CHILDREN[3].name: {"deleted", "field-changed", "adopted"},
 }
 
 
 def cases() -> list[Case]:
-    """Each drift of each child."""
+    """Each kind of drift for each child."""
     found = [
-        Case(f"T7/{child.name}/{name}", partial(play, child=child), gate=name in GATE.get(child.name, ()))
-        for child in KINDS
-        for name, play in DRIFTS.items()
+        Case(f"T7/{child.name}/{name}", partial(run, child=child), gate=name in GATE.get(child.name, ()))
+        for child in CHILDREN
+        for name, run in DRIFTS.items()
     ]
-    deployments = [child for child in KINDS if child.resource == DEPLOYMENTS]
-    for child in KINDS:
-        for name, hard in (("reads", deleted_while_reads_fail), ("writes", deleted_while_writes_fail)):
-            play = partial(hard, child=child)
-            found.append(Case(f"T7/{child.name}/deleted-while-{name}-fail", play, child == KINDS[1], relist=SELDOM))
+    deployments = [child for child in CHILDREN if child.resource == DEPLOYMENTS]
+    for child in CHILDREN:
+        for name, with_failures in (("reads", deleted_while_reads_fail), ("writes", deleted_while_writes_fail)):
+            run = partial(with_failures, child=child)
+            found.append(
+                Case(
+                    f"T7/{child.name}/deleted-while-{name}-fail",
+                    run,
+                    child == CHILDREN[1],
+                    sync_period=LONG_SYNC_PERIOD,
+                )
+            )
     return found + [Case(f"T7/{child.name}/scaled", partial(scaled, child=child)) for child in deployments]

@@ -1,4 +1,4 @@
-"""T11: two operators at once. Whatever happens to one of them, or to the Lease: at every moment one writer."""
+"""T11: two operators at the same time. Whatever fails, at most one of them writes at any time."""
 
 import asyncio
 import json
@@ -13,14 +13,24 @@ from signal import SIGCONT, SIGSTOP
 
 from aiohttp import web
 
-from faults.campaigns.mutants import copied
+from faults.campaigns.mutants import copy_sources
 from faults.case import Case, References
-from faults.election import AT_ONCE, EXPIRY, Candidate, Election, Own, election, same, with_arguments, with_environment
-from faults.esr import JITTER, LONGEST_PATIENCE, VICTIM, reached
-from faults.faulty import Exchange, FieldError, Hang, Lose, Refuse, Reset
+from faults.election import (
+    EXPIRY_TIMEOUT,
+    TAKEOVER_TIMEOUT,
+    Adjustment,
+    Candidate,
+    Election,
+    start_election,
+    unchanged,
+    with_arguments,
+    with_environment,
+)
+from faults.esr import JITTER, SYNC_MARGIN, VICTIM, wait_for_state
+from faults.faulty import Exchange, Fault, Hang, LoseReply, Reject, Reset
 from faults.process import Operator
 from faults.rules import Rule
-from faults.stage import NORMAL, Settings, Stage, until
+from faults.sandbox import READY_TIMEOUT, Sandbox, Settings, wait_until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, cache
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS
@@ -29,42 +39,42 @@ from memcached_operator.runtime.leader_election import ATTEMPT_TIMEOUT, RENEW_DE
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 VICTIMS = (VICTIM, "other", "third")
-"""Objects that are changed all the time: there is always something to write."""
-LATE = "late"
-"""One more, made in the middle of it."""
+"""Objects that change continuously, so that there is always something to write."""
+LATE_OBJECT = "late"
+"""An object that is created during the fault."""
 PACE = 1.0
 """Seconds between changes."""
 STEADY = 20.0
-"""Seconds in which a lease would have run out that nobody renews."""
+"""Seconds after which a Lease would have expired without renewals."""
 BRIEF = 5.0
-"""Seconds that a leader may stand still and go on."""
-LAPSE = ATTEMPT_TIMEOUT - RETRY_PERIOD
-"""Seconds that renewals may fail in whatever way: it is over before the second try."""
-SKEW = 300
+"""Seconds for which a leader can be paused and still lead."""
+SHORT_FAILURE = ATTEMPT_TIMEOUT - RETRY_PERIOD
+"""Seconds for which renewals can fail: less than the time until the second attempt."""
+CLOCK_SKEW = 300
 """Seconds by which a clock is wrong."""
-Happening = Callable[[Election, Candidate], Awaitable[None]]
-"""What happens to the leader, or to the Lease."""
+Event = Callable[[Election, Candidate], Awaitable[None]]
+"""What happens to the leader or to the Lease."""
 
 
 @dataclass(frozen=True)
-class Plot:
-    """A happening; how processes of the first leader, and of the other, end; what the two have of their own.
+class Scenario:
+    """An event, the expected exit codes of the first leader and of the other one, and the settings of both.
 
-    `says`: what the templates of all pods contain in the end; else all is as in a run without faults. `bare`: the
-    objects name no image.
+    `template`: text that all pod templates contain in the end; without it, the state is that of a run without faults.
+    `default_image`: the objects have no image.
     """
 
-    happens: Happening
+    event: Event
     exits: tuple[int, ...] = ()
     exits_of_other: tuple[int, ...] = ()
-    own: Mapping[str, Own] = field(default_factory=lambda: {"one": same, "two": same})
-    says: str = ""
-    bare: bool = False
+    settings: Mapping[str, Adjustment] = field(default_factory=lambda: {"one": unchanged, "two": unchanged})
+    template: str = ""
+    default_image: bool = False
 
 
 @dataclass(frozen=True)
-class Freeze:
-    """Stop the operator as its request arrives: the API server carries it out, and the reply waits."""
+class Pause:
+    """Pause the operator when its request arrives: the API server executes it, the operator reads the reply later."""
 
     operator: Operator
 
@@ -73,57 +83,59 @@ class Freeze:
         return await exchange.forward()
 
 
-async def played(stage: Stage, references: References, plot: Plot) -> None:
-    """Two candidates, of which the first leads; it happens; then there is one leader, and all is as it should be."""
+async def run_scenario(sandbox: Sandbox, references: References, scenario: Scenario) -> None:
+    """The first of two candidates leads; the event happens; then exactly one leads, and the state is correct."""
     expected = await references.of(BY_NAME["create"])
-    async with election(stage, references.plane, plot.own) as held:
-        one, two = held.candidates.values()
+    async with start_election(sandbox, references.plane, scenario.settings) as election:
+        one, two = election.candidates.values()
         one.operator.start()
-        await held.led(NORMAL)
+        await election.wait_for_leader(READY_TIMEOUT)
         two.operator.start()
-        await until(partial(_stands_by, two), NORMAL, "the standby looks at the lease")
+        await wait_until(partial(_stands_by, two), READY_TIMEOUT, "the standby reads the Lease")
         for name in VICTIMS:
-            await stage.create(MEMCACHEDS, name, {"size": 2} if plot.bare else cache(size=2))
+            await sandbox.create(MEMCACHEDS, name, {"size": 2} if scenario.default_image else cache(size=2))
         for name in VICTIMS:
-            await stage.settled(MEMCACHEDS, name)
-        async with changes(stage):
-            await plot.happens(held, one)
+            await sandbox.wait_ready(MEMCACHEDS, name)
+        async with changing_specs(sandbox):
+            await scenario.event(election, one)
             await asyncio.sleep(BRIEF)
         for name in VICTIMS:
-            await stage.change(MEMCACHEDS, name, {}, {"size": 2})
-            await stage.settled(MEMCACHEDS, name)
-        await rest(held)
-        if plot.says:
-            await all_say(held, plot.says)
+            await sandbox.change(MEMCACHEDS, name, {}, {"size": 2})
+            await sandbox.wait_ready(MEMCACHEDS, name)
+        await check_quiet(election)
+        if scenario.template:
+            await check_templates(election, scenario.template)
         else:
-            await reached(stage, MEMCACHEDS, expected, NORMAL, loose=True)
-        _judge(held, plot)
+            await wait_for_state(sandbox, MEMCACHEDS, expected, READY_TIMEOUT, loose=True)
+        _check(election, scenario)
 
 
 async def _stands_by(candidate: Candidate) -> bool:
-    return any(entry.call.what == "get leases" and entry.code for entry in candidate.proxy.journal.entries)
+    return any(entry.call.what == "get leases" and entry.code for entry in candidate.proxy.requests.entries)
 
 
-def _judge(held: Election, plot: Plot) -> None:
-    stage = held.stage
-    for faults in (held.strangers(), held.rushed()):
-        stage.holds(not faults, f"{len(faults)} times: {'; '.join(faults[:2])}")
-    made = [each.proxy.journal.counts("create", name) for each in held.candidates.values() for name in VICTIMS]
-    total = sum(sum(each.values()) for each in made)
-    stage.holds(total == 2 * len(VICTIMS), f"children were made {total} times, not {2 * len(VICTIMS)}")
-    for each, exits in zip(held.candidates.values(), (plot.exits, plot.exits_of_other), strict=True):
-        stage.holds(tuple(each.operator.exits) == exits, f"{each.name} ended with {each.operator.exits}, not {exits}")
-        stage.holds("Traceback" not in each.operator.text(), f"the log of {each.name} has a traceback")
+def _check(election: Election, scenario: Scenario) -> None:
+    sandbox = election.sandbox
+    for errors in (election.writes_without_lease(), election.early_acquisitions()):
+        sandbox.check(not errors, f"{len(errors)} times: {'; '.join(errors[:2])}")
+    created = [each.proxy.requests.counts("create", name) for each in election.candidates.values() for name in VICTIMS]
+    total = sum(sum(each.values()) for each in created)
+    sandbox.check(total == 2 * len(VICTIMS), f"children were created {total} times, want {2 * len(VICTIMS)}")
+    for each, exits in zip(election.candidates.values(), (scenario.exits, scenario.exits_of_other), strict=True):
+        sandbox.check(
+            tuple(each.operator.exits) == exits, f"{each.name} exited with {each.operator.exits}, want {exits}"
+        )
+        sandbox.check("Traceback" not in each.operator.log_text(), f"the log of {each.name} contains a traceback")
 
 
 @asynccontextmanager
-async def changes(stage: Stage) -> AsyncGenerator[None]:
-    """Objects are changed all the time while the block runs."""
+async def changing_specs(sandbox: Sandbox) -> AsyncGenerator[None]:
+    """Change objects continuously during the block."""
 
     async def change() -> None:
         for number in count():
             name = VICTIMS[number % len(VICTIMS)]
-            await stage.change(MEMCACHEDS, name, {}, {"size": 1 + number % 4})
+            await sandbox.change(MEMCACHEDS, name, {}, {"size": 1 + number % 4})
             await asyncio.sleep(PACE)
 
     changing = asyncio.create_task(change())
@@ -134,71 +146,71 @@ async def changes(stage: Stage) -> AsyncGenerator[None]:
         await asyncio.wait((changing,))
 
 
-async def rest(held: Election) -> None:
-    """Nobody writes while everything is read once more, and each object's status says what is."""
+async def check_quiet(election: Election) -> None:
+    """Check that nothing is written while everything is listed once more, after progress has been reported."""
     await asyncio.sleep(PROGRESS_PERIOD)
     since = time.monotonic()
-    await asyncio.sleep(max(held.stage.settings.relist, BRIEF) * JITTER + LONGEST_PATIENCE)
-    written = held.writes(since)
-    held.stage.holds(not written, f"writes in the quiet period: {'; '.join(map(str, written))}")
+    await asyncio.sleep(max(election.sandbox.settings.sync_period, BRIEF) * JITTER + SYNC_MARGIN)
+    written = election.writes(since)
+    election.sandbox.check(not written, f"writes in the period without changes: {'; '.join(map(str, written))}")
 
 
-async def killed(held: Election, leader: Candidate) -> None:
-    """SIGKILL; it is there again at once, and must wait like anybody else."""
-    identity = held.identity()
+async def killed(election: Election, leader: Candidate) -> None:
+    """SIGKILL. It is restarted immediately and waits until the Lease expires."""
+    identity = election.identity()
     leader.operator.kill()
-    await held.led(but=identity)
+    await election.wait_for_leader(not_identity=identity)
 
 
-async def killed_for_long(held: Election, leader: Candidate) -> None:
-    """SIGKILL; it is there again when the other leads."""
-    await leader.operator.away()
-    await held.led(by=held.other(leader))
+async def killed_for_long(election: Election, leader: Candidate) -> None:
+    """SIGKILL. It is restarted when the other one leads."""
+    await leader.operator.stop()
+    await election.wait_for_leader(by=election.other(leader))
     leader.operator.start()
 
 
-async def killed_in_turn(held: Election, leader: Candidate) -> None:
+async def killed_in_turn(election: Election, leader: Candidate) -> None:
     """Each of the two is killed while it leads."""
-    await killed_for_long(held, leader)
-    await killed_for_long(held, held.other(leader))
+    await killed_for_long(election, leader)
+    await killed_for_long(election, election.other(leader))
 
 
-async def stopped(held: Election, leader: Candidate) -> None:
-    """It stands still until the other leads, and goes on."""
+async def paused(election: Election, leader: Candidate) -> None:
+    """The leader is paused until the other one leads, then resumes."""
     leader.operator.signal(SIGSTOP)
-    await continued(held, leader)
+    await resume_and_check_exit(election, leader)
 
 
-async def continued(held: Election, leader: Candidate) -> None:
-    """It goes on when the other leads: then it must end, and not write before."""
-    await held.led(by=held.other(leader))
+async def resume_and_check_exit(election: Election, leader: Candidate) -> None:
+    """The leader resumes when the other one leads: it must exit, and must not write before."""
+    await election.wait_for_leader(by=election.other(leader))
     await asyncio.sleep(1)
     since, process = time.monotonic(), leader.process_at(time.monotonic())
     leader.operator.signal(SIGCONT)
-    await _ended(leader, AT_ONCE)
-    tried = [entry for entry in leader.proxy.journal.writes(since) if leader.process_at(entry.at) == process]
-    held.stage.holds(not tried, f"the former leader tried to write: {'; '.join(map(str, tried))}")
+    await _wait_for_exit(leader, TAKEOVER_TIMEOUT)
+    sent = [entry for entry in leader.proxy.requests.writes(since) if leader.process_at(entry.at) == process]
+    election.sandbox.check(not sent, f"the former leader sent writes: {'; '.join(map(str, sent))}")
 
 
-async def _ended(leader: Candidate, seconds: float) -> None:
-    async def look() -> bool:
+async def _wait_for_exit(leader: Candidate, seconds: float) -> None:
+    async def poll() -> bool:
         return bool(leader.operator.exits)
 
-    await until(look, seconds, f"{leader.name} ends")
+    await wait_until(poll, seconds, f"{leader.name} exits")
 
 
-async def stopped_at(held: Election, leader: Candidate, what: str) -> None:
-    """It stands still while it waits for the answer to a request of a kind."""
-    (armed,) = leader.proxy.arm(Rule(what, Freeze(leader.operator), times=1))
-    await held.stage.create(MEMCACHEDS, LATE, cache(size=1))
-    await asyncio.wait_for(armed.over.wait(), NORMAL)
-    await continued(held, leader)
-    await held.stage.settled(MEMCACHEDS, LATE)
+async def paused_at(election: Election, leader: Candidate, what: str) -> None:
+    """The leader is paused while it waits for the reply to a request of this kind."""
+    (active,) = leader.proxy.inject(Rule(what, Pause(leader.operator), times=1))
+    await election.sandbox.create(MEMCACHEDS, LATE_OBJECT, cache(size=1))
+    await asyncio.wait_for(active.done.wait(), READY_TIMEOUT)
+    await resume_and_check_exit(election, leader)
+    await election.sandbox.wait_ready(MEMCACHEDS, LATE_OBJECT)
 
 
-async def stopped_briefly(held: Election, leader: Candidate) -> None:
-    """It stands still, but not until the lease has run out: it leads on."""
-    async with keeping(held):
+async def paused_briefly(election: Election, leader: Candidate) -> None:
+    """The leader is paused, but resumes before the Lease expires: it continues to lead."""
+    async with same_leader(election):
         for _ in range(3):
             leader.operator.signal(SIGSTOP)
             await asyncio.sleep(BRIEF)
@@ -206,70 +218,72 @@ async def stopped_briefly(held: Election, leader: Candidate) -> None:
             await asyncio.sleep(BRIEF)
 
 
-async def ended(held: Election, leader: Candidate) -> None:
-    """SIGTERM, thrice in turn: the other leads at once."""
+async def terminated(election: Election, leader: Candidate) -> None:
+    """SIGTERM, three times in turn: the other one leads immediately."""
     for _ in range(3):
-        other = held.other(leader)
-        await leader.operator.leave()
-        await held.led(AT_ONCE, by=other)
+        other = election.other(leader)
+        await leader.operator.shut_down()
+        await election.wait_for_leader(TAKEOVER_TIMEOUT, by=other)
         leader.operator.start()
         leader = other
 
 
-async def ended_in_vain(held: Election, leader: Candidate) -> None:
-    """SIGTERM, and the lease cannot be given up: the other leads when it has run out."""
-    (armed,) = leader.proxy.arm(Rule("update leases", Refuse(500, "InternalError")))
-    await leader.operator.leave()
-    await held.led(by=held.other(leader))
-    armed.lift()
+async def release_fails(election: Election, leader: Candidate) -> None:
+    """SIGTERM, and the Lease cannot be released: the other one leads after it has expired."""
+    (active,) = leader.proxy.inject(Rule("update leases", Reject(500, "InternalError")))
+    await leader.operator.shut_down()
+    await election.wait_for_leader(by=election.other(leader))
+    active.stop()
     leader.operator.start()
 
 
-async def refused(held: Election, leader: Candidate, what: str, fault: FieldError) -> None:
-    """The leader's renewals fail until it ends."""
-    identity = held.identity()
-    (armed,) = leader.proxy.arm(Rule(what, fault))
-    await _ended(leader, RENEW_DEADLINE + AT_ONCE)
-    armed.lift()
-    await held.led(but=identity)
+async def renewals_fail(election: Election, leader: Candidate, what: str, fault: Fault) -> None:
+    """The leader's renewals fail until it exits."""
+    identity = election.identity()
+    (active,) = leader.proxy.inject(Rule(what, fault))
+    await _wait_for_exit(leader, RENEW_DEADLINE + TAKEOVER_TIMEOUT)
+    active.stop()
+    await election.wait_for_leader(not_identity=identity)
 
 
-async def refused_briefly(held: Election, leader: Candidate, what: str, fault: FieldError) -> None:
-    """Some of the leader's renewals fail: it leads on."""
-    async with keeping(held):
-        (armed,) = leader.proxy.arm(Rule(what, fault, seconds=LAPSE))
-        await asyncio.wait_for(armed.over.wait(), NORMAL)
+async def renewals_fail_briefly(election: Election, leader: Candidate, what: str, fault: Fault) -> None:
+    """Some of the leader's renewals fail: it continues to lead."""
+    async with same_leader(election):
+        (active,) = leader.proxy.inject(Rule(what, fault, seconds=SHORT_FAILURE))
+        await asyncio.wait_for(active.done.wait(), READY_TIMEOUT)
         await asyncio.sleep(RENEW_DEADLINE)
 
 
-async def refused_to_all(held: Election, leader: Candidate) -> None:
-    """Nobody can write the Lease for a while: nobody leads, and one does afterwards."""
-    rules = [each.proxy.arm(Rule("update leases", Refuse(403, "Forbidden")))[0] for each in held.candidates.values()]
+async def lease_not_writable(election: Election, leader: Candidate) -> None:
+    """No process can write the Lease for a while: none leads, and one leads afterwards."""
+    rules = [
+        each.proxy.inject(Rule("update leases", Reject(403, "Forbidden")))[0] for each in election.candidates.values()
+    ]
     await asyncio.sleep(STEADY)
     since = time.monotonic()
     await asyncio.sleep(BRIEF)
-    written = held.writes(since)
-    held.stage.holds(not written, f"writes while nobody leads: {'; '.join(map(str, written))}")
+    written = election.writes(since)
+    election.sandbox.check(not written, f"writes without a leader: {'; '.join(map(str, written))}")
     for rule in rules:
-        rule.lift()
-    await held.led(since=since)
+        rule.stop()
+    await election.wait_for_leader(since=since)
 
 
-async def cut_off(held: Election, leader: Candidate, fault: FieldError) -> None:
-    """The leader reaches nothing at all until the other leads."""
-    (armed,) = leader.proxy.arm(Rule("*", fault))
+async def disconnected(election: Election, leader: Candidate, fault: Fault) -> None:
+    """The leader cannot reach the API server until the other one leads."""
+    (active,) = leader.proxy.inject(Rule("*", fault))
     for stream in leader.proxy.open_watches():
         await stream.interrupt(cut=True)
-    await held.led(by=held.other(leader))
-    armed.lift()
+    await election.wait_for_leader(by=election.other(leader))
+    active.stop()
 
 
-async def deleted(held: Election, leader: Candidate) -> None:
-    """Somebody deletes the Lease, again and again: the leader leads on."""
-    async with keeping(held):
+async def lease_deleted(election: Election, leader: Candidate) -> None:
+    """A user deletes the Lease repeatedly: the leader continues to lead."""
+    async with same_leader(election):
         for _ in range(8):
             try:
-                await held.stage.delete(held.key.resource, held.key.name)
+                await election.sandbox.delete(election.key.resource, election.key.name)
             except ApiError as error:
                 if error.code != 404:
                     raise
@@ -277,130 +291,137 @@ async def deleted(held: Election, leader: Candidate) -> None:
         await asyncio.sleep(STEADY)
 
 
-async def taken(held: Election, leader: Candidate) -> None:
-    """Somebody writes another name into the Lease: the leader ends, and the lease runs out."""
+async def lease_overwritten(election: Election, leader: Candidate) -> None:
+    """A user writes another name into the Lease: the leader exits, and the Lease expires."""
     since = time.monotonic()
-    await held.stage.merge(held.key, {"spec": {"holderIdentity": "somebody"}})
-    await held.led(EXPIRY, since=since, but="somebody")
+    await election.sandbox.merge(election.key, {"spec": {"holderIdentity": "another"}})
+    await election.wait_for_leader(EXPIRY_TIMEOUT, since=since, not_identity="another")
 
 
-async def steady(held: Election, leader: Candidate) -> None:
-    """Nothing happens for a while, and nothing changes; then the leader dies, and the other takes its time."""
-    async with keeping(held):
+async def steady(election: Election, leader: Candidate) -> None:
+    """The leader stays the same while nothing happens; then it is killed, and the other one waits for the expiry."""
+    async with same_leader(election):
         await asyncio.sleep(STEADY)
-    await killed_for_long(held, leader)
-    async with keeping(held):
+    await killed_for_long(election, leader)
+    async with same_leader(election):
         await asyncio.sleep(STEADY)
 
 
-async def upgraded(held: Election, leader: Candidate, between: str) -> None:
-    """The old release ends, the new one leads, and the old one stays as a standby; then back again, by a crash."""
-    other = held.other(leader)
-    await leader.operator.leave()
-    await held.led(AT_ONCE, by=other)
+async def upgrade_and_rollback(election: Election, leader: Candidate, between: str) -> None:
+    """The old release exits and the new one leads, with the old one as standby; then the new one crashes."""
+    other = election.other(leader)
+    await leader.operator.shut_down()
+    await election.wait_for_leader(TAKEOVER_TIMEOUT, by=other)
     leader.operator.start()
     await asyncio.sleep(STEADY)
-    await all_say(held, between)
-    await killed_for_long(held, other)
+    await check_templates(election, between)
+    await killed_for_long(election, other)
     await asyncio.sleep(BRIEF)
 
 
-async def all_say(held: Election, what: str) -> None:
-    """The pods of all objects are those of one release."""
+async def check_templates(election: Election, what: str) -> None:
+    """Check that all pod templates contain this text."""
     for name in VICTIMS:
-        found = await held.stage.get(DEPLOYMENTS, name) or {}
-        template = json.dumps(found["spec"]["template"])
-        held.stage.holds(what in template, f"the pods of {name} have no {what}: {template}")
+        deployment = await election.sandbox.get(DEPLOYMENTS, name) or {}
+        template = json.dumps(deployment["spec"]["template"])
+        election.sandbox.check(what in template, f"the pod template of {name} does not contain {what}: {template}")
 
 
-async def rolled(held: Election, leader: Candidate) -> None:
-    """The old release ends for good while the new one stands by."""
-    await leader.operator.leave()
-    await held.led(AT_ONCE, by=held.other(leader))
+async def upgrade(election: Election, leader: Candidate) -> None:
+    """The old release exits while the new one stands by."""
+    await leader.operator.shut_down()
+    await election.wait_for_leader(TAKEOVER_TIMEOUT, by=election.other(leader))
 
 
 @asynccontextmanager
-async def keeping(held: Election) -> AsyncGenerator[None]:
-    """The same process leads all the while."""
-    identity = held.identity()
-    first = len(held.terms)
+async def same_leader(election: Election) -> AsyncGenerator[None]:
+    """Check that the same process leads during the block."""
+    identity = election.identity()
+    first = len(election.terms)
     yield
-    others = {term.holder for term in held.terms[first:]} - {identity, ""}
-    held.stage.holds(not others, f"{others} took the lease from {identity}")
+    others = {term.holder for term in election.terms[first:]} - {identity, ""}
+    election.sandbox.check(not others, f"{others} acquired the Lease from {identity}")
 
 
-def newer(settings: Settings) -> Settings:
-    """Another release: its pods are other ones."""
-    target = copied(Path(f"{settings.sources}-newer-{time.monotonic_ns()}"))
+def newer_release(settings: Settings) -> Settings:
+    """Sources of another release, whose pod templates differ."""
+    target = copy_sources(Path(f"{settings.sources}-newer-{time.monotonic_ns()}"))
     file = target / "operator/memcached_operator/memcached/desired/deployment.py"
     text = file.read_text()
     changed = text.replace("DRAIN_SECONDS = 5", "DRAIN_SECONDS = 6")
-    assert changed != text, "the release has no DRAIN_SECONDS to be changed"
+    assert changed != text, "DRAIN_SECONDS was not found"
     file.write_text(changed)
     return replace(settings, sources=target)
 
 
-LEASE_FAULTS: dict[str, FieldError] = {
-    "403": Refuse(403, "Forbidden"),
-    "409": Refuse(409, "Conflict"),
-    "429": Refuse(429, "TooManyRequests", retry_after=1),
-    "500": Refuse(500, "InternalError"),
+LEASE_FAULTS: dict[str, Fault] = {
+    "403": Reject(403, "Forbidden"),
+    "409": Reject(409, "Conflict"),
+    "429": Reject(429, "TooManyRequests", retry_after=1),
+    "500": Reject(500, "InternalError"),
     "hang": Hang(),
     "reset": Reset(),
 }
 NEWER = '"sleep": {"seconds": 6}'
-"""In the pods of the other release."""
+"""In the pod templates of the other release."""
 LOST = (1,)
-"""The exit of a leader that must not lead any more."""
-PLOTS: dict[str, Plot] = {
-    "killed": Plot(killed),
-    "killed-for-long": Plot(killed_for_long),
-    "killed-in-turn": Plot(killed_in_turn),
-    "stopped": Plot(stopped, LOST),
-    "stopped-briefly": Plot(stopped_briefly),
-    "ended-in-turn": Plot(ended, (0, 0), (0,)),
-    "ended-in-vain": Plot(ended_in_vain, (0,)),
-    "lease/refused-to-all": Plot(refused_to_all, LOST),
-    "lease/deleted": Plot(deleted),
-    "lease/taken-by-hand": Plot(taken, LOST),
-    "cut-off/reset": Plot(partial(cut_off, fault=Reset()), LOST),
-    "cut-off/hang": Plot(partial(cut_off, fault=Hang()), LOST),
-    "releases/rolled": Plot(rolled, (0,), own={"one": same, "two": newer}, says=NEWER),
-    "releases/there-and-back": Plot(partial(upgraded, between=NEWER), (0,), own={"one": same, "two": newer}),
-    "releases/default-image": Plot(
-        partial(upgraded, between=IMAGE),
+"""Exit code of a process that lost the Lease."""
+SCENARIOS: dict[str, Scenario] = {
+    "killed": Scenario(killed),
+    "killed-for-long": Scenario(killed_for_long),
+    "killed-in-turn": Scenario(killed_in_turn),
+    "paused": Scenario(paused, LOST),
+    "paused-briefly": Scenario(paused_briefly),
+    "terminated-in-turn": Scenario(terminated, (0, 0), (0,)),
+    "release-fails": Scenario(release_fails, (0,)),
+    "lease/not-writable": Scenario(lease_not_writable, LOST),
+    "lease/deleted": Scenario(lease_deleted),
+    "lease/overwritten": Scenario(lease_overwritten, LOST),
+    "disconnected/reset": Scenario(partial(disconnected, fault=Reset()), LOST),
+    "disconnected/hang": Scenario(partial(disconnected, fault=Hang()), LOST),
+    "releases/upgrade": Scenario(upgrade, (0,), settings={"one": unchanged, "two": newer_release}, template=NEWER),
+    "releases/upgrade-and-rollback": Scenario(
+        partial(upgrade_and_rollback, between=NEWER), (0,), settings={"one": unchanged, "two": newer_release}
+    ),
+    "releases/default-image": Scenario(
+        partial(upgrade_and_rollback, between=IMAGE),
         (0,),
-        own={
+        settings={
             name: with_arguments(f"--default-image={image}") for name, image in (("one", IMAGE), ("two", OTHER_IMAGE))
         },
-        says=IMAGE,
-        bare=True,
+        template=IMAGE,
+        default_image=True,
     ),
 }
-STOPS = ("create deployments", "create services", "apply deployments", "patch memcacheds/status", "update leases")
-GATE = {"stopped", "lease/deleted"}
+PAUSES = ("create deployments", "create services", "apply deployments", "patch memcacheds/status", "update leases")
+GATE = {"paused", "lease/deleted"}
 
 
-def plots() -> dict[str, Plot]:
-    """All of them, by name."""
-    found = dict(PLOTS)
-    for what in STOPS:
-        found[f"stopped-at/{what.replace(' ', '-').replace('/', '-')}"] = Plot(partial(stopped_at, what=what), LOST)
-    for how, fault in {**LEASE_FAULTS, "lost": Lose()}.items():
+def scenarios() -> dict[str, Scenario]:
+    """All scenarios, by name."""
+    found = dict(SCENARIOS)
+    for what in PAUSES:
+        found[f"paused-at/{what.replace(' ', '-').replace('/', '-')}"] = Scenario(partial(paused_at, what=what), LOST)
+    for how, fault in {**LEASE_FAULTS, "lost": LoseReply()}.items():
         for verb in ("get", "update"):
             what = f"{verb} leases"
-            found[f"lease/{verb}-{how}/brief"] = Plot(partial(refused_briefly, what=what, fault=fault))
-            found[f"lease/{verb}-{how}/long"] = Plot(partial(refused, what=what, fault=fault), LOST)
-    for name, skews in {"leader": (SKEW, 0), "standby": (0, SKEW), "opposite": (SKEW, -SKEW)}.items():
+            found[f"lease/{verb}-{how}/brief"] = Scenario(partial(renewals_fail_briefly, what=what, fault=fault))
+            found[f"lease/{verb}-{how}/long"] = Scenario(partial(renewals_fail, what=what, fault=fault), LOST)
+    for name, skews in {
+        "leader": (CLOCK_SKEW, 0),
+        "standby": (0, CLOCK_SKEW),
+        "opposite": (CLOCK_SKEW, -CLOCK_SKEW),
+    }.items():
         for sign in (1, -1):
             one, two = (with_environment(FAULTS_CLOCK_SKEW=f"{sign * skew}") for skew in skews)
             way = "ahead" if sign > 0 else "behind"
-            found[f"clock/{name}-{way}"] = Plot(steady, own={"one": one, "two": two})
+            found[f"clock/{name}-{way}"] = Scenario(steady, settings={"one": one, "two": two})
     return found
 
 
 def cases() -> list[Case]:
-    """One per plot."""
+    """One case per scenario."""
     return [
-        Case(f"T11/{name}", partial(played, plot=plot), gate=name in GATE, limit=360) for name, plot in plots().items()
+        Case(f"T11/{name}", partial(run_scenario, scenario=scenario), gate=name in GATE, limit=360)
+        for name, scenario in scenarios().items()
     ]

@@ -1,4 +1,4 @@
-"""T14: mutants of the operator. Each must be caught by the case that it names."""
+"""T14: mutants of the operator. The case that a mutant names must detect it."""
 
 import asyncio
 import shutil
@@ -11,13 +11,13 @@ import msgspec
 
 from faults.case import Case, References
 from faults.process import ROOT, ROOTS
-from faults.stage import PATIENCE, FailedError, Stage
+from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox
 
 MUTANTS = ROOT / "tests/faults/mutants.yaml"
 
 
 class Edit(msgspec.Struct, forbid_unknown_fields=True):
-    """A text that occurs exactly once in a file, and what replaces it. Applied to a copy of the sources only."""
+    """Replace a text that occurs exactly once in a file. Applied to a copy of the sources only."""
 
     file: str
     old: str
@@ -25,7 +25,7 @@ class Edit(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Mutant(msgspec.Struct, forbid_unknown_fields=True):
-    """What is wrong with it, the name of the case that must catch it, and the edits that make it."""
+    """The defect, the name of the case that must detect it, and the edits that create it."""
 
     about: str
     case: str
@@ -33,20 +33,20 @@ class Mutant(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def mutants() -> dict[str, Mutant]:
-    """All of them, by name."""
+    """All mutants, by name."""
     return msgspec.yaml.decode(MUTANTS.read_text(), type=dict[str, Mutant])
 
 
-def copied(target: Path) -> Path:
-    """A copy of the sources."""
+def copy_sources(target: Path) -> Path:
+    """Copy the sources; returns the target."""
     for root in ROOTS:
         shutil.copytree(ROOT / root, target / root, ignore=shutil.ignore_patterns("__pycache__"))
     return target
 
 
-def mutated(mutant: Mutant, target: Path) -> Path:
-    """A copy of the sources with the edits applied. Raises FailedError where one does not apply."""
-    copied(target)
+def apply_mutant(mutant: Mutant, target: Path) -> Path:
+    """Copy the sources and apply the edits. Raises FailedError if an edit does not apply."""
+    copy_sources(target)
     for edit in mutant.edits:
         path = target / edit.file
         path.write_text(edited(path.read_text(), edit))
@@ -54,29 +54,32 @@ def mutated(mutant: Mutant, target: Path) -> Path:
 
 
 def edited(text: str, edit: Edit) -> str:
-    """The text of a file with an edit applied. Raises FailedError where the old text does not occur exactly once."""
+    """The text after an edit. Raises FailedError unless the old text occurs exactly once."""
     if (count := text.count(edit.old)) != 1:
         raise FailedError(f"{edit.file}: want one occurrence, found {count}, of\n{edit.old}")
     return text.replace(edit.old, edit.new)
 
 
-async def caught(stage: Stage, references: References, mutant: Mutant, case: Case) -> None:
-    """The case fails where the mutant plays."""
+async def check_detected(sandbox: Sandbox, references: References, mutant: Mutant, case: Case) -> None:
+    """Run the case with the mutant: it must fail."""
     plane = references.plane
-    sources = await asyncio.to_thread(mutated, mutant, plane.directory / f"{stage.namespace}.sources")
-    settings = replace(stage.settings, sources=sources, relist=case.relist or stage.settings.relist)
+    sources = await asyncio.to_thread(apply_mutant, mutant, plane.directory / f"{sandbox.namespace}.sources")
+    settings = replace(sandbox.settings, sources=sources, sync_period=case.sync_period or sandbox.settings.sync_period)
     try:
-        async with plane.stage(f"{stage.namespace}-m", settings) as other, asyncio.timeout(case.limit * PATIENCE):
-            await case.play(other, references)
+        async with (
+            plane.sandbox(f"{sandbox.namespace}-m", settings) as other,
+            asyncio.timeout(case.limit * TIMEOUT_FACTOR),
+        ):
+            await case.run(other, references)
     except (FailedError, TimeoutError):
         return
-    raise FailedError(f"{case.name} did not notice")
+    raise FailedError(f"{case.name} did not detect the mutant")
 
 
-def cases(others: Sequence[Case]) -> list[Case]:
-    """One per mutant."""
-    named = {case.name: case for case in others}
+def cases(all_cases: Sequence[Case]) -> list[Case]:
+    """One case per mutant."""
+    by_name = {case.name: case for case in all_cases}
     return [
-        Case(f"T14/{name}", partial(caught, mutant=mutant, case=named[mutant.case]), limit=600)
+        Case(f"T14/{name}", partial(check_detected, mutant=mutant, case=by_name[mutant.case]), limit=600)
         for name, mutant in mutants().items()
     ]

@@ -1,4 +1,4 @@
-"""T12, first part: each permission that config/rbac gives the operator is taken away and given back."""
+"""T12, first part: each permission of config/rbac is revoked and granted again."""
 
 import asyncio
 import time
@@ -9,9 +9,9 @@ from typing import Any
 
 from faults.campaigns.drift import FOREIGN
 from faults.case import Case, References
-from faults.esr import VICTIM, calm, quiet, reached, within_rate
+from faults.esr import VICTIM, check_operator, check_quiet, check_rate, wait_for_state
 from faults.faulty import event, status
-from faults.stage import RBAC, ROLES, Stage, until, user_of
+from faults.sandbox import RBAC, ROLES, Sandbox, user_of, wait_until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, cache
 from integration.control_plane import client_of
 from memcached_api import conditions as c
@@ -22,13 +22,13 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 ROLE = "role"
-"""The name of the Role on a stage that has the rules of config/rbac/role.yaml."""
+"""Name of the sandbox's Role with the rules of config/rbac/role.yaml."""
 RECOVERY = 20.0
-"""Seconds from the moment a permission is back until all is as it should be, beside the next reading of everything."""
-TELLING = 30.0
-"""Seconds until a user is told, on a busy machine."""
-LASTS = 5.0
-"""Seconds that a permission stays away after that."""
+"""Seconds after a permission is granted until the state is correct, in addition to the sync period."""
+REPORT_TIMEOUT = 30.0
+"""Seconds until a problem is reported, on a busy machine."""
+DURATION = 5.0
+"""Seconds for which the permission stays revoked after that."""
 OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, VICTIM): cache(size=2),
     (MEMCACHEDS, "lost"): cache(),
@@ -36,14 +36,14 @@ OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (APPSERVICES, "app-lost"): cache(**PORTS),
     (APPSERVICES, "app-less"): cache(**PORTS),
 }
-"""Objects that are there before, by name."""
-STRAY = "stray"
+"""Objects that exist before, by resource and name."""
+UNWANTED = "stray"
 CHILDREN = (DEPLOYMENTS.plural, SERVICES.plural)
 
 
 @dataclass(frozen=True)
 class Grant:
-    """One verb for one resource, perhaps a subresource; and in which of the rules it stands."""
+    """One verb for one resource or subresource, and the number of its rule."""
 
     rule: int
     group: str
@@ -56,31 +56,31 @@ class Grant:
         return f"{self.resource.replace('/', '-')}-{self.verb}"
 
     @property
-    def words(self) -> str:
-        """What a user who has to give it back must be told."""
+    def message(self) -> str:
+        """The message that names the missing permission."""
         if self.resource.endswith("/finalizers"):
             return "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on"
         return f'cannot {self.verb} resource "{self.resource}"'
 
     @property
-    def told_by_condition(self) -> bool:
-        """Where an object can tell of it: what is about children is, what is about the object itself cannot be."""
+    def in_condition(self) -> bool:
+        """Whether a condition reports it. Errors of the object itself are only in the log."""
         return self.resource.endswith("/finalizers") or (
             self.resource in CHILDREN and self.verb not in ("list", "watch")
         )
 
     def without(self, rules: Sequence[Object]) -> list[Object]:
-        """The rules without this."""
-        left = [dict(rule) for rule in rules]
-        mine = left[self.rule]
-        verbs = [verb for verb in mine["verbs"] if verb != self.verb]
-        others = [each for each in mine["resources"] if each != self.resource]
-        left[self.rule] = {**mine, "resources": [self.resource], "verbs": verbs}
-        return [rule for rule in (*left, {**mine, "resources": others}) if rule["verbs"] and rule["resources"]]
+        """The rules without this permission."""
+        remaining = [dict(rule) for rule in rules]
+        changed = remaining[self.rule]
+        verbs = [verb for verb in changed["verbs"] if verb != self.verb]
+        others = [each for each in changed["resources"] if each != self.resource]
+        remaining[self.rule] = {**changed, "resources": [self.resource], "verbs": verbs}
+        return [rule for rule in (*remaining, {**changed, "resources": others}) if rule["verbs"] and rule["resources"]]
 
 
 def grants() -> Iterator[Grant]:
-    """All there are: a new rule joins by itself."""
+    """All permissions. New rules get their cases automatically."""
     for number, rule in enumerate(ROLES[ROLE]):
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
@@ -88,134 +88,134 @@ def grants() -> Iterator[Grant]:
                     yield Grant(number, group, resource, verb)
 
 
-async def revoked(stage: Stage, references: References, grant: Grant) -> None:
-    """A permission is away while everything is done that needs any; then it is back."""
+async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> None:
+    """Revoke a permission while everything happens that needs one, then grant it again."""
     expected = await references.of(BY_NAME["image"])
-    stage.operator.start()
-    await stage.watching()
+    sandbox.operator.start()
+    await sandbox.wait_watching()
     for (resource, name), spec in OBJECTS.items():
-        await stage.create(resource, name, spec)
+        await sandbox.create(resource, name, spec)
     for resource, name in OBJECTS:
-        await stage.settled(resource, name)
+        await sandbox.wait_ready(resource, name)
     since = time.monotonic()
-    await give(stage, grant.without(ROLES[ROLE]))
-    await allowed(stage, grant, False)
-    await everything(stage)
-    await named(stage, grant)
-    await asyncio.sleep(LASTS)
-    await give(stage, ROLES[ROLE])
-    await allowed(stage, grant, True)
-    refused_in_rate(stage, since)
-    await reached(stage, MEMCACHEDS, expected, RECOVERY + stage.settings.relist, loose=True)
-    for resource, name in (*OBJECTS, (MEMCACHEDS, "made"), (APPSERVICES, "app-made")):
-        await stage.settled(resource, name, RECOVERY)
-        await _present(stage, DEPLOYMENTS, name)
-    await stage.gone(SERVICES, "app-less")
-    await stage.gone(DEPLOYMENTS, STRAY)
-    # What is mere progress (names of pods, node ports) is told late.
+    await set_rules(sandbox, grant.without(ROLES[ROLE]))
+    await wait_until_authorized(sandbox, grant, False)
+    await use_all_permissions(sandbox)
+    await wait_until_reported(sandbox, grant)
+    await asyncio.sleep(DURATION)
+    await set_rules(sandbox, ROLES[ROLE])
+    await wait_until_authorized(sandbox, grant, True)
+    check_rejection_rate(sandbox, since)
+    await wait_for_state(sandbox, MEMCACHEDS, expected, RECOVERY + sandbox.settings.sync_period, loose=True)
+    for resource, name in (*OBJECTS, (MEMCACHEDS, "created"), (APPSERVICES, "app-created")):
+        await sandbox.wait_ready(resource, name, RECOVERY)
+        await _wait_until_exists(sandbox, DEPLOYMENTS, name)
+    await sandbox.wait_deleted(SERVICES, "app-less")
+    await sandbox.wait_deleted(DEPLOYMENTS, UNWANTED)
+    # Progress alone (names of pods, node ports) is written with a delay.
     await asyncio.sleep(PROGRESS_PERIOD)
-    await quiet(stage)
-    calm(stage)
+    await check_quiet(sandbox)
+    check_operator(sandbox)
 
 
-async def everything(stage: Stage) -> None:
-    """Do what makes the operator use each of its permissions."""
-    for stream in stage.proxy.open_watches():
+async def use_all_permissions(sandbox: Sandbox) -> None:
+    """Cause the operator to use each of its permissions."""
+    for stream in sandbox.proxy.open_watches():
         await stream.interrupt(event("ERROR", status(410, "Expired")))
-    await stage.create(MEMCACHEDS, "made", cache())
-    await stage.create(APPSERVICES, "app-made", cache(**PORTS))
-    await stage.change(MEMCACHEDS, VICTIM, {}, {"image": OTHER_IMAGE})
-    await stage.change(APPSERVICES, "app", {}, {"image": OTHER_IMAGE, "ports": [{"port": 81, "name": "http"}]})
-    await stage.change(APPSERVICES, "app-less", {}, {"ports": None, "image": IMAGE})
-    await _stray(stage)
+    await sandbox.create(MEMCACHEDS, "created", cache())
+    await sandbox.create(APPSERVICES, "app-created", cache(**PORTS))
+    await sandbox.change(MEMCACHEDS, VICTIM, {}, {"image": OTHER_IMAGE})
+    await sandbox.change(APPSERVICES, "app", {}, {"image": OTHER_IMAGE, "ports": [{"port": 81, "name": "http"}]})
+    await sandbox.change(APPSERVICES, "app-less", {}, {"ports": None, "image": IMAGE})
+    await _create_unwanted(sandbox)
     for resource in (DEPLOYMENTS, SERVICES):
         for name in ("lost", "app-lost"):
-            await stage.delete(resource, name)
+            await sandbox.delete(resource, name)
 
 
-async def _stray(stage: Stage) -> None:
-    """A Deployment that an object owns, and does not want: as one that an earlier release made."""
-    child = await stage.get(DEPLOYMENTS, VICTIM) or {}
+async def _create_unwanted(sandbox: Sandbox) -> None:
+    """Create a Deployment that an object owns but does not need, as an earlier release may have done."""
+    child = await sandbox.get(DEPLOYMENTS, VICTIM) or {}
     meta = {name: child["metadata"][name] for name in ("labels", "ownerReferences")}
     spec = {**child["spec"], "replicas": 0}
-    stray = {"metadata": {**meta, "name": STRAY}, "spec": spec}
-    await stage.client.request("POST", DEPLOYMENTS.path(stage.namespace), stray)
+    unwanted = {"metadata": {**meta, "name": UNWANTED}, "spec": spec}
+    await sandbox.client.request("POST", DEPLOYMENTS.path(sandbox.namespace), unwanted)
 
 
-async def named(stage: Stage, grant: Grant) -> None:
-    """The missing permission is told of by name: in a condition where one can, in the log in any case."""
+async def wait_until_reported(sandbox: Sandbox, grant: Grant) -> None:
+    """Wait until the missing permission is reported: in the log, and in a condition if possible."""
 
-    async def look() -> bool:
-        if grant.words not in stage.operator.text():
+    async def poll() -> bool:
+        if grant.message not in sandbox.operator.log_text():
             return False
-        return not grant.told_by_condition or await told(stage, grant.words)
+        return not grant.in_condition or await in_some_condition(sandbox, grant.message)
 
-    await until(look, TELLING, f"somebody is told {grant.words!r}")
+    await wait_until(poll, REPORT_TIMEOUT, f"{grant.message!r} is reported")
 
 
-async def told(stage: Stage, words: str, reason: str = c.APPLY_FAILED) -> bool:
-    """Whether a condition of some object says so, with a reason."""
+async def in_some_condition(sandbox: Sandbox, message: str, reason: str = c.APPLY_FAILED) -> bool:
+    """Whether a condition of any object has this text and reason."""
     for resource in (MEMCACHEDS, APPSERVICES):
-        items, _ = await stage.client.list(resource, stage.namespace)
+        items, _ = await sandbox.client.list(resource, sandbox.namespace)
         for condition in (each for item in items for each in nested_list(item, "status", "conditions")):
-            if words in condition["message"] and condition["reason"] == reason:
+            if message in condition["message"] and condition["reason"] == reason:
                 return True
     return False
 
 
-async def give(stage: Stage, rules: Sequence[Object]) -> None:
-    """Have the operator's Role say these rules."""
-    path = f"/apis/{RBAC}/v1/namespaces/{stage.namespace}/roles/{ROLE}"
-    await stage.client.request("PUT", path, {"metadata": {"name": ROLE}, "rules": list(rules)})
+async def set_rules(sandbox: Sandbox, rules: Sequence[Object]) -> None:
+    """Replace the rules of the operator's Role."""
+    path = f"/apis/{RBAC}/v1/namespaces/{sandbox.namespace}/roles/{ROLE}"
+    await sandbox.client.request("PUT", path, {"metadata": {"name": ROLE}, "rules": list(rules)})
 
 
-async def allowed(stage: Stage, grant: Grant, wanted: bool) -> None:
-    """Wait until the API server says that the operator may do it, or may not."""
+async def wait_until_authorized(sandbox: Sandbox, grant: Grant, wanted: bool) -> None:
+    """Wait until the API server's authorizer allows the operation, or does not."""
     resource, _, subresource = grant.resource.partition("/")
     attributes = {
-        "namespace": stage.namespace,
+        "namespace": sandbox.namespace,
         "verb": grant.verb,
         "group": grant.group,
         "resource": resource,
         "subresource": subresource,
     }
-    review = {"spec": {"user": user_of(stage.namespace), "resourceAttributes": attributes}}
+    review = {"spec": {"user": user_of(sandbox.namespace), "resourceAttributes": attributes}}
 
-    async def look() -> bool:
+    async def poll() -> bool:
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        answer = await stage.client.request("POST", path, review)
-        return answer["status"]["allowed"] is wanted
+        response = await sandbox.client.request("POST", path, review)
+        return response["status"]["allowed"] is wanted
 
-    await until(look, TELLING, f"{grant.name} is {'given' if wanted else 'taken'}")
+    await wait_until(poll, REPORT_TIMEOUT, f"{grant.name} is {'granted' if wanted else 'revoked'}")
 
 
-def refused_in_rate(stage: Stage, since: float) -> None:
-    """What is refused is not asked for too often: each object by itself, and each list and watch."""
-    entries_ = [entry for entry in stage.proxy.journal.since(since) if entry.committed >= 400]
+def check_rejection_rate(sandbox: Sandbox, since: float) -> None:
+    """Check that rejected requests are not repeated too often, for each object, list and watch."""
+    entries_ = [entry for entry in sandbox.proxy.requests.since(since) if entry.committed >= 400]
     for about in {entry.call.name or entry.call.what for entry in entries_}:
-        within_rate([entry for entry in entries_ if (entry.call.name or entry.call.what) == about])
+        check_rate([entry for entry in entries_ if (entry.call.name or entry.call.what) == about])
 
 
-async def _present(stage: Stage, resource: Resource, name: str) -> None:
-    # Its object cannot tell: while the operator may not read it, its status is that of before.
-    await until(lambda: stage.get(resource, name), RECOVERY, f"there is a {resource.kind} {name}")
+async def _wait_until_exists(sandbox: Sandbox, resource: Resource, name: str) -> None:
+    # The status does not show it: while the operator cannot read the object, the status is outdated.
+    await wait_until(lambda: sandbox.get(resource, name), RECOVERY, f"{resource.kind} {name} exists")
 
 
-async def confined(stage: Stage, references: References) -> None:
-    """The account of a running operator cannot change a foreign Deployment, which RBAC allows."""
-    theirs = await stage.client.request("POST", DEPLOYMENTS.path(stage.namespace), FOREIGN[DEPLOYMENTS.kind])
-    stage.operator.start()
-    await stage.watching()
-    await stage.create(MEMCACHEDS, "made", cache())
-    await stage.settled(MEMCACHEDS, "made")
+async def policies_deny(sandbox: Sandbox, references: References) -> None:
+    """With the account of a running operator, a foreign Deployment cannot be changed, although RBAC allows it."""
+    original = await sandbox.client.request("POST", DEPLOYMENTS.path(sandbox.namespace), FOREIGN[DEPLOYMENTS.kind])
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await sandbox.create(MEMCACHEDS, "created", cache())
+    await sandbox.wait_ready(MEMCACHEDS, "created")
     connection = references.plane.connection
-    account = replace(connection, headers={**connection.headers, "Impersonate-User": user_of(stage.namespace)})
+    account = replace(connection, headers={**connection.headers, "Impersonate-User": user_of(sandbox.namespace)})
     async with client_of(account) as stolen_token:
-        path = DEPLOYMENTS.path(stage.namespace, VICTIM)
+        path = DEPLOYMENTS.path(sandbox.namespace, VICTIM)
         for method, body in (("PATCH", {"spec": {"replicas": 1}}), ("DELETE", None)):
-            await until(partial(_denied, stolen_token, method, path, body), TELLING, f"{method} is denied")
-    live = await stage.get(DEPLOYMENTS, VICTIM)
-    stage.holds(live and live["spec"] == theirs["spec"], "a foreign Deployment was changed")
+            await wait_until(partial(_denied, stolen_token, method, path, body), REPORT_TIMEOUT, f"{method} is denied")
+    live = await sandbox.get(DEPLOYMENTS, VICTIM)
+    sandbox.check(live and live["spec"] == original["spec"], "a foreign Deployment was changed")
 
 
 async def _denied(stolen_token: Client, method: str, path: str, body: Object | None) -> bool:
@@ -230,8 +230,8 @@ GATE = {"deployments-patch"}
 
 
 def cases() -> list[Case]:
-    """One per permission; and one about what no permission lets the operator do."""
+    """One case per permission, and one for the admission policies."""
     found = [
         Case(f"T12/rbac/{grant.name}", partial(revoked, grant=grant), gate=grant.name in GATE) for grant in grants()
     ]
-    return [*found, Case("T12/policies/foreign-deployment", confined, gate=True)]
+    return [*found, Case("T12/policies/foreign-deployment", policies_deny, gate=True)]

@@ -1,13 +1,13 @@
-"""T8, the cases that no schema tells of: a spec that cannot be carried out, and back to one that can."""
+"""T8, further cases: specs that are valid but cannot be fulfilled, and the way back."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from faults.campaigns.drift import rolled_out, told
+from faults.campaigns.drift import wait_for_reason, wait_rolled_out
 from faults.case import Case, References
-from faults.esr import VICTIM, Reference, calm, quiet, stable
-from faults.stage import NORMAL, Stage, until
+from faults.esr import VICTIM, Reference, check_operator, check_quiet, check_stable
+from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
 from faults.workloads import OTHER_IMAGE, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
@@ -16,118 +16,118 @@ from memcached_operator.kube.resource import PODS, Object, Resource, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas")
-GOOD = cache(size=2)
-THOUSAND = 1000
+VALID = cache(size=2)
+SIZE = 1000
 MANY = 60
-"""Pods that are there before a thousand are taken back: the node has no room for all of them."""
+"""Pods that must exist before the size is reduced; the node has no room for all 1,000."""
 REFILL = 120.0
-"""Seconds: the API server counts a quota anew within 5, the ReplicaSet tries again within some ten."""
+"""Seconds. The API server recounts a quota within 5, the ReplicaSet controller retries within about ten."""
 
 
-async def begun(stage: Stage, references: References, resource: Resource) -> Reference:
-    """The object is there; what it is like without all this."""
-    expected = await references.of(Workload(f"semantics-{resource.plural}", resource, None, GOOD, ()))
-    stage.operator.start()
-    await stage.watching()
-    await stage.create(resource, VICTIM, GOOD)
-    await stage.settled(resource, VICTIM)
+async def create_ready(sandbox: Sandbox, references: References, resource: Resource) -> Reference:
+    """Create the object; returns its state without the fault."""
+    expected = await references.of(Workload(f"semantics-{resource.plural}", resource, None, VALID, ()))
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await sandbox.create(resource, VICTIM, VALID)
+    await sandbox.wait_ready(resource, VICTIM)
     return expected
 
 
-async def ended(stage: Stage, resource: Resource, expected: Reference) -> None:
-    """All is as if nothing had been."""
-    await stage.settled(resource, VICTIM, REFILL)
-    await stable(stage, resource, expected, NORMAL, loose=True)
+async def check_recovered(sandbox: Sandbox, resource: Resource, expected: Reference) -> None:
+    """Check that the state is as without the fault."""
+    await sandbox.wait_ready(resource, VICTIM, REFILL)
+    await check_stable(sandbox, resource, expected, READY_TIMEOUT, loose=True)
 
 
-async def impossible(stage: Stage, references: References, resource: Resource) -> None:
-    """Resources that no node has: the pods there were go on serving, and what is awaited is told."""
-    expected = await begun(stage, references, resource)
-    bad = {**GOOD, "resources": {"requests": {"cpu": "1M"}, "limits": {"cpu": "1M"}}}
-    await stage.change(resource, VICTIM, GOOD, bad)
-    await told(stage, resource, c.ROLLING_OUT)
-    await quiet(stage)
-    await told(stage, resource, c.MINIMUM_REPLICAS_AVAILABLE)
-    await stage.change(resource, VICTIM, bad, GOOD)
-    await ended(stage, resource, expected)
+async def impossible(sandbox: Sandbox, references: References, resource: Resource) -> None:
+    """No node has the requested resources: existing pods keep serving, and the reason is reported."""
+    expected = await create_ready(sandbox, references, resource)
+    impossible_spec = {**VALID, "resources": {"requests": {"cpu": "1M"}, "limits": {"cpu": "1M"}}}
+    await sandbox.change(resource, VICTIM, VALID, impossible_spec)
+    await wait_for_reason(sandbox, resource, c.ROLLING_OUT)
+    await check_quiet(sandbox)
+    await wait_for_reason(sandbox, resource, c.MINIMUM_REPLICAS_AVAILABLE)
+    await sandbox.change(resource, VICTIM, impossible_spec, VALID)
+    await check_recovered(sandbox, resource, expected)
 
 
-async def no_quota(stage: Stage, references: References, resource: Resource) -> None:
-    """A quota lets no pods be, all of them are lost, and the quota goes again."""
-    expected = await begun(stage, references, resource)
+async def no_quota(sandbox: Sandbox, references: References, resource: Resource) -> None:
+    """A quota allows no pods, all pods are deleted, then the quota is removed."""
+    expected = await create_ready(sandbox, references, resource)
     quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
-    await stage.client.request("POST", QUOTAS.path(stage.namespace), quota)
-    await stage.client.request("DELETE", PODS.path(stage.namespace))
-    await told(stage, resource, c.APPLY_FAILED)
-    await stage.client.request("DELETE", QUOTAS.path(stage.namespace, "none"))
-    await ended(stage, resource, expected)
+    await sandbox.client.request("POST", QUOTAS.path(sandbox.namespace), quota)
+    await sandbox.client.request("DELETE", PODS.path(sandbox.namespace))
+    await wait_for_reason(sandbox, resource, c.APPLY_FAILED)
+    await sandbox.client.request("DELETE", QUOTAS.path(sandbox.namespace, "none"))
+    await check_recovered(sandbox, resource, expected)
 
 
-async def no_image(stage: Stage, references: References, resource: Resource) -> None:
-    """An image that cannot be pulled: it is told of, and the way back is open."""
-    expected = await begun(stage, references, resource)
-    bad = {**GOOD, "image": OTHER_IMAGE}
-    await stage.change(resource, VICTIM, GOOD, bad)
+async def no_image(sandbox: Sandbox, references: References, resource: Resource) -> None:
+    """An image cannot be pulled: it is reported, and the spec can be changed back."""
+    expected = await create_ready(sandbox, references, resource)
+    changed = {**VALID, "image": OTHER_IMAGE}
+    await sandbox.change(resource, VICTIM, VALID, changed)
 
     async def failing() -> bool:
-        for pod in await _pods(stage):
+        for pod in await _pods(sandbox):
             if pod["spec"]["containers"][0]["image"] == OTHER_IMAGE and nested_map(pod, "status").get("podIP"):
-                await _unpullable(stage, pod)
-        obj = await stage.get(resource, VICTIM) or {}
+                await _unpullable(sandbox, pod)
+        obj = await sandbox.get(resource, VICTIM) or {}
         reasons = [each["reason"] for each in nested_map(obj, "status").get("conditions", [])]
         return c.IMAGE_UNAVAILABLE in reasons
 
-    await until(failing, NORMAL, "Degraded tells of the image")
-    await stage.change(resource, VICTIM, bad, GOOD)
-    await ended(stage, resource, expected)
+    await wait_until(failing, READY_TIMEOUT, "Degraded reports the image")
+    await sandbox.change(resource, VICTIM, changed, VALID)
+    await check_recovered(sandbox, resource, expected)
 
 
-async def thousand(stage: Stage, references: References, resource: Resource) -> None:
-    """A thousand pods, more than the node has room for, and down again."""
-    expected = await begun(stage, references, resource)
-    bad: Mapping[str, Any] = {**GOOD, "size": THOUSAND}
-    await stage.change(resource, VICTIM, GOOD, bad)
+async def thousand_pods(sandbox: Sandbox, references: References, resource: Resource) -> None:
+    """Scale to 1,000 pods, more than the node has room for, and back."""
+    expected = await create_ready(sandbox, references, resource)
+    changed: Mapping[str, Any] = {**VALID, "size": SIZE}
+    await sandbox.change(resource, VICTIM, VALID, changed)
 
-    async def look() -> bool:
-        obj = await stage.get(resource, VICTIM) or {}
+    async def poll() -> bool:
+        obj = await sandbox.get(resource, VICTIM) or {}
         return nested_map(obj, "status").get("replicas", 0) >= MANY
 
-    await until(look, 3 * NORMAL, f"there are {MANY} pods")
-    await stage.change(resource, VICTIM, bad, GOOD)
-    await rolled_out(stage, resource, 3 * NORMAL)
-    await ended(stage, resource, expected)
-    calm(stage)
+    await wait_until(poll, 3 * READY_TIMEOUT, f"{MANY} pods exist")
+    await sandbox.change(resource, VICTIM, changed, VALID)
+    await wait_rolled_out(sandbox, resource, 3 * READY_TIMEOUT)
+    await check_recovered(sandbox, resource, expected)
+    check_operator(sandbox)
 
 
-async def _pods(stage: Stage) -> list[Object]:
-    found, _ = await stage.client.list(PODS, stage.namespace)
+async def _pods(sandbox: Sandbox) -> list[Object]:
+    found, _ = await sandbox.client.list(PODS, sandbox.namespace)
     return list(found)
 
 
-async def _unpullable(stage: Stage, pod: Object) -> None:
-    """What a kubelet says of a pod whose image is nowhere."""
+async def _unpullable(sandbox: Sandbox, pod: Object) -> None:
+    """Set a pod's status as a kubelet does if the image does not exist."""
     waiting = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
     container = {"name": pod["spec"]["containers"][0]["name"], "image": OTHER_IMAGE, "imageID": "", "restartCount": 0}
     status = {
         "containerStatuses": [{**container, "ready": False, "state": waiting}],
         "conditions": [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "False"}],
     }
-    path = PODS.path(stage.namespace, pod["metadata"]["name"], "status")
-    await stage.client.request("PATCH", path, {"status": status}, MERGE_PATCH)
+    path = PODS.path(sandbox.namespace, pod["metadata"]["name"], "status")
+    await sandbox.client.request("PATCH", path, {"status": status}, MERGE_PATCH)
 
 
-PLAYS: dict[str, Callable[..., Awaitable[None]]] = {
+SCENARIOS: dict[str, Callable[..., Awaitable[None]]] = {
     "impossible-resources": impossible,
     "quota": no_quota,
     "wrong-image": no_image,
-    "a-thousand": thousand,
+    "thousand-pods": thousand_pods,
 }
 
 
 def cases() -> list[Case]:
-    """Each for both kinds; the thousand alone, because the node's room is everybody's."""
+    """Each case for both kinds. The ones with 1,000 pods run alone, because all cases share the node."""
     return [
-        Case(f"T8/{resource.plural}/{name}", partial(play, resource=resource), alone=play == thousand, limit=480)
+        Case(f"T8/{resource.plural}/{name}", partial(run, resource=resource), alone=run == thousand_pods, limit=480)
         for resource in (MEMCACHEDS, APPSERVICES)
-        for name, play in PLAYS.items()
+        for name, run in SCENARIOS.items()
     ]

@@ -1,4 +1,4 @@
-"""T13: soak. Many objects, changes and faults by chance for a long time: nothing may pile up, and all ends well."""
+"""T13: soak. Many objects with random changes and faults for a long time: nothing may leak, all objects end ready."""
 
 import asyncio
 import os
@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from faults.case import Case, References
-from faults.esr import calm, quiet
-from faults.faulty import Delay, Exchange, FieldError, Lose, Refuse, Reset, event, status
-from faults.process import ROOT, Operator, kept
+from faults.esr import check_operator, check_quiet
+from faults.faulty import Delay, Exchange, Fault, LoseReply, Reject, Reset, event, status
+from faults.process import ROOT, Operator, supervised
 from faults.rules import Rule
-from faults.stage import FailedError, Stage, until
-from faults.state import settled
+from faults.sandbox import FailedError, Sandbox, wait_until
+from faults.state import is_ready
 from faults.workloads import IMAGE, OTHER_IMAGE, PORTS
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import ApiError
@@ -31,24 +31,27 @@ FIGURES = ROOT / "build/faults/soak.json"
 PERIOD = 5.0
 """Seconds between samples."""
 CUT_PERIOD = 20.0
-"""Seconds between losses of a watch."""
-MAKING = 8
-"""Objects made at the same time."""
-ALL_SETTLE = 300.0
-"""Seconds for all objects to settle, on a busy machine."""
-SLOPE = 2.0
-"""MiB per hour that the memory may grow at most."""
-SPARE = 3
-"""Tasks, and descriptors, by which the last third of a run may differ from the first: requests come and go."""
+"""Seconds between interruptions of a watch."""
+PARALLEL = 8
+"""Objects that are created in parallel."""
+ALL_READY_TIMEOUT = 300.0
+"""Seconds until all objects are ready, on a busy machine."""
+MAX_SLOPE = 2.0
+"""Maximum growth of the memory, in MiB per hour."""
+TOLERANCE = 3
+"""Maximum difference of tasks and descriptors between first and last third of a run, because of current requests."""
 MIB = 2**20
 PAGE = os.sysconf("SC_PAGE_SIZE")
-GONE = (404, 409)
-"""What a user is told whose child is not there, or not any more."""
+MISSING = (404, 409)
+"""Codes that a user gets if a child does not exist, or no longer."""
 
 
 @dataclass(frozen=True)
 class Length:
-    """How long, in seconds, and with how many objects; before `warm_up` is over nothing is measured."""
+    """Number of objects, and duration in seconds. Nothing is measured during `warm_up`.
+
+    `share`: the probability of a fault per request. `pace`: seconds between changes.
+    """
 
     objects: int
     warm_up: float
@@ -59,7 +62,7 @@ class Length:
 
 @dataclass(frozen=True)
 class Sample:
-    """What the process has: at a time of the monotonic clock, bytes of resident memory, descriptors, tasks."""
+    """A measurement: monotonic time in seconds, resident memory in bytes, file descriptors, asyncio tasks."""
 
     at: float
     memory: int
@@ -69,101 +72,109 @@ class Sample:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Any of some faults, by chance."""
+    """A random one of several faults."""
 
-    faults: tuple[FieldError, ...]
+    faults: tuple[Fault, ...]
 
     async def __call__(self, exchange: Exchange) -> Any:
-        return await random.choice(self.faults)(exchange)  # noqa: S311 - chance, not a secret
+        return await random.choice(self.faults)(exchange)  # noqa: S311 - not a secret
 
 
 CHAOS = OneOf(
     (
-        Refuse(409, "Conflict"),
-        Refuse(429, "TooManyRequests", retry_after=1),
-        Refuse(500, "InternalError"),
-        Refuse(503, "ServiceUnavailable"),
-        Refuse(504, "Timeout"),
+        Reject(409, "Conflict"),
+        Reject(429, "TooManyRequests", retry_after=1),
+        Reject(500, "InternalError"),
+        Reject(503, "ServiceUnavailable"),
+        Reject(504, "Timeout"),
         Reset(),
-        Lose(),
-        Lose(504),
+        LoseReply(),
+        LoseReply(504),
         Delay(2.0),
     )
 )
-LOST_PLACE = event("ERROR", status(410, "Expired"))
+EXPIRED = event("ERROR", status(410, "Expired"))
 
 
 @dataclass
 class Users:
-    """What users do: one thing after the other, to any of the objects."""
+    """Performs random user actions on the objects, one after the other."""
 
-    stage: Stage
+    sandbox: Sandbox
     count: int
-    chance: random.Random
+    rng: random.Random
     done: int = 0
     specs: dict[tuple[Resource, str], Object] = field(default_factory=dict[tuple[Resource, str], Object])
 
-    async def begin(self) -> None:
-        """Make the objects, of both kinds, several at a time."""
+    async def create_all(self) -> None:
+        """Create the objects of both kinds, several in parallel."""
         for number in range(self.count):
             resource = (MEMCACHEDS, APPSERVICES)[number % 2]
             ports = PORTS if number % 4 == 1 else {}
             self.specs[resource, f"soak-{number}"] = {"image": IMAGE, "size": 1 + number % 3, **ports}
-        lanes = asyncio.Semaphore(MAKING)
+        slots = asyncio.Semaphore(PARALLEL)
 
         async def make(resource: Resource, name: str, spec: Object) -> None:
-            async with lanes:
-                await self.stage.create(resource, name, spec)
+            async with slots:
+                await self.sandbox.create(resource, name, spec)
 
         await asyncio.gather(*(make(*key, spec) for key, spec in self.specs.items()))
 
-    async def go_on(self, pace: float) -> None:
-        """Change something every `pace` seconds, for ever."""
-        acts = (self.resize, self.resize, self.other_image, self.other_field, self.lose, self.scale, self.relabel)
+    async def run(self, pace: float) -> None:
+        """Change something every `pace` seconds, until cancelled."""
+        actions = (
+            self.resize,
+            self.resize,
+            self.other_image,
+            self.other_field,
+            self.delete_child,
+            self.scale,
+            self.relabel,
+        )
         started = time.monotonic()
         while True:
             self.done += 1
             await asyncio.sleep(max(0.0, started + self.done * pace - time.monotonic()))
-            resource, name = self.chance.choice(list(self.specs))
-            act = self.again if self.done % 10 == 0 else self.chance.choice(acts)
+            resource, name = self.rng.choice(list(self.specs))
+            action = self.recreate if self.done % 10 == 0 else self.rng.choice(actions)
             try:
-                await act(resource, name)
+                await action(resource, name)
             except ApiError as error:
-                if error.code not in GONE:
+                if error.code not in MISSING:
                     raise
 
     async def resize(self, resource: Resource, name: str) -> None:
-        """Another number of pods."""
-        await self._change(resource, name, {"size": self.chance.randint(1, 3)})
+        """Change the number of pods."""
+        await self._change(resource, name, {"size": self.rng.randint(1, 3)})
 
     async def other_image(self, resource: Resource, name: str) -> None:
-        """Another image."""
-        await self._change(resource, name, {"image": self.chance.choice((IMAGE, OTHER_IMAGE))})
+        """Change the image."""
+        await self._change(resource, name, {"image": self.rng.choice((IMAGE, OTHER_IMAGE))})
 
     async def other_field(self, resource: Resource, name: str) -> None:
-        """Other memory, or ports or none."""
+        """Change the memory, or add or remove ports."""
         if resource == MEMCACHEDS:
-            await self._change(resource, name, {"cache": {"memory": self.chance.choice(("64Mi", "128Mi"))}})
+            await self._change(resource, name, {"cache": {"memory": self.rng.choice(("64Mi", "128Mi"))}})
         else:
-            await self._change(resource, name, {"ports": self.chance.choice((PORTS["ports"], None))})
+            await self._change(resource, name, {"ports": self.rng.choice((PORTS["ports"], None))})
 
-    async def lose(self, _: Resource, name: str) -> None:
-        """A child is deleted."""
-        await self.stage.delete(self.chance.choice((DEPLOYMENTS, SERVICES)), name)
+    async def delete_child(self, _: Resource, name: str) -> None:
+        """Delete a child."""
+        await self.sandbox.delete(self.rng.choice((DEPLOYMENTS, SERVICES)), name)
 
     async def scale(self, _: Resource, name: str) -> None:
-        """A Deployment is scaled by hand."""
-        await self._merge(DEPLOYMENTS, name, {"spec": {"replicas": self.chance.randint(0, 4)}})
+        """Scale a Deployment manually."""
+        await self._merge(DEPLOYMENTS, name, {"spec": {"replicas": self.rng.randint(0, 4)}})
 
     async def relabel(self, _: Resource, name: str) -> None:
-        """A child gets a label of ours changed, and one of somebody else's."""
-        labels = {"app.kubernetes.io/managed-by": "somebody", "example.com/note": f"{self.done}"}
+        """Change one of our labels of a child, and add another one."""
+        labels = {"app.kubernetes.io/managed-by": "another", "example.com/note": f"{self.done}"}
         await self._merge(DEPLOYMENTS, name, {"metadata": {"labels": labels}})
 
-    async def again(self, resource: Resource, name: str) -> None:
-        """The object is deleted, and made again at once."""
-        await self.stage.delete(resource, name)
-        await self.stage.create(resource, name, self.specs[resource, name])
+    async def recreate(self, resource: Resource, name: str) -> None:
+        """Delete the object and create it again immediately."""
+        await self.sandbox.delete(resource, name)
+        await self.sandbox.create(resource, name, self.specs[resource, name])
 
     async def _change(self, resource: Resource, name: str, changes: Object) -> None:
         spec = {**self.specs[resource, name], **changes}
@@ -171,36 +182,38 @@ class Users:
         await self._merge(resource, name, {"spec": changes})
 
     async def _merge(self, resource: Resource, name: str, patch: Object) -> None:
-        await self.stage.merge(Key(resource, self.stage.namespace, name), patch)
+        await self.sandbox.merge(Key(resource, self.sandbox.namespace, name), patch)
 
 
-async def soaked(stage: Stage, references: References, length: Length) -> None:
-    """The whole of it."""
-    tasks = references.plane.directory / f"{stage.namespace}.tasks"
-    settings = replace(stage.settings, environment={"FAULTS_TASKS": str(tasks)})
-    async with kept(references.plane.operator(stage.namespace, stage.address, settings, "soaked")) as operator:
-        stage.operator, stage.proxy.kill = operator, operator.kill
+async def run_soak(sandbox: Sandbox, references: References, length: Length) -> None:
+    """The whole soak test."""
+    tasks = references.plane.directory / f"{sandbox.namespace}.tasks"
+    settings = replace(sandbox.settings, environment={"FAULTS_TASKS": str(tasks)})
+    async with supervised(
+        references.plane.operator(sandbox.namespace, sandbox.address, settings, "soaked")
+    ) as operator:
+        sandbox.operator, sandbox.proxy.kill = operator, operator.kill
         operator.start()
-        await stage.watching()
-        users = Users(stage, length.objects, random.Random(13))  # noqa: S311 - the same each time
-        await users.begin()
-        await all_well(users)
-        samples = await _busy(users, length, tasks)
-        await all_well(users)
-        await quiet(stage)
-        calm(stage)
-        _judge(samples, users, length)
+        await sandbox.wait_watching()
+        users = Users(sandbox, length.objects, random.Random(13))  # noqa: S311 - the same each time
+        await users.create_all()
+        await wait_all_ready(users)
+        samples = await _run_with_faults(users, length, tasks)
+        await wait_all_ready(users)
+        await check_quiet(sandbox)
+        check_operator(sandbox)
+        _check(samples, users, length)
 
 
-async def _busy(users: Users, length: Length, tasks: Path) -> list[Sample]:
-    """The time of changes and faults; what was measured in it."""
-    stage = users.stage
+async def _run_with_faults(users: Users, length: Length, tasks: Path) -> list[Sample]:
+    """Run changes and faults; returns the samples after the warm-up."""
+    sandbox = users.sandbox
     samples: list[Sample] = []
-    (armed,) = stage.proxy.arm(Rule("*", CHAOS, share=length.share))
-    work = (users.go_on(length.pace), cut_watches(stage), measure(stage.operator, tasks, samples))
+    (active,) = sandbox.proxy.inject(Rule("*", CHAOS, share=length.share))
+    work = (users.run(length.pace), cut_watches(sandbox), measure(sandbox.operator, tasks, samples))
     running = [asyncio.create_task(each) for each in work]
     await asyncio.wait(running, timeout=length.warm_up + length.seconds, return_when=asyncio.FIRST_COMPLETED)
-    armed.lift()
+    active.stop()
     for task in running:
         if task.done():
             task.result()
@@ -209,84 +222,84 @@ async def _busy(users: Users, length: Length, tasks: Path) -> list[Sample]:
     return [sample for sample in samples if sample.at >= samples[0].at + length.warm_up]
 
 
-async def cut_watches(stage: Stage) -> None:
-    """One watch after the other ends: cut, closed, or told that its place is lost."""
+async def cut_watches(sandbox: Sandbox) -> None:
+    """Interrupt watches periodically: cut, closed, or expired."""
     while True:
-        for said, cut in ((b"", True), (b"", False), (LOST_PLACE, False)):
+        for data, cut in ((b"", True), (b"", False), (EXPIRED, False)):
             await asyncio.sleep(CUT_PERIOD)
-            streams = stage.proxy.open_watches()
+            streams = sandbox.proxy.open_watches()
             if streams:
-                await random.choice(streams).interrupt(said, cut=cut)  # noqa: S311 - chance, not a secret
+                await random.choice(streams).interrupt(data, cut=cut)  # noqa: S311 - not a secret
 
 
 async def measure(operator: Operator, tasks: Path, samples: list[Sample]) -> None:
-    """Take samples, for ever. The process counts its tasks itself, when it is asked to by a signal."""
+    """Take samples, until cancelled. The process counts its tasks when it receives a signal."""
     while True:
         operator.signal(signal.SIGUSR2)
         await asyncio.sleep(PERIOD)
-        here = Path("/proc", str(operator.pid))
-        samples.append(_sample(here, tasks))
+        directory = Path("/proc", str(operator.pid))
+        samples.append(_sample(directory, tasks))
 
 
-def _sample(here: Path, tasks: Path) -> Sample:
-    memory = int((here / "statm").read_text().split()[1]) * PAGE
-    files = len(list((here / "fd").iterdir()))
+def _sample(directory: Path, tasks: Path) -> Sample:
+    memory = int((directory / "statm").read_text().split()[1]) * PAGE
+    files = len(list((directory / "fd").iterdir()))
     return Sample(time.monotonic(), memory, files, int(tasks.read_text().split()[-1]))
 
 
-async def all_well(users: Users) -> None:
-    """Wait until every object is settled, and its children are what its spec says; no child is left over."""
+async def wait_all_ready(users: Users) -> None:
+    """Wait until every object is ready, its children match its spec, and no other child exists."""
     last = ""
 
-    async def look() -> bool:
+    async def poll() -> bool:
         nonlocal last
-        last = await _first_fault(users)
+        last = await _first_problem(users)
         return not last
 
     try:
-        await until(look, ALL_SETTLE, "")
+        await wait_until(poll, ALL_READY_TIMEOUT, "")
     except FailedError as error:
-        raise FailedError(f"not all is well within {ALL_SETTLE:g} s: {last}") from error
+        raise FailedError(f"after {ALL_READY_TIMEOUT:g} s: {last}") from error
 
 
-async def _first_fault(users: Users) -> str:
-    stage = users.stage
-    deployments, services = [await _by_name(stage, each) for each in (DEPLOYMENTS, SERVICES)]
-    objects = {each: await _by_name(stage, each) for each in (MEMCACHEDS, APPSERVICES)}
-    nodes = await _pods(stage)
+async def _first_problem(users: Users) -> str:
+    sandbox = users.sandbox
+    deployments, services = [await _by_name(sandbox, each) for each in (DEPLOYMENTS, SERVICES)]
+    objects = {each: await _by_name(sandbox, each) for each in (MEMCACHEDS, APPSERVICES)}
+    nodes = await _pods(sandbox)
     for (resource, name), spec in users.specs.items():
         obj, child = objects[resource].get(name), deployments.pop(name, None)
-        if not settled(obj) or obj is None or child is None:
-            return f"{resource.kind} {name} is not settled"
+        if not is_ready(obj) or obj is None or child is None:
+            return f"{resource.kind} {name} is not ready"
         pod = child["spec"]["template"]["spec"]
         if (child["spec"]["replicas"], pod["containers"][0]["image"]) != (spec["size"], spec["image"]):
-            return f"Deployment {name} is not as {resource.kind} {name} says"
+            return f"Deployment {name} does not match the spec of {resource.kind} {name}"
         served = services.pop(name, None) is not None
         if served != (resource == MEMCACHEDS or "ports" in spec):
-            return f"Service {name} is {'there' if served else 'not there'}"
+            return f"Service {name} {'exists' if served else 'does not exist'}"
         if obj["status"]["nodes"] != sorted(nodes.get(name, ())):
-            return f"{resource.kind} {name} tells of other pods than there are"
-    return f"{next(iter({**deployments, **services}))} is left over" if deployments or services else ""
+            return f"the status of {resource.kind} {name} names other pods than the existing ones"
+    return f"{next(iter({**deployments, **services}))} has no owner" if deployments or services else ""
 
 
-async def _pods(stage: Stage) -> dict[str, list[str]]:
-    """Names of the live pods, by the object they are of."""
+async def _pods(sandbox: Sandbox) -> dict[str, list[str]]:
+    """Names of the live pods, by the name of their object."""
     found: dict[str, list[str]] = {}
-    items, _ = await stage.client.list(PODS, stage.namespace)
+    items, _ = await sandbox.client.list(PODS, sandbox.namespace)
     for item in items:
         if not item["metadata"].get("deletionTimestamp"):
             found.setdefault(item["metadata"]["labels"][INSTANCE], []).append(item["metadata"]["name"])
     return found
 
 
-async def _by_name(stage: Stage, resource: Resource) -> dict[str, Object]:
-    items, _ = await stage.client.list(resource, stage.namespace)
+async def _by_name(sandbox: Sandbox, resource: Resource) -> dict[str, Object]:
+    items, _ = await sandbox.client.list(resource, sandbox.namespace)
     return {item["metadata"]["name"]: item for item in items if item["metadata"]["name"].startswith("soak-")}
 
 
-def _judge(samples: list[Sample], users: Users, length: Length) -> None:
-    """Write the figures down, and compare them with what is allowed."""
-    entries = users.stage.proxy.journal.entries
+def _check(samples: list[Sample], users: Users, length: Length) -> None:
+    """Save the figures, and compare them with the limits."""
+    entries = users.sandbox.proxy.requests.entries
     thirds = samples[: len(samples) // 3], samples[-(len(samples) // 3) :]
     files, tasks = ([median(getattr(each, what) for each in third) for third in thirds] for what in ("files", "tasks"))
     slope = slope_of(samples)
@@ -294,7 +307,7 @@ def _judge(samples: list[Sample], users: Users, length: Length) -> None:
         "length": asdict(length),
         "changes": users.done,
         "requests": len(entries),
-        "struck": sum(entry.struck for entry in entries),
+        "injected": sum(entry.injected for entry in entries),
         "memory MiB": [round(ends / MIB, 2) for ends in (samples[0].memory, samples[-1].memory)],
         "slope MiB/h": round(slope, 2),
         "files": files,
@@ -304,15 +317,15 @@ def _judge(samples: list[Sample], users: Users, length: Length) -> None:
     FIGURES.parent.mkdir(parents=True, exist_ok=True)
     FIGURES.write_bytes(msgspec.json.encode(figures))
     print({name: figure for name, figure in figures.items() if name != "samples"}, flush=True)
-    stage = users.stage
+    sandbox = users.sandbox
     for what, (first, last) in (("file descriptors", files), ("tasks", tasks)):
-        stage.holds(abs(last - first) <= SPARE, f"{what}: {first:g} in the first third, {last:g} in the last")
+        sandbox.check(abs(last - first) <= TOLERANCE, f"{what}: {first:g} in the first third, {last:g} in the last")
     if length.seconds >= 600:
-        stage.holds(slope < SLOPE, f"the memory grows by {slope:.2f} MiB per hour, the limit is {SLOPE:g}")
+        sandbox.check(slope < MAX_SLOPE, f"the memory grows by {slope:.2f} MiB per hour, the limit is {MAX_SLOPE:g}")
 
 
 def slope_of(samples: list[Sample]) -> float:
-    """MiB per hour: the line of least squares through all samples."""
+    """The least-squares slope of the memory, in MiB per hour."""
     return linear_regression([each.at for each in samples], [each.memory for each in samples]).slope * 3600 / MIB
 
 
@@ -321,8 +334,8 @@ SHORT = Length(objects=20, warm_up=15, seconds=45)
 
 
 def cases() -> list[Case]:
-    """The soak, and a short one, which is about the rest than memory."""
+    """The soak test, and a short one that does not check the memory."""
     return [
-        Case("T13/soak", partial(soaked, length=LONG), alone=True, relist=60, retry=10, limit=3600),
-        Case("T13/short", partial(soaked, length=SHORT), relist=10, retry=5, limit=400),
+        Case("T13/soak", partial(run_soak, length=LONG), alone=True, sync_period=60, max_retry_delay=10, limit=3600),
+        Case("T13/short", partial(run_soak, length=SHORT), sync_period=10, max_retry_delay=5, limit=400),
     ]

@@ -1,4 +1,4 @@
-"""T5 and T6: the operator sees old states, or was away while much happened."""
+"""T5 and T6: the operator reads stale state, or is down during changes."""
 
 import asyncio
 import time
@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from faults.campaigns.drift import FOREIGN, rolled_out, told
-from faults.case import Case, References, act, prepare
-from faults.esr import VICTIM, Reference, calm, quiet, reached, stable
-from faults.faulty import Serve
+from faults.campaigns.drift import FOREIGN, wait_for_reason, wait_rolled_out
+from faults.case import Case, References, prepare, user_action
+from faults.esr import VICTIM, Reference, check_operator, check_quiet, check_stable, wait_for_state
+from faults.faulty import ServeList
 from faults.rules import Rule
-from faults.stage import Stage, until
+from faults.sandbox import Sandbox, wait_until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
@@ -22,236 +22,242 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Object, Resource, controller_of
 from memcached_operator.memcached.controller import MEMCACHEDS
 
-LONG = 600.0
-"""Seconds between readings of everything, where a reading would mend what a case is about."""
-AWHILE = 3.0
-"""Seconds that news is held back."""
+LONG_SYNC_PERIOD = 600.0
+"""Sync period in seconds for cases that a sync would repair."""
+DELAY = 3.0
+"""Seconds for which events are held back."""
 RECOVERY = 30.0
 CHILDREN: tuple[Resource, ...] = (DEPLOYMENTS, SERVICES, PODS)
 
 
-async def old_list(stage: Stage, references: References, workload: Workload, resources: tuple[Resource, ...]) -> None:
-    """A start on lists from before the change; the watches tell of everything since."""
+async def stale_list(
+    sandbox: Sandbox, references: References, workload: Workload, resources: tuple[Resource, ...]
+) -> None:
+    """The operator starts with lists from before a change; the watches report everything since then."""
     expected = await references.of(workload)
-    stage.operator.start()
-    await stage.watching()
-    await prepare(stage, workload)
-    await stage.operator.away()
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await prepare(sandbox, workload)
+    await sandbox.operator.stop()
     bodies: dict[str, bytes] = {}
     for resource in resources:
         ours = resource in (MEMCACHEDS, APPSERVICES)
         params = {} if ours else {"labelSelector": labels.SELECTOR}
-        found = await stage.client.request("GET", resource.path(stage.namespace), params=params)
+        found = await sandbox.client.request("GET", resource.path(sandbox.namespace), params=params)
         bodies[resource.plural] = msgspec.json.encode(found)
-    await act(stage, workload)
-    # Once at the start, and once when everything is read again: an old list may come at any time.
-    stage.proxy.arm(*(Rule(f"list {plural}", Serve(body), times=2) for plural, body in bodies.items()))
-    stage.operator.start()
-    await stage.watching()
+    await user_action(sandbox, workload)
+    # Once at startup and once at the next sync: a list can be stale at any time.
+    sandbox.proxy.inject(*(Rule(f"list {plural}", ServeList(body), times=2) for plural, body in bodies.items()))
+    sandbox.operator.start()
+    await sandbox.wait_watching()
     if workload.then is None:
-        await _gone_for_good(stage, workload.resource)
+        await _check_deleted(sandbox, workload.resource)
     else:
-        await stable(stage, workload.resource, expected, RECOVERY)
+        await check_stable(sandbox, workload.resource, expected, RECOVERY)
 
 
-async def held(stage: Stage, references: References, workload: Workload, resources: tuple[Resource, ...]) -> None:
-    """Events of some resources come late, while all others pass."""
+async def late_events(
+    sandbox: Sandbox, references: References, workload: Workload, resources: tuple[Resource, ...]
+) -> None:
+    """Events of some resources are late, all others are not."""
     expected = await references.of(workload)
-    stage.operator.start()
-    await stage.watching()
-    await prepare(stage, workload)
-    stage.proxy.hold(*(resource.plural for resource in resources))
-    await act(stage, workload)
-    await asyncio.sleep(AWHILE)
-    stage.proxy.release()
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await prepare(sandbox, workload)
+    sandbox.proxy.hold(*(resource.plural for resource in resources))
+    await user_action(sandbox, workload)
+    await asyncio.sleep(DELAY)
+    sandbox.proxy.release()
     if workload.then is None:
-        await _gone_for_good(stage, workload.resource)
+        await _check_deleted(sandbox, workload.resource)
     else:
-        await stable(stage, workload.resource, expected, RECOVERY)
+        await check_stable(sandbox, workload.resource, expected, RECOVERY)
 
 
-async def another(stage: Stage, references: References, resource: Resource, kept: tuple[Resource, ...]) -> None:
-    """An object is deleted and made again under its name, while the watches say nothing of it."""
+async def recreated(
+    sandbox: Sandbox, references: References, resource: Resource, delayed: tuple[Resource, ...]
+) -> None:
+    """An object is deleted and created again with the same name, while no event arrives."""
     workload = BY_NAME["create"] if resource == MEMCACHEDS else BY_NAME["ports-back"]
     spec = workload.then or {}
-    stage.operator.start()
-    await stage.watching()
-    await stage.create(resource, VICTIM, spec)
-    await stage.settled(resource, VICTIM)
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await sandbox.create(resource, VICTIM, spec)
+    await sandbox.wait_ready(resource, VICTIM)
     expected = await references.of(workload)
-    stage.proxy.hold(*(each.plural for each in kept))
-    await stage.delete(resource, VICTIM)
-    await stage.create(resource, VICTIM, spec)
-    await asyncio.sleep(AWHILE)
-    stage.proxy.release()
-    await reached(stage, resource, expected, RECOVERY, loose=True)
-    await quiet(stage)
-    await _owned(stage, resource)
-    calm(stage)
+    sandbox.proxy.hold(*(each.plural for each in delayed))
+    await sandbox.delete(resource, VICTIM)
+    await sandbox.create(resource, VICTIM, spec)
+    await asyncio.sleep(DELAY)
+    sandbox.proxy.release()
+    await wait_for_state(sandbox, resource, expected, RECOVERY, loose=True)
+    await check_quiet(sandbox)
+    await _check_owner(sandbox, resource)
+    check_operator(sandbox)
 
 
-ROUTE: dict[str, tuple[Mapping[str, Any], ...]] = {
+SPECS: dict[str, tuple[Mapping[str, Any], ...]] = {
     "Memcached": tuple(cache(containerPort=port) for port in (11212, 11213, 11214)),
     "AppService": tuple(cache(ports=[{"port": port}]) for port in (80, 81, 82)),
 }
 HEADLESS: Object = {
     **FOREIGN["Service"],
-    "spec": {"clusterIP": "None", "selector": {"app": "theirs"}, "ports": [{"name": "theirs", "port": 9}]},
+    "spec": {"clusterIP": "None", "selector": {"app": "foreign"}, "ports": [{"name": "foreign", "port": 9}]},
 }
 
 
-async def foreign_child(stage: Stage, references: References, resource: Resource) -> None:
-    """A child is replaced by somebody else's of the same name, behind held watches: it is left alone."""
-    first, other, last = ROUTE[resource.kind]
-    stage.operator.start()
-    await stage.watching()
-    await stage.create(resource, VICTIM, first)
-    await stage.settled(resource, VICTIM)
-    # The fields are handed over with the first change.
-    await stage.change(resource, VICTIM, first, other)
-    await stage.settled(resource, VICTIM)
-    stage.proxy.hold("services")
-    await stage.delete(SERVICES, VICTIM)
-    await stage.gone(SERVICES, VICTIM)
-    theirs = await stage.client.request("POST", SERVICES.path(stage.namespace), HEADLESS)
+async def foreign_child(sandbox: Sandbox, references: References, resource: Resource) -> None:
+    """Another owner's object replaces a child while its events are held back: the operator does not modify it."""
+    first, other, last = SPECS[resource.kind]
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await sandbox.create(resource, VICTIM, first)
+    await sandbox.wait_ready(resource, VICTIM)
+    # The first change transfers the ownership of the fields.
+    await sandbox.change(resource, VICTIM, first, other)
+    await sandbox.wait_ready(resource, VICTIM)
+    sandbox.proxy.hold("services")
+    await sandbox.delete(SERVICES, VICTIM)
+    await sandbox.wait_deleted(SERVICES, VICTIM)
+    foreign = await sandbox.client.request("POST", SERVICES.path(sandbox.namespace), HEADLESS)
     since = time.monotonic()
-    await stage.change(resource, VICTIM, other, last)
+    await sandbox.change(resource, VICTIM, other, last)
 
-    async def tried() -> bool:
-        return any(each.call.matches("* services", VICTIM) for each in stage.proxy.journal.writes(since))
+    async def written_to_service() -> bool:
+        return any(each.call.matches("* services", VICTIM) for each in sandbox.proxy.requests.writes(since))
 
-    await until(tried, RECOVERY, "the change reaches the Service")
-    stage.proxy.release()
-    await told(stage, resource, c.CONFLICT)
-    await rolled_out(stage, resource)
-    await told(stage, resource, c.MINIMUM_REPLICAS_AVAILABLE)
-    await quiet(stage)
-    live = await stage.get(SERVICES, VICTIM)
-    stage.holds(live and live["spec"] == theirs["spec"], "somebody else's Service was changed")
-    calm(stage)
+    await wait_until(written_to_service, RECOVERY, "the operator writes the Service")
+    sandbox.proxy.release()
+    await wait_for_reason(sandbox, resource, c.CONFLICT)
+    await wait_rolled_out(sandbox, resource)
+    await wait_for_reason(sandbox, resource, c.MINIMUM_REPLICAS_AVAILABLE)
+    await check_quiet(sandbox)
+    live = await sandbox.get(SERVICES, VICTIM)
+    sandbox.check(live and live["spec"] == foreign["spec"], "another owner's Service was changed")
+    check_operator(sandbox)
 
 
-async def _owned(stage: Stage, resource: Resource) -> None:
-    owner = await stage.get(resource, VICTIM)
+async def _check_owner(sandbox: Sandbox, resource: Resource) -> None:
+    owner = await sandbox.get(resource, VICTIM)
     for each in (DEPLOYMENTS, SERVICES):
-        child = await stage.get(each, VICTIM)
+        child = await sandbox.get(each, VICTIM)
         uid = owner["metadata"]["uid"] if owner else ""
-        stage.holds(child and (controller_of(child) or {}).get("uid") == uid, f"the {each.kind} is another's")
+        sandbox.check(child and (controller_of(child) or {}).get("uid") == uid, f"the {each.kind} has another owner")
 
 
-async def _gone_for_good(stage: Stage, resource: Resource) -> None:
+async def _check_deleted(sandbox: Sandbox, resource: Resource) -> None:
     for each in (resource, DEPLOYMENTS, SERVICES):
-        await stage.gone(each, VICTIM)
-    await quiet(stage)
+        await sandbox.wait_deleted(each, VICTIM)
+    await check_quiet(sandbox)
     for each in (DEPLOYMENTS, SERVICES):
-        await stage.gone(each, VICTIM)
-    made = stage.proxy.journal.counts("create", VICTIM)
-    stage.holds(made == {"deployments": 1, "services": 1}, f"children were made again: {dict(made)}")
-    calm(stage)
+        await sandbox.wait_deleted(each, VICTIM)
+    created = sandbox.proxy.requests.counts("create", VICTIM)
+    sandbox.check(created == {"deployments": 1, "services": 1}, f"children were created again: {dict(created)}")
+    check_operator(sandbox)
 
 
-async def back_and_forth(
-    stage: Stage, references: References, resource: Resource, specs: tuple[Mapping[str, Any], ...], how: str
+async def spec_changes(
+    sandbox: Sandbox, references: References, resource: Resource, specs: tuple[Mapping[str, Any], ...], how: str
 ) -> None:
-    """A spec goes through several values while the operator is away or sees nothing; only the last one counts."""
+    """A spec gets several values while the operator is down or receives no events; only the last one counts."""
     first, last = specs[0], specs[-1]
     expected = await references.of(Workload(f"to-{sorted(last.items())}-{resource.plural}", resource, None, last, ()))
-    stage.operator.start()
-    await stage.watching()
-    await stage.create(resource, VICTIM, first)
-    await stage.settled(resource, VICTIM)
-    await quiet(stage)
-    writes = len(stage.proxy.journal.writes())
-    await _unseen(stage, how, resource)
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await sandbox.create(resource, VICTIM, first)
+    await sandbox.wait_ready(resource, VICTIM)
+    await check_quiet(sandbox)
+    writes = len(sandbox.proxy.requests.writes())
+    await _stop_events(sandbox, how, resource)
     for old, new in pairwise(specs):
-        await stage.change(resource, VICTIM, old, new)
-    await _seen(stage, how)
-    await reached(stage, resource, expected, RECOVERY, loose=True)
-    await quiet(stage)
-    written = stage.proxy.journal.writes()[writes:]
-    if first == last and how == "away":
-        # The generation is another, and a status must say so; nothing else may be written.
+        await sandbox.change(resource, VICTIM, old, new)
+    await _resume_events(sandbox, how)
+    await wait_for_state(sandbox, resource, expected, RECOVERY, loose=True)
+    await check_quiet(sandbox)
+    written = sandbox.proxy.requests.writes()[writes:]
+    if first == last and how == "down":
+        # The generation has changed, so the status must be updated; nothing else may be written.
         others = [str(each) for each in written if each.call.sub != "status"]
-        stage.holds(not others and len(written) <= 1, f"writes for what is as it was: {others}")
-    calm(stage)
+        sandbox.check(not others and len(written) <= 1, f"writes without a change of the spec: {others}")
+    check_operator(sandbox)
 
 
-async def come_and_gone(stage: Stage, _: References, resource: Resource, how: str) -> None:
-    """An object is made and deleted while nobody looks: nothing may be made for it."""
-    stage.operator.start()
-    await stage.watching()
-    await _unseen(stage, how, resource)
-    await stage.create(resource, VICTIM, {"image": IMAGE})
-    await stage.delete(resource, VICTIM)
-    await _seen(stage, how)
-    await stage.watching()
-    await quiet(stage)
-    written = stage.proxy.journal.writes()
-    # Behind a held watch the first event is old when it comes: what is made then goes with its owner.
-    allowed = 0 if how == "away" else 3
-    stage.holds(len(written) <= allowed, f"writes for what is gone: {written}")
+async def created_and_deleted(sandbox: Sandbox, _: References, resource: Resource, how: str) -> None:
+    """An object is created and deleted while the operator is down or receives no events: it creates no children."""
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await _stop_events(sandbox, how, resource)
+    await sandbox.create(resource, VICTIM, {"image": IMAGE})
+    await sandbox.delete(resource, VICTIM)
+    await _resume_events(sandbox, how)
+    await sandbox.wait_watching()
+    await check_quiet(sandbox)
+    written = sandbox.proxy.requests.writes()
+    # A delayed event can be outdated when it arrives: children that are created then are deleted with their owner.
+    allowed = 0 if how == "down" else 3
+    sandbox.check(len(written) <= allowed, f"writes for a deleted object: {written}")
     for each in (DEPLOYMENTS, SERVICES):
-        await stage.gone(each, VICTIM)
-    calm(stage)
+        await sandbox.wait_deleted(each, VICTIM)
+    check_operator(sandbox)
 
 
-async def gone_and_come(stage: Stage, references: References, resource: Resource, how: str) -> None:
-    """An object is deleted and made again with another spec while nobody looks."""
+async def deleted_and_created(sandbox: Sandbox, references: References, resource: Resource, how: str) -> None:
+    """An object is deleted and created again with another spec while the operator is down or receives no events."""
     first, last = cache(size=1), cache(size=2)
     expected: Reference = await references.of(Workload(f"again-{resource.plural}", resource, None, last, ()))
-    stage.operator.start()
-    await stage.watching()
-    await stage.create(resource, VICTIM, first)
-    await stage.settled(resource, VICTIM)
-    await _unseen(stage, how, resource)
-    await stage.delete(resource, VICTIM)
-    await stage.create(resource, VICTIM, last)
-    await _seen(stage, how)
-    await reached(stage, resource, expected, RECOVERY, loose=True)
-    await quiet(stage)
-    calm(stage)
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await sandbox.create(resource, VICTIM, first)
+    await sandbox.wait_ready(resource, VICTIM)
+    await _stop_events(sandbox, how, resource)
+    await sandbox.delete(resource, VICTIM)
+    await sandbox.create(resource, VICTIM, last)
+    await _resume_events(sandbox, how)
+    await wait_for_state(sandbox, resource, expected, RECOVERY, loose=True)
+    await check_quiet(sandbox)
+    check_operator(sandbox)
 
 
-async def _unseen(stage: Stage, how: str, resource: Resource) -> None:
-    if how == "away":
-        await stage.operator.away()
+async def _stop_events(sandbox: Sandbox, how: str, resource: Resource) -> None:
+    if how == "down":
+        await sandbox.operator.stop()
     else:
-        stage.proxy.hold(resource.plural)
+        sandbox.proxy.hold(resource.plural)
 
 
-async def _seen(stage: Stage, how: str) -> None:
-    if how == "away":
-        stage.operator.start()
-        await stage.watching()
+async def _resume_events(sandbox: Sandbox, how: str) -> None:
+    if how == "down":
+        sandbox.operator.start()
+        await sandbox.wait_watching()
     else:
-        await asyncio.sleep(AWHILE)
-        stage.proxy.release()
+        await asyncio.sleep(DELAY)
+        sandbox.proxy.release()
 
 
 def t5() -> list[Case]:
-    """T5: old news."""
+    """T5: stale lists and late events."""
     found: list[Case] = []
     for name in ("scale-up", "memory", "ports-to-none", "ports-back", "delete"):
         workload = BY_NAME[name]
         sets = {"own": (workload.resource,), "children": CHILDREN, "all": (workload.resource, *CHILDREN)}
         for which, resources in sets.items():
-            plays: dict[str, Callable[..., Awaitable[None]]] = {"old-list": old_list, "held": held}
+            runs: dict[str, Callable[..., Awaitable[None]]] = {"stale-list": stale_list, "late-events": late_events}
             found += [
                 Case(
                     f"T5/{how}/{name}/{which}",
-                    partial(play, workload=workload, resources=resources),
+                    partial(run, workload=workload, resources=resources),
                     gate=which == "children" and name in ("scale-up", "ports-to-none"),
-                    relist=LONG if how == "held" else None,
+                    sync_period=LONG_SYNC_PERIOD if how == "late-events" else None,
                 )
-                for how, play in plays.items()
+                for how, run in runs.items()
             ]
     for resource in (MEMCACHEDS, APPSERVICES):
         sets = {"own": (resource,), "children": CHILDREN, "all": (resource, *CHILDREN)}
-        foreign = partial(foreign_child, resource=resource)
-        found.append(Case(f"T5/foreign-child/{resource.plural}", foreign, relist=LONG))
+        run_foreign = partial(foreign_child, resource=resource)
+        found.append(Case(f"T5/foreign-child/{resource.plural}", run_foreign, sync_period=LONG_SYNC_PERIOD))
         found += [
-            Case(f"T5/another/{resource.plural}/{which}", partial(another, resource=resource, kept=kept))
-            for which, kept in sets.items()
+            Case(f"T5/recreated/{resource.plural}/{which}", partial(recreated, resource=resource, delayed=delayed))
+            for which, delayed in sets.items()
         ]
     return found
 
@@ -268,25 +274,39 @@ FIELDS: dict[str, tuple[Resource, tuple[Mapping[str, Any], ...]]] = {
 
 
 def t6() -> list[Case]:
-    """T6: intent changes while nobody looks."""
+    """T6: the spec changes while the operator is down or receives no events."""
     found: list[Case] = []
-    for how in ("away", "held"):
+    for how in ("down", "no-events"):
         for name, (resource, (one, two, three)) in FIELDS.items():
             for route, specs in (("aba", (one, two, one)), ("abc", (one, two, three))):
-                play = partial(back_and_forth, resource=resource, specs=specs, how=how)
-                gate = name == "memory" and how == "away"
-                found.append(Case(f"T6/{route}/{name}/{how}", play, gate=gate, relist=LONG if how == "held" else None))
+                run = partial(spec_changes, resource=resource, specs=specs, how=how)
+                gate = name == "memory" and how == "down"
+                found.append(
+                    Case(
+                        f"T6/{route}/{name}/{how}",
+                        run,
+                        gate=gate,
+                        sync_period=LONG_SYNC_PERIOD if how == "no-events" else None,
+                    )
+                )
         for resource in (MEMCACHEDS, APPSERVICES):
-            kept = partial(come_and_gone, resource=resource, how=how)
+            run = partial(created_and_deleted, resource=resource, how=how)
             found.append(
-                Case(f"T6/create-delete/{resource.plural}/{how}", kept, relist=LONG if how == "held" else None)
+                Case(
+                    f"T6/create-delete/{resource.plural}/{how}",
+                    run,
+                    sync_period=LONG_SYNC_PERIOD if how == "no-events" else None,
+                )
             )
             found.append(
-                Case(f"T6/delete-create/{resource.plural}/{how}", partial(gone_and_come, resource=resource, how=how))
+                Case(
+                    f"T6/delete-create/{resource.plural}/{how}",
+                    partial(deleted_and_created, resource=resource, how=how),
+                )
             )
     return found
 
 
 def cases() -> list[Case]:
-    """All of them."""
+    """All cases of T5 and T6."""
     return [*t5(), *t6()]

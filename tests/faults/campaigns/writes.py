@@ -1,70 +1,73 @@
-"""T1, T2 and T3: something happens to a write."""
+"""T1, T2 and T3: faults at a write."""
 
 import time
 from fnmatch import fnmatchcase
 from functools import partial
 
-from faults.case import Case, References, act, gone, prepare
-from faults.esr import VICTIM, beside, calm, quiet, stable
-from faults.faulty import FieldError, Kill, Lose, Refuse, Reset
+from faults.case import Case, References, prepare, user_action, wait_all_deleted
+from faults.esr import VICTIM, check_operator, check_quiet, check_stable, with_bystander
+from faults.faulty import Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
-from faults.stage import NORMAL, Stage, holding, until
+from faults.sandbox import READY_TIMEOUT, Sandbox, wait_for, wait_until
 from faults.workloads import BY_NAME, IMAGE, PORT, WORKLOADS, Workload
 
 GATE_WORKLOADS = ("create", "ports-to-none")
 RECOVERY = 30.0
-"""Seconds from the end of a fault until all is as it should be, the longest retry delay included, and a start of the
-operator on a very busy machine: 1 s on an idle one."""
+"""Seconds from the end of a fault until the state is correct, including the longest retry delay and a start of the
+operator on a very busy machine: 1 s on an idle one.
+"""
 
 
-async def struck(stage: Stage, references: References, workload: Workload, rule: Rule, limit: float = 30.0) -> None:
-    """A workload whose writes are struck by a rule; `limit` is how many seconds the fault may take."""
+async def run_with_fault(
+    sandbox: Sandbox, references: References, workload: Workload, rule: Rule, limit: float = 30.0
+) -> None:
+    """Run a workload while a rule injects a fault into its writes, for at most `limit` seconds."""
     expected = await references.of(workload)
-    stage.operator.start()
-    await stage.watching()
-    await prepare(stage, workload)
-    (armed,) = stage.proxy.arm(rule)
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await prepare(sandbox, workload)
+    (active,) = sandbox.proxy.inject(rule)
     since = time.monotonic()
 
-    async def answered() -> bool:
-        written = stage.proxy.journal.writes(since)
+    async def was_written() -> bool:
+        written = sandbox.proxy.requests.writes(since)
         return any(each.call.matches(rule.what, VICTIM) for each in written)
 
     async def work() -> None:
         if rule.skip and rule.what.endswith("/status"):
-            # That the end is told by a patch of its own, the beginning must be told before the end is known.
-            stage.proxy.hold("deployments", "pods")
-        await act(stage, workload)
+            # To get two status patches, the operator must write the first one before it learns the final state.
+            sandbox.proxy.hold("deployments", "pods")
+        await user_action(sandbox, workload)
         if rule.skip:
-            await until(answered, limit, f"the first of the calls: {rule.what}")
-        stage.proxy.release()
-        await holding(armed.over.wait(), limit, f"the fault strikes: {rule.what}")
+            await wait_until(was_written, limit, f"the operator sends the first call that matches {rule.what}")
+        sandbox.proxy.release()
+        await wait_for(active.done.wait(), limit, f"the fault is injected into {rule.what}")
 
-    await beside(stage, workload.resource, {"image": IMAGE, "size": 1}, work, NORMAL)
-    await stable(stage, workload.resource, expected, RECOVERY + stage.settings.relist)
+    await with_bystander(sandbox, workload.resource, {"image": IMAGE, "size": 1}, work, READY_TIMEOUT)
+    await check_stable(sandbox, workload.resource, expected, RECOVERY + sandbox.settings.sync_period)
 
 
-async def deleted(stage: Stage, _: References, moment: str) -> None:
-    """SIGKILL around the deletion of an object; or, in the foreground, only that the operator keeps still."""
+async def run_deletion(sandbox: Sandbox, _: References, moment: str) -> None:
+    """SIGKILL before, during or after the deletion of an object; `foreground`: without SIGKILL."""
     workload = BY_NAME["delete"]
-    stage.operator.start()
-    await stage.watching()
-    await prepare(stage, workload)
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await prepare(sandbox, workload)
     if moment == "before":
-        stage.operator.kill()
+        sandbox.operator.kill()
     if moment == "foreground":
-        await stage.delete(workload.resource, VICTIM, "Foreground")
+        await sandbox.delete(workload.resource, VICTIM, "Foreground")
     else:
-        await act(stage, workload)
+        await user_action(sandbox, workload)
     if moment == "during":
-        stage.operator.kill()
-    await gone(stage, workload)
+        sandbox.operator.kill()
+    await wait_all_deleted(sandbox, workload)
     if moment == "after":
-        stage.operator.kill()
-    await quiet(stage)
-    made = stage.proxy.journal.counts("create", VICTIM)
-    stage.holds(made == {"deployments": 1, "services": 1}, f"children were made again: {made}")
-    calm(stage)
+        sandbox.operator.kill()
+    await check_quiet(sandbox)
+    created = sandbox.proxy.requests.counts("create", VICTIM)
+    sandbox.check(created == {"deployments": 1, "services": 1}, f"children were created again: {created}")
+    check_operator(sandbox)
 
 
 def t1() -> list[Case]:
@@ -73,87 +76,89 @@ def t1() -> list[Case]:
     at_writes = [
         Case(
             f"T1/{workload.name}/{_name(what, number)}/{moment}",
-            partial(struck, workload=workload, rule=Rule(what, Kill(moment), times=1, skip=number, name=VICTIM)),
+            partial(
+                run_with_fault, workload=workload, rule=Rule(what, Kill(moment), times=1, skip=number, name=VICTIM)
+            ),
             gate=number == 0 and moment == "during" and workload.name in GATE_WORKLOADS,
         )
         for workload in WORKLOADS
-        for what, number in workload.classes()
+        for what, number in workload.numbered_writes()
         for moment in moments
     ]
     return at_writes + [
-        Case(f"T1/delete/{moment}", partial(deleted, moment=moment)) for moment in (*moments, "foreground")
+        Case(f"T1/delete/{moment}", partial(run_deletion, moment=moment)) for moment in (*moments, "foreground")
     ]
 
 
 def t2() -> list[Case]:
-    """T2: the write is carried out, its reply is lost."""
+    """T2: the write is executed, its reply is lost."""
     return [
         Case(
             f"T2/{workload.name}/{_name(what, number)}/{how}",
-            partial(struck, workload=workload, rule=Rule(what, fault, times=1, skip=number, name=VICTIM)),
+            partial(run_with_fault, workload=workload, rule=Rule(what, fault, times=1, skip=number, name=VICTIM)),
             gate=number == 0 and workload.name in GATE_WORKLOADS and how == "cut",
         )
         for workload in WORKLOADS
-        for what, number in workload.classes()
-        for how, fault in (("cut", Lose()), ("504", Lose(504)))
+        for what, number in workload.numbered_writes()
+        for how, fault in (("cut", LoseReply()), ("504", LoseReply(504)))
     ]
 
 
-CLASSES = {
+WRITE_KINDS = {
     "create deployments": BY_NAME["create"],
     "create services": BY_NAME["create"],
-    "migration_patch deployments": BY_NAME["scale-up"],
+    "migrate deployments": BY_NAME["scale-up"],
     "apply deployments": BY_NAME["memory"],
     "apply services": PORT,
     "delete services": BY_NAME["ports-to-none"],
     "patch memcacheds/status": BY_NAME["scale-up"],
     "patch appservices/status": BY_NAME["ports-back"],
 }
-"""The kinds of writes, and what a user does to cause each."""
+"""The kinds of writes, and a workload that causes each."""
 
-REFUSALS: dict[str, FieldError] = {
-    "409": Refuse(409, "Conflict"),
-    "429": Refuse(429, "TooManyRequests"),
-    "429-retry-after-7": Refuse(429, "TooManyRequests", retry_after=7),
-    "500": Refuse(500, "InternalError"),
-    "503": Refuse(503, "ServiceUnavailable"),
-    "504": Refuse(504, "Timeout"),
+REJECTIONS: dict[str, Fault] = {
+    "409": Reject(409, "Conflict"),
+    "429": Reject(429, "TooManyRequests"),
+    "429-retry-after-7": Reject(429, "TooManyRequests", retry_after=7),
+    "500": Reject(500, "InternalError"),
+    "503": Reject(503, "ServiceUnavailable"),
+    "504": Reject(504, "Timeout"),
     "reset": Reset(),
-    "404-terminating": Refuse(404, "NotFound", cause="NamespaceTerminating"),
+    "404-terminating": Reject(404, "NotFound", cause="NamespaceTerminating"),
 }
-SOON, SELDOM = 40.0, 600.0
-"""Seconds: so soon three tries are over where they follow one another; a re-list would come too late to cause them."""
-UNPROCESSABLE = Refuse(422, "Invalid")
-FORBIDDEN = Refuse(403, "Forbidden")
+SHORT_LIMIT, LONG_SYNC_PERIOD = 40.0, 600.0
+"""Seconds. With three failures in a row, the case is over before a sync, so a sync cannot cause the retries."""
+UNPROCESSABLE = Reject(422, "Invalid")
+FORBIDDEN = Reject(403, "Forbidden")
 GATE = {("503", "3"): "*", ("409", "1"): "apply *", ("reset", "1"): "create deployments"}
-"""Of these refusals, which kinds of writes are in the gate."""
+"""The rejections that are in the gate, and for which writes."""
 
 
 def t3() -> list[Case]:
-    """T3: writes are refused: once, 3 times, 20 times, for 60 s; for what is no retry at all, see the table."""
+    """T3: writes are rejected once, 3 times, 20 times, or for 60 s; with errors that are final, less often."""
     found: list[Case] = []
-    for what, workload in CLASSES.items():
-        for how, fault in REFUSALS.items():
-            found += [_refused(what, workload, how, fault, times) for times in (1, 3, 20)]
-            found.append(_refused(what, workload, how, fault, seconds=60))
-        found.append(_refused(what, workload, "422", UNPROCESSABLE, 1))
-        found.append(_refused(what, workload, "403", FORBIDDEN, seconds=10))
-    # An Event that is refused is not posted again.
-    events = {**REFUSALS, "422": UNPROCESSABLE, "403": FORBIDDEN}
-    return found + [_refused("create events", BY_NAME["create"], how, fault, 1) for how, fault in events.items()]
+    for what, workload in WRITE_KINDS.items():
+        for how, fault in REJECTIONS.items():
+            found += [_rejected(what, workload, how, fault, times) for times in (1, 3, 20)]
+            found.append(_rejected(what, workload, how, fault, seconds=60))
+        found.append(_rejected(what, workload, "422", UNPROCESSABLE, 1))
+        found.append(_rejected(what, workload, "403", FORBIDDEN, seconds=10))
+    # A rejected Event is not sent again.
+    events = {**REJECTIONS, "422": UNPROCESSABLE, "403": FORBIDDEN}
+    return found + [_rejected("create events", BY_NAME["create"], how, fault, 1) for how, fault in events.items()]
 
 
-def _refused(
-    what: str, workload: Workload, how: str, fault: FieldError, times: int | None = None, seconds: float | None = None
+def _rejected(
+    what: str, workload: Workload, how: str, fault: Fault, times: int | None = None, seconds: float | None = None
 ) -> Case:
     amount = f"{times}" if times else f"{seconds:g}s"
     name = f"{VICTIM}.*" if what == "create events" else VICTIM
     rule = Rule(what, fault, times=times, seconds=seconds, name=name)
     return Case(
         f"T3/{what.replace(' ', '-').replace('/', '-')}/{how}/{amount}",
-        partial(struck, workload=workload, rule=rule, limit=SOON if times == 3 else 180),
+        partial(run_with_fault, workload=workload, rule=rule, limit=SHORT_LIMIT if times == 3 else 180),
         gate=fnmatchcase(what, GATE.get((how, amount), "")),
-        relist=SELDOM if times == 3 else None,
+        sync_period=LONG_SYNC_PERIOD if times == 3 else None,
         limit=360,
     )
 
@@ -163,5 +168,5 @@ def _name(what: str, number: int) -> str:
 
 
 def cases() -> list[Case]:
-    """All of them."""
+    """All cases of T1, T2 and T3."""
     return [*t1(), *t2(), *t3()]

@@ -4,10 +4,10 @@ import ast
 
 import pytest
 
-from faults.__main__ import every
+from faults.__main__ import all_cases
 from faults.campaigns.mutants import Edit, Mutant, edited, mutants
 from faults.process import ROOT
-from faults.stage import FailedError
+from faults.sandbox import FailedError
 
 MUTANTS = mutants()
 
@@ -22,7 +22,7 @@ def test_every_edit_applies_and_the_result_is_valid_python(mutant: Mutant) -> No
 
 
 def test_every_mutant_names_a_case() -> None:
-    assert {mutant.case for mutant in MUTANTS.values()} <= {case.name for case in every()}
+    assert {mutant.case for mutant in MUTANTS.values()} <= {case.name for case in all_cases()}
 
 
 @pytest.mark.parametrize("text", ["", "a\na\n"], ids=["missing", "twice"])

@@ -1,4 +1,4 @@
-"""Bodies: random, broken, deep, huge, of another type, compressed."""
+"""Bodies: random, broken, deep, huge, compressed, or with another content type."""
 
 import asyncio
 import gzip
@@ -7,9 +7,9 @@ import random
 import zlib
 from collections.abc import Iterator
 
-from faults.campaigns.port.scene import ERRORS, GOOD, LARGEST, MOST_WORK, PATH, SEED, Scene
-from faults.stage import FailedError
-from faults.webhook import JSON, KINDS, PATHS, VALIDATE, review, sent
+from faults.campaigns.port.setup import ERRORS, MAX_BODY, MAX_CPU, PATH, SEED, VALID, Setup
+from faults.sandbox import FailedError
+from faults.webhook import JSON, KINDS, PATHS, VALIDATE, post, review
 from memcached_api.memcached import MEMCACHED
 from memcached_api.values import nested_field
 from memcached_operator.kube.resource import Object
@@ -18,45 +18,45 @@ from memcached_webhooks.review import MAX_RESPONSE_SIZE
 
 
 def _bytes(**fields: object) -> bytes:
-    """A review of the good object, with other fields in its spec."""
-    return json.dumps(review(MEMCACHED, {**GOOD, "spec": {"size": 0, **fields}})).encode()
+    """A review of the valid object with other fields in its spec."""
+    return json.dumps(review(MEMCACHED, {**VALID, "spec": {"size": 0, **fields}})).encode()
 
 
-async def random_bytes(scene: Scene) -> None:
-    """Bodies of chance."""
-    dice = random.Random(SEED)  # noqa: S311 - the same ones each time
+async def random_bytes(setup: Setup) -> None:
+    """Random bodies."""
+    rng = random.Random(SEED)  # noqa: S311 - reproducible
     for _ in range(500):
-        await scene.refused(dice.randbytes(dice.randrange(2000)), dice.choice(PATHS))
+        await setup.check_rejected(rng.randbytes(rng.randrange(2000)), rng.choice(PATHS))
 
 
-async def broken_reviews(scene: Scene) -> None:
-    """Reviews of a bad object with bytes changed, lost, doubled and put in."""
-    dice = random.Random(SEED)  # noqa: S311 - the same ones each time
-    good = _bytes()
+async def broken_reviews(setup: Setup) -> None:
+    """Reviews of an invalid object with bytes changed, removed, duplicated and inserted."""
+    rng = random.Random(SEED)  # noqa: S311 - reproducible
+    valid = _bytes()
     for _ in range(1000):
-        data = bytearray(good)
-        for _ in range(dice.randrange(1, 4)):
-            at = dice.randrange(len(data))
-            piece = dice.choice((b"", dice.randbytes(1), data[at : at + 9] * 2, b'"', b"{", b"null", b"\xff"))
-            data[at : at + dice.randrange(3)] = piece
-        code, response = await sent(scene.session, scene.webhook.url, PATH, bytes(data))
-        scene.stage.holds(code in (200, *ERRORS), f"{code} {response} for {bytes(data)!r}")
+        data = bytearray(valid)
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(data))
+            piece = rng.choice((b"", rng.randbytes(1), data[at : at + 9] * 2, b'"', b"{", b"null", b"\xff"))
+            data[at : at + rng.randrange(3)] = piece
+        code, response = await post(setup.session, setup.webhook.url, PATH, bytes(data))
+        setup.sandbox.check(code in (200, *ERRORS), f"{code} {response} for {bytes(data)!r}")
         if code == 200 and response["allowed"]:
-            _still_a_good_one(bytes(data))
+            _check_allowed(bytes(data))
 
 
-def _still_a_good_one(data: bytes) -> None:
-    """What was allowed is a review of an object that may be allowed. Raises FailedError where it is not."""
+def _check_allowed(data: bytes) -> None:
+    """Check that an allowed review is one of an object that may be allowed. Raises FailedError otherwise."""
     request = nested_field(json.loads(data.decode(errors="replace")), "request")
-    judged = nested_field(request, "operation") in ("CREATE", "UPDATE") and not nested_field(request, "subResource")
-    if judged and nested_field(request, "object", "spec", "size") in (0, "0"):
+    reviewed = nested_field(request, "operation") in ("CREATE", "UPDATE") and not nested_field(request, "subResource")
+    if reviewed and nested_field(request, "object", "spec", "size") in (0, "0"):
         raise FailedError(f"allowed: {data!r}")
 
 
 def _nested() -> Iterator[bytes]:
     for depth in (100, 900, 1100, 10_000, 100_000, 2_000_000):
         for opened, closed in ((b"[", b"]"), (b'{"a":', b"}")):
-            if depth * (len(opened) + len(closed)) > LARGEST:
+            if depth * (len(opened) + len(closed)) > MAX_BODY:
                 continue
             value = opened * depth + b"1" + closed * depth
             yield opened * depth
@@ -65,16 +65,16 @@ def _nested() -> Iterator[bytes]:
             yield _bytes(unknown="DEEP").replace(b'"DEEP"', value)
 
 
-async def deep_nesting(scene: Scene) -> None:
-    """Lists in lists and objects in objects, up to two million deep."""
+async def deep_nesting(setup: Setup) -> None:
+    """Nested lists and objects, up to two million levels."""
     for data in _nested():
-        await scene.refused(data)
-        scene.measured()
+        await setup.check_rejected(data)
+        setup.check_memory()
 
 
-async def huge_values(scene: Scene) -> None:
-    """Texts, numbers, lists and maps as large as a body may be, and beyond."""
-    text = "x" * (LARGEST - 10_000)
+async def huge_values(setup: Setup) -> None:
+    """Strings, numbers, lists and maps up to the maximum length of a body, and beyond."""
+    text = "x" * (MAX_BODY - 10_000)
     many = [{"name": "="}] * 150_000
     values: tuple[Object, ...] = (
         *({name: text} for name in ("image", "imagePullPolicy", "size", "unknown")),
@@ -87,21 +87,21 @@ async def huge_values(scene: Scene) -> None:
         {"resources": {"limits": {f"bad-{number}": -1 for number in range(150_000)}}},
     )
     for fields in values:
-        used = scene.webhook.cpu()
-        await scene.refused(_bytes(**fields))
-        used = scene.webhook.cpu() - used
-        scene.stage.holds(used < MOST_WORK, f"{list(fields)} takes {used:.1f} s of CPU")
-        scene.measured()
+        used = setup.webhook.cpu()
+        await setup.check_rejected(_bytes(**fields))
+        used = setup.webhook.cpu() - used
+        setup.sandbox.check(used < MAX_CPU, f"{list(fields)} takes {used:.1f} s of CPU")
+        setup.check_memory()
     for number in ("9" * 4000, "9" * 5000, "-" + "9" * 3_000_000, "1e400", "1" + "0" * 400, "0." + "1" * 1_000_000):
         for field in ("size", "cache", "unknown"):
-            await scene.refused(_bytes(**{field: "NUMBER"}).replace(b'"NUMBER"', number.encode()))
-    await scene.refused(_bytes(unknown="x" * LARGEST))
-    await scene.refused(b" " * (LARGEST + 1))
-    scene.measured()
+            await setup.check_rejected(_bytes(**{field: "NUMBER"}).replace(b'"NUMBER"', number.encode()))
+    await setup.check_rejected(_bytes(unknown="x" * MAX_BODY))
+    await setup.check_rejected(b" " * (MAX_BODY + 1))
+    setup.check_memory()
 
 
 def _costly() -> Iterator[bytes]:
-    """Specs of up to two megabytes that would cost many times their size in memory, or the square of it in time."""
+    """Specs of up to two megabytes that could need many times their size in memory, or quadratic time."""
     yield b'{"size":"x","x":[' + b",".join([b'{"":[]}'] * 250_000) + b"]}"
     yield b'{"size":1,"imagePullSecrets":[' + b",".join([b"{}"] * 650_000) + b"]}"
     yield b'{"image":"a","envs":[' + b",".join([b'{"name":"A"}'] * 20_000) + b"]}"
@@ -110,22 +110,22 @@ def _costly() -> Iterator[bytes]:
         yield b'{"image":"a","ports":[' + b",".join([*names, b'{"name":"tcp-1"}', *[b'{"port":1}'] * count]) + b"]}"
 
 
-async def costly_reviews(scene: Scene) -> None:
-    """Reviews on every path that are expensive to read, to complete with defaults, or to examine."""
+async def costly_reviews(setup: Setup) -> None:
+    """Reviews on every path that are expensive to decode, to default, or to validate."""
     for path in PATHS:
         kind = next(kind for kind in KINDS if path.endswith(kind.name.lower()))
-        frame = json.dumps(review(kind, {"metadata": {"name": "app"}, "spec": "SPEC"})).encode()
+        template = json.dumps(review(kind, {"metadata": {"name": "app"}, "spec": "SPEC"})).encode()
         for spec in _costly():
-            used = scene.webhook.cpu()
-            await sent(scene.session, scene.webhook.url, path, frame.replace(b'"SPEC"', spec))
-            used = scene.webhook.cpu() - used
-            scene.stage.holds(used < MOST_WORK, f"{spec[:40]!r}… on {path} takes {used:.1f} s of CPU")
-            scene.measured()
-            await scene.well()
+            used = setup.webhook.cpu()
+            await post(setup.session, setup.webhook.url, path, template.replace(b'"SPEC"', spec))
+            used = setup.webhook.cpu() - used
+            setup.sandbox.check(used < MAX_CPU, f"{spec[:40]!r}… on {path} takes {used:.1f} s of CPU")
+            setup.check_memory()
+            await setup.check_reviews()
 
 
-async def many_faults(scene: Scene) -> None:
-    """Objects of three megabytes, as many faults as fit in: an answer in time, and of a size one can read."""
+async def many_errors(setup: Setup) -> None:
+    """Objects of three megabytes with as many errors as possible: the response is in time and of limited size."""
     kind = KINDS[1]
     specs: tuple[Object, ...] = (
         {"image": "a", "ports": [{"port": 0, "nodePort": 1, "name": "="}] * 60_000},
@@ -133,15 +133,15 @@ async def many_faults(scene: Scene) -> None:
         {"image": "a", "resources": {"limits": {f"bad-{number}": -1 for number in range(150_000)}}},
     )
     for spec in specs:
-        used = scene.webhook.cpu()
+        used = setup.webhook.cpu()
         body = json.dumps(review(kind, {"metadata": {"name": "app"}, "spec": spec})).encode()
-        async with scene.session.post(scene.webhook.url + path_of(VALIDATE, kind), data=body, headers=JSON) as answer:
-            payload = await answer.read()
-        used = scene.webhook.cpu() - used
-        scene.stage.holds(b'"allowed":false' in payload, f"not refused: {payload[:200]!r}")
-        scene.stage.holds(used < MOST_WORK, f"the answer takes {used:.1f} s of CPU")
-        scene.stage.holds(len(payload) <= MAX_RESPONSE_SIZE, f"the answer has {len(payload)} bytes")
-        scene.measured()
+        async with setup.session.post(setup.webhook.url + path_of(VALIDATE, kind), data=body, headers=JSON) as response:
+            payload = await response.read()
+        used = setup.webhook.cpu() - used
+        setup.sandbox.check(b'"allowed":false' in payload, f"not denied: {payload[:200]!r}")
+        setup.sandbox.check(used < MAX_CPU, f"the response takes {used:.1f} s of CPU")
+        setup.sandbox.check(len(payload) <= MAX_RESPONSE_SIZE, f"the response has {len(payload)} bytes")
+        setup.check_memory()
 
 
 TYPES = (
@@ -160,12 +160,12 @@ TYPES = (
 )
 
 
-async def content_types(scene: Scene) -> None:
-    """A good review under another name is not even looked at."""
-    good = json.dumps(review(MEMCACHED, GOOD)).encode()
+async def content_types(setup: Setup) -> None:
+    """A valid review with another content type is rejected."""
+    valid = json.dumps(review(MEMCACHED, VALID)).encode()
     for kind in TYPES:
-        code, response = await sent(scene.session, scene.webhook.url, PATH, good, {"Content-Type": kind})
-        scene.stage.holds(code == 415, f"{code} {response} for {kind}")
+        code, response = await post(setup.session, setup.webhook.url, PATH, valid, {"Content-Type": kind})
+        setup.sandbox.check(code == 415, f"{code} {response} for {kind}")
 
 
 def _compressed() -> list[tuple[str, bytes]]:
@@ -181,9 +181,9 @@ def _compressed() -> list[tuple[str, bytes]]:
     ]
 
 
-async def encodings(scene: Scene) -> None:
-    """Compressed bodies, and those that become a thousand times as large."""
-    # In a thread: it takes seconds, in which the other cases would find their reviews too slow.
+async def encodings(setup: Setup) -> None:
+    """Compressed bodies, including some that expand by a factor of a thousand."""
+    # In a thread: compressing takes seconds, and would delay the reviews of other cases.
     for name, data in await asyncio.to_thread(_compressed):
-        await scene.refused(data, Content_Encoding=name)
-        scene.measured()
+        await setup.check_rejected(data, Content_Encoding=name)
+        setup.check_memory()

@@ -1,4 +1,4 @@
-"""Thousands of connections, and answers that nobody reads."""
+"""Thousands of connections, and clients that do not read responses."""
 
 import asyncio
 import json
@@ -8,96 +8,96 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
-from faults.campaigns.port.scene import SLACK, Scene, head
+from faults.campaigns.port.setup import SLACK, Setup, head
 from faults.proxy import HOST
-from faults.stage import PATIENCE, FailedError
+from faults.sandbox import TIMEOUT_FACTOR, FailedError
 from faults.webhook import VALIDATE, Webhook, review
 from memcached_api.appservice import APPSERVICE
 from memcached_webhooks.admission import path_of
 
-CROWD = 5000
-"""Connections, all of which their clients leave open."""
-AT_ONCE = 100
-"""Of these, begun at the same time."""
-LASTS = 15.0
-"""Seconds for which reviews go on beside them: longer than any time-out of a request."""
+CONNECTIONS = 5000
+"""Connections that the clients leave open."""
+PARALLEL = 100
+"""Connections that are opened in parallel."""
+DURATION = 15.0
+"""Seconds for which reviews continue meanwhile: longer than any timeout of a request."""
 UNREAD = 5.0
-"""Seconds after which a connection is cut of which the answer is not read."""
+"""Seconds after which a connection with an unread response is closed."""
 PAUSE = 0.2
-"""Seconds between two requests of a client that reads no answers."""
+"""Seconds between two requests of a client that does not read."""
 
 
-async def crowd(scene: Scene, of: Callable[[Webhook], int], begin: bytes) -> None:
-    """A crowd at one of the ports: each sends the beginning of something, and leaves it at that."""
+async def many_connections(setup: Setup, of: Callable[[Webhook], int], begin: bytes) -> None:
+    """Many connections to one port: each client sends the beginning of a request and nothing more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2 * CROWD, hard)), hard))
-    lines: list[socket.socket] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2 * CONNECTIONS, hard)), hard))
+    connections: list[socket.socket] = []
     try:
-        await scene.while_well(_gather(of(scene.webhook), begin, lines))
-        await scene.while_well(asyncio.sleep(LASTS))
+        await setup.while_serving(_open(of(setup.webhook), begin, connections))
+        await setup.while_serving(asyncio.sleep(DURATION))
     finally:
-        for line in lines:
-            line.close()
+        for connection in connections:
+            connection.close()
 
 
-async def _gather(port: int, begin: bytes, lines: list[socket.socket]) -> None:
+async def _open(port: int, begin: bytes, connections: list[socket.socket]) -> None:
     loop = asyncio.get_running_loop()
 
     async def one() -> None:
-        line = socket.socket()
-        lines.append(line)
-        line.setblocking(False)
+        connection = socket.socket()
+        connections.append(connection)
+        connection.setblocking(False)
         with suppress(OSError):
-            await loop.sock_connect(line, ("127.0.0.1", port))
-            await loop.sock_sendall(line, begin)
+            await loop.sock_connect(connection, ("127.0.0.1", port))
+            await loop.sock_sendall(connection, begin)
 
-    for _ in range(CROWD // AT_ONCE):
-        await asyncio.gather(*(one() for _ in range(AT_ONCE)))
+    for _ in range(CONNECTIONS // PARALLEL):
+        await asyncio.gather(*(one() for _ in range(PARALLEL)))
 
 
-def _long_answer() -> bytes:
-    """A review of which the answer is about as long as one can be."""
+def _long_response_review() -> bytes:
+    """A review whose response has almost the maximum length."""
     envs = [{"name": f"={number}", "valueFrom": {"fieldRef": {"fieldPath": "=" * 500}}} for number in range(128)]
     return json.dumps(review(APPSERVICE, {"metadata": {"name": "x"}, "spec": {"image": "=", "envs": envs}})).encode()
 
 
-async def unread(scene: Scene, count: int) -> None:
-    """So many clients ask again and again for long answers and read none, until their connections are cut."""
-    body = _long_answer()
+async def unread_responses(setup: Setup, count: int) -> None:
+    """`count` clients request long responses repeatedly without reading them, until their connections are closed."""
+    body = _long_response_review()
     request = f"{head(path_of(VALIDATE, APPSERVICE))}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
-    async def ask() -> None:
+    async def send() -> None:
         try:
-            async with asyncio.timeout((UNREAD + SLACK) * PATIENCE), non_reading_client(scene) as writer:
+            async with asyncio.timeout((UNREAD + SLACK) * TIMEOUT_FACTOR), non_reading_client(setup) as writer:
                 while True:
                     writer.write(request)
                     await writer.drain()
                     await asyncio.sleep(PAUSE)
         except TimeoutError:
-            raise FailedError("a client that reads no answer is still there") from None
+            raise FailedError("a client that does not read is still connected") from None
         except OSError:
-            return  # cut
+            return  # closed
 
-    async def all_ask() -> None:
+    async def send_all() -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(count):
-                group.create_task(ask())
+                group.create_task(send())
 
-    await scene.while_well(all_ask())
+    await setup.while_serving(send_all())
 
 
 @asynccontextmanager
-async def non_reading_client(scene: Scene) -> AsyncGenerator[asyncio.StreamWriter]:
-    """A connection of which nothing is read, not even by the kernel, but for a few bytes."""
-    line = socket.socket()
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    line.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(line, ("127.0.0.1", scene.webhook.port))
-    _, writer = await asyncio.open_connection(sock=line, ssl=scene.tls, server_hostname=HOST)
+async def non_reading_client(setup: Setup) -> AsyncGenerator[asyncio.StreamWriter]:
+    """A connection from which nothing is read, not even by the kernel, except for a few bytes."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", setup.webhook.port))
+    _, writer = await asyncio.open_connection(sock=connection, ssl=setup.tls, server_hostname=HOST)
     try:
-        transport = cast("Any", writer.transport)  # typeshed has the limit for reading in no public class
+        transport = cast("Any", writer.transport)  # typeshed has this method in no public class
         transport.pause_reading()
-        transport.set_read_buffer_limits(0)  # TLS itself would read 256 KiB ahead
+        transport.set_read_buffer_limits(0)  # by default, TLS reads 256 KiB ahead
         yield writer
     finally:
         writer.transport.abort()

@@ -1,22 +1,22 @@
-"""Heads of requests, and bytes that are no HTTP or no TLS."""
+"""Heads of requests, and bytes that are not HTTP or not TLS."""
 
 import asyncio
 import json
 import random
 from contextlib import suppress
 
-from faults.campaigns.port.scene import ERRORS, GOOD, PATH, SEED, Scene
+from faults.campaigns.port.setup import ERRORS, PATH, SEED, VALID, Setup
 from faults.webhook import JSON, review
 from memcached_api.memcached import MEMCACHED
 
 
-async def methods_and_paths(scene: Scene) -> None:
-    """Another method, or another path."""
-    good = json.dumps(review(MEMCACHED, GOOD)).encode()
+async def methods_and_paths(setup: Setup) -> None:
+    """Other methods and other paths."""
+    valid = json.dumps(review(MEMCACHED, VALID)).encode()
     for method in ("GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"):
-        async with scene.session.request(method, scene.webhook.url + PATH, data=good, headers=JSON) as answer:
-            text = await answer.text()
-            scene.stage.holds(answer.status in ERRORS and "allowed" not in text, f"{answer.status} for {method}")
+        async with setup.session.request(method, setup.webhook.url + PATH, data=valid, headers=JSON) as response:
+            text = await response.text()
+            setup.sandbox.check(response.status in ERRORS and "allowed" not in text, f"{response.status} for {method}")
     for path in (
         "/",
         "/validate",
@@ -27,7 +27,7 @@ async def methods_and_paths(scene: Scene) -> None:
         "/%2e%2e/",
         "/" + "a" * 8000,
     ):
-        await scene.refused(good, path)
+        await setup.check_rejected(valid, path)
 
 
 BEGIN = b"POST / HTTP/1.1\r\nHost: a\r\n"
@@ -47,21 +47,21 @@ REQUESTS = (
 )
 
 
-async def no_http(scene: Scene) -> None:
-    """What is no HTTP, or nearly so; and what is no TLS."""
+async def not_http(setup: Setup) -> None:
+    """Bytes that are not HTTP, or almost, and bytes that are not TLS."""
     smuggled = f"POST {PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n".encode()
-    good = json.dumps(review(MEMCACHED, GOOD)).encode()
+    valid = json.dumps(review(MEMCACHED, VALID)).encode()
     both = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
-    twice = b"Content-Length: 4\r\nContent-Length: %d\r\n\r\n" % len(good)
-    for data in (*REQUESTS, smuggled + both + good, smuggled + twice + good):
-        await scene.unanswered(data)
-        scene.measured()
+    twice = b"Content-Length: 4\r\nContent-Length: %d\r\n\r\n" % len(valid)
+    for data in (*REQUESTS, smuggled + both + valid, smuggled + twice + valid):
+        await setup.check_not_allowed(data)
+        setup.check_memory()
     for data in (*REQUESTS, b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100):
-        await scene.unanswered(data, tls=False)
-    dice = random.Random(SEED)  # noqa: S311 - the same ones each time
+        await setup.check_not_allowed(data, tls=False)
+    rng = random.Random(SEED)  # noqa: S311 - reproducible
     for _ in range(50):
-        await scene.unanswered(dice.randbytes(500))
-        await scene.unanswered(dice.randbytes(500), tls=False)
+        await setup.check_not_allowed(rng.randbytes(500))
+        await setup.check_not_allowed(rng.randbytes(500), tls=False)
 
 
 ENDLESS = {
@@ -70,24 +70,24 @@ ENDLESS = {
     "one long name": (BEGIN, b"b" * 60_000),
     "a long path": (b"POST /", b"a" * 60_000),
 }
-SENT = 200 * 10**6
-"""Bytes of a head."""
+HEAD_LENGTH = 200 * 10**6
+"""Length of a head, in bytes."""
 
 
-async def endless_heads(scene: Scene) -> None:
-    """Heads of 200 MB: the connection is cut at their beginning."""
+async def endless_heads(setup: Setup) -> None:
+    """Heads of 200 MB: the connection is closed early."""
 
-    async def sending(begin: bytes, piece: bytes) -> None:
+    async def send(begin: bytes, piece: bytes) -> None:
         sent = 0
         with suppress(OSError):
-            async with scene.line() as (reader, writer):
+            async with setup.connection() as (reader, writer):
                 writer.write(begin)
-                while sent < SENT and not reader.at_eof():
+                while sent < HEAD_LENGTH and not reader.at_eof():
                     writer.write(piece)
                     await writer.drain()
                     sent += len(piece)
                     await asyncio.sleep(0)
-        scene.stage.holds(sent < SENT, f"a head of {SENT} bytes is read")
+        setup.sandbox.check(sent < HEAD_LENGTH, f"a head of {HEAD_LENGTH} bytes was read")
 
     for begin, piece in ENDLESS.values():
-        await scene.while_well(sending(begin, piece))
+        await setup.while_serving(send(begin, piece))

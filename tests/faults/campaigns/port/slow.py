@@ -1,38 +1,40 @@
-"""Clients that are slow, silent, or never finish what they begin."""
+"""Clients that are slow, silent, or never complete a request."""
 
 import asyncio
 import time
 from contextlib import AsyncExitStack, suppress
 
-from faults.campaigns.port.scene import SLACK, Scene
-from faults.stage import until
+from faults.campaigns.port.setup import SLACK, Setup
+from faults.sandbox import wait_until
 
 HANDSHAKE, REQUEST, IDLE = 10.0, 15.0, 105.0
-"""Seconds after which who sends nothing, or next to nothing, is dropped; 5 of them to hear of it."""
+"""Seconds after which a client that sends nothing, or very little, is disconnected; 5 of them are a margin."""
 
 
-async def slow(scene: Scene, begin: bytes, count: int, within: float, *, tls: bool = True) -> None:
-    """So many send the beginning of something, and then a byte per second: they are dropped, and others served."""
+async def slow(setup: Setup, begin: bytes, count: int, limit: float, *, tls: bool = True) -> None:
+    """`count` clients send the beginning of a request, then one byte per second: they are disconnected."""
     async with AsyncExitStack() as stack:
-        lines: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        connections: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         for _ in range(count):
-            lines.append(await stack.enter_async_context(scene.line(tls=tls)))
-            lines[-1][1].write(begin)
-        ended = asyncio.gather(*(_dripped(reader, writer) for reader, writer in lines))
-        began = time.monotonic()
+            connections.append(await stack.enter_async_context(setup.connection(tls=tls)))
+            connections[-1][1].write(begin)
+        responses = asyncio.gather(*(_send_slowly(reader, writer) for reader, writer in connections))
+        started = time.monotonic()
         try:
-            while not ended.done() and time.monotonic() < began + within + SLACK:
-                await scene.well()
+            while not responses.done() and time.monotonic() < started + limit + SLACK:
+                await setup.check_reviews()
                 await asyncio.sleep(1)
-            scene.stage.holds(ended.done(), f"somebody who sends next to nothing is still there after {within:g} s")
-            scene.stage.holds(not any(b'"allowed":true' in found for found in await ended), "allowed")
+            setup.sandbox.check(responses.done(), f"a slow client is still connected after {limit:g} s")
+            setup.sandbox.check(
+                not any(b'"allowed":true' in found for found in await responses), "a slow client's review was allowed"
+            )
         finally:
-            ended.cancel()
-            await asyncio.gather(ended, return_exceptions=True)
+            responses.cancel()
+            await asyncio.gather(responses, return_exceptions=True)
 
 
-async def _dripped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    """Send a byte each second until the other side closes the connection; what it said."""
+async def _send_slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """Send a byte each second until the server closes the connection; returns the response."""
     found = b""
     with suppress(OSError):
         while True:
@@ -45,26 +47,26 @@ async def _dripped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     return found
 
 
-async def idle(scene: Scene, count: int, within: float, *, tls: bool) -> None:
-    """So many connections on which nothing is ever said; they go in the end."""
+async def idle(setup: Setup, count: int, limit: float, *, tls: bool) -> None:
+    """`count` connections without any data: they are closed in the end."""
     async with AsyncExitStack() as stack:
-        lines = [await stack.enter_async_context(scene.line(tls=tls)) for _ in range(count)]
-        await scene.well()
+        connections = [await stack.enter_async_context(setup.connection(tls=tls)) for _ in range(count)]
+        await setup.check_reviews()
 
-        async def gone() -> bool:
-            await scene.well()
-            return all(reader.at_eof() or reader.exception() for reader, _ in lines)
+        async def all_closed() -> bool:
+            await setup.check_reviews()
+            return all(reader.at_eof() or reader.exception() for reader, _ in connections)
 
-        await until(gone, within + SLACK, "silent connections are closed")
+        await wait_until(all_closed, limit + SLACK, "silent connections are closed")
 
 
-async def large_at_once(scene: Scene, count: int, data: bytes) -> None:
-    """So many bodies at once, none of them finished."""
+async def parallel_bodies(setup: Setup, count: int, data: bytes) -> None:
+    """`count` parallel bodies, none of which is completed."""
     async with AsyncExitStack() as stack:
         for _ in range(count):
-            _, writer = await stack.enter_async_context(scene.line())
+            _, writer = await stack.enter_async_context(setup.connection())
             writer.write(data)
         for _ in range(10):
-            await scene.well()
+            await setup.check_reviews()
             await asyncio.sleep(0.5)
-    await scene.well()
+    await setup.check_reviews()

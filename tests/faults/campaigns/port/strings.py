@@ -1,4 +1,4 @@
-"""Strings in every place of a review that an answer or the log may repeat: some megabytes of them, or hostile ones."""
+"""Long and hostile strings in every field of a review that a response or the log may repeat."""
 
 import asyncio
 import json
@@ -7,35 +7,35 @@ from collections.abc import Callable
 from typing import Any
 
 from faults.campaigns.port.floods import non_reading_client
-from faults.campaigns.port.scene import HEADER, LARGEST, PATH, Scene
+from faults.campaigns.port.setup import HEADER, MAX_BODY, PATH, Setup
 from faults.webhook import JSON, review
 from memcached_api.memcached import MEMCACHED
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.review import MAX_RESPONSE_SIZE
 
-SHOWN = 100
-"""Characters of a string that are repeated (memcached_api.field_errors.MAX_VALUE_LENGTH)."""
-AT_ONCE = 4
-"""Reviews with long strings at the same time."""
+MAX_SHOWN = 100
+"""Maximum number of characters of a string that are repeated (memcached_api.field_errors.MAX_VALUE_LENGTH)."""
+PARALLEL = 4
+"""Reviews with long strings that are sent in parallel."""
 FORGED = "2026-01-01 00:00:00,000 INFO    memcached_webhooks.server: FORGED"
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ +memcached_[a-z_.]+: (?!FORGED)")
 MAX_LOGGED_PER_SECOND = 10
-LONGEST_LINE = 2000
-"""Characters."""
+MAX_LINE = 2000
+"""Maximum length of a log line, in characters."""
 
 
-def _place(*way: str | int) -> Callable[[str], Object]:
-    """A review with a string at one place, of an object that is denied."""
+def _field(*path: str | int) -> Callable[[str], Object]:
+    """Reviews of a denied object with a string in one field."""
 
-    def made(text: str) -> Object:
+    def build(text: str) -> Object:
         body = review(MEMCACHED, {"metadata": {"name": "cache"}, "spec": {"size": 0}})
         parent: Any = body
-        for name in way[:-1]:
+        for name in path[:-1]:
             parent = parent.setdefault(name, {})
-        parent[way[-1]] = text
+        parent[path[-1]] = text
         return body
 
-    return made
+    return build
 
 
 def _key(text: str) -> Object:
@@ -47,54 +47,54 @@ def _generated(text: str) -> Object:
     return review(MEMCACHED, {"metadata": {"generateName": text}, "spec": {"size": 0}})
 
 
-PLACES: dict[str, Callable[[str], Object]] = {
-    "apiVersion": _place("apiVersion"),
-    "kind": _place("kind"),
-    **{name: _place("request", name) for name in ("uid", "operation", "subResource", "name")},
-    **{f"kind.{name}": _place("request", "kind", name) for name in ("group", "version", "kind")},
-    "metadata.name": _place("request", "object", "metadata", "name"),
+FIELDS: dict[str, Callable[[str], Object]] = {
+    "apiVersion": _field("apiVersion"),
+    "kind": _field("kind"),
+    **{name: _field("request", name) for name in ("uid", "operation", "subResource", "name")},
+    **{f"kind.{name}": _field("request", "kind", name) for name in ("group", "version", "kind")},
+    "metadata.name": _field("request", "object", "metadata", "name"),
     "metadata.generateName": _generated,
-    **{f"spec.{name}": _place("request", "object", "spec", name) for name in ("size", "image", "imagePullPolicy")},
-    "spec.cache.memory": _place("request", "object", "spec", "cache", "memory"),
+    **{f"spec.{name}": _field("request", "object", "spec", name) for name in ("size", "image", "imagePullPolicy")},
+    "spec.cache.memory": _field("request", "object", "spec", "cache", "memory"),
     "spec.resources.limits": _key,
 }
 
 
-async def long_strings(scene: Scene) -> None:
-    """Four reviews with as much as a body may have, in each place: none is repeated."""
-    for name, made in PLACES.items():
-        spare = len(json.dumps(made(""))) * 2
-        text = "x" * ((LARGEST - spare) // (2 if made is _key else 1))
-        body = json.dumps(made(text)).encode()
-        await scene.while_well(_all_at_once(scene, name, body))
-    await scene.while_well(_unread(scene, json.dumps(PLACES["kind.group"]("x" * (LARGEST - 2000))).encode()))
+async def long_strings(setup: Setup) -> None:
+    """Four parallel reviews with the longest possible string, for each field: it is not repeated."""
+    for name, build in FIELDS.items():
+        spare = len(json.dumps(build(""))) * 2
+        text = "x" * ((MAX_BODY - spare) // (2 if build is _key else 1))
+        body = json.dumps(build(text)).encode()
+        await setup.while_serving(_send_in_parallel(setup, name, body))
+    await setup.while_serving(_unread(setup, json.dumps(FIELDS["kind.group"]("x" * (MAX_BODY - 2000))).encode()))
 
 
-async def _all_at_once(scene: Scene, name: str, body: bytes) -> None:
+async def _send_in_parallel(setup: Setup, name: str, body: bytes) -> None:
     async with asyncio.TaskGroup() as group:
-        for _ in range(AT_ONCE):
-            group.create_task(_short(scene, name, body))
+        for _ in range(PARALLEL):
+            group.create_task(_check_not_repeated(setup, name, body))
 
 
-async def _short(scene: Scene, name: str, body: bytes) -> None:
-    async with scene.session.post(scene.webhook.url + PATH, data=body, headers=JSON) as answer:
-        payload = await answer.read()
-    scene.stage.holds(answer.status in (200, 400), f"{answer.status} for a long {name}")
-    scene.stage.holds(b'"allowed":true' not in payload, f"a long {name} is allowed")
-    scene.stage.holds(len(payload) <= MAX_RESPONSE_SIZE, f"the answer to a long {name} has {len(payload)} bytes")
-    scene.stage.holds(b"x" * (SHOWN + 1) not in payload, f"a long {name} is repeated")
+async def _check_not_repeated(setup: Setup, name: str, body: bytes) -> None:
+    async with setup.session.post(setup.webhook.url + PATH, data=body, headers=JSON) as response:
+        payload = await response.read()
+    setup.sandbox.check(response.status in (200, 400), f"{response.status} for a long {name}")
+    setup.sandbox.check(b'"allowed":true' not in payload, f"a long {name} is allowed")
+    setup.sandbox.check(len(payload) <= MAX_RESPONSE_SIZE, f"the response to a long {name} has {len(payload)} bytes")
+    setup.sandbox.check(b"x" * (MAX_SHOWN + 1) not in payload, f"a long {name} is repeated")
 
 
-async def _unread(scene: Scene, body: bytes) -> None:
-    """The same, and no answer is read."""
+async def _unread(setup: Setup, body: bytes) -> None:
+    """The same, without reading the responses."""
 
-    async def ask() -> None:
-        async with non_reading_client(scene) as writer:
+    async def send() -> None:
+        async with non_reading_client(setup) as writer:
             writer.write(f"{HEADER}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             await writer.drain()
             await asyncio.sleep(2)
 
-    await asyncio.gather(*(ask() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(send() for _ in range(PARALLEL)))
 
 
 HOSTILE = (
@@ -110,23 +110,23 @@ HOSTILE = (
 )
 
 
-async def hostile_names(scene: Scene) -> None:
-    """Names that forge a line of the log, or are commands to a terminal."""
+async def hostile_names(setup: Setup) -> None:
+    """Names that forge a log line or contain terminal commands."""
     for _ in range(20):
         for text in HOSTILE:
-            for made in PLACES.values():
-                await scene.refused(json.dumps(made(text)).encode())
-    await scene.well()
+            for build in FIELDS.values():
+                await setup.check_rejected(json.dumps(build(text)).encode())
+    await setup.check_reviews()
 
 
-def check_log(scene: Scene, seconds: float) -> None:
-    """Each line is one of ours and printable, and there are few. `seconds`: as long as the process has run."""
-    text = scene.webhook.process.text()
+def check_log(setup: Setup, seconds: float) -> None:
+    """Check that the log has few lines, all of them ours and printable. `seconds`: how long the process has run."""
+    text = setup.webhook.process.log_text()
     lines = text.splitlines()
     for line in lines:
-        scene.stage.holds(LINE.match(line) and line.isprintable(), f"not a line of ours: {line[:200]!r}")
-        scene.stage.holds(len(line) <= LONGEST_LINE, f"a line of {len(line)} characters: {line[:200]!r}")
-    most = MAX_LOGGED_PER_SECOND * (int(seconds) + 2)
+        setup.sandbox.check(LINE.match(line) and line.isprintable(), f"not one of our log lines: {line[:200]!r}")
+        setup.sandbox.check(len(line) <= MAX_LINE, f"a log line of {len(line)} characters: {line[:200]!r}")
+    limit = MAX_LOGGED_PER_SECOND * (int(seconds) + 2)
     denied = sum(" denied " in line for line in lines)
-    scene.stage.holds(denied <= most, f"{denied} denials are logged in {seconds:.0f} s")
-    scene.stage.holds(len(lines) - denied <= 20, f"{len(lines) - denied} other lines are logged")
+    setup.sandbox.check(denied <= limit, f"{denied} denials were logged in {seconds:.0f} s")
+    setup.sandbox.check(len(lines) - denied <= 20, f"{len(lines) - denied} other lines were logged")

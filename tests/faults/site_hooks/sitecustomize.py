@@ -1,6 +1,6 @@
-"""What a campaign puts into the operator's process, by PYTHONPATH: a wrong clock, and a count of its tasks.
+"""Hooks that campaigns add to the operator's process with PYTHONPATH: a wrong clock, and a count of its tasks.
 
-Python imports this before anything else; without the variables it does nothing.
+Python imports this module at startup. Without the environment variables it does nothing.
 """
 
 import asyncio
@@ -11,17 +11,17 @@ import time
 from pathlib import Path
 
 SKEW = float(os.environ.get("FAULTS_CLOCK_SKEW", "0"))
-"""Seconds by which the wall clock is wrong. The monotonic clock is what it is."""
+"""Seconds by which the wall clock is wrong. The monotonic clock is not changed."""
 TASKS = os.environ.get("FAULTS_TASKS", "")
-"""File that gets a line with the number of asyncio's tasks at each SIGUSR2."""
+"""File to which each SIGUSR2 appends the number of asyncio tasks."""
 
 
 def skew_clock(seconds: float) -> None:
-    """Have every way to ask Python for the time of day answer so many seconds more."""
+    """Shift the time of day by this many seconds, in all of Python's functions for it."""
     true_time, true_time_ns = time.time, time.time_ns
 
     class Skewed(datetime.datetime):
-        """A datetime whose present is another."""
+        """A datetime whose `now` is shifted."""
 
         @classmethod
         def now(cls, tz: datetime.tzinfo | None = None) -> "Skewed":
@@ -33,7 +33,7 @@ def skew_clock(seconds: float) -> None:
 
 
 def count_tasks(*_: object) -> None:
-    """Write down how many tasks there are."""
+    """Append the number of tasks."""
     with Path(TASKS).open("a") as file:
         file.write(f"{len(asyncio.all_tasks())}\n")
 

@@ -1,4 +1,4 @@
-"""The ground the bench runs on: a control plane whose controllers are chosen, and that is swept in between."""
+"""The environment of a measurement: a control plane with selected controllers, cleaned up between measurements."""
 
 import asyncio
 import json
@@ -21,34 +21,34 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 
 LOGS = ROOT / "build/bench"
 CONTROLLERS = ("controller-manager", "scheduler", "kwok")
-SWEPT = (MEMCACHEDS, DEPLOYMENTS, SERVICES)
+RESOURCES = (MEMCACHEDS, DEPLOYMENTS, SERVICES)
 
 
 @dataclass
-class Ground:
-    """A control plane, a user's client of it, and its audit log."""
+class Environment:
+    """A control plane, a user's client, and the audit log."""
 
     plane: ControlPlane
     client: Client
     trail: Trail
     _namespaces: list[str] = field(default_factory=list[str])
-    _made: int = 0
+    _created: int = 0
 
     async def namespace(self, name: str) -> str:
-        """A new namespace."""
-        self._made += 1
-        name = f"{name}-{self._made:03}"
+        """Create a namespace with a new name."""
+        self._created += 1
+        name = f"{name}-{self._created:03}"
         self._namespaces.append(name)
         await self.client.request("POST", NAMESPACES.path(), {"metadata": {"name": name}})
         return name
 
     async def objects(self) -> int:
-        """How many Memcacheds there are."""
-        answer = await self.client.request("GET", MEMCACHEDS.path(), params={"limit": "1"})
-        return len(answer["items"]) + answer["metadata"].get("remainingItemCount", 0)
+        """Number of Memcacheds."""
+        response = await self.client.request("GET", MEMCACHEDS.path(), params={"limit": "1"})
+        return len(response["items"]) + response["metadata"].get("remainingItemCount", 0)
 
-    async def quiet(self, seconds: float, agent: str = "") -> None:
-        """Wait until a client, or everybody, has written nothing for so long."""
+    async def wait_quiet(self, seconds: float, agent: str = "") -> None:
+        """Wait until a client, or all clients, have not written for this many seconds."""
         last, since = -1, time.monotonic()
         while time.monotonic() - since < seconds:
             await asyncio.sleep(0.25)
@@ -56,14 +56,14 @@ class Ground:
             if now != last:
                 last, since = now, time.monotonic()
 
-    async def sweep(self) -> None:
-        """Delete everything in the namespaces made so far, and wait until it is gone and quiet."""
+    async def clean_up(self) -> None:
+        """Delete everything in the created namespaces, and wait until it is deleted and no writes follow."""
         for namespace in self._namespaces:
-            for resource in SWEPT:
+            for resource in RESOURCES:
                 await _delete_all(self.client, resource, namespace)
-        while any([await _some(self.client, each) for each in SWEPT]):  # noqa: ASYNC110 - it happens elsewhere
+        while any([await _any_left(self.client, each) for each in RESOURCES]):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.25)
-        await self.quiet(1.0)
+        await self.wait_quiet(1.0)
         self._namespaces.clear()
 
 
@@ -71,44 +71,44 @@ async def _delete_all(client: Client, resource: Resource, namespace: str) -> Non
     await client.request("DELETE", resource.path(namespace), {"propagationPolicy": "Background"})
 
 
-async def _some(client: Client, resource: Resource) -> bool:
-    answer = await client.request("GET", resource.path(), params={"limit": "2"})
-    return len(answer["items"]) > (resource is SERVICES)  # the Service `kubernetes` stays
+async def _any_left(client: Client, resource: Resource) -> bool:
+    response = await client.request("GET", resource.path(), params={"limit": "2"})
+    return len(response["items"]) > (resource is SERVICES)  # the Service `kubernetes` is not deleted
 
 
 @asynccontextmanager
-async def ground(plane: ControlPlane) -> AsyncGenerator[Ground]:
-    """A user's view of a control plane."""
+async def open_environment(plane: ControlPlane) -> AsyncGenerator[Environment]:
+    """An environment for a control plane."""
     async with user(plane.connection) as client:
-        yield Ground(plane, client, Trail(plane.audit_log))
+        yield Environment(plane, client, Trail(plane.audit_log))
 
 
 @contextmanager
-def only_garbage_collector(on: Ground) -> Generator[None]:
-    """No controllers meanwhile but the garbage collector: what is measured is one client and the API server."""
+def only_garbage_collector(environment: Environment) -> Generator[None]:
+    """Stop all controllers but the garbage collector: only one client and the API server are measured."""
     for name in reversed(CONTROLLERS):
-        _cluster(on, "stop", name)
-    components = json.loads((on.plane.kubeconfig.parent / "components.json").read_text())
+        _cluster(environment, "stop", name)
+    components = json.loads((environment.plane.kubeconfig.parent / "components.json").read_text())
     command = [*components["controller-manager"]["argv"], "--controllers=garbage-collector-controller"]
     with running(command, LOGS / "garbage-collector.log"):
         yield
     for name in CONTROLLERS:
-        _cluster(on, "start", name)
+        _cluster(environment, "start", name)
 
 
-def _cluster(on: Ground, *arguments: str) -> None:
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "tools"), "CLUSTER_NAME": on.plane.kubeconfig.parent.name}
+def _cluster(environment: Environment, *arguments: str) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "tools"), "CLUSTER_NAME": environment.plane.kubeconfig.parent.name}
     env.pop("KUBECONFIG", None)
     subprocess.run([sys.executable, "-m", "cluster", *arguments], env=env, capture_output=True, check=True)
 
 
-def room(on: Ground, pods: int) -> None:
-    """Nodes that kwok pretends to be, for so many pods."""
-    kube = Kube(on.plane.kubeconfig)
+def add_nodes(environment: Environment, pods: int) -> None:
+    """Create nodes, simulated by kwok, for this many pods."""
+    kube = Kube(environment.plane.kubeconfig)
     capacity = {"cpu": "1000", "memory": "4Ti", "pods": "2000", "ephemeral-storage": "1Ti"}
     for number in range(pods // 1000):
-        meta = {"name": f"room-{number}", "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": {"type": "kwok"}}
+        meta = {"name": f"kwok-{number}", "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": {"type": "kwok"}}
         status = {"allocatable": capacity, "capacity": capacity}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}
         if kube.request("POST", "/api/v1/nodes", node) is None:
-            raise RuntimeError(f"the node {meta['name']} was not accepted")
+            raise RuntimeError(f"node {meta['name']} could not be created")

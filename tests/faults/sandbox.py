@@ -1,4 +1,4 @@
-"""Where a case plays: a namespace, a proxy, an operator of its own, and a user with a client."""
+"""The sandbox of a case: a namespace, a proxy, an operator of its own, and a user's client."""
 
 import asyncio
 import os
@@ -12,11 +12,11 @@ from typing import Any
 
 import yaml
 
-from faults.confinement import ACCOUNT, bound
-from faults.process import ROOT, Operator, kept, kubeconfig
+from faults.admission_policies import ACCOUNT, bound_account
+from faults.process import ROOT, Operator, kubeconfig, supervised
 from faults.proxy import KeyPair, Proxy, proxy
-from faults.state import settled
-from faults.workloads import custom, replacing
+from faults.state import is_ready
+from faults.workloads import merge_patch, new_object
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.config import Config
@@ -24,42 +24,42 @@ from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 POLL = 0.25
-"""Seconds between two looks at what is waited for."""
-PATIENCE = float(os.environ.get("FAULTS_PATIENCE", "1"))
-"""Everything that is waited for may take so many times as long: on a machine that has much else to do."""
-NORMAL = 40.0
-"""Seconds within which an object that nothing disturbs is available, on a very busy machine: 2 on an idle one."""
+"""Seconds between two attempts of `wait_until`."""
+TIMEOUT_FACTOR = float(os.environ.get("FAULTS_TIMEOUT_FACTOR", "1"))
+"""Factor for every deadline, for a busy machine."""
+READY_TIMEOUT = 40.0
+"""Seconds until an object without a fault is ready, on a very busy machine: 2 on an idle one."""
 RBAC = "rbac.authorization.k8s.io"
 ROLES: dict[str, list[Object]] = {
     path.stem: yaml.safe_load(path.read_text())["rules"]
     for path in (ROOT / "config/rbac" / name for name in ("role.yaml", "leader_election_role.yaml"))
 }
-"""What config/rbac lets the operator do: rules by the name of the file."""
+"""The operator's permissions from config/rbac: rules by file name."""
 WATCHED = 5
-"""Resources that the operator watches."""
+"""Number of resources that the operator watches."""
 
 
 class FailedError(Exception):
-    """What must hold does not; the message says what."""
+    """A check failed; the message says which one."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the operator runs, all of it by its own options.
+    """Command-line options and environment of the operator.
 
-    `relist` and `retry` are seconds: between readings of everything, and between tries at most.
+    `sync_period` and `max_retry_delay` are in seconds.
     """
 
-    relist: float = 5.0
-    retry: float = 2.0
+    sync_period: float = 5.0
+    max_retry_delay: float = 2.0
     arguments: tuple[str, ...] = ()
     sources: Path = ROOT
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass
-class Stage:
-    """Of one case."""
+class Sandbox:
+    """The sandbox of one case. `facts`: values that a case keeps between its steps."""
 
     namespace: str
     client: Client
@@ -70,19 +70,19 @@ class Stage:
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
 
     async def create(self, resource: Resource, name: str, spec: Mapping[str, Any]) -> Object:
-        """Make an object of one of our kinds."""
-        obj = custom(resource, self.namespace, name, spec)
+        """Create an object of one of our kinds."""
+        obj = new_object(resource, self.namespace, name, spec)
         return await self.client.request("POST", resource.path(self.namespace), obj)
 
     async def change(self, resource: Resource, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
         """Change the spec of an object."""
-        return await self.merge(Key(resource, self.namespace, name), {"spec": replacing(old, new)})
+        return await self.merge(Key(resource, self.namespace, name), {"spec": merge_patch(old, new)})
 
     async def merge(self, key: Key, patch: Object) -> Object:
-        """Merge a patch into an object."""
+        """Send a merge patch."""
         path = key.resource.path(key.namespace, key.name)
         merge = "application/merge-patch+json"
-        return await self.client.request("PATCH", path, patch, merge, {"fieldManager": "somebody"})
+        return await self.client.request("PATCH", path, patch, merge, {"fieldManager": "test-user"})
 
     async def delete(self, resource: Resource, name: str, propagation: str = "Background") -> None:
         """Delete an object."""
@@ -93,60 +93,60 @@ class Stage:
         """An object, or None."""
         return await self.client.get(Key(resource, self.namespace, name))
 
-    async def settled(self, resource: Resource, name: str, seconds: float = NORMAL) -> Object:
-        """Wait until an object is available, done and well."""
+    async def wait_ready(self, resource: Resource, name: str, seconds: float = READY_TIMEOUT) -> Object:
+        """Wait until an object is ready: Available, not Progressing, not Degraded."""
 
-        async def look() -> Object | None:
+        async def poll() -> Object | None:
             found = await self.get(resource, name)
-            return found if settled(found) else None
+            return found if is_ready(found) else None
 
-        return await until(look, seconds, f"{resource.kind} {name} settles")
+        return await wait_until(poll, seconds, f"{resource.kind} {name} is ready")
 
-    async def gone(self, resource: Resource, name: str, seconds: float = NORMAL) -> None:
-        """Wait until there is no such object."""
+    async def wait_deleted(self, resource: Resource, name: str, seconds: float = READY_TIMEOUT) -> None:
+        """Wait until an object is deleted."""
 
-        async def look() -> bool:
+        async def poll() -> bool:
             return await self.get(resource, name) is None
 
-        await until(look, seconds, f"{resource.kind} {name} goes")
+        await wait_until(poll, seconds, f"{resource.kind} {name} is deleted")
 
-    async def watching(self, seconds: float = 3 * NORMAL) -> None:
-        """Wait until the operator watches everything."""
+    async def wait_watching(self, seconds: float = 3 * READY_TIMEOUT) -> None:
+        """Wait until the operator watches all its resources."""
 
-        async def look() -> bool:
+        async def poll() -> bool:
             return len({stream.call.resource for stream in self.proxy.open_watches()}) == WATCHED
 
-        await until(look, seconds, "the operator watches")
+        await wait_until(poll, seconds, "the operator watches all resources")
 
-    def holds(self, what: object, message: str) -> None:
-        """Raises FailedError with the message where it does not hold."""
-        if not what:
+    def check(self, condition: object, message: str) -> None:
+        """Raise FailedError with this message unless the condition is true."""
+        if not condition:
             raise FailedError(message)
 
 
-async def until(look: Callable[[], Awaitable[Any]], seconds: float, what: str) -> Any:
-    """Look until it is true. Raises FailedError, with what was seen last, where that does not come."""
-    deadline = time.monotonic() + seconds * PATIENCE
+async def wait_until(poll: Callable[[], Awaitable[Any]], seconds: float, what: str) -> Any:
+    """Poll until the result is true, and return it. Raises FailedError after `seconds`."""
+    deadline = time.monotonic() + seconds * TIMEOUT_FACTOR
     while True:
-        found = await look()
+        found = await poll()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise FailedError(f"not within {seconds:g} s: {what}")
+            raise FailedError(f"timed out after {seconds:g} s waiting until {what}")
         await asyncio.sleep(POLL)
 
 
-async def holding(event: Awaitable[Any], seconds: float, what: str) -> None:
-    """Wait for something. Raises FailedError where it does not come."""
+async def wait_for(event: Awaitable[Any], seconds: float, what: str) -> None:
+    """Await with a timeout. Raises FailedError after `seconds`."""
     try:
-        await asyncio.wait_for(event, seconds * PATIENCE)
+        await asyncio.wait_for(event, seconds * TIMEOUT_FACTOR)
     except TimeoutError:
-        raise FailedError(f"not within {seconds:g} s: {what}") from None
+        raise FailedError(f"timed out after {seconds:g} s waiting until {what}") from None
 
 
 @dataclass(frozen=True)
 class Plane:
-    """The control plane that all cases of a run share, and what they have in common."""
+    """The control plane and the settings that all cases of a run share."""
 
     connection: Config
     client: Client
@@ -155,27 +155,27 @@ class Plane:
     token: str = field(default_factory=lambda: secrets.token_hex(2))
 
     @asynccontextmanager
-    async def stage(self, name: str, settings: Settings) -> AsyncGenerator[Stage]:
-        """A stage; the operator on it is not started yet. Its namespace goes with the control plane."""
+    async def sandbox(self, name: str, settings: Settings) -> AsyncGenerator[Sandbox]:
+        """Create a sandbox. Its operator is not started yet. The namespace is deleted with the control plane."""
         namespace = await self._namespace(name)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(bound(self.client, namespace))
+            await stack.enter_async_context(bound_account(self.client, namespace))
             user = user_of(namespace)
-            here, address = await stack.enter_async_context(proxy(self.connection, self.pair, user))
+            own_proxy, address = await stack.enter_async_context(proxy(self.connection, self.pair, user))
             operator = self.operator(namespace, address, settings)
-            here.kill = operator.kill
-            await stack.enter_async_context(kept(operator))
-            # Namespaces go with the control plane; what is in them, at once, for there is room for so many pods only.
+            own_proxy.kill = operator.kill
+            await stack.enter_async_context(supervised(operator))
+            # Namespaces are deleted with the control plane; objects immediately, because the number of pods is limited.
             stack.push_async_callback(self._clear, namespace)
-            yield Stage(namespace, self.client, here, operator, settings, address)
+            yield Sandbox(namespace, self.client, own_proxy, operator, settings, address)
 
     def operator(self, namespace: str, address: str, settings: Settings, name: str = "operator") -> Operator:
-        """An operator that works in one namespace by way of a proxy."""
+        """An operator that works in one namespace, through a proxy."""
         config = kubeconfig(self.directory / f"{namespace}.{name}.kubeconfig", address, self.pair.ca)
         arguments = [
             f"--watch-namespaces={namespace}",
-            f"--sync-period={settings.relist:g}",
-            f"--max-retry-delay={settings.retry:g}",
+            f"--sync-period={settings.sync_period:g}",
+            f"--max-retry-delay={settings.max_retry_delay:g}",
             "--metrics-bind-address=0",
             "--health-probe-bind-address=0",
             *settings.arguments,
@@ -189,7 +189,7 @@ class Plane:
             await self.client.request("DELETE", resource.path(namespace))
 
     async def _namespace(self, name: str) -> str:
-        """A namespace in which the operator may do what config/rbac lets it do, and nothing else."""
+        """Create a namespace in which the operator has exactly the permissions of config/rbac."""
         await self.client.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         for role, rules in ROLES.items():
             await grant(self.client, name, role, rules)
@@ -197,12 +197,12 @@ class Plane:
 
 
 def user_of(namespace: str) -> str:
-    """Who the operator of a stage is to the API server."""
+    """User name of a sandbox's operator at the API server."""
     return f"system:serviceaccount:{namespace}:{ACCOUNT}"
 
 
 async def grant(client: Client, namespace: str, role: str, rules: list[Object]) -> None:
-    """Let the operator of a namespace do there what these rules say."""
+    """Create a Role with these rules, and bind it to the operator's account."""
     base = f"/apis/{RBAC}/v1/namespaces/{namespace}"
     await client.request("POST", f"{base}/roles", {"metadata": {"name": role}, "rules": rules})
     binding = {

@@ -1,0 +1,36 @@
+"""The admission policies of config/, bound to the operator's account in each sandbox. All cases must pass with them."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from memcached_operator.kube.client import Client
+from memcached_operator.kube.resource import Object
+from support import policies
+
+ACCOUNT = "operator"
+"""Name of the operator's ServiceAccount in each sandbox."""
+
+
+@asynccontextmanager
+async def installed_policies(client: Client) -> AsyncGenerator[None]:
+    """Install the policies, without bindings. They are removed at the end of the run."""
+    async with AsyncExitStack() as stack:
+        for policy in policies.policies():
+            await _create_temporarily(stack, client, policies.POLICIES, policy)
+        yield
+
+
+@asynccontextmanager
+async def bound_account(client: Client, namespace: str) -> AsyncGenerator[None]:
+    """Create the operator's account and bind each policy to it. The bindings are removed at the end of the case."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    await client.request("POST", path, {"metadata": {"name": ACCOUNT}})
+    async with AsyncExitStack() as stack:
+        for binding in policies.bindings(namespace, ACCOUNT):
+            await _create_temporarily(stack, client, policies.BINDINGS, binding)
+        yield
+
+
+async def _create_temporarily(stack: AsyncExitStack, client: Client, path: str, obj: Object) -> None:
+    await client.request("POST", path, obj)
+    stack.push_async_callback(client.request, "DELETE", f"{path}/{obj['metadata']['name']}")

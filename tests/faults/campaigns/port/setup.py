@@ -1,0 +1,165 @@
+"""The admission process at its port, a client that sends valid reviews, and the checks during every scenario."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from faults.proxy import HOST
+from faults.sandbox import TIMEOUT_FACTOR, Sandbox
+from faults.webhook import JSON, KINDS, MUTATE, VALIDATE, Webhook, post, review, send_review
+from memcached_api.kinds import Kind
+from memcached_api.memcached import MEMCACHED
+from memcached_operator.kube.resource import Object
+from memcached_webhooks.admission import path_of
+
+SEED = 12
+MAX_BODY = 4 * 2**20
+"""Maximum length of a body, in bytes (memcached_webhooks.bodies.LARGEST)."""
+MEMORY = 160.0
+"""Maximum memory of the process at any time, in MiB; its limit is 256 (config/webhook/webhook.yaml)."""
+MAX_CPU = 2.0
+"""Maximum CPU time of one review, in seconds. On an idle machine, other reviews wait for it."""
+SLACK = 20.0
+"""Seconds that a busy machine may add to a timeout."""
+LARGE_LIMIT = 5.0
+"""Seconds within which a large valid review is answered in every scenario: the API server's timeout."""
+VALID: Object = {"metadata": {"name": "cache"}, "spec": {"size": 1, "image": "example.com/app:1"}}
+LARGE_VALID: Object = {**VALID, "metadata": {"name": "cache", "annotations": {"a": "x" * 200_000}}}
+"""Its review is a large body (memcached_webhooks.bodies.SMALL)."""
+PATH = path_of(VALIDATE, MEMCACHED)
+ERRORS = (400, 404, 405, 408, 411, 413, 414, 415, 417, 431, 501, 503, 505)
+"""Codes for errors of the client, and for limits."""
+
+
+def head(path: str = PATH) -> str:
+    """Head of a review, without the length of its body."""
+    return f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+
+
+HEADER = head()
+
+
+@dataclass
+class Setup:
+    """A process and a client. `limit`: seconds within which a valid review is answered."""
+
+    sandbox: Sandbox
+    webhook: Webhook
+    session: aiohttp.ClientSession
+    tls: ssl.SSLContext
+    limit: float
+    max_memory: float = 0.0
+    max_sockets: float = 0.0
+    slowest: float = 0.0
+    slowest_large: float = 0.0
+
+    async def check_reviews(self) -> None:
+        """Check that valid reviews are answered in time, that an invalid one is denied, and that memory is bounded."""
+        for kind in KINDS:
+            for verb in (MUTATE, VALIDATE):
+                await self._check_review(verb, kind, VALID, allowed=True)
+        await self._check_review(VALIDATE, MEMCACHED, {**VALID, "spec": {"size": 0}}, allowed=False)
+        await self._check_large_review()
+        self.check_memory()
+
+    async def _check_review(self, verb: str, kind: Kind[Any], obj: Object, *, allowed: bool) -> None:
+        async with self.in_time(f"a review by {verb}"):
+            code, response = await send_review(self.session, self.webhook.url, verb, kind, review(kind, obj))
+        self.sandbox.check(code == 200 and response["allowed"] is allowed, f"{code} {response} for {obj}")
+
+    async def _check_large_review(self) -> None:
+        started = time.monotonic()
+        code, response = await send_review(
+            self.session, self.webhook.url, VALIDATE, MEMCACHED, review(MEMCACHED, LARGE_VALID)
+        )
+        taken = time.monotonic() - started
+        self.slowest_large = max(self.slowest_large, taken)
+        self.sandbox.check(code == 200 and response["allowed"], f"{code} {response} for a large valid review")
+        self.sandbox.check(taken < LARGE_LIMIT * TIMEOUT_FACTOR, f"a large valid review takes {taken:.1f} s")
+
+    async def check_probes(self) -> None:
+        """Check that probe and metrics are answered in time, on new connections."""
+        async with self.in_time("a probe"):
+            ready = await self.webhook.ready()
+        self.sandbox.check(ready, "the process is not ready")
+        async with self.in_time("a scrape"):
+            metrics = await self.webhook.metrics()
+        self.sandbox.check(metrics, "the metrics are empty")
+
+    @asynccontextmanager
+    async def in_time(self, what: str) -> AsyncGenerator[None]:
+        """Check that the block takes no longer than `limit`."""
+        started = time.monotonic()
+        yield
+        taken = time.monotonic() - started
+        self.slowest = max(self.slowest, taken)
+        self.sandbox.check(taken < self.limit * TIMEOUT_FACTOR, f"{what} takes {taken:.1f} s")
+
+    def check_memory(self) -> None:
+        """Check the memory of the process and of its sockets together, as its cgroup counts it."""
+        sockets = self.webhook.socket_memory()
+        self.max_sockets = max(self.max_sockets, sockets)
+        self.max_memory = max(self.max_memory, self.webhook.rss() + sockets)
+        self.sandbox.check(self.max_memory < MEMORY, f"process and sockets use {self.max_memory:.0f} MiB")
+
+    async def while_serving(self, work: Awaitable[None]) -> None:
+        """Run `work` while reviews and probes are answered."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                await self.check_reviews()
+                await self.check_probes()
+            await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def check_rejected(self, data: bytes, path: str = PATH, **headers: str) -> None:
+        """Check that a request is answered with an error or a denial, or that the connection is closed."""
+        extra_headers = {name.replace("_", "-"): text for name, text in headers.items()}
+        try:
+            code, response = await post(self.session, self.webhook.url, path, data, {**JSON, **extra_headers})
+        except aiohttp.ClientError:
+            return
+        if code == 200:
+            self.sandbox.check(not response["allowed"], f"allowed: {data[:200]!r}")
+        else:
+            self.sandbox.check(code in ERRORS, f"{code} {response} for {data[:200]!r}")
+
+    @asynccontextmanager
+    async def connection(
+        self, *, tls: bool = True
+    ) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """A new connection."""
+        context, name = (self.tls, HOST) if tls else (None, None)
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", self.webhook.port, ssl=context, server_hostname=name
+        )
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+
+    async def response_to(self, data: bytes, *, tls: bool = True) -> bytes:
+        """Send some bytes; returns the response until the process closes the connection or is silent for a second."""
+        found = b""
+        with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+            async with self.connection(tls=tls) as (reader, writer):
+                writer.write(data)
+                with suppress(ConnectionError):
+                    await writer.drain()
+                while chunk := await asyncio.wait_for(reader.read(65536), 1):
+                    found += chunk
+        return found
+
+    async def check_not_allowed(self, data: bytes, *, tls: bool = True) -> None:
+        """Check that some bytes do not result in an allowed review or an internal error."""
+        found = await self.response_to(data, tls=tls)
+        self.sandbox.check(b'"allowed":true' not in found, f"allowed: {data[:200]!r}")
+        self.sandbox.check(b" 500 " not in found[:20], f"{found[:100]!r} for {data[:200]!r}")

@@ -56,6 +56,7 @@ class Installation:
             async with client_of(self.plane.connection) as client:
                 issuer = Issuer(client, self.names, LIFETIME)
                 for name, value in {"_now": lambda: datetime.now(UTC) + after, **overrides}.items():
+                    assert hasattr(issuer, name), name
                     setattr(issuer, name, value)
                 await issuer.check()
 

@@ -63,7 +63,7 @@ def test_new_ca_is_trusted_before_the_new_pair_is_stored(installation: Installat
         raise ApiError(500, "", "broken")
 
     with pytest.raises(ApiError, match="broken"):
-        installation.check(after=LIFETIME * 0.7, _cache=fail)
+        installation.check(after=LIFETIME * 0.7, _store=fail)
     assert installation.pair() == old
     assert all(len(load_bundle(bundle)) == 2 for bundle in installation.bundles())
 
@@ -122,7 +122,7 @@ def test_concurrent_change_of_the_secret_is_not_overwritten(installation: Instal
 
     before = installation.pair()
     with pytest.raises(ApiError, match="the object has been modified"):
-        installation.check(after=LIFETIME * 0.7, _trust=change)
+        installation.check(after=LIFETIME * 0.7, _add_to_bundles=change)
     assert installation.pair() == before
 
 
@@ -163,6 +163,6 @@ def test_failed_revocation_is_completed_by_the_next_check(installation: Installa
         raise ApiError(500, "", "broken")
 
     with pytest.raises(ApiError, match="broken"):
-        installation.check(_trust=fail)
+        installation.check(_add_to_bundles=fail)
     assert installation.check()["patch secrets"] == 1
     assert installation.bundles() == [installation.pair().ca] * 4

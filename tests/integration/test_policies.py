@@ -133,10 +133,10 @@ def test_owners_and_finalizers_added_by_others_do_not_block_updates(
     plane: ControlPlane, stolen_token: Account, memcached: Object
 ) -> None:
     key, reference = Key(SERVICES, ACCOUNT_NAMESPACE, "shared"), owner(uid=memcached["metadata"]["uid"])
-    owner_map = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner_map-", "namespace": ACCOUNT_NAMESPACE}})[
+    config_map = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": ACCOUNT_NAMESPACE}})[
         "metadata"
     ]
-    theirs = {**CONFIG_MAP, "name": owner_map["name"], "uid": owner_map["uid"]}
+    theirs = {**CONFIG_MAP, "name": config_map["name"], "uid": config_map["uid"]}
     meta = {"ownerReferences": [reference, theirs], "finalizers": ["example.com/held"]}
     live = plane.create(SERVICES, merged(service("shared"), {"metadata": meta}))
     try:
@@ -198,10 +198,8 @@ def attempts(resource: Resource, live: Object) -> dict[str, Work]:
 def test_foreign_object_cannot_be_changed(
     plane: ControlPlane, stolen_token: Account, resource: Resource, controlled: bool
 ) -> None:
-    owner_map = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner_map-", "namespace": FOREIGN}})[
-        "metadata"
-    ]
-    owners = [{**owner("ConfigMap", "v1", owner_map["uid"]), "name": owner_map["name"]}] if controlled else []
+    config_map = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": FOREIGN}})["metadata"]
+    owners = [{**owner("ConfigMap", "v1", config_map["uid"]), "name": config_map["name"]}] if controlled else []
     live = foreign(plane, resource, *owners)
     try:
         tried = attempts(resource, live)

@@ -12,7 +12,8 @@ from memcached_operator.kube.resource import LEASES, Key
 from memcached_operator.runtime import leader_election as module
 from memcached_operator.runtime.leader_election import LeaderElector, LeaseLostError
 
-DURATION, DEADLINE, RETRY = 2.0, 1.5, 0.1
+DURATION, DEADLINE, RETRY = 4.0, 3.0, 0.2
+"""Seconds. Renewals must succeed within DEADLINE on a busy machine too."""
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +61,7 @@ def key_of(namespace: str) -> Key:
 
 def test_missing_lease_is_acquired_immediately(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: DisconnectableClient) -> None:
-        assert await seconds(LeaderElector(client, namespace, "operator", "one").acquire()) < 1
+        assert await seconds(LeaderElector(client, namespace, "operator", "one").acquire()) < DURATION / 2
 
     with_client(plane, scenario)
     spec = plane.must_get(key_of(namespace))["spec"]
@@ -79,7 +80,7 @@ def test_standby_waits_while_the_lease_is_renewed_and_acquires_it_when_released(
         assert not standby.done()
         holding.cancel()
         await one.release()
-        assert await seconds(standby) < 1
+        assert await seconds(standby) < DURATION / 2
 
     with_client(plane, scenario)
     spec = plane.must_get(key_of(namespace))["spec"]

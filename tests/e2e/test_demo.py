@@ -13,8 +13,6 @@ from support.memcached import memcached
 
 ROOT = Path(__file__).parents[2]
 STEPS = 10
-BOUND = 90
-"""Seconds for the whole demo, which takes 15 on an idle machine: other tests may run at the same time."""
 
 
 def run_demo(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
@@ -44,8 +42,7 @@ def test_all_steps_pass_twice_in_a_row(used_namespace: str) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.count("    ok ") == STEPS
         assert f"kubectl delete namespace {used_namespace}" in done.stdout
-        (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"All {STEPS} steps passed in ")]
-        assert float(line.split()[-2]) < BOUND
+        assert f"\nAll {STEPS} steps passed in " in done.stdout
     # The Memcached remains for the user to inspect; the earlier one is deleted.
     assert kube.names(kube.items("memcacheds", used_namespace)) == ["memcached-sample"]
 

@@ -115,7 +115,7 @@ def test_holder_fails_when_another_identity_takes_the_lease(plane: ControlPlane,
         await lease.acquire()
         holding = asyncio.create_task(lease.renew())
         await client.patch(key_of(namespace), {"spec": {"holderIdentity": "other"}})
-        with pytest.raises(LeaseLostError, match=f"the lease Lease {namespace}/operator is lost"):
+        with pytest.raises(LeaseLostError, match=f"Lease {namespace}/operator is lost"):
             async with asyncio.timeout(DEADLINE):
                 await holding
 

@@ -79,7 +79,7 @@ class LeaderElector:
             held = await self.try_acquire_or_renew(min(max(left, 0), ATTEMPT_TIMEOUT))
             if not held and (time.monotonic() - self._renewed >= RENEW_DEADLINE or self._is_held_by_other()):
                 self._gauge.set(0)
-                raise LeaseLostError(f"the lease {self._key} is lost")
+                raise LeaseLostError(f"{self._key} is lost")
             pause = max(0.0, started + RETRY_PERIOD - time.monotonic())
 
     async def release(self) -> None:

@@ -151,7 +151,7 @@ def test_lifecycle() -> None:
     succeed("down")
     assert remains(known) == {}
     assert not used & identities(all_pids()), "a process of the cluster or of a pod still runs"
-    assert "not there" in cluster("down").stderr
+    assert "is not running" in cluster("down").stderr
 
 
 def run_pods(known: dict[str, Any]) -> None:

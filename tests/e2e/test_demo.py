@@ -55,7 +55,7 @@ def test_a_sample_that_cannot_work_ends_the_demo_with_the_cause(used_namespace: 
     )
     done = run_demo("--namespace", used_namespace, "--sample", str(sample))
     assert done.returncode == 1
-    assert "Step 5 failed: waiting for memcached/broken to be available failed: pod broken-" in done.stderr
+    assert "Step 5 failed: waiting for memcached/broken to be available failed: Pod broken-" in done.stderr
     assert "cannot be pulled" in done.stderr
 
 

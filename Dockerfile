@@ -1,19 +1,19 @@
 # One image for both processes: `memcached-operator` (controller) and `memcached-webhooks` (admission).
-# Any image with Python 3.11 or newer will do as the base; the build image needs pip beside it.
+# The base image needs Python 3.11 or newer; the build image also needs pip.
 ARG BASE_IMAGE=docker.io/library/python:3.13-slim
 ARG BUILD_IMAGE=${BASE_IMAGE}
 
-# Everything we depend on, exactly as locked. Built again only when the lock changes.
+# The dependencies, as pinned in the lock file. This stage is rebuilt only when the lock file changes.
 FROM ${BUILD_IMAGE} AS dependencies
 WORKDIR /opt/memcached-operator
 COPY requirements/runtime.txt /tmp/runtime.txt
-# Byte code is written here, once, and trusted without a look at its source: both are read-only, and starts are quicker.
+# Compile the bytecode once, without source checks at startup: the image is read-only, and the processes start faster.
 RUN python3 -m pip install --quiet --no-cache-dir --disable-pip-version-check --root-user-action=ignore \
         --require-hashes --only-binary :all: --no-compile --target lib -r /tmp/runtime.txt \
     && rm -rf lib/bin \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash lib
 
-# Our own packages, the two commands that pyproject.toml names, and the version.
+# The packages of this project, the two commands from pyproject.toml, and the version.
 FROM ${BUILD_IMAGE} AS source
 WORKDIR /opt/memcached-operator
 COPY pyproject.toml /tmp/pyproject.toml
@@ -30,12 +30,12 @@ RUN mkdir bin \
 COPY api operator webhooks lib/
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash lib
 
-# What changes most comes last: a change of our code makes one small layer.
+# The files that change most often are copied last: a code change creates one small layer.
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="memcached-operator" \
       org.opencontainers.image.description="A Kubernetes operator that keeps memcached running exactly as declared" \
       org.opencontainers.image.licenses="Apache-2.0"
-# A base image may bring installers along; nothing in here installs anything.
+# Remove the package installers of the base image: nothing is installed at run time.
 RUN for lib in /usr/local/lib/python3*/site-packages /usr/lib/python3/dist-packages; do \
         rm -rf "$lib"/pip "$lib"/pip-* "$lib"/setuptools* "$lib"/wheel*; \
     done \

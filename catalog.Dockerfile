@@ -1,5 +1,5 @@
-# The catalogue as an image: `make catalog-build`. Nothing but data: OLM v1 reads /configs, and OLM v0 serves it with its
-# own opm, told by `grpcPodConfig.extractContent` of the CatalogSource (docs/install.md).
+# The catalog image, built by `make catalog-build`. It contains only data. OLM v1 reads /configs. OLM v0 serves /configs with its own
+# opm if `grpcPodConfig.extractContent` of the CatalogSource is set (docs/install.md).
 FROM scratch
 COPY catalog /configs
 LABEL operators.operatorframework.io.index.configs.v1=/configs

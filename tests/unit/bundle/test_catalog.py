@@ -1,4 +1,4 @@
-"""Catalogues of one release, of several, and with inline manifests."""
+"""Catalogs of one release, of several releases, and with inline manifests."""
 
 import base64
 import json
@@ -31,11 +31,11 @@ def entries(text: str) -> dict[str, list[dict[str, Any]]]:
     return {blob["name"]: blob["entries"] for blob in by_schema(text, "olm.channel")}
 
 
-def test_the_catalogue_in_the_tree_is_as_generated() -> None:
+def test_catalog_in_the_tree_is_up_to_date() -> None:
     assert catalog([Packed(GOOD)], GOOD[CATALOG]) == GOOD[CATALOG]
 
 
-def test_a_new_release_is_added_and_the_old_one_kept() -> None:
+def test_new_release_is_added_and_the_old_one_is_kept() -> None:
     first = catalog([packed("0.1.0", IMAGE.format("0.1.0"))])
     new = packed(
         "0.2.0", IMAGE.format("0.2.0"), channels=("stable", "fast"), replaces=f"{NAME}.v0.1.0", skip_range="<0.2.0"
@@ -48,7 +48,7 @@ def test_a_new_release_is_added_and_the_old_one_kept() -> None:
     assert catalog([new], second) == second, "a second run changes nothing"
 
 
-def test_a_bundle_generated_again_keeps_its_image() -> None:
+def test_regenerated_bundle_keeps_its_image() -> None:
     first = catalog([packed("0.1.0", IMAGE.format("0.1.0"))])
     assert catalog([packed("0.1.0")], first) == first
     with pytest.raises(BundleError, match=r"v0.1.0 has no image: name it as BUNDLE_IMG"):
@@ -56,13 +56,13 @@ def test_a_bundle_generated_again_keeps_its_image() -> None:
 
 
 @pytest.mark.parametrize("channels", [("stable",), ("fast",)])
-def test_a_release_replaces_one_that_is_in_the_catalogue(channels: tuple[str, ...]) -> None:
+def test_replaced_release_must_be_in_the_catalog(channels: tuple[str, ...]) -> None:
     first = catalog([packed("0.1.0", "b:1")])
     with pytest.raises(BundleError, match=rf"'{NAME}.v0.0.9' is not in the catalogue: .* {NAME}.v0.2.0$"):
         catalog([packed("0.2.0", "b:2", channels=channels, replaces=f"{NAME}.v0.0.9")], first)
 
 
-def test_a_published_image_is_kept_unless_another_is_asked_for() -> None:
+def test_published_image_is_kept_with_keep_images() -> None:
     first = catalog([packed("0.1.0", "b:1")])
     again = packed("0.1.0", "b:2")
     assert catalog([again], first, keep_images=True) == first
@@ -70,7 +70,7 @@ def test_a_published_image_is_kept_unless_another_is_asked_for() -> None:
     assert [blob["image"] for blob in by_schema(catalog([again], keep_images=True), "olm.bundle")] == ["b:2"]
 
 
-def test_a_bundle_is_removed_from_channels_that_it_no_longer_names() -> None:
+def test_bundle_is_removed_from_channels_that_it_no_longer_lists() -> None:
     first = catalog([packed("0.1.0", "b:1", channels=("stable", "fast"))])
     second = catalog([packed("0.2.0", "b:2", channels=("stable",), replaces=f"{NAME}.v0.1.0")], first)
     moved = packed("0.2.0", "b:2", channels=("fast",), replaces=f"{NAME}.v0.1.0")
@@ -85,7 +85,7 @@ def test_a_bundle_is_removed_from_channels_that_it_no_longer_names() -> None:
     )
 
 
-def test_other_documents_of_a_catalogue_do_not_change() -> None:
+def test_other_documents_of_a_catalog_do_not_change() -> None:
     first = catalog([packed("0.1.0", "b:1")])
     deprecated = {
         "schema": "olm.deprecations",
@@ -101,7 +101,7 @@ def test_other_documents_of_a_catalogue_do_not_change() -> None:
     assert "properties" in by_schema(kept, "olm.channel")[0]
 
 
-def test_the_document_of_a_bundle_is_the_one_that_opm_generates() -> None:
+def test_bundle_document_has_the_properties_that_opm_generates() -> None:
     (bundle,) = by_schema(catalog([Packed(GOOD, "b:1")]), "olm.bundle")
     properties: dict[str, list[Any]] = {}
     for each in bundle["properties"]:
@@ -122,7 +122,7 @@ def test_the_document_of_a_bundle_is_the_one_that_opm_generates() -> None:
     }  # fmt: skip
 
 
-def test_an_inline_catalogue_contains_every_manifest_and_no_image() -> None:
+def test_inline_catalog_contains_every_manifest_and_no_image() -> None:
     releases = [packed("0.1.0"), packed("0.2.0", replaces=f"{NAME}.v0.1.0", skips=(f"{NAME}.v0.1.1",))]
     text = catalog(releases, inline=True)
     for blob, release in zip(by_schema(text, "olm.bundle"), releases, strict=True):
@@ -132,7 +132,7 @@ def test_an_inline_catalogue_contains_every_manifest_and_no_image() -> None:
     assert entries(text)["stable"][1]["skips"] == [f"{NAME}.v0.1.1"]
 
 
-def test_several_bundles_from_the_command_line(tmp_path: Path) -> None:
+def test_command_adds_several_bundles(tmp_path: Path) -> None:
     for release in (release_of("0.1.0"), release_of("0.2.0", replaces=f"{NAME}.v0.1.0")):
         write(tmp_path / release.version, generated(release), check=False, command="make bundle")
     folders = [str(tmp_path / version) for version in ("0.1.0", "0.2.0")]
@@ -146,12 +146,12 @@ def test_several_bundles_from_the_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a: [", "a: 1\n", "- b\n"])
-def test_an_invalid_catalogue_is_reported_by_name(text: str) -> None:
+def test_invalid_catalog_is_reported_by_name(text: str) -> None:
     with pytest.raises(BundleError, match=CATALOG):
         catalog([packed("0.1.0", "b:1")], text)
 
 
-def test_the_image_of_the_catalogue_contains_the_labelled_directory() -> None:
+def test_catalog_image_contains_the_labelled_directory() -> None:
     text = (Path(__file__).parents[3] / "catalog.Dockerfile").read_text()
     assert (
         "FROM scratch\nCOPY catalog /configs\nLABEL operators.operatorframework.io.index.configs.v1=/configs\n" in text
@@ -160,6 +160,6 @@ def test_the_image_of_the_catalogue_contains_the_labelled_directory() -> None:
     assert {"!bundle", "!catalog"} <= set(ignored)
 
 
-def test_the_catalogue_is_plain_yaml() -> None:
+def test_catalog_is_plain_yaml() -> None:
     schemas = [each["schema"] for each in yaml.safe_load_all(GOOD[CATALOG])]
     assert list(dict.fromkeys(schemas)) == ["olm.package", "olm.channel", "olm.bundle"]

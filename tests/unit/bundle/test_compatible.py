@@ -1,4 +1,4 @@
-"""Objects and clients of an earlier release keep working: incompatible changes of a CRD are reported."""
+"""Incompatible changes to a CRD since an earlier release are reported."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,12 +19,12 @@ EARLIER = Packed(tree.csv(lambda csv: csv["metadata"].update(name="memcached-ope
 
 
 def found(change: Change) -> list[str]:
-    """The messages for a release whose CustomResourceDefinition of Memcached was changed."""
+    """The messages for a release with a changed CustomResourceDefinition of Memcached."""
     return list(incompatible(EARLIER, Packed(tree.changed(CRD, change))))
 
 
 def of_spec(change: Callable[[dict[str, Any]], object]) -> Change:
-    """A change of the spec's schema in every version."""
+    """A change of the spec schema in every version."""
 
     def edit(crd: dict[str, Any]) -> None:
         for version in crd["spec"]["versions"]:
@@ -34,7 +34,7 @@ def of_spec(change: Callable[[dict[str, Any]], object]) -> Change:
 
 
 def of_field(name: str, **keywords: Any) -> Change:
-    """Other keywords for a field of the spec; None removes the keyword."""
+    """A change of a spec field's schema keywords; None removes a keyword."""
 
     def change(spec: dict[str, Any]) -> None:
         field = spec["properties"][name]
@@ -45,7 +45,7 @@ def of_field(name: str, **keywords: Any) -> Change:
     return of_spec(change)
 
 
-def test_an_unchanged_definition_is_compatible() -> None:
+def test_unchanged_crd_is_compatible() -> None:
     assert found(lambda crd: None) == []
 
 
@@ -94,18 +94,18 @@ INCOMPATIBLE: list[tuple[Change, str]] = [
 
 
 @pytest.mark.parametrize(("change", "message"), INCOMPATIBLE, ids=lambda each: each if isinstance(each, str) else "")
-def test_other_changes_are_reported(change: Change, message: str) -> None:
+def test_incompatible_changes_are_reported(change: Change, message: str) -> None:
     assert any(message in each and each.startswith(f"{CRD}: ") for each in found(change)), found(change)
 
 
 def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A schema and all schemas in it."""
+    """A schema and all nested schemas."""
     yield schema
     for each in [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]:
         yield from schemas(each)
 
 
-def test_the_removal_of_any_field_is_reported() -> None:
+def test_removal_of_any_field_is_reported() -> None:
     definitions = [each for each in EARLIER.objects() if each["kind"] == "CustomResourceDefinition"]
     roots = [each["schema"]["openAPIV3Schema"] for crd in definitions for each in crd["spec"]["versions"]]
     fields = [(schema, name) for root in roots for schema in schemas(root) for name in schema.get("properties", {})]
@@ -115,12 +115,12 @@ def test_the_removal_of_any_field_is_reported() -> None:
         assert [each.field for each in changes(schema, less, "here")] == [f"here.{name}"]
 
 
-def test_a_release_is_not_compared_with_itself() -> None:
+def test_release_is_not_compared_with_itself() -> None:
     with pytest.raises(BundleError, match="both bundles are"):
         list(incompatible(Packed(GOOD), Packed(GOOD)))
 
 
-def test_the_command_names_both_releases_or_the_incompatible_change(tmp_path: Path) -> None:
+def test_command_prints_both_releases_or_the_incompatible_change(tmp_path: Path) -> None:
     for path, text in EARLIER.files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")

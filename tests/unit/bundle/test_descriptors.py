@@ -1,4 +1,4 @@
-"""Every field of both kinds has a descriptor; the fields are listed from the types, independently of the generator."""
+"""Every field of both kinds has a descriptor. The fields are read from the types, independently of the generator."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ KNOWN = (
 
 
 def fields(cls: Any, prefix: str = "") -> Iterator[str]:
-    """The paths of all fields of a struct and of the structs in it."""
+    """The paths of all fields of a struct, including nested structs."""
     for field in msgspec.structs.fields(cls):
         path = f"{prefix}{field.encode_name}"
         yield path
@@ -42,7 +42,7 @@ def _structs(type_: Any) -> Iterator[tuple[Any, str]]:
 
 
 def in_bundle(kind: Kind[Any], part: str) -> Iterator[dict[str, dict[str, Any]]]:
-    """The descriptors of each version, by path."""
+    """The descriptors in the bundle for each version of a kind, by path."""
     owned = Packed(GOOD).csv()["spec"]["customresourcedefinitions"]["owned"]
     for each in owned:
         if each["kind"] == kind.name:
@@ -99,12 +99,12 @@ def test_titles(name: str, words: str) -> None:
         ("resources", "resourceRequirements"),
     ],
 )
-def test_a_field_with_subfields_is_the_head_of_a_group(path: str, hint: str) -> None:
+def test_field_with_subfields_starts_a_group(path: str, hint: str) -> None:
     (entry,) = [entry for entry in spec_descriptors(KINDS[0]) if entry["path"] == path]
     assert f"urn:alm:descriptor:com.tectonic.ui:{hint}" in entry["x-descriptors"]
 
 
-def test_versions_have_different_names() -> None:
+def test_versions_have_different_display_names() -> None:
     owned = Packed(GOOD).csv()["spec"]["customresourcedefinitions"]["owned"]
     assert [each["displayName"] for each in owned] == ["Memcached", "Memcached (v1alpha1)", "App Service"]
     assert "v1, which new objects should use" in owned[1]["description"]

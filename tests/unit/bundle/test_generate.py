@@ -1,4 +1,4 @@
-"""kustomize's output becomes a bundle: complete, nothing else, and the same bytes every time."""
+"""The bundle generator: complete, reproducible output from the objects that kustomize renders."""
 
 import os
 import subprocess
@@ -54,18 +54,18 @@ def run(*words: str, stdin: str = "", **environ: str) -> subprocess.CompletedPro
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, cwd=ROOT, env=env)
 
 
-def test_the_bundle_in_the_tree_is_as_generated() -> None:
+def test_bundle_in_the_tree_is_up_to_date() -> None:
     files = {path: text for path, text in GOOD.items() if path != CATALOG}
     assert generated(released(project_version())) == files
 
 
-def test_the_installer_in_the_tree_is_as_generated() -> None:
+def test_installer_in_the_tree_is_up_to_date() -> None:
     image = released(project_version()).operator_image
     assert installer(rendered("config/default"), image) == (ROOT / INSTALLER).read_text()
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
-def test_the_same_bytes_whatever_the_zone_the_language_and_the_order_of_sets(seed: str, tmp_path: Path) -> None:
+def test_output_does_not_depend_on_timezone_locale_or_hash_seed(seed: str, tmp_path: Path) -> None:
     source = yaml.safe_dump_all(rendered().objects, sort_keys=False)
     done = run("generate", "--output", str(tmp_path), stdin=source, PYTHONHASHSEED=seed, TZ="Asia/Tokyo", LC_ALL="C")
     assert not done.returncode, done.stderr
@@ -74,7 +74,7 @@ def test_the_same_bytes_whatever_the_zone_the_language_and_the_order_of_sets(see
     assert (again.returncode, again.stdout) == (0, "")
 
 
-def test_outdated_and_foreign_files_are_named_with_the_remedy(
+def test_outdated_and_unexpected_files_are_reported_with_the_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "bundle").mkdir()
@@ -86,17 +86,17 @@ def test_outdated_and_foreign_files_are_named_with_the_remedy(
     assert capsys.readouterr().out == "wrote bundle/a.yaml\nremoved bundle/left.yaml\n"
 
 
-def test_every_rendered_object_is_in_the_bundle_or_in_the_service_version() -> None:
+def test_every_rendered_object_is_in_the_bundle_or_the_csv() -> None:
     names = {Path(path).name for path in GOOD}
     spec = csv_of(GOOD)["spec"]
-    said = {each["name"] for each in spec["install"]["spec"]["deployments"]}
+    deployments = {each["name"] for each in spec["install"]["spec"]["deployments"]}
     left_out = {
         (each["kind"], each["metadata"]["name"])
         for each in rendered().objects
-        if file_name(each) not in names and each["metadata"]["name"] not in said
+        if file_name(each) not in names and each["metadata"]["name"] not in deployments
     }
     assert {kind for kind, _ in left_out} == {
-        # In the ClusterServiceVersion, created by OLM, or in a file with another name.
+        # These are in the ClusterServiceVersion, are created by OLM, or are in a file with another name.
         "Namespace", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "Service", "AppService", "Memcached",
         "ClusterServiceVersion", "Configuration", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
     }  # fmt: skip
@@ -107,14 +107,14 @@ def test_every_rendered_object_is_in_the_bundle_or_in_the_service_version() -> N
     }
 
 
-def test_an_object_of_an_unsupported_kind_is_an_error() -> None:
+def test_object_of_an_unsupported_kind_is_an_error() -> None:
     source = rendered()
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate"}}
     with pytest.raises(BundleError, match=r"Job migrate is not supported in a bundle"):
         bundle_files(Rendered([*source.objects, job]), release_of("1.0.0"), ICON, source.of("Deployment"))
 
 
-def test_a_release_differs_where_it_says_so() -> None:
+def test_release_options_change_only_their_fields() -> None:
     release = release_of(
         "0.2.0",
         channels=("stable", "fast"),
@@ -143,7 +143,7 @@ def test_a_release_differs_where_it_says_so() -> None:
         ({"default_channel": "fast"}, "'fast' is not one of stable"),
     ],
 )
-def test_an_invalid_release_is_an_error(words: dict[str, Any], message: str) -> None:
+def test_invalid_release_is_an_error(words: dict[str, Any], message: str) -> None:
     with pytest.raises(BundleError, match=message):
         release_of("1.0.0", **words)
 
@@ -159,7 +159,7 @@ def test_conversion_and_namespaces_are_removed() -> None:
             assert "conversion" not in yaml.safe_load(text).get("spec", {}), path
 
 
-def test_bound_rules_become_permissions_of_their_account() -> None:
+def test_bound_rules_become_permissions_of_their_service_account() -> None:
     manager, webhook = permissions(rendered())
     assert manager["serviceAccountName"] == MANAGER
     assert webhook == {"serviceAccountName": "memcached-operator-webhook", "rules": []}
@@ -168,7 +168,7 @@ def test_bound_rules_become_permissions_of_their_account() -> None:
     assert not granted & {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 
 
-def test_a_binding_to_a_missing_role_is_an_error() -> None:
+def test_binding_to_a_missing_role_is_an_error() -> None:
     source = rendered()
     source.of("ClusterRoleBinding")[0]["roleRef"]["name"] = "other"
     with pytest.raises(BundleError, match=rf"a binding of {MANAGER} names the ClusterRole other"):
@@ -211,14 +211,14 @@ def break_field(source: Rendered) -> None:
         (break_field, "has colour, which this generator does not support"),
     ],
 )
-def test_a_webhook_without_a_target_is_an_error(change: Any, message: str) -> None:
+def test_webhook_without_a_target_is_an_error(change: Any, message: str) -> None:
     source = rendered()
     change(source)
     with pytest.raises(BundleError, match=message):
         definitions(source)
 
 
-def test_definitions_refer_to_the_port_of_the_pods() -> None:
+def test_webhook_definitions_use_the_container_port() -> None:
     found = definitions(rendered())
     assert len(found) == 4
     assert {(each["deploymentName"], each["containerPort"], each["targetPort"]) for each in found} == {
@@ -226,8 +226,8 @@ def test_definitions_refer_to_the_port_of_the_pods() -> None:
     }
 
 
-def test_names_of_definitions_fit_into_the_label_that_olm_writes() -> None:
-    """OLM v0 labels each webhook configuration with this name; no validator checks its length."""
+def test_names_of_webhook_definitions_fit_into_a_label_value() -> None:
+    """OLM v0 sets this name as a label of the webhook configuration; no validator checks its length."""
     names = [each["generateName"] for each in definitions(rendered())]
     assert len(set(names)) == len(names)
     assert all(len(name) <= 63 for name in names)
@@ -243,11 +243,11 @@ def test_names_of_definitions_fit_into_the_label_that_olm_writes() -> None:
         (f"registry.example.com/b:1@{DIGEST}", "registry.example.com/b"),
     ],
 )
-def test_repositories(image: str, name: str) -> None:
+def test_repository_of_an_image(image: str, name: str) -> None:
     assert images.repository(image) == name
 
 
-def test_another_image_replaces_the_operators_everywhere() -> None:
+def test_given_image_replaces_the_operator_image_everywhere() -> None:
     deployments = images.with_image(rendered().of("Deployment"), "registry.example.com/op:1")
     csv = csv_of(generated(release_of("0.1.0"), deployments))
     assert csv["metadata"]["annotations"]["containerImage"] == "registry.example.com/op:1"
@@ -259,10 +259,10 @@ def test_another_image_replaces_the_operators_everywhere() -> None:
     assert installer(rendered("config/default"), "registry.example.com/op:1").count("registry.example.com/op:1") == 2
 
 
-def test_with_digests_no_image_is_left_by_tag(tmp_path: Path) -> None:
-    """A script replaces the program that asks the registry."""
+def test_use_image_digests_replaces_every_tag(tmp_path: Path) -> None:
+    """A script replaces skopeo, which reads digests from a registry."""
     program = tmp_path / "skopeo"
-    program.write_text(f'#!/bin/sh\nfor last; do :; done\necho "$last" >> {tmp_path}/asked\necho {DIGEST}\n')
+    program.write_text(f'#!/bin/sh\nfor last; do :; done\necho "$last" >> {tmp_path}/arguments\necho {DIGEST}\n')
     program.chmod(0o755)
     source = yaml.safe_dump_all(rendered().objects)
     path = f"{tmp_path}:/usr/bin:/bin"
@@ -276,7 +276,7 @@ def test_with_digests_no_image_is_left_by_tag(tmp_path: Path) -> None:
         images.repository(ours).rpartition("/")[2]: f"{images.repository(ours)}@{DIGEST}",
     }
     assert ":1.6.38" not in yaml.safe_dump(csv["spec"]["install"])
-    assert "docker://docker.io/library/memcached:1.6.38" in (tmp_path / "asked").read_text().splitlines()
+    assert "docker://docker.io/library/memcached:1.6.38" in (tmp_path / "arguments").read_text().splitlines()
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_with_digests_no_image_is_left_by_tag(tmp_path: Path) -> None:
         ("echo latest", "did not report the digest of op:1"),
     ],
 )
-def test_an_unknown_digest_is_one_sentence(
+def test_unknown_digest_is_reported_in_one_sentence(
     script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if script:

@@ -1,4 +1,4 @@
-"""What catalogues and consoles show of the operator: no validator checks the icon or the length of texts."""
+"""Icon and texts that catalogs and consoles display; no validator checks them."""
 
 from typing import Any
 from xml.etree import ElementTree
@@ -13,10 +13,10 @@ ANNOTATIONS: dict[str, str] = CSV["metadata"]["annotations"]
 SPEC: dict[str, Any] = CSV["spec"]
 SHAPES = {"svg", "g", "path", "rect", "circle", "ellipse", "line", "polygon", "title"}
 MAX_ICON = 32 * 1024
-"""Bytes; every copy of the catalogue's metadata contains the icon."""
+"""Bytes. Every copy of the catalog metadata contains the icon."""
 
 
-def test_the_icon_is_a_small_square_svg_that_only_draws() -> None:
+def test_icon_is_a_small_square_svg_of_shapes() -> None:
     text = CONFIG["config/manifests/bases/icon.svg"]
     root = ElementTree.fromstring(text)  # noqa: S314 (a file of this tree)
     _, _, width, height = root.attrib["viewBox"].split()
@@ -34,11 +34,11 @@ def test_the_icon_is_a_small_square_svg_that_only_draws() -> None:
         (SPEC["description"], 200, 10_000),
     ],
 )
-def test_texts_have_the_length_that_community_catalogues_require(text: str, shortest: int, longest: int) -> None:
-    """The limits of the community-operators pipeline; 135 characters is what OperatorHub shows on a tile."""
+def test_texts_have_the_length_that_community_catalogs_require(text: str, shortest: int, longest: int) -> None:
+    """The limits of the community-operators pipeline. OperatorHub shows 135 characters on a tile."""
     assert shortest <= len(text) <= longest
 
 
-def test_what_community_catalogues_require_is_not_empty() -> None:
+def test_fields_that_community_catalogs_require_are_set() -> None:
     assert all(ANNOTATIONS.get(key) for key in ("containerImage", "repository", "support"))
     assert all(SPEC.get(key) for key in ("keywords", "maintainers", "links"))

@@ -1,4 +1,4 @@
-"""Releases: their tables in pyproject.toml, the options that override them, and the next one in the catalogue."""
+"""Releases: the tables in pyproject.toml, the options that override them, and the next release in the catalog."""
 
 import os
 import subprocess
@@ -52,7 +52,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "pyproject.toml"
 
 
-def test_a_release_is_what_its_table_says(project: Path) -> None:
+def test_release_is_read_from_its_table(project: Path) -> None:
     assert released("0.1.0") == Release("0.1.0", "2030-01-02")
     assert released(project_version()) == Release(
         "0.2.0",
@@ -68,7 +68,7 @@ def test_a_release_is_what_its_table_says(project: Path) -> None:
     assert released("0.1.0").operator_image == f"{IMAGE_BASE}:0.1.0"
 
 
-def test_a_release_that_is_not_there_has_the_day_it_is_given(project: Path) -> None:
+def test_release_without_a_table_needs_a_date(project: Path) -> None:
     assert released("0.3.0", "2030-05-06") == Release("0.3.0", "2030-05-06")
     with pytest.raises(BundleError, match=r'release 0.3.0 has no date: write \[tool.*"0.3.0"\] .*DATE=2006-01-02'):
         released("0.3.0")
@@ -84,25 +84,25 @@ def test_a_release_that_is_not_there_has_the_day_it_is_given(project: Path) -> N
         ("", "the date '' of release 0.3.0 must be a date"),
     ],
 )
-def test_an_invalid_table_is_reported_in_one_sentence(line: str, message: str, project: Path) -> None:
+def test_invalid_table_is_reported_in_one_sentence(line: str, message: str, project: Path) -> None:
     project.write_text(f'{PROJECT}[tool.{PACKAGE}.releases."0.3.0"]\n{line}\n')
     with pytest.raises(BundleError, match=message):
         released("0.3.0")
 
 
 @pytest.mark.parametrize(("version", "following"), [("0.1.0", "0.2.0"), ("1.9.3", "1.10.0")])
-def test_the_next_minor_version(version: str, following: str) -> None:
+def test_next_minor_version(version: str, following: str) -> None:
     assert next_minor(version) == following
     assert (project_version(), NEXT) == RELEASES
 
 
-def test_the_tag_of_every_variant_is_the_projects_version() -> None:
+def test_image_tag_of_the_variants_is_the_project_version() -> None:
     image = yaml.safe_load((ROOT / "config/base/kustomization.yaml").read_text())["images"][0]
     assert image["newTag"] == project_version()
 
 
-def packed(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run `bundle` with an output directory that contains a copy of the tree's bundle and catalogue."""
+def run_on_copy(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m bundle` on a copy of the tree's bundle and catalog in `tmp_path`."""
     if not tmp_path.joinpath("catalog").exists():
         for path, text in GOOD.items():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -110,38 +110,41 @@ def packed(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run(*words, stdin=yaml.safe_dump_all(rendered().objects, sort_keys=False))
 
 
-def test_the_next_release_is_generated_and_added_to_the_catalogue(tmp_path: Path) -> None:
+def test_next_release_is_generated_and_added_to_the_catalog(tmp_path: Path) -> None:
     """The commands of `make bundle` and `make catalog`."""
     here, image = f"--output={tmp_path}", f"--bundle-image={IMAGE_BASE}-bundle:v{NEXT}"
     generate = ("generate", here, f"--version={NEXT}", "--date=2030-01-02", f"--replaces={NAME}")
-    assert not packed(tmp_path, *generate).returncode
-    done = packed(tmp_path, "catalog", here, "--check", image, "--keep-image", str(tmp_path))
+    assert not run_on_copy(tmp_path, *generate).returncode
+    done = run_on_copy(tmp_path, "catalog", here, "--check", image, "--keep-image", str(tmp_path))
     assert (done.returncode, done.stderr) == (1, f"not as generated: {CATALOG}; run `make catalog`\n")
-    assert not packed(tmp_path, "catalog", here, image, "--keep-image", str(tmp_path)).returncode
+    assert not run_on_copy(tmp_path, "catalog", here, image, "--keep-image", str(tmp_path)).returncode
     found = blobs((tmp_path / CATALOG).read_text())
     assert [blob["image"] for blob in found if blob["schema"] == "olm.bundle"][-1:] == [image.partition("=")[2]]
     assert [blob for blob in found if blob["name"] == NAME] == [
         blob for blob in blobs(GOOD[CATALOG]) if blob["name"] == NAME
-    ], "the previous release has not changed"
-    again = [packed(tmp_path, *generate, "--check"), packed(tmp_path, "catalog", here, "--check", str(tmp_path))]
+    ], "the previous release must not change"
+    again = [
+        run_on_copy(tmp_path, *generate, "--check"),
+        run_on_copy(tmp_path, "catalog", here, "--check", str(tmp_path)),
+    ]
     assert [(done.returncode, done.stdout) for done in again] == [(0, ""), (0, "")]
 
 
 def test_options_override_the_table_and_the_image_follows_the_version(tmp_path: Path) -> None:
     words = ("generate", f"--output={tmp_path}", f"--version={NEXT}", "--date=2030-01-02", "--channels=fast,stable")
-    assert not packed(tmp_path, *words).returncode
+    assert not run_on_copy(tmp_path, *words).returncode
     csv = parse((tmp_path / CSV_FILE).read_text(), CSV_FILE)[0]
     annotations: dict[str, Any] = csv["metadata"]["annotations"]
     assert annotations["createdAt"] == "2030-01-02T00:00:00Z"
     assert annotations["containerImage"] == f"{IMAGE_BASE}:{NEXT}"
     assert "channels.v1=fast,stable" in (tmp_path / DOCKERFILE).read_text()
-    done = packed(tmp_path, "generate", f"--output={tmp_path}", "--version=999.0.0")
+    done = run_on_copy(tmp_path, "generate", f"--output={tmp_path}", "--version=999.0.0")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert "release 999.0.0 has no date" in done.stderr
 
 
 def make(*words: str, **environ: str) -> list[str]:
-    """The commands of `bundle` that make would run."""
+    """The `python -m bundle` commands that make would run."""
     plain = {
         key: value for key, value in os.environ.items() if key not in ("IMG", "VERSION", "BUNDLE_IMG", "MAKEFLAGS")
     }

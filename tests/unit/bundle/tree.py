@@ -1,4 +1,4 @@
-"""The bundle, the catalogue and config/ of this tree, and copies of the bundle with one change."""
+"""The bundle, catalog and config/ of this tree, and copies of the bundle with one change."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,12 +21,12 @@ NAME = f"{PACKAGE}.v{project_version()}"
 
 
 def changed(path: str, change: Change) -> Files:
-    """The files with a change of the first YAML document in one of them."""
+    """The files, with a change to the first YAML document of one file."""
     document = documents(GOOD[path], path)[0]
     change(document)
     return GOOD | {path: yaml.dump(document, Dumper=DUMPER)}
 
 
 def csv(change: Change) -> Files:
-    """The files with a change of the ClusterServiceVersion."""
+    """The files, with a change to the ClusterServiceVersion."""
     return changed(CSV_FILE, change)

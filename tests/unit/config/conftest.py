@@ -1,4 +1,4 @@
-"""Fixtures: the variants of the kustomize tree."""
+"""Fixtures that render the kustomize variants."""
 
 from collections.abc import Callable
 
@@ -9,17 +9,17 @@ from unit.config.rendered import Rendered, render_directory
 
 @pytest.fixture
 def render() -> Callable[[str], Rendered]:
-    """Render a directory below the project's root."""
+    """Render a directory of the project."""
     return render_directory
 
 
 @pytest.fixture(params=["config/default", "config/overlays/certmanager"])
 def variant(request: pytest.FixtureRequest) -> Rendered:
-    """Each of the variants that can be deployed."""
+    """Each variant that can be deployed."""
     return render_directory(request.param)
 
 
 @pytest.fixture
 def default() -> Rendered:
-    """The variant with certificates of our own."""
+    """The variant whose controller issues the webhook certificate."""
     return render_directory("config/default")

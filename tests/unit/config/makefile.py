@@ -1,4 +1,4 @@
-"""Reading the Makefile."""
+"""Parses the Makefile."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ RULE = re.compile(
 
 @dataclass(frozen=True)
 class Rule:
-    """A target with its prerequisites, its line of `make help`, and the lines of its recipe."""
+    """A target with its prerequisites, its text in `make help`, and the lines of its recipe."""
 
     target: str
     prerequisites: list[str]
@@ -32,5 +32,5 @@ def rules() -> list[Rule]:
 
 
 def phony() -> set[str]:
-    """The targets that are no files."""
+    """The phony targets."""
     return set(" ".join(re.findall(r"^\.PHONY: (.+)$", TEXT, flags=re.MULTILINE)).split())

@@ -1,4 +1,4 @@
-"""The kustomize tree as the API server would get it."""
+"""The rendered objects of a kustomize directory."""
 
 import shutil
 import subprocess
@@ -23,11 +23,11 @@ class Rendered:
         self.objects = objects
 
     def of(self, *kinds: str) -> list[Object]:
-        """All objects of some kinds."""
+        """All objects of these kinds."""
         return [each for each in self.objects if each["kind"] in kinds]
 
     def one(self, kind: str, name: str) -> Object:
-        """One object, by its full name."""
+        """The object of a kind with this name, prefix included."""
         (found,) = [each for each in self.of(kind) if each["metadata"]["name"] == name]
         return found
 
@@ -54,9 +54,10 @@ def kubectl() -> str | None:
 
 @cache
 def render_directory(directory: str) -> Rendered:
+    """The objects of a kustomize directory; skips the test if there is no kubectl."""
     program = kubectl()
     if not program:
-        pytest.skip("needs kubectl: `make cluster` builds it")
+        pytest.skip("kubectl is missing: run `make cluster` to build it")
     done = subprocess.run([program, "kustomize", str(ROOT / directory)], capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
     return Rendered(list(yaml.safe_load_all(done.stdout)))

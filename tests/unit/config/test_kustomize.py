@@ -1,4 +1,4 @@
-"""Names, ports, paths and labels of the kustomize tree agree with each other and with the code."""
+"""Names, ports, paths and labels of the manifests are consistent with each other and with the code."""
 
 import re
 import tomllib
@@ -20,12 +20,12 @@ WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 def selects(selector: dict[str, str], labels: dict[str, str]) -> bool:
-    """Tell whether labels match a selector."""
+    """Whether labels match a selector."""
     return selector.items() <= labels.items()
 
 
 def deployment_of(rendered: Rendered, selector: dict[str, str]) -> dict[str, Any]:
-    """The one Deployment whose pods a selector finds."""
+    """The one Deployment whose pods a selector matches."""
     (found,) = [
         each for each in rendered.of("Deployment") if selects(selector, each["spec"]["template"]["metadata"]["labels"])
     ]
@@ -33,27 +33,27 @@ def deployment_of(rendered: Rendered, selector: dict[str, str]) -> dict[str, Any
 
 
 def webhooks(rendered: Rendered) -> list[dict[str, Any]]:
-    """All webhooks of all configurations."""
+    """The webhooks of all webhook configurations."""
     return [webhook for kind in WEBHOOKS for each in rendered.of(kind) for webhook in each["webhooks"]]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_file_is_yaml(path: Path) -> None:
+def test_every_file_is_valid_yaml(path: Path) -> None:
     assert list(yaml.safe_load_all(path.read_text()))
 
 
-def test_everything_has_the_prefix_and_the_namespace(variant: Rendered) -> None:
+def test_all_objects_have_the_prefix_and_the_namespace(variant: Rendered) -> None:
     for each in variant.objects:
         if each["kind"] != "CustomResourceDefinition":
             assert each["metadata"]["name"].startswith(PREFIX), each
         assert each["metadata"].get("namespace", NAMESPACE) == NAMESPACE, each
 
 
-def test_nothing_refers_to_a_short_name(variant: Rendered) -> None:
+def test_no_reference_lacks_the_prefix(variant: Rendered) -> None:
     assert not re.search(r"name(space)?: (system|controller-manager|webhook-service)$", yaml.dump_all(variant.objects))
 
 
-def test_selectors_find_their_own_pods_and_nobody_elses(variant: Rendered) -> None:
+def test_each_selector_matches_the_pods_of_one_deployment(variant: Rendered) -> None:
     for each in variant.of("Deployment"):
         assert deployment_of(variant, each["spec"]["selector"]["matchLabels"]) is each
     for each in variant.of("PodDisruptionBudget"):
@@ -63,7 +63,7 @@ def test_selectors_find_their_own_pods_and_nobody_elses(variant: Rendered) -> No
         deployment_of(variant, each["spec"]["selector"])
 
 
-def test_services_point_at_ports_there_are(variant: Rendered) -> None:
+def test_target_ports_of_services_exist(variant: Rendered) -> None:
     for service in variant.of("Service"):
         (container,) = deployment_of(variant, service["spec"]["selector"])["spec"]["template"]["spec"]["containers"]
         names = {port["name"] for port in container["ports"]}
@@ -81,18 +81,18 @@ def test_probes_and_arguments_use_the_declared_ports(variant: Rendered) -> None:
             assert container[f"{probe}Probe"]["httpGet"] == {"path": path, "port": "probes"}
 
 
-def test_commands_are_those_of_the_package(variant: Rendered) -> None:
+def test_commands_are_the_scripts_of_the_project(variant: Rendered) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert [container["command"] for container in variant.containers()] == [[name] for name in scripts]
 
 
-def test_the_image_is_this_version(variant: Rendered) -> None:
+def test_image_tag_is_the_project_version(variant: Rendered) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     images = {container["image"] for container in variant.containers()}
     assert images == {f"localhost/memcached-operator/memcached-operator:{version}"}
 
 
-def test_both_processes_pin_the_same_memcached(variant: Rendered) -> None:
+def test_both_processes_have_the_same_memcached_image(variant: Rendered) -> None:
     values = [
         [variable["value"] for variable in container["env"] if variable["name"] == "RELATED_IMAGE_MEMCACHED"]
         for container in variant.containers()
@@ -111,7 +111,7 @@ def test_service_accounts_and_roles_exist(variant: Rendered) -> None:
                 assert subject["namespace"] == NAMESPACE
 
 
-def test_the_admission_process_has_no_permission_and_no_token(variant: Rendered) -> None:
+def test_admission_process_has_no_permissions_and_no_token(variant: Rendered) -> None:
     bindings = variant.of("RoleBinding") + variant.of("ClusterRoleBinding")
     bound = {subject["name"] for binding in bindings for subject in binding["subjects"]}
     assert bound == {f"{PREFIX}-controller-manager"}
@@ -120,7 +120,7 @@ def test_the_admission_process_has_no_permission_and_no_token(variant: Rendered)
     assert account["automountServiceAccountToken"] is pod["automountServiceAccountToken"] is False
 
 
-def test_names_in_the_code_are_those_of_the_tree(default: Rendered) -> None:
+def test_code_uses_the_names_of_the_manifests(default: Rendered) -> None:
     source = (ROOT / "operator/memcached_operator/app.py").read_text()
     (lease,) = [
         name
@@ -136,7 +136,7 @@ def test_names_in_the_code_are_those_of_the_tree(default: Rendered) -> None:
     assert [name for name in named if f'"{name}"' not in source] == []
 
 
-def test_no_rule_has_a_wildcard(variant: Rendered) -> None:
+def test_rbac_rules_have_no_wildcards(variant: Rendered) -> None:
     for role in variant.of("Role") + variant.of("ClusterRole"):
         for rule in role["rules"]:
             assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"], role["metadata"]["name"]
@@ -152,7 +152,7 @@ def test_webhooks_reach_the_admission_process(variant: Rendered) -> None:
         assert (port["port"], port["targetPort"]) == (443, "webhook")
 
 
-def test_the_code_serves_the_paths_of_the_webhooks_and_no_others(variant: Rendered) -> None:
+def test_handlers_serve_exactly_the_paths_of_the_webhooks(variant: Rendered) -> None:
     served = memcached.handlers("memcached:1.6") | appservice.handlers()
     assert {webhook["clientConfig"]["service"]["path"] for webhook in webhooks(variant)} == set(served)
     assert set(served) == {
@@ -163,7 +163,7 @@ def test_the_code_serves_the_paths_of_the_webhooks_and_no_others(variant: Render
     }
 
 
-def test_webhooks_ask_for_every_served_version_of_our_kinds_and_nothing_else(variant: Rendered) -> None:
+def test_webhook_rules_match_exactly_the_served_versions_of_one_kind(variant: Rendered) -> None:
     crds = {crd["spec"]["group"]: crd["spec"] for crd in variant.of("CustomResourceDefinition")}
     for webhook in webhooks(variant):
         (rule,) = webhook["rules"]
@@ -175,14 +175,14 @@ def test_webhooks_ask_for_every_served_version_of_our_kinds_and_nothing_else(var
         assert rule["scope"] == "Namespaced"
 
 
-def test_webhooks_fail_closed_quickly_but_never_hold_up_a_deletion(variant: Rendered) -> None:
+def test_webhooks_fail_closed_after_5_s_and_do_not_block_deletion(variant: Rendered) -> None:
     for webhook in webhooks(variant):
         assert (webhook["failurePolicy"], webhook["timeoutSeconds"], webhook["sideEffects"]) == ("Fail", 5, "None")
         (condition,) = webhook["matchConditions"]
         assert condition["expression"] == "!has(object.metadata.deletionTimestamp)"
 
 
-def test_the_certificate_is_mounted_where_the_process_looks(variant: Rendered) -> None:
+def test_certificate_is_mounted_at_the_path_of_the_flag(variant: Rendered) -> None:
     pod = variant.one("Deployment", f"{PREFIX}-webhook")["spec"]["template"]["spec"]
     (volume,), (container,) = pod["volumes"], pod["containers"]
     (mount,) = container["volumeMounts"]
@@ -190,7 +190,7 @@ def test_the_certificate_is_mounted_where_the_process_looks(variant: Rendered) -
     assert f"--webhook-cert-path={mount['mountPath']}" in container["args"]
 
 
-def test_own_certificates_are_part_of_the_default_variant_alone(render: Callable[[str], Rendered]) -> None:
+def test_only_the_default_variant_manages_certificates(render: Callable[[str], Rendered]) -> None:
     default, certmanager = render("config/default"), render("config/overlays/certmanager")
     manager = f"{PREFIX}-controller-manager"
 
@@ -209,7 +209,7 @@ def test_own_certificates_are_part_of_the_default_variant_alone(render: Callable
     assert granted == {name for kind in WEBHOOKS for name in default.names(kind)}
 
 
-def test_certmanager_signs_for_the_service_and_is_trusted(render: Callable[[str], Rendered]) -> None:
+def test_certmanager_issues_the_certificate_and_injects_its_ca(render: Callable[[str], Rendered]) -> None:
     rendered = render("config/overlays/certmanager")
     certificate = rendered.one("Certificate", f"{PREFIX}-serving-cert")
     assert certificate["spec"]["secretName"] == CERTIFICATE
@@ -239,12 +239,14 @@ def test_pods_and_namespace_are_restricted(variant: Rendered) -> None:
         assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
-def test_our_own_workloads_are_not_taken_for_children(variant: Rendered) -> None:
+def test_operator_workloads_do_not_have_the_label_of_children(variant: Rendered) -> None:
     for each in variant.objects:
         assert each["metadata"].get("labels", {}).get("app.kubernetes.io/managed-by") in {None, "kustomize"}
 
 
-def test_add_ons_stay_out_of_the_variants_but_fit_them(variant: Rendered, render: Callable[[str], Rendered]) -> None:
+def test_add_ons_are_separate_and_select_the_pods_of_each_variant(
+    variant: Rendered, render: Callable[[str], Rendered]
+) -> None:
     assert not variant.of("ServiceMonitor")
     assert not variant.of("NetworkPolicy")
     (monitor,) = render("config/prometheus").objects
@@ -264,7 +266,7 @@ def test_add_ons_stay_out_of_the_variants_but_fit_them(variant: Rendered, render
         assert {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]} <= ports
 
 
-def test_olms_variant_differs_in_certificate_and_namespaces_alone(render: Callable[[str], Rendered]) -> None:
+def test_olm_variant_differs_only_in_certificate_and_watched_namespaces(render: Callable[[str], Rendered]) -> None:
     olm, certmanager = render("config/overlays/olm"), render("config/overlays/certmanager")
     for container, other in zip(olm.containers(), certmanager.containers(), strict=True):
         env, others = ({each["name"]: each for each in each["env"]} for each in (container, other))
@@ -273,9 +275,9 @@ def test_olms_variant_differs_in_certificate_and_namespaces_alone(render: Callab
             assert env.pop("WATCH_NAMESPACE") == {"name": "WATCH_NAMESPACE", "valueFrom": source}
             assert others.pop("WATCH_NAMESPACE")["value"] == ""
         assert env == others
-        apart = {"env", "volumeMounts"}
-        assert {k: v for k, v in container.items() if k not in apart} == {
-            k: v for k, v in other.items() if k not in apart
+        different = {"env", "volumeMounts"}
+        assert {k: v for k, v in container.items() if k not in different} == {
+            k: v for k, v in other.items() if k not in different
         }
         assert not container.get("volumeMounts")
     assert [pod.get("volumes") or [] for pod in olm.pods()] == [[], []]

@@ -1,4 +1,4 @@
-"""The Makefile is short, and its targets start the right commands."""
+"""The Makefile is short, and its targets run the right commands."""
 
 import os
 import re
@@ -9,9 +9,9 @@ import pytest
 from unit.config.makefile import TEXT, phony, rules
 from unit.config.rendered import ROOT
 
-LINES, DOCUMENTED, RECIPE = 220, 30, 5
+MAX_LINES, MAX_DOCUMENTED, MAX_RECIPE = 220, 30, 5
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.*")]
-USUAL = """
+REQUIRED = """
     help demo clean venv lock manifests generate fmt run check test test-unit test-integration test-e2e test-olm
     test-faults test-faults-gate test-soak bench docker-build docker-push install uninstall deploy undeploy
     build-installer bundle bundle-build bundle-push catalog catalog-build catalog-push bundle-validate scorecard olm
@@ -19,24 +19,24 @@ USUAL = """
 """
 
 
-def test_the_makefile_is_short() -> None:
-    assert len(TEXT.splitlines()) <= LINES
-    assert {rule.target: len(rule.recipe) for rule in rules() if len(rule.recipe) > RECIPE} == {}
+def test_makefile_and_recipes_are_short() -> None:
+    assert len(TEXT.splitlines()) <= MAX_LINES
+    assert {rule.target: len(rule.recipe) for rule in rules() if len(rule.recipe) > MAX_RECIPE} == {}
 
 
 def test_make_help_lists_at_most_30_targets() -> None:
     listed = re.findall(r"^  \x1b\[36m(\S+)", commands("help", dry_run=False), flags=re.MULTILINE)
     assert listed == [rule.target for rule in rules() if rule.help]
-    assert 0 < len(listed) <= DOCUMENTED
+    assert 0 < len(listed) <= MAX_DOCUMENTED
 
 
-def test_every_target_is_phony_and_the_usual_ones_exist() -> None:
+def test_every_target_is_phony_and_the_required_ones_exist() -> None:
     targets = {rule.target for rule in rules()}
     assert phony() == targets
-    assert set(USUAL.split()) <= targets
+    assert set(REQUIRED.split()) <= targets
 
 
-def test_documents_name_targets_that_exist() -> None:
+def test_targets_named_in_the_documentation_exist() -> None:
     text = "\n".join(path.read_text() for path in PAGES)
     named = re.findall(r"(?:`|^ *(?:- run: )?)make ((?:[a-z-]+ ?)+)", text, flags=re.MULTILINE)
     words = {word for each in named for word in each.split()}
@@ -77,11 +77,11 @@ def commands(*words: str, dry_run: bool = True, **environ: str) -> str:
         (["run", "METRICS_PORT=1"], "project run --metrics-port=1 --probes-port=8081$"),
     ],
 )
-def test_targets_start_commands(words: list[str], command: str) -> None:
+def test_targets_run_commands(words: list[str], command: str) -> None:
     assert re.search(command, commands(*words), flags=re.MULTILINE)
 
 
-def test_arguments_for_pytest_arrive_in_one_piece() -> None:
+def test_pytest_arguments_are_passed_as_one_word() -> None:
     done = subprocess.run(
         ["make", "--silent", "test-unit", "-o", "venv", "VENV_TOOLS=printf '%s\\n'", "ARGS=-k 'a or b'"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -89,7 +89,7 @@ def test_arguments_for_pytest_arrive_in_one_piece() -> None:
     assert "--args=-k 'a or b'" in done.stdout.splitlines()
 
 
-def test_a_missing_python_is_named() -> None:
+def test_missing_python_is_reported_by_name() -> None:
     words = ["make", "--silent", "venv", "PYTHON3=no-such-python"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode != 0

@@ -1,4 +1,4 @@
-"""The admission policies are bound to the controller's account, whatever its name, and cover all that it may write."""
+"""The admission policies are bound to the controller's service account and cover every object that it may write."""
 
 import ast
 import os
@@ -16,8 +16,8 @@ NAMESPACE = f"{PREFIX}-system"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
 CONTROLLER = f"{PREFIX}-controller-manager"
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
-NO_CHILDREN = {"memcacheds/status", "memcacheds/finalizers", "appservices/status", "appservices/finalizers", "events"}
-"""What the controller writes beside children."""
+NOT_CHILDREN = {"memcacheds/status", "memcacheds/finalizers", "appservices/status", "appservices/finalizers", "events"}
+"""Resources that the controller writes and that are not children."""
 OUTER = """
 resources: [{base}]
 namespace: caches
@@ -33,7 +33,7 @@ def installed(request: pytest.FixtureRequest) -> Rendered:
 
 
 def bound(rendered: Rendered) -> set[tuple[str, str]]:
-    """Namespace and name of each account that a policy is bound to; every policy must be bound."""
+    """Namespace and name of each service account that a policy is bound to; fails if a policy is not bound."""
     bindings = rendered.of(BINDING)
     assert {binding["spec"]["policyName"] for binding in bindings} == rendered.names(POLICY)
     assert rendered.of(POLICY)
@@ -41,7 +41,7 @@ def bound(rendered: Rendered) -> set[tuple[str, str]]:
     return {(reference["namespace"], reference["name"]) for reference in references}
 
 
-def test_the_policies_are_bound_to_the_controllers_account(installed: Rendered) -> None:
+def test_policies_are_bound_to_the_controllers_service_account(installed: Rendered) -> None:
     assert bound(installed) == {(NAMESPACE, CONTROLLER)}
     account = installed.one("ServiceAccount", CONTROLLER)
     pod = installed.one("Deployment", CONTROLLER)["spec"]["template"]["spec"]
@@ -50,7 +50,7 @@ def test_the_policies_are_bound_to_the_controllers_account(installed: Rendered) 
 
 
 @pytest.mark.parametrize("base", ["config/default", "config/overlays/certmanager"])
-def test_the_bindings_follow_another_namespace_and_prefix(tmp_path: Path, base: str) -> None:
+def test_bindings_follow_the_namespace_and_prefix_of_an_overlay(tmp_path: Path, base: str) -> None:
     directory = os.path.relpath(ROOT / base, tmp_path)
     (tmp_path / "kustomization.yaml").write_text(OUTER.format(base=directory))
     rendered = render_directory(str(tmp_path))
@@ -58,7 +58,7 @@ def test_the_bindings_follow_another_namespace_and_prefix(tmp_path: Path, base: 
     assert bound(rendered) == {("caches", f"our-{CONTROLLER}")}
 
 
-def test_with_olm_the_policies_are_applied_by_themselves(default: Rendered, render: Callable[[str], Rendered]) -> None:
+def test_olm_policies_are_a_separate_overlay(default: Rendered, render: Callable[[str], Rendered]) -> None:
     rendered, olm = render("config/overlays/olm-policies"), render("config/manifests")
     assert bound(rendered) == {(NAMESPACE, CONTROLLER)}
     assert rendered.names(POLICY) == default.names(POLICY)
@@ -66,7 +66,7 @@ def test_with_olm_the_policies_are_applied_by_themselves(default: Rendered, rend
     assert CONTROLLER in olm.names("ServiceAccount")
 
 
-def test_every_policy_fails_closed_and_concerns_the_bound_account_only(default: Rendered) -> None:
+def test_policies_fail_closed_and_match_only_the_bound_account(default: Rendered) -> None:
     for policy in default.of(POLICY):
         spec = policy["spec"]
         assert (spec["failurePolicy"], spec["paramKind"]) == ("Fail", {"apiVersion": "v1", "kind": "ServiceAccount"})
@@ -75,11 +75,11 @@ def test_every_policy_fails_closed_and_concerns_the_bound_account_only(default: 
         assert " ".join(first.split()) == f"request.userInfo.username == {account}"
     for binding in default.of(BINDING):
         assert binding["spec"]["validationActions"] == ["Deny"]
-        # Where there is no such account, nobody is concerned: with Deny, everybody's requests would be denied.
+        # If the service account does not exist, the policy must not apply: with Deny, all requests would be denied.
         assert binding["spec"]["paramRef"]["parameterNotFoundAction"] == "Allow"
 
 
-def test_every_denial_is_a_forbidden_with_a_message(default: Rendered) -> None:
+def test_every_denial_has_reason_forbidden_and_a_message(default: Rendered) -> None:
     for policy in default.of(POLICY):
         for validation in policy["spec"]["validations"]:
             assert validation["reason"] == "Forbidden"
@@ -87,32 +87,32 @@ def test_every_denial_is_a_forbidden_with_a_message(default: Rendered) -> None:
 
 
 def written(rules: list[Object]) -> Iterator[str]:
-    """The resources that rules let somebody write."""
+    """The resources that RBAC rules allow to be written."""
     for rule in rules:
         if WRITES & set(rule["verbs"]):
             yield from rule["resources"]
 
 
 def covered(policy: Object) -> set[str]:
-    """The resources that a policy is about."""
+    """The resources that a policy matches."""
     rules = policy["spec"]["matchConstraints"]["resourceRules"]
     return {resource for rule in rules for resource in rule["resources"]}
 
 
-def test_the_policies_cover_every_child_that_the_controller_may_write(default: Rendered) -> None:
-    children = set(written(default.one("ClusterRole", f"{PREFIX}-manager-role")["rules"])) - NO_CHILDREN
+def test_policies_cover_every_child_that_the_controller_may_write(default: Rendered) -> None:
+    children = set(written(default.one("ClusterRole", f"{PREFIX}-manager-role")["rules"])) - NOT_CHILDREN
     wanted = children | {f"{resource}/*" for resource in children}
     assert covered(default.one(POLICY, f"{PREFIX}-children")) == wanted
 
 
-def test_the_policies_cover_what_the_controller_may_write_for_its_certificate(default: Rendered) -> None:
+def test_policies_cover_the_writes_of_certificate_management(default: Rendered) -> None:
     roles = [default.one(kind, f"{PREFIX}-certificates-role") for kind in ("Role", "ClusterRole")]
     wanted = {resource for role in roles for resource in written(role["rules"])}
     names = ("secrets", "webhook-configurations")
     assert set().union(*(covered(default.one(POLICY, f"{PREFIX}-{name}")) for name in names)) == wanted
 
 
-def test_the_owners_are_our_kinds_in_each_version(default: Rendered) -> None:
+def test_owners_are_both_kinds_in_every_version(default: Rendered) -> None:
     served = [
         [f"{crd['spec']['group']}/{version['name']}", crd["spec"]["names"]["kind"]]
         for crd in default.of("CustomResourceDefinition")
@@ -123,19 +123,19 @@ def test_the_owners_are_our_kinds_in_each_version(default: Rendered) -> None:
     assert sorted(ast.literal_eval(owners)) == sorted(served)
 
 
-def test_the_operator_has_no_right_on_policies(installed: Rendered) -> None:
+def test_operator_has_no_permissions_on_policies(installed: Rendered) -> None:
     for role in installed.of("Role", "ClusterRole"):
         assert not [rule for rule in role["rules"] if any("admissionpolic" in each for each in rule["resources"])]
 
 
-def test_the_installer_holds_the_policies_without_a_namespace() -> None:
+def test_installer_contains_the_policies_without_a_namespace() -> None:
     objects = documents((ROOT / INSTALLER).read_text(), INSTALLER)
     found = [obj for obj in objects if obj["kind"] in (POLICY, BINDING)]
     assert len(found) == 2 * len(render_directory("config/default").of(POLICY))
     assert not [obj for obj in found if "namespace" in obj["metadata"]]
 
 
-def test_for_a_list_of_namespaces_only_the_bindings_and_the_watch_are_others(
+def test_namespaced_variant_differs_only_in_bindings_and_watched_namespaces(
     default: Rendered, render: Callable[[str], Rendered]
 ) -> None:
     narrow = render("config/overlays/namespaced")
@@ -147,7 +147,7 @@ def test_for_a_list_of_namespaces_only_the_bindings_and_the_watch_are_others(
     ]
     for each in added:
         assert (each["roleRef"], each["subjects"]) == (binding["roleRef"], binding["subjects"])
-    assert unlike(default, narrow) == {("Deployment", CONTROLLER)}
+    assert differing(default, narrow) == {("Deployment", CONTROLLER)}
 
 
 def watched(rendered: Rendered) -> str:
@@ -156,13 +156,13 @@ def watched(rendered: Rendered) -> str:
     return next(each["value"] for each in container["env"] if each["name"] == "WATCH_NAMESPACE")
 
 
-def unlike(one: Rendered, other: Rendered) -> set[tuple[str, str]]:
-    """Kind and name of what both have, and not alike."""
+def differing(one: Rendered, other: Rendered) -> set[tuple[str, str]]:
+    """Kind and name of each object that is in both and differs."""
     found = {identity(each): each for each in one.objects}
     changed = [each for each in other.objects if identity(each) in found and found[identity(each)] != each]
     return {(each["kind"], each["metadata"]["name"]) for each in changed}
 
 
 def identity(obj: Object) -> tuple[str, str, str]:
-    """What tells an object from all others."""
+    """Kind, namespace and name of an object."""
     return obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

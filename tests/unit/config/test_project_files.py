@@ -1,4 +1,4 @@
-"""The files every public project has: they exist, and agree with what they repeat."""
+"""Project files such as the changelog and the issue forms agree with the code and with each other."""
 
 import configparser
 import re
@@ -21,7 +21,7 @@ ROW = re.compile(
     r"^\| \[(?P<title>[^\]]+)\]\((?P<page>[^)]+)\) \| (?P<status>\w+) \| (?P<date>\d{4}-\d\d-\d\d) \| .+ \|$"
 )
 STATUS_LINE = re.compile(r"^Status: (\w+) · Date: (\d{4}-\d\d-\d\d)$")
-RAISED_MANUALLY = "k8s.io/"
+UPDATED_MANUALLY = "k8s.io/"
 THREAT_MODEL = "docs/security.md"
 
 
@@ -40,13 +40,13 @@ VERSION: str = PROJECT["project"]["version"]
 
 
 def repository() -> str:
-    """Where the project is published: a placeholder that docs/releasing.md says to replace."""
+    """The URL of the project: a placeholder, replaced as docs/releasing.md describes."""
     (path,) = (ROOT / "config/manifests/bases").glob("*.yaml")
     return yaml.safe_load(path.read_text())["metadata"]["annotations"]["repository"]
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_links_of_pages_lead_somewhere(name: str) -> None:
+def test_links_of_project_files_exist(name: str) -> None:
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]+)(?:#([^)]*))?\)", read(name)):
         page = (ROOT / name).parent / target
         assert page.exists(), f"{name}: {target}"
@@ -54,7 +54,7 @@ def test_links_of_pages_lead_somewhere(name: str) -> None:
         assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}
 
 
-def test_the_changelog_has_the_current_version() -> None:
+def test_changelog_has_the_current_version() -> None:
     text = read("CHANGELOG.md")
     sections = re.findall(r"^## \[([^\]]+)\](?: - (\S+))?$", text, flags=re.MULTILINE)
     assert sections[0] == ("Unreleased", "")
@@ -66,7 +66,7 @@ def test_the_changelog_has_the_current_version() -> None:
     assert links["Unreleased"].endswith(f"/v{VERSION}...HEAD")
 
 
-def test_the_changelog_has_every_release() -> None:
+def test_changelog_has_every_release() -> None:
     releases = PROJECT["tool"]["memcached-operator"]["releases"]
     assert [
         version
@@ -75,26 +75,26 @@ def test_the_changelog_has_every_release() -> None:
     ] == []
 
 
-def test_the_security_policy_covers_the_current_version_and_the_threat_model() -> None:
+def test_security_policy_covers_the_current_version_and_the_threat_model() -> None:
     text = read("SECURITY.md")
     minor = VERSION.rpartition(".")[0]
     assert f"| {minor}.x | yes |" in text
     assert f"]({THREAT_MODEL})" in text
 
 
-def test_the_code_of_conduct_names_a_contact_and_no_placeholder() -> None:
+def test_code_of_conduct_has_a_contact_and_no_placeholder() -> None:
     text = read("CODE_OF_CONDUCT.md")
     assert "](SECURITY.md#reporting-a-vulnerability)" in text
     assert "[INSERT" not in text
     assert "version 2.1" in text
 
 
-def test_no_page_names_a_mail_address() -> None:
+def test_pages_contain_no_email_address() -> None:
     pages = [*PAGES, *FORMS, ".github/ISSUE_TEMPLATE/config.yml", "docs/roadmap.md"]
     assert [name for name in pages if re.search(r"\b[\w.+-]+@[\w-]+\.\w", read(name))] == []
 
 
-def test_the_roadmap_has_no_dates_and_no_issue_numbers() -> None:
+def test_roadmap_has_no_dates_and_no_issue_numbers() -> None:
     assert re.findall(r"\b20\d\d\b|#\d+|\bissue \d+", read("docs/roadmap.md")) == []
 
 
@@ -103,8 +103,8 @@ def test_issue_forms_are_well_formed(name: str) -> None:
     form = load(name)
     assert form.keys() >= {"name", "description", "body"}
     inputs = [field for field in form["body"] if field["type"] != "markdown"]
-    identities = [field["id"] for field in inputs]
-    assert len(set(identities)) == len(identities) > 0
+    ids = [field["id"] for field in inputs]
+    assert len(set(ids)) == len(ids) > 0
     assert all(field["type"] in {"textarea", "input", "dropdown"} and field["attributes"]["label"] for field in inputs)
     assert any(field.get("validations", {}).get("required") for field in inputs)
 
@@ -127,7 +127,7 @@ def test_pre_commit_runs_each_part_of_make_check() -> None:
 
 
 def dependabot(ecosystem: str) -> dict[str, Any]:
-    """The entry of one ecosystem in dependabot.yml."""
+    """The entry of a package ecosystem in dependabot.yml."""
     (entry,) = [each for each in load(".github/dependabot.yml")["updates"] if each["package-ecosystem"] == ecosystem]
     return entry
 
@@ -143,7 +143,7 @@ def go_modules() -> list[Path]:
 
 
 def programs(module: str) -> list[str]:
-    """The packages of a go.mod's `tool` directives."""
+    """The packages in the `tool` directives of a go.mod file."""
     blocks = re.findall(r"^tool \(\n(.*?)^\)", module, flags=re.MULTILINE | re.DOTALL)
     return [*re.findall(r"^tool ([^(\s]+)$", module, flags=re.MULTILINE), *" ".join(blocks).split()]
 
@@ -154,14 +154,14 @@ def test_dependabot_updates_every_go_module() -> None:
 
 
 @pytest.mark.parametrize("path", go_modules(), ids=lambda path: path.parent.name)
-def test_dependabot_may_raise_every_program(path: Path) -> None:
+def test_dependabot_may_update_every_program_except_kubernetes(path: Path) -> None:
     required: list[str] = re.findall(r"^(?:require )?\s*(\S+) v\S+", path.read_text(), flags=re.MULTILINE)
     patterns: list[str] = [allowed["dependency-name"].replace("*", ".*") for allowed in dependabot("gomod")["allow"]]
     for program in programs(path.read_text()):
         modules = [each for each in required if f"{program}/".startswith(f"{each}/")]
-        assert modules, f"no module of {program} is required"
+        assert modules, f"no required module contains {program}"
         allowed = any(re.fullmatch(pattern, each) for pattern in patterns for each in modules)
-        assert allowed is not program.startswith(RAISED_MANUALLY), program
+        assert allowed is not program.startswith(UPDATED_MANUALLY), program
 
 
 def test_every_decision_is_in_the_index() -> None:
@@ -178,7 +178,7 @@ def test_decisions_have_the_status_and_date_of_the_index() -> None:
         assert not stated or stated.groups() == (row["status"], row["date"]), page
 
 
-def test_editors_use_the_line_length_of_the_linter() -> None:
+def test_editorconfig_has_the_line_length_of_ruff() -> None:
     parser = configparser.ConfigParser(strict=True)
     parser.read_string(f"[top]\n{read('.editorconfig')}")
     assert parser["top"].getboolean("root")

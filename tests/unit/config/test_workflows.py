@@ -1,4 +1,4 @@
-"""The GitHub workflows: linted by `make workflows`, and in agreement with what the project says elsewhere."""
+"""`make workflows` lints the GitHub workflows, and the workflows agree with the rest of the project."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ from unit.config.rendered import ROOT
 WORKFLOWS = sorted((ROOT / ".github/workflows").iterdir())
 COMMAND = r"(?:sudo \S+ )?(?:make(?: [a-z-]+)+|\.ci/run)"
 PINNED = r"uses: [\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
-GOOD = """
+VALID = """
 on: push
 jobs:
   one:
@@ -27,7 +27,7 @@ jobs:
 
 
 def read(path: Path) -> dict[Any, Any]:
-    """A workflow as YAML reads it (`on` is True)."""
+    """A parsed workflow; YAML 1.1 parses the key `on` as True."""
     return yaml.safe_load(path.read_text())
 
 
@@ -51,13 +51,13 @@ def lint(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_a_good_workflow_passes(tmp_path: Path) -> None:
-    done = lint(GOOD, tmp_path)
+def test_valid_workflow_passes(tmp_path: Path) -> None:
+    done = lint(VALID, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "message"),
+    ("old", "new", "message"),
     [
         ("ubuntu-24.04", "ubuntu-24", 'label "ubuntu-24" is unknown'),
         ("make check", "make ${{ matrix.target }}", 'property "target" is not defined'),
@@ -65,8 +65,8 @@ def test_a_good_workflow_passes(tmp_path: Path) -> None:
         ("    steps:", "    step:", 'unexpected key "step"'),
     ],
 )
-def test_a_broken_workflow_fails(right: str, wrong: str, message: str, tmp_path: Path) -> None:
-    done = lint(GOOD.replace(right, wrong), tmp_path)
+def test_invalid_workflow_fails(old: str, new: str, message: str, tmp_path: Path) -> None:
+    done = lint(VALID.replace(old, new), tmp_path)
     assert done.returncode != 0
     assert message in done.stdout
 
@@ -77,7 +77,7 @@ def test_make_lints_every_workflow() -> None:
     assert sorted(ROOT.glob(found[1])) == WORKFLOWS
 
 
-def test_workflows_run_make_or_ci_and_nothing_else() -> None:
+def test_workflows_run_only_make_and_ci_run() -> None:
     commands = [step["run"] for step in steps() if "run" in step]
     assert [command for command in commands if not re.fullmatch(COMMAND, command)] == []
     used = {word for command in commands if "make" in command.split() for word in command.split()[1:]}
@@ -85,7 +85,7 @@ def test_workflows_run_make_or_ci_and_nothing_else() -> None:
     assert any(command.endswith(".ci/run") for command in commands)
 
 
-def test_ci_runs_on_the_oldest_supported_python_and_on_that_of_the_image() -> None:
+def test_ci_runs_on_the_oldest_supported_python_and_the_image_python() -> None:
     (job,) = read(ROOT / ".github/workflows/ci.yaml")["jobs"].values()
     oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     image = re.search(r"^ARG BASE_IMAGE=\S*/python:([\d.]+)", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
@@ -94,7 +94,7 @@ def test_ci_runs_on_the_oldest_supported_python_and_on_that_of_the_image() -> No
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_a_workflow_may_only_read_and_ends(path: Path) -> None:
+def test_workflows_are_read_only_and_have_timeouts(path: Path) -> None:
     workflow = read(path)
     assert workflow["permissions"] == {"contents": "read"}
     assert workflow["concurrency"]["group"]
@@ -110,7 +110,7 @@ def test_actions_are_pinned_by_commit(path: Path) -> None:
     assert [line for line in lines if not re.fullmatch(PINNED, line)] == []
 
 
-def test_checkouts_leave_no_credentials() -> None:
+def test_checkouts_do_not_persist_credentials() -> None:
     checkouts = [step for step in steps() if step.get("uses", "").startswith("actions/checkout@")]
     assert len(checkouts) == len(WORKFLOWS)
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)

@@ -1,4 +1,4 @@
-"""A kubectl with prepared output, and a screen that writes into a string."""
+"""Fakes for the demo: a kubectl with prepared output, a clock and a terminal."""
 
 import io
 import json
@@ -10,34 +10,34 @@ from demo.screen import Screen
 
 
 class FakeKubectl(Kubectl):
-    """Returns the output of the first key that occurs in the command; records the commands.
+    """Returns the output for the first key that the command contains; records the commands.
 
-    A list of outputs is used one by one, and its last item is repeated.
+    The outputs of a list are returned in order; the last one is repeated.
     """
 
-    def __init__(self, answers: Mapping[str, Any], namespace: str = "demo") -> None:
+    def __init__(self, outputs: Mapping[str, Any], namespace: str = "demo") -> None:
         super().__init__(namespace)
-        self.answers = {key: _list(each) for key, each in answers.items()}
-        self.asked: list[str] = []
+        self.outputs = {key: _list(each) for key, each in outputs.items()}
+        self.commands: list[str] = []
 
     def run(self, words: list[str], stdin: str | None = None, seconds: float = 0) -> Done:
-        """Return the prepared output; other commands succeed without output."""
+        """Return the prepared output; a command without one succeeds and prints nothing."""
         del stdin, seconds
         line = " ".join(words)
-        self.asked.append(line)
-        for key, each in self.answers.items():
+        self.commands.append(line)
+        for key, each in self.outputs.items():
             if key in line:
-                answer = each.pop(0) if len(each) > 1 else each[0]
-                return answer if isinstance(answer, Done) else Done(0, _text(answer), "")
+                output = each.pop(0) if len(each) > 1 else each[0]
+                return output if isinstance(output, Done) else Done(0, _text(output), "")
         return Done(0, "", "")
 
 
-def _list(answer: Any) -> list[Any]:
-    return list(cast("list[Any]", answer)) if isinstance(answer, list) else [answer]
+def _list(output: Any) -> list[Any]:
+    return list(cast("list[Any]", output)) if isinstance(output, list) else [output]
 
 
-def _text(answer: Any) -> str:
-    return answer if isinstance(answer, str) else json.dumps(answer)
+def _text(output: Any) -> str:
+    return output if isinstance(output, str) else json.dumps(output)
 
 
 def failed(message: str) -> Done:
@@ -60,7 +60,7 @@ class Clock:
 
 
 class Terminal(io.StringIO):
-    """A string that claims to be a terminal."""
+    """A string buffer that is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -72,7 +72,7 @@ def screen(out: io.StringIO | None = None, clock: Clock | None = None) -> Screen
 
 
 def memcached(size: int = 3, ready: int = 3, nodes: tuple[str, ...] = ("a", "b", "c"), **changes: str) -> Object:
-    """A ready Memcached named cache; `changes` sets the status of conditions, `message` that of all of them."""
+    """A ready Memcached named cache; `changes` sets the status of conditions by type, and `message` their message."""
     message = changes.pop("message", "All components are healthy")
     states = {"Available": "True", "Progressing": "False", "Degraded": "False"} | changes
     return {

@@ -1,4 +1,4 @@
-"""Reading objects and command output."""
+"""The demo reads objects and command output."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ from unit.demo.fakes import memcached, pod
 NEW: reading.Object = {**memcached(), "status": {}}
 
 
-def test_a_ready_memcached_is_done() -> None:
+def test_ready_memcached_is_done() -> None:
     assert reading.progress(memcached()) == (
         True,
         "3 of 3 pods ready, Available=True, Progressing=False, Degraded=False",
@@ -31,19 +31,19 @@ def test_a_ready_memcached_is_done() -> None:
         memcached() | {"metadata": {"name": "cache", "generation": 3}},
         NEW,
     ],
-    ids=["not ready", "not scaled", "nodes", "unavailable", "progressing", "degraded", "outdated", "new"],
+    ids=["not ready", "not scaled", "nodes", "unavailable", "progressing", "degraded", "outdated", "no status"],
 )
 def test_any_other_memcached_is_not_done(found: reading.Object) -> None:
     assert not reading.progress(found).done
 
 
-def test_a_deleted_pod_in_the_status_is_named() -> None:
+def test_deleted_pod_in_the_status_is_reported_by_name() -> None:
     found = reading.progress(memcached(), deleted=["b", "z"])
     assert not found.done
     assert found.text.endswith("still in the status: b")
 
 
-def test_degraded_is_a_problem_with_its_message() -> None:
+def test_message_of_degraded_is_the_problem() -> None:
     assert reading.progress(memcached(Degraded="True", message="no such image")).problem == "no such image"
     assert reading.progress(memcached(message="no such image")).problem == ""
 
@@ -63,7 +63,7 @@ def test_each_address_of_getent_counts_once() -> None:
         ([], "no address for a, b"),
     ],
 )
-def test_addresses_are_those_of_the_pods(addresses: list[str], difference: str) -> None:
+def test_addresses_must_match_the_pods(addresses: list[str], difference: str) -> None:
     pods = reading.pod_addresses([pod("a", "10.0.0.1"), pod("b", "10.0.0.2", "fd00::2"), pod("old", "10.0.0.9")], "ab")
     assert reading.mismatch(addresses, pods) == difference
 

@@ -1,4 +1,4 @@
-"""What the user sees, on a terminal and elsewhere."""
+"""The output of the demo, on a terminal and in a file."""
 
 import io
 
@@ -9,7 +9,7 @@ from demo.waiting import PROBLEM_SECONDS, Progress, wait
 from unit.demo.fakes import Clock, Terminal, screen
 
 
-def test_plain_lines_and_the_time_a_step_took() -> None:
+def test_step_prints_plain_lines_and_its_duration() -> None:
     out, clock = io.StringIO(), Clock()
     shown = screen(out, clock)
     with shown.step("First", "What it is about."):
@@ -21,14 +21,14 @@ def test_plain_lines_and_the_time_a_step_took() -> None:
     )
 
 
-def test_a_failed_step_is_marked() -> None:
+def test_failed_step_is_marked() -> None:
     out = io.StringIO()
     with pytest.raises(DemoError), screen(out).step("First", ""):
         raise DemoError("no")
     assert out.getvalue().endswith("stopped after 0.0 s\n")
 
 
-def test_progress_is_a_new_line_only_if_it_differs() -> None:
+def test_progress_is_printed_only_when_it_changes() -> None:
     out = io.StringIO()
     shown = screen(out)
     for text in ("1 of 2", "1 of 2", "2 of 2"):
@@ -36,7 +36,7 @@ def test_progress_is_a_new_line_only_if_it_differs() -> None:
     assert out.getvalue() == "    ... 1 of 2\n    ... 2 of 2\n"
 
 
-def test_progress_on_a_terminal_is_one_line_that_disappears(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_on_a_terminal_is_one_line_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     out = Terminal()
@@ -55,7 +55,7 @@ def test_progress_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(out.getvalue().removeprefix("\r\033[K")) == 39
 
 
-def test_colour_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_terminals_get_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     out = Terminal()
@@ -63,26 +63,26 @@ def test_colour_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\033[1m$ kubectl get pods\033[0m" in out.getvalue()
 
 
-def test_waiting_returns_the_seconds_it_took() -> None:
+def test_wait_returns_its_duration() -> None:
     clock = Clock()
     checks = iter([Progress(False, "a"), Progress(False, "b"), Progress(True, "c")])
     assert wait(screen(clock=clock), lambda: next(checks), "it", sleep=clock.sleep) == pytest.approx(0.6)
 
 
-def test_a_timeout_reports_the_last_state() -> None:
+def test_timeout_reports_the_last_state() -> None:
     clock = Clock()
     with pytest.raises(DemoError, match=r"^waiting for it timed out after 5 s; last state: 1 of 2$"):
         wait(screen(clock=clock), lambda: Progress(False, "1 of 2"), "it", 5, clock.sleep)
 
 
-def test_a_persistent_problem_ends_the_wait_early() -> None:
+def test_persistent_problem_ends_the_wait_early() -> None:
     clock = Clock()
     with pytest.raises(DemoError, match=r"^waiting for it failed: no image$"):
         wait(screen(clock=clock), lambda: Progress(False, "0 of 2", "no image"), "it", sleep=clock.sleep)
     assert clock.now == pytest.approx(PROBLEM_SECONDS, abs=1)
 
 
-def test_a_temporary_problem_does_not() -> None:
+def test_temporary_problem_does_not_end_the_wait() -> None:
     clock = Clock()
 
     def check() -> Progress:

@@ -1,4 +1,4 @@
-"""Each step checks its result: a failure ends the demo with one sentence."""
+"""Each step checks its result; a failure is reported in one sentence."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -23,9 +23,9 @@ HEADING = "NAME  SIZE  READY  AVAILABLE  DEGRADED  PORT  AGE  MEMORY  IMAGE  REA
 CONDITIONS = "Available=True X: x\nProgressing=False X: x\nDegraded=False X: x\n"
 
 
-def stage(answers: Mapping[str, Any]) -> Stage:
-    """A stage after the sample is applied."""
-    return Stage(FakeKubectl(answers), screen(), Path("sample.yaml"), "cache", 3)
+def stage(outputs: Mapping[str, Any]) -> Stage:
+    """A stage whose sample is already applied."""
+    return Stage(FakeKubectl(outputs), screen(), Path("sample.yaml"), "cache", 3)
 
 
 def deployment(component: str, available: int) -> dict[str, Any]:
@@ -35,14 +35,14 @@ def deployment(component: str, available: int) -> dict[str, Any]:
     return {"metadata": {"name": component, "labels": labels}, "spec": {"replicas": 2}, "status": status}
 
 
-def fails(step: Callable[[Stage], object], answers: Mapping[str, Any], sentence: str) -> None:
-    """The step must end with this sentence."""
-    with pytest.raises(DemoError, match=sentence):
-        step(stage(answers))
+def check_fails(step: Callable[[Stage], object], outputs: Mapping[str, Any], message: str) -> None:
+    """Check that the step fails with this message."""
+    with pytest.raises(DemoError, match=message):
+        step(stage(outputs))
 
 
 @pytest.mark.parametrize(
-    ("answers", "sentence"),
+    ("outputs", "message"),
     [
         (
             {"get nodes": failed("error: stat /x: no such file")},
@@ -56,10 +56,10 @@ def fails(step: Callable[[Stage], object], answers: Mapping[str, Any], sentence:
         ({"deployments": {"items": []}, "-o json": NODES}, "controller-manager and webhook is missing; run `make dep"),
         ({"deployments": {"items": [deployment("webhook", 2)]}, "-o json": NODES}, "controller-manager is missing"),
     ],
-    ids=["no cluster", "no containers", "no definition", "no operator", "half an operator"],
+    ids=["no cluster", "simulated nodes", "no CRD", "no operator", "no controller"],
 )
-def test_the_operator_must_be_running(answers: Mapping[str, Any], sentence: str) -> None:
-    fails(opening.operator_works, answers, sentence)
+def test_operator_must_be_running(outputs: Mapping[str, Any], message: str) -> None:
+    check_fails(opening.operator_works, outputs, message)
 
 
 def test_one_available_replica_is_enough() -> None:
@@ -68,7 +68,7 @@ def test_one_available_replica_is_enough() -> None:
     assert not opening.available([deployment("controller-manager", 0), deployment("webhook", 2)]).done
 
 
-def test_the_user_need_not_have_access_to_nodes() -> None:
+def test_user_does_not_need_access_to_nodes() -> None:
     found = {"items": [deployment("controller-manager", 1), deployment("webhook", 2)]}
     on = stage({"get nodes": failed("nodes is forbidden"), "deployments": found})
     opening.operator_works(on)
@@ -82,26 +82,26 @@ def test_the_user_need_not_have_access_to_nodes() -> None:
         (["Terminating", ""], "create namespace demo"),
     ],
 )
-def test_the_namespace_is_clean_however_it_was(phases: list[str], command: str) -> None:
+def test_namespace_is_created_or_cleaned(phases: list[str], command: str) -> None:
     on = stage({"get namespace": phases})
     opening.clean_namespace(on)
     assert isinstance(on.kubectl, FakeKubectl)
-    assert on.kubectl.asked[-1] == command
+    assert on.kubectl.commands[-1] == command
 
 
 @pytest.mark.parametrize(
-    ("answers", "sentence"),
+    ("outputs", "message"),
     [
         ({"apply": Done(0, "created", "")}, "accepted, but must be denied"),
         ({"apply": failed("failed calling webhook")}, "but not with the message 'must be at least 1'"),
         ({"apply": DENIAL, "get": memcached()}, "was denied, but the object exists"),
     ],
 )
-def test_an_invalid_object_must_be_denied(answers: Mapping[str, Any], sentence: str) -> None:
-    fails(admission.denies, answers, sentence)
+def test_invalid_object_must_be_denied(outputs: Mapping[str, Any], message: str) -> None:
+    check_fails(admission.denies, outputs, message)
 
 
-def test_an_invalid_object_is_denied() -> None:
+def test_invalid_object_is_denied() -> None:
     admission.denies(stage({"apply": DENIAL}))
 
 
@@ -109,76 +109,78 @@ DEFAULTED = {"size": 1, "containerPort": 11211, "image": "memcached:1"}
 
 
 @pytest.mark.parametrize(
-    ("spec", "sentence"),
+    ("spec", "message"),
     [
         ({"image": ""}, "admission set no image"),
         ({"containerPort": 80}, "admission set containerPort to 80 instead"),
         ({"size": 2}, "admission set size to 2 instead"),
     ],
 )
-def test_defaults_must_be_set(spec: dict[str, Any], sentence: str) -> None:
-    fails(admission.sets_defaults, {"create": {"spec": DEFAULTED | spec}}, sentence)
+def test_defaults_must_be_set(spec: dict[str, Any], message: str) -> None:
+    check_fails(admission.sets_defaults, {"create": {"spec": DEFAULTED | spec}}, message)
 
 
-def test_the_webhook_may_need_a_moment() -> None:
-    answers = [failed("failed calling webhook: no endpoints"), {"spec": DEFAULTED}]
-    admission.sets_defaults(stage({"create": answers}))
+def test_webhook_without_endpoints_is_retried() -> None:
+    outputs = [failed("failed calling webhook: no endpoints"), {"spec": DEFAULTED}]
+    admission.sets_defaults(stage({"create": outputs}))
 
 
 READY = {"get -n demo memcached cache": memcached(), "get -n demo pods": PODS}
 
 
-def test_the_status_must_list_the_live_pods() -> None:
-    fails(
-        lambda found: found.wait_ready("it"),
+def test_status_must_list_the_live_pods() -> None:
+    check_fails(
+        lambda on: on.wait_ready("it"),
         {**READY, "get -n demo pods": {"items": [pod("a"), pod("b"), pod("d")]}},
         "lists a, b, c, but the live pods are a, b, d",
     )
 
 
-def test_a_pod_that_is_being_deleted_does_not_count() -> None:
-    leaving = {"metadata": {"name": "old", "deletionTimestamp": "now"}}
-    stage({**READY, "get -n demo pods": {"items": [*PODS["items"], leaving]}}).wait_ready("it")
+def test_terminating_pod_is_ignored() -> None:
+    terminating = {"metadata": {"name": "old", "deletionTimestamp": "now"}}
+    stage({**READY, "get -n demo pods": {"items": [*PODS["items"], terminating]}}).wait_ready("it")
 
 
-def test_a_deleted_memcached_ends_the_wait() -> None:
-    fails(lambda found: found.wait_ready("it"), {}, "the Memcached cache does not exist any more")
+def test_deleted_memcached_ends_the_wait() -> None:
+    check_fails(lambda on: on.wait_ready("it"), {}, "the Memcached cache does not exist any more")
 
 
-def test_a_sample_of_another_kind_is_named() -> None:
-    fails(serving.becomes_pods, {"apply": {"kind": "List", "items": []}}, r"sample\.yaml must contain one Memcached")
+def test_sample_of_another_kind_is_reported_by_name() -> None:
+    check_fails(
+        serving.becomes_pods, {"apply": {"kind": "List", "items": []}}, r"sample\.yaml must contain one Memcached"
+    )
 
 
-def answers_of(*addresses: str) -> str:
-    """The correct answers of pods."""
+def values_of(*addresses: str) -> str:
+    """The correct output for pods with these addresses."""
     return "".join(f"== {each}\nSTORED\r\nVALUE greeting 0 5\r\nhello\r\nEND\r\n" for each in addresses)
 
 
-def test_every_pod_must_answer() -> None:
-    talk = {"getent": GETENT, "bash": answers_of("10.0.0.1", "10.0.0.3")}
-    fails(serving.every_pod_answers, {**READY, **talk}, r"10\.0\.0\.2 did not return 'hello'")
+def test_every_pod_must_return_the_value() -> None:
+    output = {"getent": GETENT, "bash": values_of("10.0.0.1", "10.0.0.3")}
+    check_fails(serving.every_pod_answers, {**READY, **output}, r"10\.0\.0\.2 did not return 'hello'")
 
 
-def test_every_pod_answers() -> None:
-    talk = {"getent": ["", GETENT], "bash": answers_of("10.0.0.1", "10.0.0.2", "10.0.0.3")}
-    serving.every_pod_answers(stage({**READY, **talk}))
+def test_all_pods_return_the_value() -> None:
+    output = {"getent": ["", GETENT], "bash": values_of("10.0.0.1", "10.0.0.2", "10.0.0.3")}
+    serving.every_pod_answers(stage({**READY, **output}))
 
 
 def test_scaling_to_zero_must_be_denied() -> None:
     five = memcached(5, 5, ("a", "b", "c", "d", "e"))
-    answers = {
+    outputs = {
         "--replicas=0": Done(0, "scaled", ""),
         "get -n demo memcached cache": [five, five, memcached()],
         "get -n demo pods": [{"items": [pod(name) for name in "abcde"]}, PODS],
     }
-    fails(serving.scales, answers, "accepted, but must be denied")
+    check_fails(serving.scales, outputs, "accepted, but must be denied")
 
 
-def test_the_deployment_must_exist_before_it_is_deleted() -> None:
-    fails(healing.deployment_comes_back, READY, "Deployment cache does not exist")
+def test_deployment_must_exist_before_it_is_deleted() -> None:
+    check_fails(healing.deployment_comes_back, READY, "Deployment cache does not exist")
 
 
-def test_the_new_deployment_has_another_uid() -> None:
+def test_recreated_deployment_has_another_uid() -> None:
     uids = [{"metadata": {"uid": uid}} for uid in ("1", "1", "2")]
     after = memcached(nodes=("d", "e", "f"))
     pods = {"items": [pod(name) for name in "def"]}
@@ -187,7 +189,7 @@ def test_the_new_deployment_has_another_uid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "sentence"),
+    ("outputs", "message"),
     [
         ({"wide": "NAME SIZE\n"}, "kubectl does not show the columns READY, AVAILABLE"),
         (
@@ -197,11 +199,11 @@ def test_the_new_deployment_has_another_uid() -> None:
         ({"wide": HEADING, "jsonpath": ""}, "the conditions are none instead"),
     ],
 )
-def test_columns_and_conditions_are_checked(answers: Mapping[str, Any], sentence: str) -> None:
-    fails(closing.shows_status, answers, sentence)
+def test_missing_columns_and_conditions_fail_the_step(outputs: Mapping[str, Any], message: str) -> None:
+    check_fails(closing.shows_status, outputs, message)
 
 
-def test_columns_and_conditions() -> None:
+def test_columns_and_conditions_pass() -> None:
     closing.shows_status(stage({"wide": HEADING, "jsonpath": CONDITIONS}))
 
 
@@ -233,13 +235,15 @@ def test_next_steps_on_another_cluster() -> None:
     assert "cluster-down" not in text
 
 
-def test_no_kubectl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_missing_kubectl_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert cli.main([]) == 1
     assert "Step 1 failed: kubectl is not on the PATH" in capfd.readouterr().err
 
 
-def test_an_interrupted_demo_prints_how_to_clean_up(
+def test_interrupted_demo_prints_how_to_clean_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(_: Stage) -> None:
@@ -251,9 +255,7 @@ def test_an_interrupted_demo_prints_how_to_clean_up(
     assert "run: kubectl delete namespace demo memcached-operator-system\n" in capsys.readouterr().err
 
 
-def test_the_number_of_passed_steps_is_printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_number_of_passed_steps_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     steps: tuple[scenes.Step, ...] = (("First", "", lambda _: None), ("Second", "", lambda _: None))
     monkeypatch.setitem(scenes.SCENES, "cache", replace(scenes.SCENES["cache"], steps=steps))
     assert cli.main([]) == 0
@@ -261,7 +263,7 @@ def test_the_number_of_passed_steps_is_printed(
     assert re.search(r"\nAll 2 steps passed in \d+\.\d s\.\n\nNext steps:\n", shown)
 
 
-def test_a_failed_command_is_reported_with_its_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_failed_command_is_reported_with_its_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "kubectl"
     program.write_text("#!/bin/sh\necho warning >&2\necho 'error: no such thing' >&2\nexit 3\n")
     program.chmod(0o755)
@@ -270,7 +272,7 @@ def test_a_failed_command_is_reported_with_its_error(monkeypatch: pytest.MonkeyP
         Kubectl("demo").must(["get", "pods"])
 
 
-def test_a_hanging_command_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_command_times_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "kubectl"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Each step with OLM checks its result: a failure ends the demo with one sentence."""
+"""Each step with OLM checks its result; a failure is reported in one sentence."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,15 +18,15 @@ from unit.demo.fakes import FakeKubectl, failed, screen
 
 READY = {"status": {"connectionState": {"lastObservedState": "READY"}}}
 POD = {"metadata": {"uid": "a"}, "status": {"containerStatuses": [{"restartCount": 0}]}}
-TRUSTED = {"webhooks": [{"name": "w", "clientConfig": {"caBundle": "x"}}] * 4}
+WITH_CA = {"webhooks": [{"name": "w", "clientConfig": {"caBundle": "x"}}] * 4}
 
 
-def stage(answers: Mapping[str, Any]) -> Stage:
-    return Stage(FakeKubectl(answers), screen(), Path("sample.yaml"), "cache", 3)
+def stage(outputs: Mapping[str, Any]) -> Stage:
+    return Stage(FakeKubectl(outputs), screen(), Path("sample.yaml"), "cache", 3)
 
 
 def plan(name: str, release: str, phase: str = "RequiresApproval") -> dict[str, Any]:
-    """An InstallPlan; OLM creates it without a phase."""
+    """An InstallPlan; an empty phase means that OLM has not written its status."""
     spec = {"clusterServiceVersionNames": [release], "approved": phase not in ("", "RequiresApproval")}
     return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase} if phase else {}}
 
@@ -36,7 +36,7 @@ def csv(phase: str, message: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("run", "sentence"),
+    ("run", "message"),
     [
         (
             lambda: installing.check_not_installed([{"metadata": {"namespace": "x"}}]),
@@ -55,21 +55,21 @@ def csv(phase: str, message: str = "") -> dict[str, Any]:
         ),
         (lambda: upgrading.check_unchanged({"a": 0}, {"c": 0}), "1 of 1 pods were replaced or restarted"),
     ],
-    ids=["installed", "no catalogue", "no webhooks", "not trusted", "no pods", "restarted", "replaced"],
+    ids=["installed", "no catalog", "no webhooks", "no CA bundle", "no pods", "restarted", "replaced"],
 )
-def test_a_failed_check_is_one_sentence(run: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(DemoError, match=sentence):
+def test_failed_check_raises_one_sentence(run: Callable[[], object], message: str) -> None:
+    with pytest.raises(DemoError, match=message):
         run()
 
 
 def test_correct_objects_pass() -> None:
     installing.check_not_installed([])
     objects.check_catalog(READY)
-    installing.check_webhooks([TRUSTED])
+    installing.check_webhooks([WITH_CA])
     upgrading.check_unchanged({"a": 0}, {"a": 0})
 
 
-def test_an_install_plan_is_found_by_its_release_while_it_waits_for_approval() -> None:
+def test_install_plan_is_found_by_release_while_it_requires_approval() -> None:
     plans = [plan("old", FIRST, "Complete"), plan("new", SECOND)]
     assert objects.plan_for(plans, SECOND) == "new"
     assert objects.plan_for(plans, FIRST) == ""
@@ -85,7 +85,7 @@ def test_an_install_plan_is_found_by_its_release_while_it_waits_for_approval() -
         (csv("Succeeded", "ok"), True, f"{FIRST}: Succeeded", ""),
     ],
 )
-def test_the_progress_of_an_installation(found: Any, done: bool, text: str, problem: str) -> None:
+def test_installation_progress(found: Any, done: bool, text: str, problem: str) -> None:
     assert objects.installed(found, FIRST) == (done, text, problem)
 
 
@@ -93,40 +93,40 @@ def test_the_progress_of_an_installation(found: Any, done: bool, text: str, prob
     ("releases", "owners", "done"),
     [([FIRST, SECOND], [FIRST], False), ([SECOND], [FIRST], False), ([SECOND], [], False), ([SECOND], [SECOND], True)],
 )
-def test_the_old_release_is_removed_with_its_certificate(releases: list[str], owners: list[str], done: bool) -> None:
+def test_old_release_is_removed_with_its_certificate(releases: list[str], owners: list[str], done: bool) -> None:
     secrets = [{"metadata": {"ownerReferences": [{"name": owner} for owner in owners]}}]
     assert upgrading.old_release_removed([{"metadata": {"name": name}} for name in releases], secrets).done is done
 
 
-def test_a_fingerprint_has_uids_and_restarts() -> None:
+def test_fingerprint_has_uids_and_restart_counts() -> None:
     assert objects.fingerprint([POD, {"metadata": {"uid": "b"}}]) == {"a": 0, "b": 0}
 
 
-def test_the_subscription_starts_at_this_release_and_needs_approval_for_the_next() -> None:
+def test_subscription_starts_at_this_release_with_manual_approval() -> None:
     _, group, subscription = yaml.safe_load_all(objects.subscription(FIRST))
     assert group["spec"] == {}
     assert subscription["spec"]["startingCSV"] == f"memcached-operator.v{project_version()}"
     assert subscription["spec"]["installPlanApproval"] == "Manual"
 
 
-def test_approving_patches_the_plan_that_waits() -> None:
+def test_approval_patches_the_pending_install_plan() -> None:
     kubectl = FakeKubectl({"get -n memcached-operator-system installplans": {"items": [plan("new", SECOND)]}})
     installing.approve(Stage(kubectl, screen(), Path("sample.yaml")), SECOND)
-    assert kubectl.asked[-1].startswith("patch -n memcached-operator-system installplan new")
+    assert kubectl.commands[-1].startswith("patch -n memcached-operator-system installplan new")
 
 
-def test_remaining_pods_end_the_demo() -> None:
+def test_remaining_pods_fail_the_step() -> None:
     with pytest.raises(DemoError, match="some of its pods are not"):
         removal.cleans_up(stage({"get -n demo pods": {"items": [POD]}}))
 
 
-def test_the_demo_ends_at_the_first_failed_step(
+def test_demo_ends_at_the_first_failed_step(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(on: Stage) -> None:
+    def failing(on: Stage) -> None:
         FakeKubectl({"get": failed("error: no cluster")}).must(["get", "nodes"])
 
-    steps: tuple[scenes.Step, ...] = (("First", "", broken), ("Second", "", lambda _: pytest.fail("not reached")))
+    steps: tuple[scenes.Step, ...] = (("First", "", failing), ("Second", "", lambda _: pytest.fail("not reached")))
     monkeypatch.setitem(scenes.SCENES, "olm", replace(scenes.SCENES["olm"], steps=steps))
     assert cli.main(["--scenes", "olm"]) == 1
     assert "Step 1 failed: `kubectl get nodes` failed: no cluster." in capsys.readouterr().err

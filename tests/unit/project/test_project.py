@@ -1,4 +1,4 @@
-"""The commands behind the Makefile: their pure parts, and their errors."""
+"""The commands that the Makefile runs: pure functions and error messages."""
 
 import json
 import os
@@ -27,7 +27,7 @@ DIGEST = "sha256:" + "0" * 64
         (f"quay.io/op@{DIGEST}", False),
     ],
 )
-def test_only_images_of_localhost_stay_on_this_machine(image: str, local: bool) -> None:
+def test_only_localhost_images_are_local(image: str, local: bool) -> None:
     assert images.is_local(image) is local
 
 
@@ -40,11 +40,13 @@ def test_only_images_of_localhost_stay_on_this_machine(image: str, local: bool) 
         ("localhost/op:1", ["BASE_IMAGE=a=b"], ["BASE_IMAGE=a=b", f"BUILD_IMAGE={images.BUILD}"]),
     ],
 )
-def test_base_images_are_given_or_those_of_the_cluster(image: str, given: list[str], arguments: list[str]) -> None:
+def test_base_images_default_to_the_cluster_images_for_local_images(
+    image: str, given: list[str], arguments: list[str]
+) -> None:
     assert images.build_arguments(image, given) == arguments
 
 
-def test_an_image_without_a_registry_is_not_pushed() -> None:
+def test_image_without_a_registry_is_not_pushed() -> None:
     with pytest.raises(ClusterError) as caught:
         images.push("BUNDLE_IMG", "localhost/a/b:v1", into_cluster=False)
     assert str(caught.value) == (
@@ -53,36 +55,36 @@ def test_an_image_without_a_registry_is_not_pushed() -> None:
     )
 
 
-def test_deploy_replaces_image_and_id_of_every_deployment(tmp_path: Path) -> None:
-    place = ROOT / "build" / tmp_path.name
-    place.mkdir(parents=True)
+def test_deploy_sets_image_and_image_id_of_every_deployment(tmp_path: Path) -> None:
+    directory = ROOT / "build" / tmp_path.name
+    directory.mkdir(parents=True)
     try:
         text = deployment.kustomization("config/default", "localhost/op:dev", DIGEST)
-        (place / "kustomization.yaml").write_text(text)
+        (directory / "kustomization.yaml").write_text(text)
         found = render_directory(f"build/{tmp_path.name}").of("Deployment")
     finally:
-        (place / "kustomization.yaml").unlink(missing_ok=True)
-        place.rmdir()
+        (directory / "kustomization.yaml").unlink(missing_ok=True)
+        directory.rmdir()
     assert sorted(each["metadata"]["name"] for each in found) == sorted(deployment.DEPLOYMENTS)
     for template in (each["spec"]["template"] for each in found):
         assert template["spec"]["containers"][0]["image"] == "localhost/op:dev"
         assert template["metadata"]["annotations"][deployment.IMAGE_ID] == DIGEST
 
 
-def test_the_overlay_is_relative_to_the_build_directory() -> None:
+def test_overlay_is_relative_to_the_build_directory() -> None:
     text = deployment.kustomization("config/overlays/namespaced", "op:1", "")
     assert yaml.safe_load(text)["resources"] == ["../../config/overlays/namespaced"]
     assert json.loads(text)["patches"][0]["target"] == {"kind": "Deployment"}
 
 
-def test_the_controller_gets_the_image_of_the_deployment() -> None:
+def test_memcached_image_is_read_from_the_patch_of_the_deployment() -> None:
     patch = (ROOT / local.IMAGE_PATCH).read_text()
     assert local.memcached_image(patch) == yaml.safe_load(patch)[0]["value"]["value"]
     with pytest.raises(ClusterError, match=f"^{local.IMAGE_PATCH} has no image: set the value of {local.VARIABLE}$"):
         local.memcached_image("- op: add\n")
 
 
-def test_each_release_replaces_the_one_before() -> None:
+def test_each_release_replaces_the_previous_one() -> None:
     common = ["--image=op:1", "--date=2030-01-02", "--channels=stable"]
     assert catalogs.release_options("op:1", "2030-01-02", ["1.0.0", "1.1.0", "1.2.0"]) == [
         ["--version=1.0.0", *common],
@@ -91,7 +93,7 @@ def test_each_release_replaces_the_one_before() -> None:
     ]
 
 
-def test_the_environment_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/mine")
     before = dict(os.environ)
     with environment.changed(KUBECONFIG=None, CLUSTER_NAME="other"):
@@ -110,7 +112,7 @@ def test_without_a_cluster_there_is_nothing_to_remove(
     assert capsys.readouterr().err == "No cluster is running: there is nothing to remove.\n"
 
 
-def test_a_failed_kubectl_is_one_sentence_below_its_own_error(
+def test_failed_kubectl_is_reported_in_one_sentence_after_its_own_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     program = tmp_path / "kubectl"
@@ -124,7 +126,7 @@ def test_a_failed_kubectl_is_one_sentence_below_its_own_error(
 
 
 @pytest.mark.parametrize("words", [["demo", "typo", "--image=op:1"], ["test", "typo", "--image=op:1"], ["deploy"]])
-def test_wrong_usage_is_reported_by_the_command_line(words: list[str]) -> None:
+def test_invalid_arguments_are_usage_errors(words: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(words)
     assert caught.value.code == 2
@@ -139,7 +141,7 @@ except KeyboardInterrupt:
     time.sleep(0.5)
     pathlib.Path(sys.argv[1]).write_text("cleaned up")
 """
-CALLS = """
+CALLER = """
 import signal, sys
 from project.environment import call, terminate
 signal.signal(signal.SIGTERM, terminate)
@@ -151,17 +153,17 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("terminated", [True, False], ids=["SIGTERM", "Ctrl-C"])
-def test_an_interrupted_command_may_clean_up(terminated: bool, tmp_path: Path) -> None:
-    file = tmp_path / "state"
-    words = [sys.executable, "-c", CALLS, CLEANS_UP, str(file)]
+def test_interrupted_command_can_clean_up(terminated: bool, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    words = [sys.executable, "-c", CALLER, CLEANS_UP, str(state)]
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
     with subprocess.Popen(words, env=environ, start_new_session=True) as process:
         deadline = time.monotonic() + 60
-        while not (file.exists() and file.read_text()) and time.monotonic() < deadline:
+        while not (state.exists() and state.read_text()) and time.monotonic() < deadline:
             time.sleep(0.05)
         if terminated:
             process.terminate()
         else:
             os.killpg(process.pid, signal.SIGINT)
         assert process.wait(60) == 130
-    assert file.read_text() == "cleaned up"
+    assert state.read_text() == "cleaned up"

@@ -1,4 +1,4 @@
-"""Which tests a suite runs, and the failure if no test ran."""
+"""The pytest runs of each suite, and the error if no test matches."""
 
 import signal
 import sys
@@ -25,7 +25,7 @@ IMAGE = "localhost/op:1"
         ("faults", []),
     ],
 )
-def test_the_runs_of_a_suite(suite: str, options: list[tuple[str, ...]]) -> None:
+def test_runs_of_a_suite(suite: str, options: list[tuple[str, ...]]) -> None:
     found = runs(suite, 3)
     assert [run.options for run in found] == options
     assert {run.folder for run in found} <= {suite}
@@ -38,12 +38,12 @@ def test_coverage_measures_every_package_with_the_unit_tests() -> None:
     assert run.folder == "unit"
 
 
-def test_the_users_arguments_follow_the_options() -> None:
+def test_user_arguments_follow_the_options() -> None:
     words = Run("e2e", "e2e", ("-n", "4")).words(suites.split("-k 'a or b' -n 1"))
     assert words == [sys.executable, "-m", "pytest", "-n", "4", "-k", "a or b", "-n", "1", "tests/e2e"]
 
 
-def test_an_open_quotation_is_one_sentence() -> None:
+def test_unclosed_quotation_is_reported_in_one_sentence() -> None:
     with pytest.raises(ClusterError, match=r"""^ARGS="-k 'a" cannot be split into words: No closing quotation$"""):
         suites.split("-k 'a")
 
@@ -63,7 +63,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def selected(names: list[str], *arguments: str) -> list[str]:
-    """The suites that are left."""
+    """The suites with at least one matching test."""
     return list(suites.select({name: runs(name, 1) for name in names}, arguments))
 
 
@@ -72,19 +72,19 @@ def selected(names: list[str], *arguments: str) -> list[str]:
     ("expression", "left"),
     [("one", {"unit": 1}), ("two", {"e2e": 1}), ("one or two", {"unit": 1, "e2e": 1})],
 )
-def test_runs_without_a_matching_test_are_left_out(expression: str, left: dict[str, int]) -> None:
+def test_runs_without_a_matching_test_are_skipped(expression: str, left: dict[str, int]) -> None:
     every = {name: runs(name, 1) for name in ("unit", "e2e", "faults")}
     chosen = suites.select(every, ["-k", expression])
     assert {name: len(found) for name, found in chosen.items()} == left, "no test is disruptive"
 
 
 @pytest.mark.usefixtures("tree")
-def test_wrong_arguments_are_left_to_pytest() -> None:
+def test_invalid_arguments_are_reported_by_pytest() -> None:
     assert suites.test(["unit"], 1, "--no-such-option", IMAGE, []) == 4
 
 
 @pytest.mark.usefixtures("tree")
-def test_it_is_an_error_if_no_test_ran(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_matching_test_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["test", "unit", "e2e", "faults", "--args=-k typo", f"--image={IMAGE}"]
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -94,12 +94,12 @@ def test_it_is_an_error_if_no_test_ran(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == ("error: no test ran: ARGS='-k typo' matches no test in tests/unit, tests/e2e\n")
 
 
-def test_an_empty_suite_fails_without_arguments_too(tree: Path) -> None:
+def test_empty_suite_fails_without_arguments(tree: Path) -> None:
     (tree / "tests/unit/test_it.py").unlink()
     assert suites.test(["unit"], 1, "", IMAGE, []) == suites.NO_TESTS
 
 
-def test_the_first_failure_ends_it(tree: Path) -> None:
+def test_first_failed_suite_ends_the_command(tree: Path) -> None:
     (tree / "tests/unit/test_it.py").write_text("def test_one(): assert False\n")
     (tree / "tests/e2e/test_it.py").write_text("from pathlib import Path\nPath('reached').touch()\n")
     assert suites.test(["unit", "e2e"], 1, "", IMAGE, []) == 1

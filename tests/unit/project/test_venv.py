@@ -1,4 +1,4 @@
-"""Making .venv: what is missing is one sentence with the remedy."""
+"""The creation of .venv; missing programs are reported in one sentence with the remedy."""
 
 import ast
 import subprocess
@@ -25,7 +25,7 @@ def test_python_3_11_is_the_oldest(version: tuple[int, ...], accepted: bool) -> 
     )
 
 
-def test_an_old_python_can_read_it() -> None:
+def test_old_python_can_parse_it() -> None:
     for name in ("__init__", "venv"):
         tree = ast.parse((ROOT / f"tools/project/{name}.py").read_text(), feature_version=(3, 8))
         imported = {each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
@@ -33,27 +33,27 @@ def test_an_old_python_can_read_it() -> None:
         assert imported <= {*sys.stdlib_module_names} - {"tomllib"}
 
 
-def test_the_stamp_changes_with_every_input() -> None:
+def test_stamp_changes_with_every_input() -> None:
     names = {venv.stamp_name(inputs) for inputs in ([b"a", b"b"], [b"a", b"c"], [b"x", b"b"])}
     assert len(names) == 3
     assert all(name.startswith(venv.STAMP) for name in names)
 
 
-def test_nothing_is_done_if_nothing_has_changed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unchanged_inputs_do_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / venv.stamp_name([path.read_bytes() for path in venv.INPUTS])).touch()
     assert venv.main([str(tmp_path)]) == 0
     assert capfd.readouterr() == ("", "")
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_missing_module_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_module_is_reported_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(venv, "has_venv", lambda: False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(VenvError, match=r"^Python's venv module is missing: install the package python3-venv and run"):
         venv.ensure_venv()
 
 
-def test_a_failed_command_is_one_sentence(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_failed_command_is_reported_in_one_sentence(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
     words = [sys.executable, "-m", "project.venv", str(blocked / "venv")]

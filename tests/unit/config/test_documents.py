@@ -1,4 +1,4 @@
-"""README and docs/ agree with the code."""
+"""README.md, CONTRIBUTING.md and docs/ agree with the code."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,6 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from cluster.versions import OLDEST_KUBERNETES, SUPPORTED
-from demo.kubectl import ROOT
 from memcached_api import conditions
 from memcached_api.appservice import APPSERVICE
 from memcached_api.kinds import Kind
@@ -19,6 +18,7 @@ from memcached_operator.__main__ import main as operator_command
 from memcached_operator.metrics import REGISTRY
 from memcached_webhooks.__main__ import main as webhooks_command
 from memcached_webhooks.metrics import Metrics
+from unit.config.rendered import ROOT
 
 KINDS = (MEMCACHED, APPSERVICE)
 README = (ROOT / "README.md").read_text()
@@ -26,11 +26,11 @@ USAGE = (ROOT / "docs/usage.md").read_text()
 OPERATING = (ROOT / "docs/operating.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DECISIONS = [page for page in PAGES if page.parent.name == "decisions" and page.name != "README.md"]
-OF_THE_LANGUAGE = ("python_", "process_")
+STANDARD_PREFIXES = ("python_", "process_")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_linked_files_exist(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
     assert [link for link in links if not link.startswith("http") and not (page.parent / link).exists()] == []
 
@@ -42,7 +42,7 @@ def _anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_anchors_exist(page: Path) -> None:
+def test_linked_anchors_exist(page: Path) -> None:
     links: list[tuple[str, str]] = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text())
     missing = [link for link in links if link[1] not in _anchors((page.parent / link[0]) if link[0] else page)]
     assert missing == []
@@ -54,7 +54,7 @@ def test_pages_are_short() -> None:
     assert [page.name for page in DECISIONS if lines[page] > 60] == []
 
 
-def test_every_decision_has_its_figures() -> None:
+def test_every_decision_has_all_sections() -> None:
     decisions = [page.read_text() for page in DECISIONS]
     for heading in ("**Context.**", "**Decision.**", "**Figures.**", "**Consequences.**"):
         assert all(text.count(heading) == 1 for text in decisions)
@@ -67,18 +67,18 @@ def _examples(page: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_example_of_the_readme_is_valid() -> None:
+def test_readme_example_is_valid() -> None:
     (example,) = _examples("README.md")
     assert (example["kind"], MEMCACHED.validate(example)) == (MEMCACHED.name, [])
 
 
-def test_the_examples_of_the_usage_page_are_valid() -> None:
+def test_usage_examples_are_valid() -> None:
     examples = _examples("docs/usage.md")
     assert [example["kind"] for example in examples] == [kind.name for kind in KINDS]
     assert [kind.validate(example) for kind, example in zip(KINDS, examples, strict=True)] == [[], []]
 
 
-def test_the_tested_versions_are_told_and_the_oldest_is_the_least() -> None:
+def test_tested_versions_are_documented_and_the_oldest_is_min_kube_version() -> None:
     tested = [version.removeprefix("v") for version in SUPPORTED]
     for page in ("README.md", "docs/install.md"):
         assert [version for version in tested if version not in (ROOT / page).read_text()] == []
@@ -92,7 +92,7 @@ def test_every_field_is_documented(kind: Kind[Any]) -> None:
     assert missing == []
 
 
-def test_the_table_of_reasons_exists_once() -> None:
+def test_table_of_reasons_exists_once() -> None:
     reasons = {reason for meanings in conditions.MEANINGS.values() for reason in meanings}
     types = "|".join(conditions.TYPES)
     rows = {
@@ -105,23 +105,23 @@ def test_the_table_of_reasons_exists_once() -> None:
 
 
 @pytest.mark.parametrize("command", [operator_command, webhooks_command], ids=["operator", "webhooks"])
-def test_every_flag_is_told(command: click.Command) -> None:
+def test_every_flag_is_documented(command: click.Command) -> None:
     flags = {option.opts[0] for option in command.params} - {"--version", "--help"}
     assert flags
     assert [flag for flag in sorted(flags) if f"`{flag}`" not in OPERATING] == []
 
 
 @pytest.mark.parametrize("registry", [REGISTRY, Metrics().registry], ids=["operator", "webhooks"])
-def test_every_metric_is_told(registry: CollectorRegistry) -> None:
+def test_every_metric_is_documented(registry: CollectorRegistry) -> None:
     names = [metric.name for metric in registry.collect()]
-    told = set(re.findall(r"[a-z]+(?:_[a-z]+)+", OPERATING))
-    ours = [name for name in names if not name.startswith(OF_THE_LANGUAGE)]
+    documented = set(re.findall(r"[a-z]+(?:_[a-z]+)+", OPERATING))
+    ours = [name for name in names if not name.startswith(STANDARD_PREFIXES)]
     assert ours
-    assert [name for name in ours if not _is_told(name, told)] == []
+    assert [name for name in ours if not _is_documented(name, documented)] == []
 
 
-def _is_told(name: str, told: set[str]) -> bool:
-    """By its whole name, with `_total`, or by its end after `…`."""
-    return any(f"{name}{end}" in told for end in ("", "_total")) or any(
+def _is_documented(name: str, documented: set[str]) -> bool:
+    """Whether the page has the full name, with or without `_total`, or the end of the name after `…`."""
+    return any(f"{name}{end}" in documented for end in ("", "_total")) or any(
         f"…{name[at:]}{end}" in OPERATING for at in range(len(name)) for end in ("`", "_total`") if name[at] == "_"
     )

@@ -1,0 +1,1 @@
+"""The API: types, defaults and rules of the kinds. One package per kind; what all kinds share is beside them."""

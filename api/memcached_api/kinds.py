@@ -6,11 +6,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from . import decoding
-from .field_errors import TOO_MANY, TYPE_INVALID, FieldError, SpecDecodeError
-from .rules import Rule, rule_errors
-from .schema import MAX_ERRORS, schema_errors
-from .values import normalized
+from memcached_api.validation import decoding
+from memcached_api.validation.field_errors import TOO_MANY, TYPE_INVALID, FieldError, SpecDecodeError
+from memcached_api.validation.rules import Rule, rule_errors
+from memcached_api.validation.schema import MAX_ERRORS, schema_errors
+from memcached_api.values import normalized
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
 

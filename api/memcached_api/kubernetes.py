@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from .quantity import canonical
-from .values import MAX_INTEGER, MIN_INTEGER
+from memcached_api.quantity import canonical
+from memcached_api.values import MAX_INTEGER, MIN_INTEGER
 
 LIST_BY_NAME: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 LIST_BY_TYPE: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}

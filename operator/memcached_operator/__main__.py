@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from memcached_api.image import is_reference
-from memcached_api.memcached import DEFAULT_IMAGE
+from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_operator import app
 from memcached_operator.kube.config import ConfigError
 from memcached_operator.runtime.leader_election import LeaseLostError

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from memcached_api.memcached import DEFAULT_IMAGE
+from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_operator import metrics
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Kind

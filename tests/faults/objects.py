@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from faults.process import ROOT
-from memcached_api.appservice import APPSERVICE
+from memcached_api.appservice.types import APPSERVICE
 from memcached_api.kinds import Kind
-from memcached_api.memcached import MEMCACHED
+from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import Object
 
 Schema = Mapping[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from integration.control_plane import ControlPlane
-from memcached_api.appservice import decode_spec
+from memcached_api.appservice.types import decode_spec
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.appservice.desired.deployment import deployment
 from memcached_operator.kube.client import ApiError

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from integration.control_plane import CRDS, ROOT, ControlPlane, is_served, until
-from memcached_api.memcached import MEMCACHED
+from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS

@@ -5,8 +5,8 @@ import msgspec
 import pytest
 
 import goldens
-from memcached_api.appservice import AppServiceSpec
-from memcached_api.memcached import MemcachedSpec
+from memcached_api.appservice.types import AppServiceSpec
+from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import memcached

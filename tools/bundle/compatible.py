@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from bundle.catalog import Packed
 from bundle.errors import BundleError
 from bundle.objects import Object, name_of
-from memcached_api.field_errors import format_value
+from memcached_api.validation.field_errors import format_value
 from memcached_api.values import is_array, is_object, nested_field
 
 _LOWER: Final = frozenset({"minimum", "minLength", "minItems", "minProperties"})

@@ -12,9 +12,9 @@ from crds import snapshot
 from crds.crd import definition
 from crds.docs import page
 from crds.yaml_text import yaml_text
-from memcached_api.appservice import APPSERVICE
+from memcached_api.appservice.types import APPSERVICE
 from memcached_api.kinds import Kind
-from memcached_api.memcached import MEMCACHED
+from memcached_api.memcached.types import MEMCACHED
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 KINDS: Final[tuple[Kind[Any], ...]] = (MEMCACHED, APPSERVICE)

@@ -5,7 +5,7 @@ from typing import Any
 
 from crds.schema import Schema, struct_schema
 from memcached_api.kinds import Column, Kind
-from memcached_api.rules import Rule
+from memcached_api.validation.rules import Rule
 
 
 def definition(kind: Kind[Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from crds.descriptions import type_description
 from crds.schema import Schema
 from memcached_api import conditions
 from memcached_api.kinds import Kind
-from memcached_api.rules import Rule
+from memcached_api.validation.rules import Rule
 
 
 def page(kinds: Sequence[Kind[Any]]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from memcached_api.image import is_reference
-from memcached_api.memcached import DEFAULT_IMAGE
+from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_process.addresses import Address
 from memcached_process.options import process_options, set_up
 from memcached_webhooks.server import Options, run

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
-from memcached_api.appservice_ports import listening_ports
+from memcached_api.appservice.ports import listening_ports
+from memcached_api.appservice.types import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
 from memcached_api.kubernetes import canonical_env
 from memcached_webhooks.admission import Admission, Spec
 from memcached_webhooks.review import Handler

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from memcached_api import quantity
 from memcached_api.image import repository
-from memcached_api.memcached import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, MEMCACHED, MemcachedSpec, decode_spec
+from memcached_api.memcached.types import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, MEMCACHED, MemcachedSpec, decode_spec
 from memcached_webhooks.admission import Admission, Spec, path_of
 from memcached_webhooks.review import Handler
 from memcached_webhooks.warnings import (

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from memcached_api.field_errors import FieldError, aggregate, quote, quote_if_needed, truncate
+from memcached_api.validation.field_errors import FieldError, aggregate, quote, quote_if_needed, truncate
 from memcached_api.values import nested_field
 
 API_VERSION: Final = "admission.k8s.io/v1"

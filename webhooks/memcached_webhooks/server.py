@@ -16,7 +16,7 @@ from typing import Final
 
 from aiohttp import web
 
-from memcached_api.field_errors import quote
+from memcached_api.validation.field_errors import quote
 from memcached_process.addresses import Address
 from memcached_process.connections import Acceptor, serve
 from memcached_process.logs import RateLimiter

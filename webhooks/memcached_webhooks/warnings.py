@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from memcached_api import quantity
-from memcached_api.field_errors import SpecDecodeError
 from memcached_api.image import has_fixed_version
 from memcached_api.kubernetes import ResourceRequirements
+from memcached_api.validation.field_errors import SpecDecodeError
 
 Spec = TypeVar("Spec")
 

@@ -1,7 +1,7 @@
 """The AppService controller: the resources it owns, and the pure functions for its desired state and status."""
 
-from memcached_api.appservice import GROUP, KIND, PLURAL, VERSION, decode_spec, validate
-from memcached_api.field_errors import summary
+from memcached_api.appservice.types import GROUP, KIND, PLURAL, VERSION, decode_spec, validate
+from memcached_api.validation.field_errors import summary
 from memcached_operator.appservice.desired.deployment import APP_NAME, deployment
 from memcached_operator.appservice.desired.service import service
 from memcached_operator.appservice.status import status

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from memcached_api.field_errors import summary
-from memcached_api.memcached import GROUP, KIND, PLURAL, VERSION, decode_spec, validate
+from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, decode_spec, validate
+from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import InvalidSpecError, Kind, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, nested_map
 from memcached_operator.memcached.desired.deployment import APP_NAME, deployment

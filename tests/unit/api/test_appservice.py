@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_api.appservice import APPSERVICE, AppServiceSpec, decode_spec, validate, with_defaults
-from memcached_api.field_errors import FieldError, SpecDecodeError
+from memcached_api.appservice.types import APPSERVICE, AppServiceSpec, decode_spec, validate, with_defaults
+from memcached_api.validation.field_errors import FieldError, SpecDecodeError
 from support.invalid_appservice import RULES, TYPES
 from support.invalid_memcached import InvalidObject
 

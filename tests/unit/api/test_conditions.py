@@ -2,7 +2,7 @@ import msgspec
 
 from memcached_api import conditions
 from memcached_api.conditions import Condition
-from memcached_api.memcached import MemcachedStatus
+from memcached_api.memcached.types import MemcachedStatus
 
 
 def test_order_is_available_progressing_degraded():

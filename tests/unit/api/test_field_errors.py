@@ -1,6 +1,6 @@
 import pytest
 
-from memcached_api.field_errors import (
+from memcached_api.validation.field_errors import (
     REQUIRED,
     FieldError,
     SpecDecodeError,

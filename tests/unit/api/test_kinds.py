@@ -2,8 +2,8 @@ from types import MappingProxyType
 
 import pytest
 
-from memcached_api.field_errors import SpecDecodeError
-from memcached_api.memcached import MemcachedSpec, decode_spec, validate
+from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
+from memcached_api.validation.field_errors import SpecDecodeError
 
 
 @pytest.mark.parametrize("obj", [None, [], "x"])

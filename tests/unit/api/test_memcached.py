@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from memcached_api.field_errors import TOO_MANY, SpecDecodeError
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
-from memcached_api.memcached import Cache, MemcachedSpec, decode_spec, validate
+from memcached_api.memcached.types import Cache, MemcachedSpec, decode_spec, validate
+from memcached_api.validation.field_errors import TOO_MANY, SpecDecodeError
 
 HEX = "a" * 64
 

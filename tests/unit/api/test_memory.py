@@ -1,6 +1,6 @@
 import pytest
 
-from memcached_api import memory
+from memcached_api.memcached import memory
 
 MI = 2**20
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api import quantity
-from memcached_api.field_errors import FieldError, SpecDecodeError
 from memcached_api.image import is_reference
-from memcached_api.memcached import MemcachedSpec, decode_spec, validate
-from memcached_api.memory import minimum_limit
+from memcached_api.memcached.memory import minimum_limit
+from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
+from memcached_api.validation.field_errors import FieldError, SpecDecodeError
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
 JSON: st.SearchStrategy[Any] = st.recursive(

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from memcached_api import decoding
-from memcached_api.appservice import APPSERVICE, with_defaults
-from memcached_api.field_errors import TOO_MANY, SpecDecodeError
+from memcached_api.appservice.types import APPSERVICE, with_defaults
 from memcached_api.kinds import Kind
-from memcached_api.memcached import MEMCACHED
+from memcached_api.memcached.types import MEMCACHED
+from memcached_api.validation import decoding
+from memcached_api.validation.field_errors import TOO_MANY, SpecDecodeError
 
 META = {"name": "a", "annotations": {"k": "v"}, "managedFields": [{"manager": "kubectl"}]}
 KEPT = {"name": "a"}

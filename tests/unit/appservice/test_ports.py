@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memcached_api.appservice import decode_spec
+from memcached_api.appservice.types import decode_spec
 from memcached_api.kubernetes import ServicePort
 from memcached_operator.appservice.desired.ports import container_ports, service_ports
 

@@ -1,6 +1,6 @@
 import msgspec
 
-from memcached_api.appservice import AppServiceStatus
+from memcached_api.appservice.types import AppServiceStatus
 from memcached_operator.appservice.status import status
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of

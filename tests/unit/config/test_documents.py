@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 
 from cluster.versions import OLDEST_KUBERNETES, SUPPORTED
 from memcached_api import conditions
-from memcached_api.appservice import APPSERVICE
+from memcached_api.appservice.types import APPSERVICE
 from memcached_api.kinds import Kind
-from memcached_api.memcached import MEMCACHED
+from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.__main__ import main as operator_command
 from memcached_operator.metrics import REGISTRY
 from memcached_webhooks.__main__ import main as webhooks_command

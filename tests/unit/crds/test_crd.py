@@ -11,11 +11,11 @@ from crds.crd import definition, object_schema, validation
 from crds.descriptions import field_descriptions, type_description
 from crds.docs import page
 from crds.schema import struct_schema
-from memcached_api.appservice import APPSERVICE
+from memcached_api.appservice.types import APPSERVICE
 from memcached_api.kinds import Kind
 from memcached_api.kubernetes import Quantity, ResourceRequirements
-from memcached_api.memcached import MEMCACHED
-from memcached_api.rules import Rule, value_rule
+from memcached_api.memcached.types import MEMCACHED
+from memcached_api.validation.rules import Rule, value_rule
 
 CRD = definition(MEMCACHED)
 KINDS = (MEMCACHED, APPSERVICE)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from memcached_api.memcached import decode_spec
+from memcached_api.memcached.types import decode_spec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import command, deployment
 from memcached_operator.memcached.desired.service import service

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_api.memcached import decode_spec, validate
+from memcached_api.memcached.types import decode_spec, validate
 from memcached_api.quantity import parse
 from memcached_operator.memcached.desired.resources import requirements
 from unit.builders import memcached

@@ -1,6 +1,6 @@
 import msgspec
 
-from memcached_api.memcached import MemcachedStatus
+from memcached_api.memcached.types import MemcachedStatus
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, key_of
 from memcached_operator.memcached.status import status

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memcached_api.appservice import APPSERVICE
-from memcached_api.field_errors import FieldError
-from memcached_api.memcached import MEMCACHED
+from memcached_api.appservice.types import APPSERVICE
+from memcached_api.memcached.types import MEMCACHED
+from memcached_api.validation.field_errors import FieldError
 from memcached_webhooks import appservice, memcached
 from memcached_webhooks.admission import path_of
 from memcached_webhooks.review import ALLOWED, MAX_RESPONSE_SIZE, InvalidReviewError, Response, handle_review, invalid

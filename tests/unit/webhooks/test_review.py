@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_api.field_errors import FieldError
+from memcached_api.validation.field_errors import FieldError
 from memcached_webhooks import memcached
 from memcached_webhooks.review import (
     ALLOWED,

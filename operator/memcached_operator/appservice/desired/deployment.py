@@ -6,7 +6,7 @@ identical template (docs/decisions/template-stability.md). The golden files chec
 
 from typing import Any
 
-from memcached_api.appservice import AppServiceSpec
+from memcached_api.appservice.types import AppServiceSpec
 from memcached_api.kubernetes import ResourceRequirements, canonical_env
 from memcached_api.quantity import canonical_resource_list
 from memcached_operator.appservice.desired.ports import container_ports

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memcached_api.appservice_ports import generated_name, listening_ports, targets
+from memcached_api.appservice.ports import generated_name, listening_ports, targets
 from memcached_api.kubernetes import ServicePort
 
 LivePorts = Sequence[Mapping[str, Any]]

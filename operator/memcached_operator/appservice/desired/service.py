@@ -1,6 +1,6 @@
 """The Service of an AppService, of type NodePort."""
 
-from memcached_api.appservice import AppServiceSpec
+from memcached_api.appservice.types import AppServiceSpec
 from memcached_operator.appservice.desired.deployment import APP_NAME, COMPONENT
 from memcached_operator.appservice.desired.ports import service_ports
 from memcached_operator.kube.resource import Object, nested_list

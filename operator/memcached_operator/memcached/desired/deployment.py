@@ -7,8 +7,8 @@ this.
 
 from typing import Any
 
-from memcached_api.memcached import MemcachedSpec
-from memcached_api.memory import megabytes
+from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.resources import requirements
 from memcached_operator.workloads import children

@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
-from memcached_api.memcached import MemcachedSpec
-from memcached_api.memory import cache_bytes, default_limit, mebibytes_text
+from memcached_api.memcached.memory import cache_bytes, default_limit, mebibytes_text
+from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical_resource, canonical_resource_list, parse
 
 ResourceList = dict[str, str]

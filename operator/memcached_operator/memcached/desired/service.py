@@ -1,6 +1,6 @@
 """The Service of a Memcached: headless, because clients distribute keys over the pods themselves."""
 
-from memcached_api.memcached import MemcachedSpec
+from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import APP_NAME, COMPONENT, PORT_NAME
 from memcached_operator.workloads import children

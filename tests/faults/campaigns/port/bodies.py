@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from faults.campaigns.port.setup import ERRORS, MAX_BODY, MAX_CPU, PATH, SEED, VALID, Setup
 from faults.sandbox import FailedError
 from faults.webhook import JSON, KINDS, PATHS, VALIDATE, post, review
-from memcached_api.memcached import MEMCACHED
+from memcached_api.memcached.types import MEMCACHED
 from memcached_api.values import nested_field
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of

@@ -12,7 +12,7 @@ from faults.campaigns.port.setup import SLACK, Setup, head
 from faults.proxy import HOST
 from faults.sandbox import TIMEOUT_FACTOR, FailedError
 from faults.webhook import VALIDATE, Webhook, review
-from memcached_api.appservice import APPSERVICE
+from memcached_api.appservice.types import APPSERVICE
 from memcached_webhooks.admission import path_of
 
 CONNECTIONS = 5000

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from faults.campaigns.port.setup import ERRORS, PATH, SEED, VALID, Setup
 from faults.webhook import JSON, review
-from memcached_api.memcached import MEMCACHED
+from memcached_api.memcached.types import MEMCACHED
 
 
 async def methods_and_paths(setup: Setup) -> None:

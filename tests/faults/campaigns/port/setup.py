@@ -14,7 +14,7 @@ from faults.proxy import HOST
 from faults.sandbox import TIMEOUT_FACTOR, Sandbox
 from faults.webhook import JSON, KINDS, MUTATE, VALIDATE, Webhook, post, review, send_review
 from memcached_api.kinds import Kind
-from memcached_api.memcached import MEMCACHED
+from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
 

@@ -9,12 +9,12 @@ from typing import Any
 from faults.campaigns.port.floods import non_reading_client
 from faults.campaigns.port.setup import HEADER, MAX_BODY, PATH, Setup
 from faults.webhook import JSON, review
-from memcached_api.memcached import MEMCACHED
+from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.review import MAX_RESPONSE_SIZE
 
 MAX_SHOWN = 100
-"""Maximum number of characters of a string that are repeated (memcached_api.field_errors.MAX_VALUE_LENGTH)."""
+"""Maximum number of characters of a string that are repeated (MAX_VALUE_LENGTH of field_errors)."""
 PARALLEL = 4
 """Reviews with long strings that are sent in parallel."""
 FORGED = "2026-01-01 00:00:00,000 INFO    memcached_webhooks.server: FORGED"

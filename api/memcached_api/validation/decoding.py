@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, TypedDict, Union, cast
 import msgspec
 from msgspec import Meta, inspect
 
-from .field_errors import FieldError, SpecDecodeError
+from memcached_api.validation.field_errors import FieldError, SpecDecodeError
 
 MAX_OBJECT_SIZE: Final = 2 * 2**20
 """Maximum bytes of an object. etcd accepts at most 1.5 MiB (its default `--max-request-bytes`)."""

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from . import memory
-from .common_rules import (
+from memcached_api.memcached import memory
+from memcached_api.quantity import parse
+from memcached_api.validation.common_rules import (
     MAX_PORT,
     MAX_SUBDOMAIN_LENGTH,
     NAME,
@@ -17,9 +18,8 @@ from .common_rules import (
     size_rule,
     unique_rule,
 )
-from .quantity import parse
-from .rules import Rule, Violation, value_rule
-from .values import nested_field
+from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.values import nested_field
 
 DEFAULT_CACHE_MEMORY: Final = "64Mi"  # memcached's own default for `-m`
 MIN_PORT: Final = 1024  # memcached does not run as root, and only root can bind lower ports

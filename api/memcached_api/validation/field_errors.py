@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from .values import is_array, is_object
+from memcached_api.values import is_array, is_object
 
 # Types of errors: the `reason` of a Status cause, and its text (k8s.io/apimachinery pkg/util/validation/field).
 INVALID: Final = "FieldValueInvalid"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from .appservice_ports import DEFAULT_PROTOCOL
-from .common_rules import (
+from memcached_api.appservice.ports import DEFAULT_PROTOCOL
+from memcached_api.validation.common_rules import (
     MAX_PORT,
     MAX_SUBDOMAIN_LENGTH,
     MIN_PORT,
@@ -19,8 +19,8 @@ from .common_rules import (
     size_rule,
     unique_rule,
 )
-from .rules import Rule, Violation, value_rule
-from .values import is_integer
+from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.values import is_integer
 
 MIN_NODE_PORT: Final = 30000  # Kubernetes' own default range
 MAX_NODE_PORT: Final = 32767

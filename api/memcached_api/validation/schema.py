@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from . import quantity
-from .field_errors import NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID, FieldError
-from .values import is_array, is_integer, is_object
+from memcached_api import quantity
+from memcached_api.validation.field_errors import NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID, FieldError
+from memcached_api.values import is_array, is_integer, is_object
 
 MAX_ERRORS: Final = 100
 """Maximum reported errors; an object of three megabytes can have a hundred thousand."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from .field_errors import FieldError
-from .values import is_array, is_object, nested_field
+from memcached_api.validation.field_errors import FieldError
+from memcached_api.values import is_array, is_object, nested_field
 
 
 class Violation(NamedTuple):

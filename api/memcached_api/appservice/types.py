@@ -6,15 +6,15 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from .appservice_ports import DEFAULT_PROTOCOL, generated_name
-from .appservice_rules import RULES
-from .common_rules import MAX_SIZE, MIN_SIZE
-from .conditions import Condition
-from .field_errors import FieldError
-from .image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from .kinds import Column, Kind, condition_path
-from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
-from .values import is_array, is_integer, is_object, nested_field
+from memcached_api.appservice.ports import DEFAULT_PROTOCOL, generated_name
+from memcached_api.appservice.rules import RULES
+from memcached_api.conditions import Condition
+from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
+from memcached_api.kinds import Column, Kind, condition_path
+from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
+from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE
+from memcached_api.validation.field_errors import FieldError
+from memcached_api.values import is_array, is_integer, is_object, nested_field
 
 GROUP: Final = "app.example.com"
 VERSION: Final = "v1"

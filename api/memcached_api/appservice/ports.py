@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from .kubernetes import ServicePort
+from memcached_api.kubernetes import ServicePort
 
 Target = tuple[str, int]
 """Protocol and number of a port that the container listens on."""

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, field
 
-from .common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
-from .conditions import Condition
-from .field_errors import FieldError
-from .image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from .kinds import Column, Kind, condition_path
-from .kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
-from .memcached_rules import DEFAULT_CACHE_MEMORY, MIN_PORT, RULES
+from memcached_api.conditions import Condition
+from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
+from memcached_api.kinds import Column, Kind, condition_path
+from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
+from memcached_api.memcached.rules import DEFAULT_CACHE_MEMORY, MIN_PORT, RULES
+from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
+from memcached_api.validation.field_errors import FieldError
 
 GROUP: Final = "cache.example.com"
 VERSION: Final = "v1"  # the storage version

@@ -8,7 +8,7 @@ and 0.6 KiB (idle) to 7.6 KiB (with an unread reply) per connection.
 from decimal import Decimal
 from typing import Final
 
-from .quantity import parse
+from memcached_api.quantity import parse
 
 MEBIBYTE: Final = 2**20
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from . import image
-from .field_errors import quote_if_needed
-from .quantity import parse
-from .rules import Rule, Violation, value_rule
-from .values import nested_field
+from memcached_api import image
+from memcached_api.quantity import parse
+from memcached_api.validation.field_errors import quote_if_needed
+from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.values import nested_field
 
 Entry = Mapping[str, Any]
 

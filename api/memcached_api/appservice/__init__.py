@@ -1,0 +1,1 @@
+"""The kind AppService: types and defaults, rules, ports."""

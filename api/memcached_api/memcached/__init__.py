@@ -1,0 +1,1 @@
+"""The kind Memcached: types and defaults, rules, memory."""

@@ -26,7 +26,7 @@ def dedicated_cluster(cluster: object) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> Releases:
-    """Creates bundles and catalogues."""
+    """Creates bundles and catalogs."""
     return Releases(tmp_path_factory.mktemp("releases"))
 
 

@@ -1,4 +1,4 @@
-"""Bundle and catalogue of this tree: as generated, as opm renders them, and complete in their images."""
+"""Bundle and catalog of this tree: as generated, as opm renders them, and complete in their images."""
 
 import json
 import tarfile
@@ -38,7 +38,7 @@ def by_value(properties: list[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(each, sort_keys=True) for each in properties)
 
 
-def test_its_entry_in_the_catalogue_is_what_opm_makes_of_it() -> None:
+def test_its_entry_in_the_catalog_is_what_opm_makes_of_it() -> None:
     ours = next(each for each in blobs((olm.ROOT / CATALOG).read_text()) if each["name"] == olm.csv_name(olm.VERSION))
     words = ["render", BUNDLE, "--output=json", f"--alpha-image-ref-template={ours['image']}"]
     text = run([programs((OPM,)) / "opm", *words, "--migrate-level=bundle-object-to-csv-metadata"])

@@ -26,7 +26,7 @@ MAX_OUTAGE = 5
 
 @contextmanager
 def installed_from(releases: Releases, *bundles: Path, version: str) -> Generator[Installation]:
-    """Install the newest release of a catalogue of these bundles for all namespaces."""
+    """Install the newest release of a catalog of these bundles for all namespaces."""
     releases.serve(*bundles)
     with olm.subscribed() as installation:
         installation.succeeded(version)

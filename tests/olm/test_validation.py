@@ -1,4 +1,4 @@
-"""OLM's own validators and the API server check the bundle and the catalogue, so tools/bundle does not."""
+"""OLM's own validators and the API server check the bundle and the catalog, so tools/bundle does not."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ UNKNOWN_ENTRY = "entries:\n  - name: memcached-operator.v999.0.0\n"
 SDK = "operator-sdk bundle validate"
 SUITE = "operator-sdk, suite operatorframework"
 VERIFY = "operator-verify, objects"
-OPM = "opm validate, the catalogue"
+OPM = "opm validate, the catalog"
 V1 = "OLM v1's renderer"
 
 
@@ -80,13 +80,13 @@ def replace(path: Path, pattern: str, replacement: str) -> None:
     path.write_text(text)
 
 
-def test_bundle_and_catalogue_pass_every_validator() -> None:
+def test_bundle_and_catalog_pass_every_validator() -> None:
     report = olm.make("bundle-validate").splitlines()
     assert len(report) == VALIDATORS
     assert all(line.endswith("0 errors, 0 warnings") for line in report), report
 
 
-def test_every_validator_reports_a_broken_bundle_or_catalogue(copy: Path) -> None:
+def test_every_validator_reports_a_broken_bundle_or_catalog(copy: Path) -> None:
     (copy / CRD).unlink()
     with (copy / CATALOG).open("a") as file:
         file.write("---\nname: without-a-schema\n")

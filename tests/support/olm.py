@@ -1,4 +1,4 @@
-"""Installs the operator with the real OLM: catalogues of its releases, and Subscriptions."""
+"""Installs the operator with the real OLM: catalogs of its releases, and Subscriptions."""
 
 import os
 import shutil
@@ -71,7 +71,7 @@ def csv_name(version: str) -> str:
 
 
 class Releases:
-    """Bundles of fictitious releases, each in its own directory, and a catalogue of some of them."""
+    """Bundles of fictitious releases, each in its own directory, and a catalog of some of them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -109,7 +109,7 @@ class Releases:
         return folder
 
     def serve(self, *bundles: Path) -> None:
-        """Serve a catalogue of these bundles (oldest first) to OLM instead of the previous catalogue."""
+        """Serve a catalog of these bundles (oldest first) to OLM instead of the previous catalog."""
         directory = self._folder / "served"
         shutil.rmtree(directory, ignore_errors=True)
         tool("bundle", "catalog", "--inline", f"--output={directory}", *bundles)

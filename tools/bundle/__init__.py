@@ -1,1 +1,1 @@
-"""Generates an OLM bundle and a catalogue from config/: `python -m bundle --help`."""
+"""Generates an OLM bundle and a catalog from config/: `python -m bundle --help`."""

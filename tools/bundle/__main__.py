@@ -47,7 +47,7 @@ def _words(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
 
 @click.group()
 def main() -> None:
-    """Generate an OLM bundle (bundle/), a catalogue (catalog/) and an installer without OLM (dist/)."""
+    """Generate an OLM bundle (bundle/), a catalog (catalog/) and an installer without OLM (dist/)."""
 
 
 @main.command()
@@ -80,7 +80,7 @@ def generate(use_image_digests: bool, output: Path, check: bool, version: str, *
 @main.command("catalog")
 @click.argument("bundles", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--bundle-image", default="", metavar="BUNDLE_IMG", help="Image of the (one) bundle.")
-@click.option("--keep-image", is_flag=True, help="Keep the image of a bundle that is in the catalogue.")
+@click.option("--keep-image", is_flag=True, help="Keep the image of a bundle that is in the catalog.")
 @click.option("--inline", is_flag=True, help="Include the manifests, so that no image is needed: for tests.")
 @output_option
 @check_option
@@ -89,7 +89,7 @@ def write_catalog(
 ) -> None:
     """Write catalog/ with the bundle of each directory of BUNDLES, oldest first [this tree].
 
-    `generate --output` writes such a directory. Releases that the catalogue in the output already contains are kept;
+    `generate --output` writes such a directory. Releases that the catalog in the output already contains are kept;
     the entries of BUNDLES are replaced. Channels and upgrades are those of the bundles.
     """
     packed = [read_bundle(place, bundle_image) for place in bundles or (ROOT,)]

@@ -1,7 +1,7 @@
-"""Generates the file-based catalogue from bundles.
+"""Generates the file-based catalog from bundles.
 
-A published catalogue contains each bundle's image and metadata. An inline one contains the manifests and needs no
-image; OLM v0 accepts it, which is sufficient for tests. Published entries of an existing catalogue do not change.
+A published catalog contains each bundle's image and metadata. An inline one contains the manifests and needs no
+image; OLM v0 accepts it, which is sufficient for tests. Published entries of an existing catalog do not change.
 """
 
 import base64
@@ -75,11 +75,11 @@ class Packed:
 
 
 def catalog(bundles: Sequence[Packed], before: str = "", *, inline: bool = False, keep_images: bool = False) -> str:
-    """The catalogue of these bundles, oldest first, and of those in `before`, the previous catalogue.
+    """The catalog of these bundles, oldest first, and of those in `before`, the previous catalog.
 
     A bundle without an image keeps the one it has in `before`; with `keep_images` one with an image does, too. What
     `before` contains besides packages, channels and bundles, such as deprecations, does not change. Raises BundleError
-    if a bundle has no image, or replaces a release that is not in the catalogue.
+    if a bundle has no image, or replaces a release that is not in the catalog.
     """
     known = blobs(before)
     kept = {blob["name"]: blob for blob in known if blob["schema"] == BUNDLE}
@@ -105,13 +105,13 @@ def _check_replaces(bundles: Sequence[Packed], releases: Mapping[str, object]) -
         replaced = each.csv()["spec"].get("replaces")
         if replaced is not None and replaced not in releases:
             raise BundleError(
-                f"{CSV_FILE}: spec.replaces: {replaced!r} is not in the catalogue: correct `replaces` in the release's "
+                f"{CSV_FILE}: spec.replaces: {replaced!r} is not in the catalog: correct `replaces` in the release's "
                 f"table in pyproject.toml; known releases are {', '.join(sorted(releases))}"
             )
 
 
 def blobs(text: str) -> list[dict[str, Any]]:
-    """The documents of a catalogue. Raises BundleError if it is invalid."""
+    """The documents of a catalog. Raises BundleError if it is invalid."""
     found = documents(text, CATALOG)
     for each in found:
         if not is_object(each) or "schema" not in each:

@@ -74,7 +74,7 @@ class Release:
         return self.image or f"{IMAGE_BASE}:{self.version}"
 
     def labels(self) -> dict[str, str]:
-        """The bundle's metadata for catalogues: annotations in the file, labels on the image."""
+        """The bundle's metadata for catalogs: annotations in the file, labels on the image."""
         return {
             **FIXED_LABELS,
             f"{PREFIX}.bundle.channels.v1": ",".join(self.channels),

@@ -55,7 +55,7 @@ SCENES = {
         "The Operator Lifecycle Manager installs, upgrades and removes the operator.",
         "memcached-olm-demo",
         (
-            ("OLM reads the catalogue", "It has two releases; none is installed yet.", installing.catalogue_is_read),
+            ("OLM reads the catalog", "It has two releases; none is installed yet.", installing.catalog_is_read),
             ("Create a Subscription", "Select the first release and approve OLM's InstallPlan.", installing.subscribes),
             ("OLM installs the release", "The phase becomes Succeeded.", installing.succeeds),
             NAMESPACE,

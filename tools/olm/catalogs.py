@@ -1,4 +1,4 @@
-"""Serves catalogues to OLM on the local cluster."""
+"""Serves catalogs to OLM on the local cluster."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,7 @@ OPM_SECONDS = 120.0
 
 
 def render(opm: Path, catalog: Path) -> str:
-    """A catalogue as one stream of JSON. Raises ClusterError with opm's error."""
+    """A catalog as one stream of JSON. Raises ClusterError with opm's error."""
     if not catalog.is_dir():
         raise ClusterError(f"there is no directory {catalog}: generate it with `python3 -m bundle catalog`")
     run([opm / "opm", "validate", catalog], timeout=OPM_SECONDS)
@@ -28,7 +28,7 @@ def render(opm: Path, catalog: Path) -> str:
 
 
 def serve(catalog: Path, name: str, namespace: str) -> bool:
-    """Serve a catalogue to OLM and wait until OLM reads it; returns whether it is new or changed.
+    """Serve a catalog to OLM and wait until OLM reads it; returns whether it is new or changed.
 
     A copy is served: run this again after a change. Bundles must be inline, because the cluster cannot pull images.
     """
@@ -40,12 +40,12 @@ def serve(catalog: Path, name: str, namespace: str) -> bool:
         ensure_running(state, components.registry(plan, state, opm, name, port))
         address = f"{plan.node_address}:{port}"
         apply(state, "-f", "-", stdin=catalog_source(name, namespace, address))
-        wait(f"OLM reads the catalogue {name!r}", lambda: read_by_olm(state, namespace, name, address), READY_SECONDS)
+        wait(f"OLM reads the catalog {name!r}", lambda: read_by_olm(state, namespace, name, address), READY_SECONDS)
     return fresh
 
 
 def place(state: State, name: str, text: str) -> tuple[int, bool]:
-    """Write a catalogue's text to the served directory; returns the port, and whether the text is new.
+    """Write a catalog's text to the served directory; returns the port, and whether the text is new.
 
     A new text gets a new port, so that OLM connects to it immediately instead of retrying the old connection.
     """
@@ -68,7 +68,7 @@ def read_by_olm(state: State, namespace: str, name: str, address: str) -> bool:
 
 
 def unserve(name: str, namespace: str) -> bool:
-    """Stop serving a catalogue; returns whether it was served."""
+    """Stop serving a catalog; returns whether it was served."""
     state, plan = local_cluster()
     with waiting_for(f"cluster-{plan.name}"):
         kubectl(state, "delete", "catalogsource", name, "-n", namespace, "--ignore-not-found")

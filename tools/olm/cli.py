@@ -37,10 +37,10 @@ def parser() -> argparse.ArgumentParser:
     command = top.add
     command("programs", run_programs, "Build missing programs; print their directory.")
     command("up", run_up, "Start OLM v0 on the local cluster. Safe to repeat.")
-    serve = command("serve", run_serve, "Serve a catalogue to OLM; run it again after a change of the catalogue.")
-    serve.add_argument("catalog", type=Path, metavar="CATALOG_DIR", help="a file-based catalogue")
+    serve = command("serve", run_serve, "Serve a catalog to OLM; run it again after a change of the catalog.")
+    serve.add_argument("catalog", type=Path, metavar="CATALOG_DIR", help="a file-based catalog")
     serve.add_argument("--name", required=True, help="of the CatalogSource")
-    unserve = command("unserve", run_unserve, "Stop serving a catalogue.")
+    unserve = command("unserve", run_unserve, "Stop serving a catalog.")
     unserve.add_argument("name", metavar="NAME")
     for sub in (serve, unserve):
         sub.add_argument("-n", "--namespace", default=components.NAMESPACE, help="of the CatalogSource (default: olm)")

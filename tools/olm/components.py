@@ -8,7 +8,7 @@ from cluster.paths import State
 from cluster.plan import Plan
 
 NAMESPACE = "olm"
-"""The namespace of catalogues that are available in the whole cluster."""
+"""The namespace of catalogs that are available in the whole cluster."""
 PREFIX = "olm-registry-"
 FIRST_PORT = 25051
 """Below the node ports and the kernel's ephemeral ports; opm's default is 50051."""
@@ -34,7 +34,7 @@ def catalog(state: State, programs: Path) -> Component:
 
 
 def registry(plan: Plan, state: State, programs: Path, name: str, port: int) -> Component:
-    """`opm serve` for one catalogue."""
+    """`opm serve` for one catalog."""
     content = catalog_directory(state, name)
     argv = [
         str(programs / "opm"),
@@ -48,7 +48,7 @@ def registry(plan: Plan, state: State, programs: Path, name: str, port: int) -> 
 
 
 def catalog_directory(state: State, name: str) -> Path:
-    """The copy of a catalogue that is served."""
+    """The copy of a catalog that is served."""
     return state.dir / "catalogs" / name
 
 

@@ -91,7 +91,7 @@ def end(state: State, name: str) -> bool:
 
 
 def registries(state: State) -> dict[str, int]:
-    """The ports of the served catalogues, by name."""
+    """The ports of the served catalogs, by name."""
     specs = files.read_components(state)
     return {
         name.removeprefix(components.PREFIX): components.port_of(spec["probe"]["target"])

@@ -1,4 +1,4 @@
-"""Runs the validators of OLM's tools on a bundle and a catalogue."""
+"""Runs the validators of OLM's tools on a bundle and a catalog."""
 
 import subprocess
 from dataclasses import dataclass
@@ -47,8 +47,8 @@ def validators(bundle: Path, catalog: Path | None) -> list[Validator]:
     ]
     if catalog:
         found += [
-            Validator("opm validate, the catalogue", OPM, ("opm", "validate", str(catalog))),
-            Validator("opm render, the catalogue", OPM, ("opm", "render", str(catalog), "-o", "json")),
+            Validator("opm validate, the catalog", OPM, ("opm", "validate", str(catalog))),
+            Validator("opm render, the catalog", OPM, ("opm", "render", str(catalog), "-o", "json")),
         ]
     return found
 

@@ -1,4 +1,4 @@
-"""Catalogues of this tree's bundles, served by OLM on the local cluster."""
+"""Catalogs of this tree's bundles, served by OLM on the local cluster."""
 
 import shutil
 import subprocess
@@ -73,7 +73,7 @@ def _start_olm(output: Path) -> None:
 
 def _serve(name: str, output: Path, bundles: Sequence[Path]) -> None:
     _bundle(["catalog", "--inline", f"--output={output}", *map(str, bundles)])
-    with Progress(1).step(f"serve the catalogue {name}"):
+    with Progress(1).step(f"serve the catalog {name}"):
         catalogs.serve(output / "catalog", name, components.NAMESPACE)
 
 

@@ -66,7 +66,7 @@ def _add_programs(top: Commands) -> None:
     controller = top.add("run", run_controller, "Run the controller in this shell, without webhooks.")
     controller.add_argument("--metrics-port", type=int, default=8383, metavar="PORT", help="on loopback (%(default)s)")
     controller.add_argument("--probes-port", type=int, default=8081, metavar="PORT", help="on loopback (%(default)s)")
-    olm = top.add("olm", run_olm, "Run OLM on the local cluster and serve this tree's bundle from a catalogue.")
+    olm = top.add("olm", run_olm, "Run OLM on the local cluster and serve this tree's bundle from a catalog.")
     _add_image(olm)
     olm.add_argument("options", nargs=argparse.REMAINDER, metavar="-- OPTION", help="options of `bundle generate`")
     demo = top.add("demo", run_demo, "Deploy what the demo needs, then run it.")

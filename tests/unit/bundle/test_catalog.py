@@ -58,7 +58,7 @@ def test_regenerated_bundle_keeps_its_image() -> None:
 @pytest.mark.parametrize("channels", [("stable",), ("fast",)])
 def test_replaced_release_must_be_in_the_catalog(channels: tuple[str, ...]) -> None:
     first = catalog([packed("0.1.0", "b:1")])
-    with pytest.raises(BundleError, match=rf"'{NAME}.v0.0.9' is not in the catalogue: .* {NAME}.v0.2.0$"):
+    with pytest.raises(BundleError, match=rf"'{NAME}.v0.0.9' is not in the catalog: .* {NAME}.v0.2.0$"):
         catalog([packed("0.2.0", "b:2", channels=channels, replaces=f"{NAME}.v0.0.9")], first)
 
 

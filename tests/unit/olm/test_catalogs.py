@@ -1,4 +1,4 @@
-"""Catalogues for OLM, and the processes that serve them."""
+"""Catalogs for OLM, and the processes that serve them."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def test_processes(tmp_path: Path) -> None:
     assert port_of(registry.probe["target"]) == 25051
 
 
-def test_changed_catalogue_gets_another_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_catalog_gets_another_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[tuple[str, str]] = []
 
     def ask(_: State, do: str, name: str = "") -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_cluster_keeps_added_components(tmp_path: Path) -> None:
     assert set(files.read_components(state)) == {"etcd", "olm-operator"}
 
 
-def test_catalogues_and_operators_have_separate_namespaces() -> None:
+def test_catalogs_and_operators_have_separate_namespaces() -> None:
     foundation = objects.foundation()
     groups = [each for each in foundation if each["kind"] == "OperatorGroup"]
     assert [each["metadata"]["namespace"] for each in groups] == [objects.OPERATORS, components.NAMESPACE]

@@ -1,4 +1,4 @@
-"""From a catalogue to a running operator."""
+"""From a catalog to a running operator."""
 
 import json
 
@@ -18,8 +18,8 @@ WEBHOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 OWNED = "olm.owner.namespace=" + OPERATOR_NAMESPACE
 
 
-def catalogue_is_read(stage: Stage) -> None:
-    """OLM reads the catalogue, and the operator is not installed in another way."""
+def catalog_is_read(stage: Stage) -> None:
+    """OLM reads the catalog, and the operator is not installed in another way."""
     kubectl = stage.kubectl
     check_not_installed(kubectl.items(["get", "deployments", "-A", "-l", opening.OPERATOR]))
     found = json.loads(kubectl.must([*CATALOG, "--ignore-not-found", "-o", "json"]).out or "{}")

@@ -25,11 +25,11 @@ def subscription(first: str) -> str:
 
 
 def check_catalog(catalog: Object) -> None:
-    """Raises DemoError if OLM does not read the catalogue."""
+    """Raises DemoError if OLM does not read the catalog."""
     state = catalog.get("status", {}).get("connectionState", {}).get("lastObservedState")
     if state != "READY":
         state = state or "no CatalogSource"
-        raise DemoError(f"OLM does not read the catalogue {PACKAGE} ({state}); run `make demo SCENES=olm`")
+        raise DemoError(f"OLM does not read the catalog {PACKAGE} ({state}); run `make demo SCENES=olm`")
 
 
 def plan_for(plans: list[Object], release: str) -> str:

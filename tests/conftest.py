@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster.report import aligned
+from cluster.console.report import aligned
 from support import kube
 from support.audit import Audit
 

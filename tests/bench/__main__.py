@@ -14,7 +14,7 @@ import msgspec
 
 from bench import report, scenarios
 from bench.environment import LOGS
-from cluster.progress import Progress
+from cluster.console.progress import Progress
 from integration.control_plane import ROOT, control_plane
 
 RESULTS = LOGS / "results.json"

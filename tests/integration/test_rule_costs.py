@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster import builds
-from cluster.families import OLDEST_FAMILY
-from cluster.programs import ensure_built
+from cluster.binaries import builds
+from cluster.binaries.families import OLDEST_FAMILY
+from cluster.binaries.programs import ensure_built
 from cluster.versions import OLDEST_KUBERNETES
 from integration.control_plane import CRD_FILES
 

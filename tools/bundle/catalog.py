@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bundle.csv.service_version import SKIP_RANGE
 from bundle.errors import BundleError
 from bundle.objects import Object, documents, mapping, parse, yaml_of
 from bundle.release import ANNOTATIONS, CSV_FILE, MANIFESTS, PACKAGE, PREFIX
-from bundle.service_version import SKIP_RANGE
 from memcached_api.values import is_object, nested_field
 
 BUNDLE: Final = "olm.bundle"

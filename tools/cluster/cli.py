@@ -6,18 +6,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster import record, supervision
-from cluster.commands import Commands, perform
+from cluster import record
+from cluster.binaries.families import LINTERS, wanted
+from cluster.binaries.programs import build_programs
+from cluster.console.commands import Commands, perform
+from cluster.console.progress import Progress
+from cluster.console.report import info, table
 from cluster.down import down
 from cluster.errors import ClusterError
-from cluster.families import LINTERS, wanted
 from cluster.images.build import build_image
 from cluster.images.load import load
 from cluster.paths import State
 from cluster.plan import Plan
-from cluster.programs import build_programs
-from cluster.progress import Progress
-from cluster.report import info, table
+from cluster.run import supervision
 from cluster.up import foreign_kubeconfig, steps, up
 from cluster.versions import KUBERNETES, OLDEST_KUBERNETES
 

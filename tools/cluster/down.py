@@ -7,10 +7,12 @@ import sys
 import time
 from pathlib import Path
 
-from cluster import cgroups, network, processes, record
+from cluster import record
 from cluster.errors import ClusterError
 from cluster.locks import at_once
+from cluster.node import cgroups, network
 from cluster.plan import control_group
+from cluster.run import processes
 from cluster.shell import run
 
 LINK_SECONDS = 10.0

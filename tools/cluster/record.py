@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from cluster.errors import ClusterError
-from cluster.network import used_networks
+from cluster.node.network import used_networks
 from cluster.paths import PRODUCT, State, state_root
 from cluster.plan import NODE_PORTS, PORT_NAMES, Mode, Network, Plan, check_name, free_slot
 from cluster.versions import KUBERNETES, SUPPORTED

@@ -5,20 +5,23 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import cgroups, files, isolation, network, packages, record, supervision
-from cluster.components import components
+from cluster import record
+from cluster.binaries import packages
+from cluster.binaries.families import PAUSE_FAMILY, wanted
+from cluster.binaries.programs import build_programs, ensure_built
+from cluster.console.progress import Progress
 from cluster.down import remove
 from cluster.errors import ClusterError
-from cluster.families import PAUSE_FAMILY, wanted
 from cluster.images.store import cluster_archive, ensure_archives, import_archive, packed
-from cluster.kube import Kube, can_create_pods, dns_answers, node_ready, wait
 from cluster.locks import waiting_for
-from cluster.nodes import ensure_node
+from cluster.node import cgroups, isolation, network
+from cluster.node.nodes import ensure_node
 from cluster.paths import TOOLS, State, cache_dir
 from cluster.plan import Mode, Plan
-from cluster.programs import build_programs, ensure_built
-from cluster.progress import Progress
-from cluster.supervision import READY_SECONDS
+from cluster.run import files, supervision
+from cluster.run.components import components
+from cluster.run.kube import Kube, can_create_pods, dns_answers, node_ready, wait
+from cluster.run.supervision import READY_SECONDS
 
 IMAGES_MARK = "images-loaded"
 

@@ -3,11 +3,11 @@
 import shutil
 from pathlib import Path
 
-from cluster import files
 from cluster.errors import ClusterError
-from cluster.kube import Kube, wait
 from cluster.locks import waiting_for
 from cluster.paths import State
+from cluster.run import files
+from cluster.run.kube import Kube, wait
 from cluster.shell import run
 from olm import components
 from olm.objects import GROUP, catalog_source

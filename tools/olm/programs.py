@@ -4,12 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
-from cluster import builds
-from cluster.families import Family
-from cluster.programs import build_programs
-from cluster.progress import Progress
+from cluster.binaries import builds
+from cluster.binaries.families import Family
+from cluster.binaries.programs import build_programs
+from cluster.binaries.toolchain import GO_ENV, ensure_go
+from cluster.console.progress import Progress
 from cluster.shell import run
-from cluster.toolchain import GO_ENV, ensure_go
 
 SOURCE = "github.com/operator-framework"
 OLM_MODULE = f"{SOURCE}/operator-lifecycle-manager"

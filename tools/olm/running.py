@@ -4,19 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cluster import files, record, supervision
+from cluster import record
+from cluster.binaries.families import wanted
+from cluster.binaries.programs import build_programs
 from cluster.cli import running
-from cluster.components import Component
+from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from cluster.families import wanted
-from cluster.kube import Kube, wait
 from cluster.locks import waiting_for
 from cluster.paths import State
 from cluster.plan import Plan
-from cluster.programs import build_programs
-from cluster.progress import Progress
+from cluster.run import files, supervision
+from cluster.run.components import Component
+from cluster.run.kube import Kube, wait
+from cluster.run.supervision import READY_SECONDS
 from cluster.shell import run
-from cluster.supervision import READY_SECONDS
 from cluster.up import foreign_kubeconfig
 from olm import components
 from olm.objects import GROUP, as_list, foundation

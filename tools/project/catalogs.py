@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bundle.release import PACKAGE
 from bundle.subscription import NAMESPACE
+from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from cluster.progress import Progress
 from demo.olm.objects import RELEASES
 from olm import catalogs, components, running
 from project.environment import ROOT, kubectl, use_cluster

@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from cluster.commands import Commands, perform
+from cluster.console.commands import Commands, perform
 from demo.scenes import SCENES
 from project import catalogs, deployment, images, local, suites
 from project.environment import kubectl, terminate, use_kubectl

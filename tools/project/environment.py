@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cluster import cli, record, supervision
+from cluster import cli, record
+from cluster.binaries.families import wanted
+from cluster.binaries.programs import build_programs
+from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from cluster.families import wanted
-from cluster.programs import build_programs
-from cluster.progress import Progress
+from cluster.run import supervision
 from cluster.up import foreign_kubeconfig, steps, up
 
 ROOT = Path(__file__).resolve().parents[2]

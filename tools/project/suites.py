@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cluster import record
+from cluster.console.progress import Progress
 from cluster.down import down
 from cluster.errors import ClusterError
-from cluster.progress import Progress
 from olm import running
 from project import images
 from project.environment import ROOT, call, changed, use_cluster

@@ -8,7 +8,7 @@ import pytest
 from msgspec import inspect
 
 from bundle.catalog import Packed
-from bundle.descriptors import spec_descriptors, status_descriptors, title
+from bundle.csv.descriptors import spec_descriptors, status_descriptors, title
 from crds.__main__ import KINDS
 from memcached_api.kinds import Kind
 from unit.bundle.tree import GOOD

@@ -12,14 +12,14 @@ import yaml
 
 from bundle import images
 from bundle.catalog import CATALOG, Packed
+from bundle.csv.permissions import permissions
+from bundle.csv.webhooks import definitions
 from bundle.errors import BundleError
 from bundle.files import read_tree, write
 from bundle.generate import bundle_files, file_name
 from bundle.installer import INSTALLER, installer
 from bundle.objects import Object, Rendered
-from bundle.permissions import permissions
 from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, Release, project_version, released
-from bundle.webhooks import definitions
 from unit.bundle.tree import CONFIG, GOOD
 from unit.config.rendered import render_directory
 

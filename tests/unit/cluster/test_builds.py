@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster import builds
-from cluster.families import (
+from cluster.binaries import builds
+from cluster.binaries.families import (
     CONTROL_PLANE,
     COREDNS_FAMILY,
     KUBERNETES_FAMILY,
@@ -18,12 +18,12 @@ from cluster.families import (
     Family,
     wanted,
 )
+from cluster.binaries.toolchain import new_enough, version_of
 from cluster.images import BASE, BUILD, PAUSE
 from cluster.images.archive import layer, pack_files, write_archive
 from cluster.images.build import Tool, build_command, pip_settings
 from cluster.images.recipes import MEMCACHED, PAUSE_IMAGE, Image, images_key
 from cluster.plan import Mode
-from cluster.toolchain import new_enough, version_of
 from cluster.versions import SUPPORTED
 
 
@@ -72,7 +72,7 @@ def test_version_of_the_module_is_stamped(family: Family, version: str, minor: i
 
 
 def test_key_depends_on_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("cluster.families.GO_MODULES", tmp_path)
+    monkeypatch.setattr("cluster.binaries.families.GO_MODULES", tmp_path)
     module = tmp_path / "one"
     module.mkdir()
     (module / "go.mod").write_text("module one")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cluster import files
-from cluster.accounts import P256_ORDER, Account, accounts, kubeconfig, signing_key, tokens_csv
-from cluster.components import Programs, components
-from cluster.network import destination, host_commands, inside_commands
-from cluster.nodes import manifest
+from cluster.node.network import destination, host_commands, inside_commands
+from cluster.node.nodes import manifest
 from cluster.paths import State
 from cluster.plan import NODE_PORTS, Mode, Plan
+from cluster.run import files
+from cluster.run.accounts import P256_ORDER, Account, accounts, kubeconfig, signing_key, tokens_csv
+from cluster.run.components import Programs, components
 
 STATE = State(Path("/state/one"))
 PROGRAMS = Programs(Path("/programs"), "/usr/bin/containerd")

@@ -13,20 +13,22 @@ from typing import Any
 
 import pytest
 
-from cluster import cgroups, cli, processes, record
+from cluster import cli, record
+from cluster.binaries.packages import install
+from cluster.console.progress import Progress, line
+from cluster.console.report import aligned, uptime
 from cluster.errors import ClusterError
-from cluster.isolation import check
-from cluster.kube import dns_query
 from cluster.locks import at_once
-from cluster.packages import install
+from cluster.node import cgroups
+from cluster.node.isolation import check
 from cluster.paths import State, cache_dir, state_root
 from cluster.plan import PORT_NAMES, Mode
-from cluster.probes import ready
-from cluster.progress import Progress, line
-from cluster.report import aligned, uptime
+from cluster.run import processes
+from cluster.run.kube import dns_query
+from cluster.run.probes import ready
+from cluster.run.supervision import Status, log_tail
+from cluster.run.supervisor import Supervisor
 from cluster.shell import run, succeeds, tail
-from cluster.supervision import Status, log_tail
-from cluster.supervisor import Supervisor
 
 STATE_DIR = Path("/state/one")
 
@@ -34,9 +36,9 @@ STATE_DIR = Path("/state/one")
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["python3", "-m", "cluster.supervisor", "/state/one", "node"], True),
-        (["unshare", "--pid", "python3", "-m", "cluster.supervisor", "/state/one", "node"], True),
-        (["python3", "-m", "cluster.supervisor", "/state/one-more", "node"], False),
+        (["python3", "-m", "cluster.run.supervisor", "/state/one", "node"], True),
+        (["unshare", "--pid", "python3", "-m", "cluster.run.supervisor", "/state/one", "node"], True),
+        (["python3", "-m", "cluster.run.supervisor", "/state/one-more", "node"], False),
         (["/cache/bin/etcd", "--data-dir=/state/one/etcd"], True),
         (["/cache/bin/etcd", "--data-dir=/state/one-more/etcd"], False),
         (["/cache/bin/kubectl", "--kubeconfig=/state/one/kubeconfig", "get", "pods"], False),

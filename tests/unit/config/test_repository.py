@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,9 @@ def test_desired_state_and_status_do_not_read_the_clock() -> None:
 def test_files_have_at_most_500_lines() -> None:
     checked = [*SOURCES, *(ROOT / "tools").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
     assert [str(path) for path in checked if len(path.read_text().splitlines()) > 500] == []
+
+
+def test_no_folder_has_more_modules_than_a_reader_can_survey() -> None:
+    checked = [*SOURCES, *(ROOT / "tools").rglob("*.py")]
+    folders = Counter(str(path.parent.relative_to(ROOT)) for path in checked)
+    assert {folder: count for folder, count in folders.items() if count > 14} == {}, "split it into packages"

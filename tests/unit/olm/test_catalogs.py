@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from cluster import files
-from cluster.components import Component
 from cluster.paths import State
 from cluster.plan import NODE_PORTS, Plan
+from cluster.run import files
+from cluster.run.components import Component
 from olm import catalogs, components, objects, running
 from olm.components import FIRST_PORT, free_port, port_of
 

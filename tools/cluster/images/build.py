@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.binaries.families import PAUSE_FAMILY
+from cluster.binaries.packages import find, install
+from cluster.binaries.programs import ensure_built
 from cluster.errors import ClusterError
-from cluster.families import PAUSE_FAMILY
 from cluster.images.recipes import BASE, BUILD
 from cluster.images.store import base_archive, ensure_archives
-from cluster.packages import find, install
 from cluster.paths import cache_dir
-from cluster.programs import ensure_built
 from cluster.shell import run, succeeds
 
 CERTIFICATES = Path("/etc/ssl/certs")

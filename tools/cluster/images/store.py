@@ -3,13 +3,13 @@
 import tempfile
 from pathlib import Path
 
-from cluster.builds import directory
-from cluster.families import PAUSE_FAMILY
+from cluster.binaries.builds import directory
+from cluster.binaries.families import PAUSE_FAMILY
+from cluster.binaries.packages import find
 from cluster.images.archive import Layer, layer, pack_files, write_archive
 from cluster.images.recipes import BASES, PAUSE_IMAGE, STAND_INS, Image, images_key, rootfs_key
 from cluster.images.rootfs import ensure_rootfs, images_dir
 from cluster.locks import waiting_for
-from cluster.packages import find
 from cluster.shell import run
 
 IMPORT_SECONDS = 120.0

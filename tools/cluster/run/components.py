@@ -6,7 +6,7 @@ from typing import Any
 
 from cluster.paths import State
 from cluster.plan import Plan
-from cluster.probes import Probe
+from cluster.run.probes import Probe
 
 LOUD_CLIENT = ["--kube-api-qps=500", "--kube-api-burst=1000"]
 """Client rate limits are so high that they never delay a test."""

@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster.families import Family
+from cluster.binaries.families import Family
+from cluster.binaries.toolchain import GO_ENV
 from cluster.paths import cache_dir
 from cluster.shell import run
-from cluster.toolchain import GO_ENV
 
 
 def directory(family: Family) -> Path:

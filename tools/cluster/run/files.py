@@ -5,12 +5,12 @@ import string
 from pathlib import Path
 from typing import Any
 
-from cluster.accounts import accounts, kubeconfig, new_token, signing_key, tokens_csv
-from cluster.components import Component, Programs
+from cluster.binaries.packages import cni_directory, find
 from cluster.images import PAUSE
-from cluster.packages import cni_directory, find
 from cluster.paths import HERE, State
 from cluster.plan import Plan
+from cluster.run.accounts import accounts, kubeconfig, new_token, signing_key, tokens_csv
+from cluster.run.components import Component, Programs
 
 TEMPLATES = HERE / "config"
 COMMON = {"audit-policy.yaml": "audit-policy.yaml"}

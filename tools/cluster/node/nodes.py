@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cluster.kube import Kube
 from cluster.plan import Plan
+from cluster.run.kube import Kube
 
 
 def manifest(plan: Plan) -> dict[str, Any]:

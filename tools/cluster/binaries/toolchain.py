@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cluster.binaries.packages import ensure_pip
 from cluster.errors import ClusterError
-from cluster.packages import ensure_pip
 from cluster.paths import cache_dir
 from cluster.shell import run
 from cluster.versions import GO, GO_WHEEL

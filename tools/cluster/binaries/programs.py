@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster import builds
-from cluster.families import Family
+from cluster.binaries import builds
+from cluster.binaries.families import Family
+from cluster.binaries.toolchain import ensure_go
+from cluster.console.progress import Progress
 from cluster.locks import waiting_for
-from cluster.progress import Progress
-from cluster.toolchain import ensure_go
 
 Families = list[tuple[Family, tuple[str, ...]]]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster import processes
 from cluster.errors import ClusterError
 from cluster.paths import TOOLS, State
 from cluster.plan import Mode
+from cluster.run import processes
 
 ANSWER_SECONDS = 30.0
 START_SECONDS = 15.0

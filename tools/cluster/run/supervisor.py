@@ -1,7 +1,7 @@
 """Supervisor of a cluster's components: PID 1 of their namespaces in node mode.
 
 It starts and stops components on request and reports their states; it restarts nothing. When it dies, the kernel
-removes everything in its PID, mount and network namespaces. `python3 -m cluster.supervisor STATE_DIR MODE`.
+removes everything in its PID, mount and network namespaces. `python3 -m cluster.run.supervisor STATE_DIR MODE`.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from cluster.isolation import isolate
+from cluster.node.isolation import isolate
 from cluster.paths import State
-from cluster.probes import Probe, ready
+from cluster.run.probes import Probe, ready
 
 STOP_SECONDS = 3.0
 """Seconds from SIGTERM to SIGKILL (the API server would wait a minute for its watches)."""

@@ -12,7 +12,7 @@ from cluster.errors import ClusterError
 
 PROC = Path("/proc")
 END_SECONDS = 15.0
-SUPERVISOR = "cluster.supervisor"
+SUPERVISOR = "cluster.run.supervisor"
 COMPONENT_PROGRAMS = frozenset(
     {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"},
 )

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from bundle.descriptors import spec_descriptors, status_descriptors
+from bundle.csv.descriptors import spec_descriptors, status_descriptors
+from bundle.csv.permissions import permissions
+from bundle.csv.webhooks import definitions
 from bundle.errors import BundleError
 from bundle.images import related_images
 from bundle.objects import Object, Rendered, group_of, name_of
-from bundle.permissions import permissions
 from bundle.release import Release
-from bundle.webhooks import definitions
 from crds.__main__ import KINDS
 from memcached_api.kinds import Kind
 

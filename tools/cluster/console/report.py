@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster import processes
 from cluster.paths import State
 from cluster.plan import Plan
-from cluster.supervision import Status
+from cluster.run import processes
+from cluster.run.supervision import Status
 
 HEADINGS = ("COMPONENT", "STATE", "PID", "UPTIME")
 

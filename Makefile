@@ -57,8 +57,8 @@ help: ## Show this help.
 demo: venv docker-build docker-push ## Run the narrated demo on a real cluster; SCENES=olm installs the operator with OLM.
 	@$(VENV_TOOLS) project demo $(SCENES) --image="$(IMG)" --overlay="$(OVERLAY)"
 
-olm-demo: override SCENES := olm
-olm-demo: demo
+olm-demo:
+	@$(MAKE) --no-print-directory demo SCENES=olm
 
 clean: ## Remove what builds and tests leave in the tree.
 	@rm -rf build .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -110,7 +110,7 @@ generated: venv
 
 # PREVIOUS: directories with the bundle/ of releases that upgrade to this one. Stored objects must stay valid.
 bundle-check: venv
-	@$(BUNDLE) compatible $(PREVIOUS)
+	@$(BUNDLE) compatible $(or $(PREVIOUS),$(error set PREVIOUS=dir, a directory with the bundle/ of an earlier release))
 
 # actionlint runs without shellcheck and pyflakes, which are not on every machine.
 WORKFLOWS ?= .github/workflows/*.yaml
@@ -202,7 +202,7 @@ bundle-validate: ## Check bundle/ and catalog/ with OLM's own validators.
 	@$(TOOLS) olm validate bundle catalog
 
 scorecard:
-	@PATH="$$($(TOOLS) olm programs):$$PATH" $(PROJECT) exec operator-sdk scorecard bundle --wait-time=180s
+	@programs="$$($(TOOLS) olm programs)"; PATH="$$programs:$$PATH" $(PROJECT) exec operator-sdk scorecard bundle --wait-time=180s
 
 olm: venv docker-build docker-push ## Run OLM on the local cluster and serve this tree's bundle, with IMG, in a catalog.
 	@$(VENV_TOOLS) project olm --image="$(IMG)" -- $(RELEASE)

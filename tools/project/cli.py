@@ -148,6 +148,7 @@ def run_demo(options: argparse.Namespace) -> None:
 
 
 def run_test(options: argparse.Namespace) -> int:
-    """`test`; SIGTERM ends it as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, terminate)
+    """`test`; SIGTERM and SIGHUP end it as Ctrl-C does."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, terminate)
     return suites.test(options.suites, options.workers, options.args, options.image, options.build_arg)

@@ -29,6 +29,7 @@ def memcached_image(patch: str) -> str:
 def execute(words: list[str]) -> None:
     """Replace this process with a command that has KUBECONFIG and kubectl. Raises ClusterError."""
     use_cluster()
+    sys.stdout.flush()
     try:
         os.execvp(words[0], words)  # noqa: S606
     except FileNotFoundError as error:

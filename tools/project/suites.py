@@ -1,6 +1,7 @@
 """Running the test suites. With arguments for pytest, suites without a matching test are left out."""
 
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Generator, Iterable, Sequence
@@ -134,4 +135,6 @@ def _olm_cluster(image: str, build_arguments: Sequence[str]) -> Generator[None, 
             running.up(Progress(running.STEPS))
             yield
         finally:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave the cluster behind
             down(name)

@@ -1,4 +1,4 @@
-"""The kind AppService of app.example.com: its spec, status and defaults. The rules are in appservice_rules."""
+"""The kind AppService of app.example.com: its spec, status and defaults. The rules are in rules.py."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Final, Literal

@@ -93,7 +93,7 @@ class Reconciler:
         self._requeue_after(key, delay)
         if outcome.errors:
             raise most_severe(outcome.errors)
-        if not self._status.is_pending(key):
+        if not self._status.has_failed(key):
             self._queue.forget(key)
         return "success" if outcome.requeue_after is None and delay is None else "requeue_after"
 

@@ -63,7 +63,7 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Wait until this process is the leader."""
-        log.info("waiting for the lease %s", self._key)
+        log.info("waiting for %s", self._key)
         while not await self.try_acquire_or_renew(ATTEMPT_TIMEOUT):  # noqa: ASYNC110 - the lease changes on the API server
             await asyncio.sleep(RETRY_PERIOD)
         self._gauge.set(1)

@@ -1,6 +1,6 @@
 """Sets the conditions and timestamps of a status, and decides when it is written. Pure functions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,6 +54,11 @@ instead of ten: most rollouts complete within this time, and their completion is
 DEBOUNCE_PERIOD."""
 
 
+START_PERIOD = 2.0
+"""Seconds to debounce the start of a rollout without a change of the spec, for example because a pod was deleted. On a
+busy cluster, the Deployment's status arrives more than DEBOUNCE_PERIOD after its pods' events; a start that is written
+by itself would need one more patch."""
+
 ROLLOUT_PERIOD = 30.0
 """Seconds to debounce a status during a rollout while the number of ready pods does not change. A thousand simultaneous
 rollouts take longer than PROGRESS_PERIOD, and would each need one more patch without useful content."""
@@ -63,18 +68,16 @@ def debounce_period(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     """Seconds for which the write of a status may be delayed; 0 if it is the first for a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
-    if not all(_starts_rollout(condition) for condition in transitions(old, new)):
-        return DEBOUNCE_PERIOD
+    if changed := transitions(old, new):
+        return START_PERIOD if _only_starts_rollout(old, changed) else DEBOUNCE_PERIOD
     return ROLLOUT_PERIOD if _is_progressing(old) and _user_visible(old) == _user_visible(new) else PROGRESS_PERIOD
 
 
-def _starts_rollout(condition: Condition) -> bool:
-    """True for a rollout without a change of the spec, for example because a pod was deleted.
-
-    Users act on lost availability and on the end of the rollout; both are written promptly. Writing the start by
-    itself would need one more patch whenever the Deployment's status arrives after the events of its pods.
-    """
-    return (condition["type"], *_state(condition)) == (c.PROGRESSING, c.TRUE, c.ROLLING_OUT)
+def _only_starts_rollout(old: Mapping[str, Any], changed: Sequence[Condition]) -> bool:
+    """True if the only change is that Progressing turns from RolloutComplete to RollingOut."""
+    before = [_state(each) for each in nested_list(old, "conditions") if each["type"] == c.PROGRESSING]
+    after = [(each["type"], *_state(each)) for each in changed]
+    return before == [(c.FALSE, c.ROLLOUT_COMPLETE)] and after == [(c.PROGRESSING, c.TRUE, c.ROLLING_OUT)]
 
 
 def _is_progressing(status: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from memcached_operator.status.conditions import (
     DEBOUNCE_PERIOD,
     PROGRESS_PERIOD,
     ROLLOUT_PERIOD,
+    START_PERIOD,
     debounce_period,
     differs,
     merge_patch,
@@ -34,8 +35,9 @@ def status_of(*conditions: dict[str, Any], generation: int = 1) -> dict[str, Any
 
 UP, DOWN = condition("Available", "True"), condition("Available", "False")
 CRASHING, HEALTHY = condition("Degraded", "True", "Crash"), condition("Degraded", "False", "AsExpected")
-PROGRESSING, COMPLETE = condition("Progressing", "True"), condition("Progressing", "False")
+PROGRESSING, COMPLETE = condition("Progressing", "True"), condition("Progressing", "False", "RolloutComplete")
 ROLLING_OUT = condition("Progressing", "True", "RollingOut")
+WAITING, STALLED = condition("Progressing", "True", "WaitingForDeletion"), condition("Progressing", "False", "Stalled")
 
 TIMES = {
     "utc": (datetime(2030, 1, 1, 12, tzinfo=UTC), "2030-01-01T12:00:00Z"),
@@ -96,12 +98,14 @@ DEBOUNCE: dict[str, tuple[Any, Any, Any]] = {
     "a new generation": (status_of(UP), status_of(UP, generation=2), 0.0),
     "a condition changes": (status_of(UP), status_of(DOWN), DEBOUNCE_PERIOD),
     "another reason": (status_of(UP), status_of(UP | {"reason": "Other"}), DEBOUNCE_PERIOD),
-    "a rollout starts by itself": (status_of(UP, COMPLETE), status_of(UP, ROLLING_OUT), PROGRESS_PERIOD),
+    "a rollout starts by itself": (status_of(UP, COMPLETE), status_of(UP, ROLLING_OUT), START_PERIOD),
     "a rollout starts by itself, unavailable": (
         status_of(UP, COMPLETE),
         status_of(DOWN, ROLLING_OUT),
         DEBOUNCE_PERIOD,
     ),
+    "a rollout starts after a deletion": (status_of(UP, WAITING), status_of(UP, ROLLING_OUT), DEBOUNCE_PERIOD),
+    "a rollout is no longer stalled": (status_of(UP, STALLED), status_of(UP, ROLLING_OUT), DEBOUNCE_PERIOD),
     "a rollout is complete": (status_of(UP, ROLLING_OUT), status_of(UP, COMPLETE), DEBOUNCE_PERIOD),
     "progress is blocked": (status_of(UP, ROLLING_OUT), status_of(UP, PROGRESSING), DEBOUNCE_PERIOD),
     "another message": (status_of(UP), status_of(UP | {"message": "2 of 3"}), PROGRESS_PERIOD),

@@ -216,6 +216,27 @@ def test_events_do_not_reset_the_backoff_of_a_failed_status_write(
     run_scenario(scenario)
 
 
+def test_pending_status_does_not_keep_the_backoff_of_earlier_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.status.conditions.START_PERIOD", 3600)
+    # Longer than the cooldown of a failed write, which would fail the retry too.
+    monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", 0.5)
+
+    async def scenario(cluster: Cluster) -> None:
+        await until(lambda: DEPLOYMENT in cluster.api.objects)
+        cluster.complete_rollout()
+        await until(lambda: cluster.reports(Progressing="RolloutComplete"))
+        written, live = len(cluster.api.statuses), cluster.api.objects[DEPLOYMENT]
+        changed = {**live, "spec": {**live["spec"], "replicas": 5}, "status": {**live["status"], "replicas": 2}}
+        cluster.api.hooks["apply"] = [raising(BROKEN)]
+        cluster.observe(DEPLOYMENT, cluster.api.put(DEPLOYMENT, changed, generation=1))
+        await until(lambda: cluster.queue.failures(KEY) == 1)
+        await until(lambda: cluster.queue.failures(KEY) == 0)
+        assert cluster.api.objects[DEPLOYMENT]["spec"]["replicas"] == 1
+        assert len(cluster.api.statuses) == written
+
+    run_scenario(scenario)
+
+
 def test_one_status_is_written_per_period_and_the_last_one_always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.status.writer.STATUS_PERIOD", 0.1)
     times: list[float] = []

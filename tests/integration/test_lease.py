@@ -160,6 +160,28 @@ def test_only_the_holder_can_release(plane: ControlPlane, namespace: str) -> Non
     assert plane.must_get(key_of(namespace))["spec"]["holderIdentity"] == "one"
 
 
+def test_release_is_repeated_after_a_conflict_with_a_late_renewal(
+    plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(client: DisconnectableClient) -> None:
+        get = client.get
+
+        async def renewed_after_get(key: Key) -> Any:
+            live = await get(key)
+            monkeypatch.setattr(client, "get", get)
+            await client.patch(key, {"metadata": {"labels": {"renewed": "late"}}})
+            return live
+
+        lease = LeaderElector(client, namespace, "operator", "one")
+        await lease.acquire()
+        monkeypatch.setattr(client, "get", renewed_after_get)
+        await lease.release()
+
+    with_client(plane, scenario)
+    live = plane.must_get(key_of(namespace))
+    assert (live["spec"]["holderIdentity"], live["metadata"]["labels"]["renewed"]) == ("", "late")
+
+
 def test_releasing_a_missing_lease_is_not_an_error(plane: ControlPlane, namespace: str) -> None:
     async def scenario() -> None:
         async with client_of(plane.connection) as client:

@@ -83,12 +83,21 @@ class LeaderElector:
             pause = max(0.0, started + RETRY_PERIOD - time.monotonic())
 
     async def release(self) -> None:
-        """Release the lease, so that a standby can acquire it immediately."""
+        """Release the lease, so that a standby can acquire it immediately. Raises ApiError if it cannot be written."""
+        try:
+            await self._release()
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            # The API server was still executing this process's last renewal, which had been cancelled.
+            await self._release()
+        self._gauge.set(0)
+
+    async def _release(self) -> None:
         live = await self._client.get(self._key)
         if live is not None and holder_of(live) == self._identity:
             spec = {**live["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
             await self._write({**live, "spec": spec})
-        self._gauge.set(0)
 
     async def try_acquire_or_renew(self, seconds: float) -> bool:
         """Acquire or renew the lease within `seconds`. Its duration counts from the start of the attempt."""

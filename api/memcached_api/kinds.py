@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,9 +25,24 @@ class Column(NamedTuple):
     priority: int = 0
 
 
-def condition_path(type_: str, part: str) -> str:
+def _condition_path(type_: str, part: str) -> str:
     """The JSON path of a field of a condition, for a column."""
     return f'.status.conditions[?(@.type=="{type_}")].{part}'
+
+
+STATE_COLUMNS: Final = (
+    Column("Size", "integer", ".spec.size", "Desired number of pods"),
+    Column("Ready", "integer", ".status.readyReplicas", "Pods that are ready"),
+    Column("Available", "string", _condition_path("Available", "status"), "Whether enough pods are available"),
+    Column("Degraded", "string", _condition_path("Degraded", "status"), "Whether there is a problem"),
+)
+"""The first columns of every kind."""
+
+PROBLEM_COLUMNS: Final = (
+    Column("Reason", "string", _condition_path("Degraded", "reason"), "Reason of Degraded", 1),
+    Column("Message", "string", _condition_path("Degraded", "message"), "Message of Degraded, with the remedy", 1),
+)
+"""The last columns of every kind."""
 
 
 @dataclass(frozen=True, slots=True)

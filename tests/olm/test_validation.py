@@ -46,7 +46,7 @@ CASES = [
     Case(CSV_FILE, r"installModes:\n(  +.*\n)+", "installModes: []\n", SDK, "install modes not found"),
     Case(CSV_FILE, r"(capabilities:) Seamless.*", r"\1 Full", SUITE, "not a valid capabilities level"),
     Case(CSV_FILE, r"(categories:) Database", r"\1 Cache", SUITE, "not in the set of standard categories"),
-    Case(CSV_FILE, r"email: .*", "email: nobody", SUITE, "email"),
+    Case(CSV_FILE, r"email: .*", "email: invalid", SUITE, "email"),
     Case(CSV_FILE, r"  provider:\n(    .*\n)+", "", SUITE, "Provider.Name not specified"),
     Case(BUDGET, r"maxUnavailable: 1", "maxUnavailable: 0", VERIFY, "maxUnavailable"),
     Case(CSV_FILE, rf"({HOOK} +deploymentName:) .*", r"\1 webhook", V1, "references non-existent deployment"),

@@ -135,6 +135,16 @@ def _olm_cluster(image: str, build_arguments: Sequence[str]) -> Generator[None, 
             running.up(Progress(running.STEPS))
             yield
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave the cluster behind
-            down(name)
+            with _signals_ignored():
+                down(name)
+
+
+@contextmanager
+def _signals_ignored() -> Generator[None, None, None]:
+    """Ignore Ctrl-C, SIGTERM and SIGHUP: a second one must not leave the cluster behind."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -10,7 +10,7 @@ from memcached_api.appservice.ports import DEFAULT_PROTOCOL, generated_name
 from memcached_api.appservice.rules import RULES
 from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kinds import Column, Kind, condition_path
+from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
 from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
@@ -113,15 +113,11 @@ APPSERVICE: Final = Kind(
     status=AppServiceStatus,
     rules=RULES,
     columns=(
-        Column("Size", "integer", ".spec.size", "Desired number of pods"),
-        Column("Ready", "integer", ".status.readyReplicas", "Pods that are ready"),
-        Column("Available", "string", condition_path("Available", "status"), "Whether enough pods are available"),
-        Column("Degraded", "string", condition_path("Degraded", "status"), "Whether there is a problem"),
+        *STATE_COLUMNS,
         Column("Node Port", "integer", ".status.nodePorts[0].nodePort", "The first node port"),
         Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
         Column("Image", "string", ".spec.image", "Container image", 1),
-        Column("Reason", "string", condition_path("Degraded", "reason"), "Reason of Degraded", 1),
-        Column("Message", "string", condition_path("Degraded", "message"), "Message of Degraded, with the remedy", 1),
+        *PROBLEM_COLUMNS,
     ),
 )
 

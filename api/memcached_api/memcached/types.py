@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kinds import Column, Kind, condition_path
+from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
 from memcached_api.memcached.rules import DEFAULT_CACHE_MEMORY, MIN_PORT, RULES
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
@@ -97,16 +97,12 @@ MEMCACHED: Final = Kind(
     status=MemcachedStatus,
     rules=RULES,
     columns=(
-        Column("Size", "integer", ".spec.size", "Desired number of pods"),
-        Column("Ready", "integer", ".status.readyReplicas", "Pods that are ready"),
-        Column("Available", "string", condition_path("Available", "status"), "Whether enough pods are available"),
-        Column("Degraded", "string", condition_path("Degraded", "status"), "Whether there is a problem"),
+        *STATE_COLUMNS,
         Column("Port", "integer", ".spec.containerPort", "Port of memcached"),
         Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
         Column("Memory", "string", ".spec.cache.memory", "Memory for items, per pod", 1),
         Column("Image", "string", ".spec.image", "Image of memcached", 1),
-        Column("Reason", "string", condition_path("Degraded", "reason"), "Reason of Degraded", 1),
-        Column("Message", "string", condition_path("Degraded", "message"), "Message of Degraded, with the remedy", 1),
+        *PROBLEM_COLUMNS,
     ),
 )
 

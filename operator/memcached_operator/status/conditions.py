@@ -70,18 +70,20 @@ def debounce_period(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
         return 0.0
     if changed := transitions(old, new):
         return START_PERIOD if _only_starts_rollout(old, changed) else DEBOUNCE_PERIOD
-    return ROLLOUT_PERIOD if _is_progressing(old) and _user_visible(old) == _user_visible(new) else PROGRESS_PERIOD
+    in_rollout = _progress(old)[0] == c.TRUE
+    return ROLLOUT_PERIOD if in_rollout and _user_visible(old) == _user_visible(new) else PROGRESS_PERIOD
 
 
 def _only_starts_rollout(old: Mapping[str, Any], changed: Sequence[Condition]) -> bool:
     """True if the only change is that Progressing turns from RolloutComplete to RollingOut."""
-    before = [_state(each) for each in nested_list(old, "conditions") if each["type"] == c.PROGRESSING]
     after = [(each["type"], *_state(each)) for each in changed]
-    return before == [(c.FALSE, c.ROLLOUT_COMPLETE)] and after == [(c.PROGRESSING, c.TRUE, c.ROLLING_OUT)]
+    return _progress(old) == (c.FALSE, c.ROLLOUT_COMPLETE) and after == [(c.PROGRESSING, c.TRUE, c.ROLLING_OUT)]
 
 
-def _is_progressing(status: Mapping[str, Any]) -> bool:
-    return any((each["type"], each["status"]) == (c.PROGRESSING, c.TRUE) for each in nested_list(status, "conditions"))
+def _progress(status: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Status and reason of Progressing, or (None, None)."""
+    states = (_state(each) for each in nested_list(status, "conditions") if each["type"] == c.PROGRESSING)
+    return next(states, (None, None))
 
 
 def _user_visible(status: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -29,7 +29,6 @@ class StatusWriter:
         self._patched_at: dict[Key, float] = {}
         self._changed_at: dict[Key, float] = {}
         self._pruned: dict[Key, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        self._failed: set[Key] = set()
         self._clock: Callable[[], float] = time.monotonic
 
     async def write(self, kind: Kind, key: Key, cr: Object, snapshot: Snapshot) -> float | None:
@@ -44,15 +43,12 @@ class StatusWriter:
         new["conditions"] = conditions.with_transition_times(nested_list(old, "conditions"), new["conditions"], now)
         if not conditions.differs(old, new) or self._pruned.get(key) == (new, old):
             self._changed_at.pop(key, None)
-            self._failed.discard(key)
             return desired.requeue_after
         delay = self._delay(key, conditions.debounce_period(old, new))
         if delay > 0:
             return delay
         self._patched_at[key] = self._clock()
-        self._failed.add(key)
         reply = await self._patch(key, cr, conditions.merge_patch(old, new))
-        self._failed.discard(key)
         self._changed_at.pop(key, None)
         if reply is None:
             return None
@@ -60,14 +56,14 @@ class StatusWriter:
         return 0.0 if self._has_new_generation(key, cr, new, reply) else desired.requeue_after
 
     def has_failed(self, key: Key) -> bool:
-        """True if the last patch of the status failed and has not been repeated with success."""
-        return key in self._failed
+        """True if a patch of the pending change failed: a change is pending until a patch of it succeeds."""
+        changed_at = self._changed_at.get(key)
+        return changed_at is not None and self._patched_at.get(key, float("-inf")) >= changed_at
 
     def forget(self, key: Key) -> None:
         """Remove the state of a deleted object."""
         for state in (self._patched_at, self._changed_at, self._pruned):
             state.pop(key, None)
-        self._failed.discard(key)
 
     async def _patch(self, key: Key, cr: Object, changes: Mapping[str, Any]) -> Object | None:
         # The uid is a precondition: the status is never written to a later object of the same name.

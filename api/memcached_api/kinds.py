@@ -64,14 +64,10 @@ class Kind(Generic[Spec]):
         """The spec, with defaults and without unknown fields. Raises SpecDecodeError with all structural errors."""
         if errors := self._not_an_object(obj):
             raise SpecDecodeError(errors)
-        spec = _spec(obj)
-        try:
-            return msgspec.convert(spec, self.spec)
-        except msgspec.ValidationError as error:
-            spec = normalized(spec)
-            if errors := schema_errors(spec, self.spec, "spec"):
-                raise SpecDecodeError(errors) from error
-            return msgspec.convert(spec, self.spec)
+        _, spec, errors = self._decode(_spec(obj))
+        if spec is None:
+            raise SpecDecodeError(errors)
+        return spec
 
     def decode_object(self, raw: bytes) -> Any:
         """The object in `raw`, for `validate` and `decode`. Raises the errors of `decoding.decode_object`."""
@@ -79,28 +75,32 @@ class Kind(Generic[Spec]):
 
     def validate(self, obj: Any) -> list[FieldError]:
         """All errors of an object; empty if it is valid. Never raises, for any JSON value."""
+        return self.check(obj)[1]
+
+    def check(self, obj: Any) -> tuple[Spec | None, list[FieldError]]:
+        """The decoded spec, or None if it cannot be decoded, and all errors. Never raises, for any JSON value."""
         if errors := self._not_an_object(obj):
-            return errors
-        spec, structural = self._check_structure(_spec(obj))
+            return None, errors
+        raw, spec, structural = self._decode(_spec(obj))
         if len(structural) >= MAX_ERRORS or any(error.type == TOO_MANY for error in structural):
-            return structural  # the time to evaluate the rules would be unbounded
+            return spec, structural  # the time to evaluate the rules would be unbounded
         unreadable = [error for error in structural if error.type == TYPE_INVALID]
-        ruled = list(rule_errors(self.rules, {"metadata": obj.get("metadata"), "spec": spec}, unreadable))
+        ruled = list(rule_errors(self.rules, {"metadata": obj.get("metadata"), "spec": raw}, unreadable))
         reported = {error.field for error in ruled}  # a rule's error has a remedy, so it replaces the structural one
-        return [error for error in structural if error.field not in reported] + ruled
+        return spec, [error for error in structural if error.field not in reported] + ruled
 
     def _not_an_object(self, obj: Any) -> list[FieldError]:
         message = f"must be an object of kind {self.name}"
         return [] if isinstance(obj, Mapping) else [FieldError("", obj, message, TYPE_INVALID)]
 
-    def _check_structure(self, spec: Any) -> tuple[Any, list[FieldError]]:
-        """The normalized spec and its structural errors, which are collected only if msgspec finds one."""
+    def _decode(self, raw: Any) -> tuple[Any, Spec | None, list[FieldError]]:
+        """The normalized spec, the decoded one, and the structural errors, collected only if msgspec finds one."""
         try:
-            msgspec.convert(spec, self.spec)
+            return raw, msgspec.convert(raw, self.spec), []
         except msgspec.ValidationError:
-            spec = normalized(spec)
-            return spec, schema_errors(spec, self.spec, "spec")
-        return spec, []
+            raw = normalized(raw)
+            errors = schema_errors(raw, self.spec, "spec")
+            return raw, None if errors else msgspec.convert(raw, self.spec), errors
 
 
 def _spec(obj: Mapping[str, Any]) -> Any:

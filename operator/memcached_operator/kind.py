@@ -1,15 +1,12 @@
-"""The interface between a kind and the reconciler: its resources and two pure functions."""
+"""The interface between a kind and the engine: a snapshot goes in; a plan and a status come out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
+from memcached_api import conditions as c
 from memcached_operator.kube.resource import Key, Object, Resource
-
-
-class InvalidSpecError(Exception):
-    """The spec is invalid; the message names field, value and remedy."""
 
 
 @dataclass(frozen=True)
@@ -22,15 +19,46 @@ class Problem:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The observed state that the functions of a kind may read."""
+    """One custom resource and the observed state around it. Each object was decoded once; do not modify them.
 
+    `children`: the objects it controls. `pods`: the pods of its workload. `missing`: the optional resources that the
+    API server does not serve.
+    """
+
+    cr: Object
     children: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     pods: tuple[Object, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    missing: frozenset[Resource] = frozenset()
 
-    def child(self, resource: Resource) -> Object | None:
-        """The only child of a resource type, or None."""
-        return next((obj for key, obj in self.children.items() if key.resource == resource), None)
+    def child(self, resource: Resource, name: str | None = None) -> Object | None:
+        """The child with this name, by default that of the custom resource; None if it does not exist."""
+        meta = self.cr["metadata"]
+        return self.children.get(Key(resource, meta["namespace"], name or meta["name"]))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The desired children, and the problems that are known before they are applied.
+
+    `children`: None leaves all existing children unchanged. `requeue_after`: seconds until the plan may change without
+    an event; None if it cannot.
+    """
+
+    children: tuple[Object, ...] | None
+    problems: tuple[Problem, ...] = ()
+    requeue_after: float | None = None
+
+
+def invalid(message: str) -> Plan:
+    """The plan for an invalid spec; the message names field, value and remedy."""
+    return Plan(None, (Problem(c.INVALID_SPEC, message),))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a plan. `problems`: those of the plan and those of applying its children."""
+
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,15 +69,32 @@ class DesiredStatus:
     requeue_after: float | None = None
 
 
+class PodController(Protocol):
+    """The type of workload that runs the pods of a kind, such as Deployment."""
+
+    @property
+    def resource(self) -> Resource:
+        """The resource of the workload."""
+        ...
+
+    def owns(self, pod: Object, workload: Object) -> bool:
+        """True if the pod belongs to this workload. Labels alone, as on a copied pod, are not enough."""
+        ...
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of custom resource.
 
-    `desired` raises InvalidSpecError. `app_name` is the value of `app.kubernetes.io/name` on its children.
+    `app_name`: the value of `app.kubernetes.io/name` on its children. `owns`: the resources of its children.
+    `optional`: those of `owns` whose API a cluster may lack; a plan must not contain children of a missing one.
+    `plan` and `status` are pure functions.
     """
 
     resource: Resource
     app_name: str
     owns: tuple[Resource, ...]
-    desired: Callable[[Object, Snapshot], list[Object]]
-    status: Callable[[Object, Snapshot, datetime], DesiredStatus]
+    workload: PodController
+    plan: Callable[[Snapshot, datetime], Plan]
+    status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
+    optional: tuple[Resource, ...] = ()

@@ -17,7 +17,7 @@ import msgspec
 
 from bench.load import IMAGE
 from bench.load import memcached as memcached_object
-from memcached_operator.kind import Snapshot
+from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.client import FIELD_MANAGER, MERGE_PATCH
 from memcached_operator.kube.config import load_config
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
@@ -38,10 +38,11 @@ def ours() -> list[Template]:
     """The operator's requests for a new object: a POST for each child, and one status patch."""
     kind = memcached(IMAGE)
     cr = _example_object()
-    children = [build_intent(cr, child) for child in kind.desired(cr, Snapshot())]
-    snapshot = Snapshot({key_of(kind.owns[index], child): child for index, child in enumerate(children)})
-    status = kind.status(cr, snapshot, datetime.now(UTC)).status
-    status["conditions"] = with_transition_times((), status["conditions"], datetime.now(UTC))
+    now = datetime.now(UTC)
+    children = [build_intent(cr, child) for child in kind.plan(Snapshot(cr), now).children or ()]
+    snapshot = Snapshot(cr, {key_of(kind.owns[index], child): child for index, child in enumerate(children)})
+    status = kind.status(snapshot, Outcome(), now).status
+    status["conditions"] = with_transition_times((), status["conditions"], now)
     return [*map(_post, children), _status(status)]
 
 

@@ -11,6 +11,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 IMAGE, OTHER_IMAGE = "example.com/app:1", "example.com/app:2"
 CREATE_WRITES = ("create deployments", "create services", "patch {}/status", "patch {}/status")
 CHANGE_WRITES = ("migrate deployments", "apply deployments", "patch {}/status", "patch {}/status")
+SCALE_WRITES = ("patch deployments", "patch {}/status", "patch {}/status")
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ PORTS = {"ports": [{"port": 80, "name": "http"}]}
 
 WORKLOADS = (
     Workload("create", MEMCACHEDS, None, cache(size=2), CREATE_WRITES),
-    Workload("scale-up", MEMCACHEDS, cache(size=1), cache(size=3), CHANGE_WRITES),
-    Workload("scale-down", MEMCACHEDS, cache(size=3), cache(size=1), CHANGE_WRITES),
+    Workload("scale-up", MEMCACHEDS, cache(size=1), cache(size=3), SCALE_WRITES),
+    Workload("scale-down", MEMCACHEDS, cache(size=3), cache(size=1), SCALE_WRITES),
     Workload(
         "memory",
         MEMCACHEDS,

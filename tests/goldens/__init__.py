@@ -12,6 +12,7 @@ byte for byte, or all pods are replaced on the day of the upgrade. To freeze a r
     PYTHONPATH=tests .venv/bin/python -m goldens freeze
 """
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def text(*found: Object) -> str:
 
 def children(cr: Object) -> list[Object]:
     """The children of an object of which nothing is there yet."""
-    return KINDS[cr["kind"].lower()].desired(cr, Snapshot())
+    return list(KINDS[cr["kind"].lower()].plan(Snapshot(cr), datetime.now(UTC)).children or ())
 
 
 class _Dumper(yaml.SafeDumper):

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.apply import Applier, Outcome
+from memcached_operator.reconcile.apply import Applier
+from memcached_operator.reconcile.result import Result
 
 OWNS = (DEPLOYMENTS, SERVICES)
 IMAGE = "example.com/memcached:1"
@@ -24,7 +26,7 @@ class Owner:
     plane: ControlPlane
     cr: Object
     cache: Cache = field(default_factory=Cache)
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: Result = field(default_factory=Result)
 
     def key(self, resource: Resource = DEPLOYMENTS) -> Key:
         """The key of a child."""
@@ -36,7 +38,7 @@ class Owner:
 
     def desired(self) -> list[Object]:
         """The desired children."""
-        return memcached(IMAGE).desired(self.cr, Snapshot())
+        return list(memcached(IMAGE).plan(Snapshot(self.cr), datetime.now(UTC)).children or ())
 
     def spec(self, **spec: Any) -> None:
         """Change the object's spec."""
@@ -47,9 +49,9 @@ class Owner:
         audit = self.plane.audit()
         wanted = self.desired() if children is None else children
 
-        async def run() -> Outcome:
+        async def run() -> Result:
             async with client_of(self.plane.connection) as client:
-                return await Applier(client, self.cache).apply_all(self.cr, wanted, OWNS)
+                return await Applier(client, self.cache).apply_all(Snapshot(self.cr), wanted, OWNS)
 
         self.outcome = asyncio.run(run())
         return dict(audit.writes(self.cr["metadata"]["namespace"]))

@@ -100,8 +100,8 @@ class Api:
         return self.put(key, merged(live, obj))
 
     async def patch(self, key: Key, patch: Any, content_type: str = "", subresource: str = "") -> Object:
-        """A merge patch of a status, or the JSON patch that migrates field ownership."""
-        verb = "migration_patch" if content_type == JSON_PATCH else subresource
+        """A merge patch of a status or of the number of pods, or the JSON patch that migrates field ownership."""
+        verb = "migration_patch" if content_type == JSON_PATCH else subresource or "scale"
         self._record(verb, key)
         live = self.objects.get(key)
         if live is None:
@@ -110,6 +110,10 @@ class Api:
             if patch[0]["value"] != live["metadata"]["uid"]:
                 raise ApiError(422, "Invalid", "the server rejected our request: testing /metadata/uid failed")
             return self.put(key, live, managedFields=[{"manager": FIELD_MANAGER, "operation": "Apply"}])
+        if verb == "scale":
+            if patch["metadata"]["uid"] != live["metadata"]["uid"]:
+                raise ApiError(409, "Conflict", "Precondition failed: UID in precondition")
+            return self.put(key, merged(live, patch))
         self.statuses.append(merged(nested_map(live, "status"), patch["status"]))
         return self.put(key, {**live, "status": self.statuses[-1]})
 

@@ -172,3 +172,9 @@ def decode_spec(obj: Mapping[str, Any]) -> AppServiceSpec:
 def validate(obj: Any) -> list[FieldError]:
     """All errors of an AppService object; empty if it is valid. Never raises, for any JSON value."""
     return APPSERVICE.validate(obj)
+
+
+def check(obj: Any) -> tuple[AppServiceSpec | None, list[FieldError]]:
+    """The spec as `decode_spec` returns it, or None, and all errors of an AppService object. Never raises."""
+    spec = nested_field(obj, "spec") if is_object(obj) else None
+    return APPSERVICE.check({**obj, "spec": with_defaults(spec)} if is_object(spec) else obj)

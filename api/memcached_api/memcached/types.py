@@ -119,3 +119,8 @@ def decode_spec(obj: Mapping[str, Any]) -> MemcachedSpec:
 def validate(obj: Any) -> list[FieldError]:
     """All errors of a Memcached object; empty if it is valid. Never raises, for any JSON value."""
     return MEMCACHED.validate(obj)
+
+
+def check(obj: Any) -> tuple[MemcachedSpec | None, list[FieldError]]:
+    """The spec as `decode_spec` returns it, or None, and all errors of a Memcached object. Never raises."""
+    return MEMCACHED.check(obj)

@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import Any
 
 from memcached_operator.appservice.desired.deployment import APP_NAME
-from memcached_operator.kind import DesiredStatus, Snapshot
+from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_list, nested_map
-from memcached_operator.workloads.workload import workload_of
+from memcached_operator.workloads.deployment import DEPLOYMENT
+from memcached_operator.workloads.workload import workload_state
 
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """Fields that are copied from the Deployment's status."""
@@ -17,15 +18,16 @@ PULL_SECRETS_FIELD = "imagePullSecrets of the ServiceAccount default"
 ServiceAccount."""
 
 
-def status(cr: Object, snapshot: Snapshot, now: datetime) -> DesiredStatus:
+def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
     """The `AppServiceStatus`. `now` is used only to decide how long a crash is reported."""
-    workload = workload_of(cr, snapshot, now, PULL_SECRETS_FIELD)
+    meta = snapshot.cr["metadata"]
+    workload = workload_state(DEPLOYMENT, snapshot, outcome, now, PULL_SECRETS_FIELD)
     counted = nested_map(snapshot.child(DEPLOYMENTS) or {}, "status")
     return DesiredStatus(
         {
-            "observedGeneration": cr["metadata"].get("generation", 0),
+            "observedGeneration": meta.get("generation", 0),
             **{name: counted.get(name, 0) for name in COUNTS},
-            "selector": labels.selector(APP_NAME, cr["metadata"]["name"]),
+            "selector": labels.selector(APP_NAME, meta["name"]),
             "nodes": workload.nodes,
             "nodePorts": node_ports(snapshot.child(SERVICES)),
             "conditions": workload.conditions,

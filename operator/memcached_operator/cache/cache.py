@@ -38,6 +38,8 @@ class Cache:
         self._entries: dict[Resource, dict[Key, Entry]] = {}
         self._index: dict[IndexKey, set[Key]] = {}
         self._tombstones: dict[Key, int] = {}
+        self.revision = 0
+        """Incremented by every change."""
 
     def get(self, key: Key) -> Object | None:
         """The newest known version of an object, or None."""
@@ -56,13 +58,14 @@ class Cache:
         """Every known object of a resource."""
         return map(Entry.object, self._entries.get(resource, {}).values())
 
-    def owned_by(self, resource: Resource, uid: str) -> Iterator[Object]:
-        """Every known object of a resource whose controller has this uid."""
-        return self._lookup(("owner", resource, uid))
+    def owned_by(self, resource: Resource, uid: str) -> list[Key]:
+        """The key of every known object of a resource whose controller has this uid."""
+        return list(self._index.get(("owner", resource, uid), ()))
 
     def of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> Iterator[Object]:
         """Every known object of a resource that carries the labels of one instance."""
-        return self._lookup(("instance", resource, namespace, app_name, instance))
+        keys = self._index.get(("instance", resource, namespace, app_name, instance), ())
+        return (obj for key in keys if (obj := self.get(key)) is not None)
 
     def put(self, resource: Resource, obj: Object) -> bool:
         """Store a version of an object. Returns False if it is not newer, or if the object was deleted later."""
@@ -74,6 +77,7 @@ class Cache:
             return False
         self._tombstones.pop(key, None)
         self._forget(key)
+        self.revision += 1
         entry = Entry(version, index_keys(key, obj), msgspec.json.encode(transform(obj)))
         self._entries.setdefault(resource, {})[key] = entry
         for index_key in entry.index_keys:
@@ -104,13 +108,16 @@ class Cache:
         missing = [key for key in self.keys(resource) if namespace in (None, key.namespace) and key not in listed]
         return [key for key in missing if self.remove(key, version)]
 
-    def _lookup(self, index_key: IndexKey) -> Iterator[Object]:
-        return (obj for key in self._index.get(index_key, ()) if (obj := self.get(key)) is not None)
+    def clear(self, resource: Resource) -> None:
+        """Forget every object of a resource that the API server does not serve any more."""
+        for key in self.keys(resource):
+            self._forget(key)
 
     def _forget(self, key: Key) -> bool:
         known = self._entries.get(key.resource, {}).pop(key, None)
         if known is None:
             return False
+        self.revision += 1
         for index_key in known.index_keys:
             members = self._index[index_key]
             members.discard(key)

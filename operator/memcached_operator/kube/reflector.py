@@ -26,6 +26,9 @@ EventHandler = Callable[[Resource, Change, Object], None]
 MIN_BACKOFF, MAX_BACKOFF = 1.0, 30.0
 """Bounds of the exponential backoff, in seconds, before a failed list or watch is retried."""
 
+MISSING_PERIOD = 30.0
+"""Seconds until a missing optional resource is listed again: its CRD is noticed within a minute."""
+
 MIN_WATCH_DURATION = 5.0
 """Seconds. A watch that ends earlier counts as failed and is followed by a backoff."""
 
@@ -34,21 +37,28 @@ MIN_WATCH_DURATION = 5.0
 class Reflector:
     """One resource, in one namespace or in all. `version`: the resourceVersion to resume at; empty before a list.
 
-    `synced` is set by the first successful list.
+    `missing`: the API server does not serve this `optional` resource. `synced` is set by the first successful list, or
+    when the resource is found to be missing.
     """
 
     resource: Resource
     namespace: str | None
     selector: str
     version: str = ""
+    optional: bool = False
+    missing: bool = False
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __str__(self) -> str:
         return f"{self.resource.plural} of {self.namespace or 'all namespaces'}"
 
+    def is_missing(self, error: ApiError) -> bool:
+        """True if an error means that the API server does not serve this optional resource."""
+        return self.optional and error.code == 404
+
 
 ListFunc = Callable[[Reflector], Awaitable[None]]
-"""Lists a reflector's resource, updates the cache and sets the reflector's version. Raises ApiError."""
+"""Lists a reflector's resource, updates the cache and sets the reflector's version or `missing`. Raises ApiError."""
 
 
 async def run_reflectors(
@@ -80,19 +90,27 @@ async def _list_and_watch(
         try:
             if not reflector.version:
                 await list_func(reflector)
+            if reflector.missing:
+                await _pause(MISSING_PERIOD)
+                continue
             await _watch(client, reflector, on_event)
         except ApiError as error:
-            log.warning("cannot list or watch %s: %s", reflector, explain(error))
+            if not reflector.is_missing(error):
+                log.warning("cannot list or watch %s: %s", reflector, explain(error))
             reason, min_delay = str(error.code or error.reason), error.retry_after or 0.0
-            if error.code == 410:
+            if error.code == 410 or reflector.is_missing(error):
                 # The resourceVersion has expired. A list also reveals objects deleted in the meantime.
                 reflector.version = ""
         if time.monotonic() - started >= MIN_WATCH_DURATION and not min_delay:
             backoff = MIN_BACKOFF
             continue
         metrics.WATCH_RETRIES.labels(reflector.resource.plural, reason).inc()
-        await asyncio.sleep(max(backoff, min_delay) * (0.9 + random.random() / 5))  # noqa: S311 - jitter, not a secret
+        await _pause(max(backoff, min_delay))
         backoff = min(max_backoff, backoff * 2)
+
+
+async def _pause(seconds: float) -> None:
+    await asyncio.sleep(seconds * (0.9 + random.random() / 5))  # noqa: S311 - jitter, not a secret
 
 
 def explain(error: ApiError) -> str:

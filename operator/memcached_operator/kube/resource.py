@@ -67,6 +67,7 @@ def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
+STATEFULSETS = Resource("apps", "v1", "StatefulSet", "statefulsets")
 SERVICES = Resource("", "v1", "Service", "services")
 PODS = Resource("", "v1", "Pod", "pods")
 EVENTS = Resource("", "v1", "Event", "events")

@@ -1,15 +1,17 @@
-"""The Memcached controller: the resources it owns, and the pure functions for its desired state and status."""
+"""The Memcached controller: the resources it owns, and its two pure functions, plan and status."""
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
-from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, decode_spec, validate
+from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, check
 from memcached_api.validation.field_errors import summary
-from memcached_operator.kind import InvalidSpecError, Kind, Snapshot
+from memcached_operator.kind import Kind, Plan, Snapshot, invalid
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, nested_map
 from memcached_operator.memcached.desired.deployment import APP_NAME, deployment
 from memcached_operator.memcached.desired.service import service
 from memcached_operator.memcached.status import status
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
+from memcached_operator.workloads.deployment import DEPLOYMENT
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
@@ -20,23 +22,23 @@ value is the default image at that time, so that a later release does not restar
 
 def memcached(default_image: str) -> Kind:
     """The Memcached kind. `default_image`: the image of objects without `spec.image`."""
-    return Kind(MEMCACHEDS, APP_NAME, (DEPLOYMENTS, SERVICES), desired_with(default_image), status)
+    return Kind(MEMCACHEDS, APP_NAME, (DEPLOYMENTS, SERVICES), DEPLOYMENT, plan_with(default_image), status)
 
 
-def desired_with(default_image: str) -> Callable[[Object, Snapshot], list[Object]]:
-    """The function that computes the children of a Memcached from the object and the observed state."""
+def plan_with(default_image: str) -> Callable[[Snapshot, datetime], Plan]:
+    """The function that computes the children of a Memcached."""
 
-    def desired(cr: Object, snapshot: Snapshot) -> list[Object]:
-        errors = validate(cr)
-        if errors:
-            raise InvalidSpecError(summary(errors, MAX_MESSAGE_LENGTH))
-        spec = decode_spec(cr)
+    def plan(snapshot: Snapshot, _: datetime) -> Plan:
+        cr = snapshot.cr
+        spec, errors = check(cr)
+        if spec is None or errors:
+            return invalid(summary(errors, MAX_MESSAGE_LENGTH))
         if spec.image:
-            return [deployment(cr, spec, spec.image), service(cr, spec)]
+            return Plan((deployment(cr, spec, spec.image), service(cr, spec)))
         image = pinned_image(snapshot) or default_image
-        return [pinned(deployment(cr, spec, image), image), service(cr, spec)]
+        return Plan((pinned(deployment(cr, spec, image), image), service(cr, spec)))
 
-    return desired
+    return plan
 
 
 def count_outdated_images(objects: Iterable[Object], default_image: str) -> int:

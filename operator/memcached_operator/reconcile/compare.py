@@ -6,11 +6,19 @@ from typing import Any, TypeGuard, cast
 
 import msgspec
 
-from memcached_operator.kube.resource import Object
+from memcached_operator.kube.resource import Object, nested_map
 
 INTENT_ANNOTATION = "memcached-operator.example.com/intent"
 """Annotation of every child: a digest of the last applied intent. It detects the *removal* of a field from the intent,
 which a comparison of values does not."""
+
+SCALED_FIELD = ("spec", "replicas")
+"""The number of pods. It is not part of the digest, so that a child of which only this field differs can be recognized
+and changed with one merge patch. Its value is compared like those of all other fields."""
+
+DROPPED_FIELDS = frozenset({("spec", "updateStrategy", "rollingUpdate", "maxUnavailable")})
+"""Fields that a cluster drops if their feature gate is disabled (StatefulSet maxUnavailable: up to Kubernetes 1.34).
+If the live object has no such field, it counts as current: applying it again has no effect."""
 
 ATOMIC_FIELDS = frozenset({"selector", "nodeSelector"})
 """Maps that Kubernetes replaces as a whole (`+structType=atomic`). An additional entry changes their meaning."""
@@ -26,6 +34,11 @@ MERGE_KEYS = (("uid",), ("port", "protocol"), ("containerPort", "protocol"), ("n
 
 def intent_digest(obj: Object) -> str:
     """16 hex digits of a hash of the intent."""
+    return fingerprint(with_replicas(_without_allocated(obj), None))
+
+
+def digest_v1(obj: Object) -> str:
+    """The digest of release 0.1.0, which included the number of pods. Its children stay as they are."""
     return fingerprint(_without_allocated(obj))
 
 
@@ -42,11 +55,43 @@ def _without_allocated(value: Any) -> Any:
     return [_without_allocated(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
+def replicas_of(obj: Object) -> int | None:
+    """The number of pods of a workload; None for other objects."""
+    return nested_map(obj, SCALED_FIELD[0]).get(SCALED_FIELD[1])
+
+
+def with_replicas(obj: Object, replicas: int | None) -> Object:
+    """The object with another number of pods; without the field if that is None."""
+    if replicas_of(obj) == replicas:
+        return obj
+    part, name = SCALED_FIELD
+    spec = {field: value for field, value in obj[part].items() if field != name}
+    return {**obj, part: spec if replicas is None else {**spec, name: replicas}}
+
+
 def with_intent(obj: Object) -> Object:
     """The object with its digest in INTENT_ANNOTATION."""
+    return _with_digest(obj, intent_digest(obj))
+
+
+def with_recorded_intent(obj: Object, live: Object) -> Object | None:
+    """The object of `with_intent` with the digest that `live` records for this intent; None if it records another."""
+    recorded = nested_map(live, "metadata", "annotations").get(INTENT_ANNOTATION)
+    annotations: dict[str, str] = obj["metadata"]["annotations"]
+    if recorded == annotations[INTENT_ANNOTATION]:
+        return obj
+    return _with_digest(obj, recorded) if recorded and recorded == digest_v1(_without_digest(obj)) else None
+
+
+def _with_digest(obj: Object, digest: str) -> Object:
     meta = obj["metadata"]
-    annotations = {**meta.get("annotations", {}), INTENT_ANNOTATION: intent_digest(obj)}
-    return {**obj, "metadata": {**meta, "annotations": annotations}}
+    return {**obj, "metadata": {**meta, "annotations": {**meta.get("annotations", {}), INTENT_ANNOTATION: digest}}}
+
+
+def _without_digest(obj: Object) -> Object:
+    meta: Object = dict(obj["metadata"])
+    annotations = {name: text for name, text in meta.pop("annotations").items() if name != INTENT_ANNOTATION}
+    return {**obj, "metadata": meta | ({"annotations": annotations} if annotations else {})}
 
 
 def covers(live: Any, desired: Any) -> bool:
@@ -54,26 +99,28 @@ def covers(live: Any, desired: Any) -> bool:
     return bool(projection(live, desired) == desired)
 
 
-def projection(live: Any, desired: Any) -> Any:
+def projection(live: Any, desired: Any, path: tuple[str, ...] = ()) -> Any:
     """The values of `live` at the paths of `desired`, in the order of `desired`. Paths missing in `live` are omitted.
 
     Lists are matched by MERGE_KEYS, as the API server merges them. Other lists are matched item by item if they have
-    the same length; otherwise the live list is returned as a whole.
+    the same length; otherwise the live list is returned as a whole. `path`: the names of the fields above.
     """
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
-        return _project_fields(cast("Mapping[str, Any]", live), cast("Mapping[str, Any]", desired))
+        return _project_fields(cast("Mapping[str, Any]", live), cast("Mapping[str, Any]", desired), path)
     if _is_list(desired) and _is_list(live):
         return _project_items(live, desired)
     return live
 
 
-def _project_fields(live: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
+def _project_fields(live: Mapping[str, Any], desired: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in desired.items():
         if name in ALLOCATED_FIELDS and not value:
             found[name] = value  # 0 accepts any allocated value
         elif name in live:
-            found[name] = live[name] if name in ATOMIC_FIELDS else projection(live[name], value)
+            found[name] = live[name] if name in ATOMIC_FIELDS else projection(live[name], value, (*path, name))
+        elif (*path, name) in DROPPED_FIELDS:
+            found[name] = value
     return found
 
 
@@ -82,8 +129,14 @@ def _project_items(live: Sequence[Any], desired: Sequence[Any]) -> Sequence[Any]
         wanted = _by_merge_key(merge_key, desired)
         if wanted and len(wanted) == len(desired):
             found = _by_merge_key(merge_key, live)
-            return [projection(found[key], item) for key, item in wanted.items() if key in found]
-    return [*map(projection, live, desired)] if len(live) == len(desired) else live
+            return [projection(found[key], item, _IN_LIST) for key, item in wanted.items() if key in found]
+    if len(live) != len(desired):
+        return live
+    return [projection(one, other, _IN_LIST) for one, other in zip(live, desired, strict=True)]
+
+
+_IN_LIST = ("[]",)
+"""The path of an item of a list; DROPPED_FIELDS has none."""
 
 
 def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:

@@ -37,7 +37,7 @@ class Manager:
         max_retry_delay: float = MAX_DELAY,
     ) -> None:
         self._client = client
-        self._kinds = {kind.resource.kind: kind for kind in kinds}
+        self._kinds = {(kind.resource.group, kind.resource.kind): kind for kind in kinds}
         self._by_app = {kind.app_name: kind for kind in kinds}
         self._namespaces = tuple(namespaces)
         self._sync_period = sync_period
@@ -45,9 +45,13 @@ class Manager:
         self._cache = Cache()
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
-        self._reconciler = Reconciler(client, self._cache, self._queue, self._kinds)
+        self._missing: set[Resource] = set()
+        self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._missing)
+        optional = {resource for kind in kinds for resource in kind.optional}
         self._reflectors = [
-            Reflector(resource, namespace, "" if resource.kind in self._kinds else labels.SELECTOR)
+            Reflector(
+                resource, namespace, "" if self._kind_of(resource) else labels.SELECTOR, optional=resource in optional
+            )
             for resource in self._resources
             for namespace in self._namespaces or (None,)
         ]
@@ -60,6 +64,10 @@ class Manager:
     @property
     def _resources(self) -> tuple[Resource, ...]:
         return (*self.child_resources, *(kind.resource for kind in self._kinds.values()))
+
+    def _kind_of(self, resource: Resource) -> Kind | None:
+        """The kind of a custom resource; None for a child or a pod."""
+        return self._kinds.get((resource.group, resource.kind))
 
     def objects(self, resource: Resource) -> Iterator[Object]:
         """Every cached object of a resource."""
@@ -100,12 +108,12 @@ class Manager:
 
     def _affected(self, key: Key, obj: Object) -> Iterator[Key]:
         """The object itself if it is a custom resource, otherwise those that its owner reference and labels name."""
-        if key.resource.kind in self._kinds:
+        if self._kind_of(key.resource):
             yield key
             return
         controller = controller_of(obj)
-        kind = self._kinds.get(controller["kind"]) if controller is not None else None
-        if kind is not None and controller is not None and _api_group(controller) == kind.resource.group:
+        kind = self._kinds.get((_api_group(controller), controller["kind"])) if controller is not None else None
+        if kind is not None and controller is not None:
             yield Key(kind.resource, key.namespace, controller["name"])
         own = nested_map(obj, "metadata", "labels")
         kind = self._by_app.get(own.get(labels.NAME, ""))
@@ -114,23 +122,42 @@ class Manager:
 
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""
-        kind = self._kinds.get(reflector.resource.kind)
+        kind = self._kind_of(reflector.resource)
         if kind is not None and not reflector.synced.is_set():
             # Children must be listed before their owners are reconciled; otherwise they would be created again.
             for child in self._reflectors:
                 if child.namespace == reflector.namespace and child.resource in (*kind.owns, PODS):
                     await child.synced.wait()
+        was_missing = reflector.missing
         await self._list(reflector)
-        self._enqueue_affected(reflector)
+        if not (was_missing and reflector.missing):
+            self._enqueue_affected(reflector)
 
     async def _list(self, reflector: Reflector) -> None:
-        items, reflector.version = await self._client.list(reflector.resource, reflector.namespace, reflector.selector)
-        deleted = self._cache.replace(reflector.resource, reflector.namespace, items, int(reflector.version))
-        if reflector.resource.kind in self._kinds:
+        resource, namespace = reflector.resource, reflector.namespace
+        try:
+            items, reflector.version = await self._client.list(resource, namespace, reflector.selector)
+        except ApiError as error:
+            if not reflector.is_missing(error):
+                raise
+            self._set_missing(reflector)
+            return
+        reflector.missing = False
+        self._missing.discard(resource)
+        deleted = self._cache.replace(resource, namespace, items, int(reflector.version))
+        if self._kind_of(resource):
             self._enqueue(deleted)
         if not reflector.synced.is_set():
-            reflector.synced.set()
             log.info("listed %s", reflector)
+            reflector.synced.set()
+
+    def _set_missing(self, reflector: Reflector) -> None:
+        if not reflector.missing:
+            log.info("%s: the API server does not serve this optional resource", reflector)
+        reflector.missing = True
+        self._missing.add(reflector.resource)
+        self._cache.clear(reflector.resource)
+        reflector.synced.set()
 
     def _enqueue_affected(self, reflector: Reflector) -> None:
         """Enqueue the objects that the listed resource may affect."""

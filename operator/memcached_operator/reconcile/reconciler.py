@@ -1,33 +1,46 @@
-"""The reconciler for every kind: read the cache, apply the children, write the status if it differs."""
+"""One reconcile, for every kind: snapshot, plan, apply, status."""
 
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
 
-from memcached_api import conditions as c
 from memcached_operator import metrics
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import DeletedError, ensure_exists
-from memcached_operator.kind import InvalidSpecError, Kind, Problem, Snapshot
+from memcached_operator.kind import Kind, Outcome, Plan, Snapshot
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, key_of
-from memcached_operator.reconcile.apply import Applier, Outcome
+from memcached_operator.kube.resource import PODS, Key, Object, Resource
+from memcached_operator.reconcile.apply import Applier
+from memcached_operator.reconcile.result import Result
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.events import Recorder
 from memcached_operator.status.writer import StatusWriter
-from memcached_operator.workloads.pods import belongs_to
 
 log = logging.getLogger(__name__)
 
 
 class Reconciler:
-    """Reconciles the keys of the queue, for all kinds, with any number of workers."""
+    """Reconciles the keys of the queue, for all kinds, with any number of workers.
 
-    def __init__(self, client: Client, cache: Cache, queue: Queue[Key], kinds: dict[str, Kind]) -> None:
+    `missing`: a live set of the optional resources that the API server does not serve.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        queue: Queue[Key],
+        kinds: Iterable[Kind],
+        missing: AbstractSet[Resource] = frozenset(),
+    ) -> None:
         self._client = client
         self._cache = cache
         self._queue = queue
-        self._kinds = kinds
+        self._kinds = {kind.resource: kind for kind in kinds}
+        self._missing = missing
         self._applier = Applier(client, cache)
         self._recorder = Recorder(client)
         self._status = StatusWriter(client, cache, self._recorder)
@@ -70,59 +83,59 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> str:
         """Reconcile the children and the status of one object. Raises the ApiError that requires a retry."""
-        kind = self._kinds[key.resource.kind]
+        kind = self._kinds[key.resource]
         cr = self._cache.get(key)
         if cr is None or cr["metadata"].get("deletionTimestamp"):
             self._queue.forget(key)
             self._status.forget(key)
             self._applier.forget_deleted()
             return "success"
+        revision = self._cache.revision
+        snapshot = gather(self._cache, kind, cr, self._missing)
+        plan = kind.plan(snapshot, datetime.now(UTC))
         try:
-            outcome = await self._apply(kind, key, cr)
+            result = await self._apply(kind, key, snapshot, plan)
         except DeletedError:
             self._queue.add(key)
             return "requeue"
-        if outcome.created and not outcome.problems and not cr.get("status") and len(self._queue):
-            # Other objects are queued; create their children before writing first statuses.
+        if result.wrote and not result.problems and len(self._queue):
+            # Other objects are queued; write their children before this status.
             self._queue.add(key)
             return "requeue"
-        snapshot = self._snapshot(kind, cr, tuple(outcome.problems))
+        if self._cache.revision != revision:
+            snapshot = gather(self._cache, kind, cr, self._missing)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
-        self._requeue_after(key, outcome.requeue_after)
-        delay = await self._status.write(kind, key, cr, snapshot)
-        self._requeue_after(key, delay)
-        if outcome.errors:
-            raise most_severe(outcome.errors)
+        delay = await self._status.write(kind, key, snapshot, Outcome((*plan.problems, *result.problems)))
+        delays = [each for each in (plan.requeue_after, result.requeue_after, delay) if each is not None]
+        for each in delays:
+            self._queue.add_after(key, each)
+        if result.errors:
+            raise most_severe(result.errors)
         if not self._status.has_failed(key):
             self._queue.forget(key)
-        return "success" if outcome.requeue_after is None and delay is None else "requeue_after"
+        return "requeue_after" if delays else "success"
 
-    def _requeue_after(self, key: Key, delay: float | None) -> None:
-        if delay is not None:
-            self._queue.add_after(key, delay)
-
-    async def _apply(self, kind: Kind, key: Key, cr: Object) -> Outcome:
-        snapshot = self._snapshot(kind, cr)
-        try:
-            desired = kind.desired(cr, snapshot)
-        except InvalidSpecError as error:
-            return Outcome(problems=[Problem(c.INVALID_SPEC, str(error))])
-        if cr.get("status") and len(snapshot.children) < len(desired):
+    async def _apply(self, kind: Kind, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
+        if plan.children is None:
+            return Result()
+        cr = snapshot.cr
+        if cr.get("status") and len(snapshot.children) < len(plan.children):
             # A child has disappeared. Its owner may be deleted too.
             await ensure_exists(self._client, self._cache, key, cr)
-        failures = self._queue.failures(key)
-        return await self._applier.apply_all(cr, desired, kind.owns, failures)
+        return await self._applier.apply_all(snapshot, plan.children, kind.owns, self._queue.failures(key))
 
-    def _snapshot(self, kind: Kind, cr: Object, problems: tuple[Problem, ...] = ()) -> Snapshot:
-        meta = cr["metadata"]
-        children = {
-            key_of(resource, child): child
-            for resource in kind.owns
-            for child in self._cache.owned_by(resource, meta["uid"])
-        }
-        pods = self._cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
-        deployments = [child["metadata"]["name"] for key, child in children.items() if key.resource == DEPLOYMENTS]
-        return Snapshot(children, tuple(pod for pod in pods if belongs_to(pod, deployments)), problems)
+
+def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource]) -> Snapshot:
+    """The snapshot of a custom resource from the cache. Decodes each child and each pod once."""
+    meta = cr["metadata"]
+    owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))
+    children = {key: child for key in owned if (child := cache.get(key)) is not None}
+    workload = children.get(Key(kind.workload.resource, meta["namespace"], meta["name"]))
+    pods: list[Object] = []
+    if workload is not None:
+        found = cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
+        pods = [pod for pod in found if kind.workload.owns(pod, workload)]
+    return Snapshot(cr, children, tuple(pods), frozenset(missing & set(kind.optional)))
 
 
 def most_severe(errors: list[ApiError]) -> ApiError:

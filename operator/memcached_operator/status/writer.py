@@ -7,7 +7,7 @@ from typing import Any
 
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import get_live
-from memcached_operator.kind import Kind, Snapshot
+from memcached_operator.kind import Kind, Outcome, Snapshot
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
 from memcached_operator.status import conditions
@@ -31,14 +31,14 @@ class StatusWriter:
         self._pruned: dict[Key, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         self._clock: Callable[[], float] = time.monotonic
 
-    async def write(self, kind: Kind, key: Key, cr: Object, snapshot: Snapshot) -> float | None:
+    async def write(self, kind: Kind, key: Key, snapshot: Snapshot, outcome: Outcome) -> float | None:
         """Write the status if it differs and its debounce period is over. Returns the delay for a requeue, or None.
 
         Raises ApiError if the patch fails.
         """
         now = datetime.now(UTC)
-        old = nested_map(cr, "status")
-        desired = kind.status(cr, snapshot, now)
+        cr, old = snapshot.cr, nested_map(snapshot.cr, "status")
+        desired = kind.status(snapshot, outcome, now)
         new = {**desired.status}
         new["conditions"] = conditions.with_transition_times(nested_list(old, "conditions"), new["conditions"], now)
         if not conditions.differs(old, new) or self._pruned.get(key) == (new, old):

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from memcached_api import conditions as c
-from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
+from memcached_operator.kube.resource import Object, nested_list, nested_map
 
 RECOVERY_PERIOD = 30.0
 """Seconds for which a restarted container must be Ready to count as recovered, to avoid flapping in a crash loop."""
@@ -56,15 +56,6 @@ def running_pod_names(pods: Iterable[Object]) -> list[str]:
 def is_active(pod: Object) -> bool:
     """False for a pod that has completed or is being deleted."""
     return _phase(pod) not in ("Succeeded", "Failed") and not pod["metadata"].get("deletionTimestamp")
-
-
-def belongs_to(pod: Object, deployments: Iterable[str]) -> bool:
-    """True for a pod of a ReplicaSet of one of these Deployments. Labels alone, as on a copied pod, are not enough."""
-    controller = controller_of(pod)
-    if controller is None or controller["kind"] != "ReplicaSet":
-        return False
-    template = nested_map(pod, "metadata", "labels").get("pod-template-hash")
-    return any(controller["name"] == f"{name}-{template}" for name in deployments)
 
 
 def failures(pods: Iterable[Object], now: datetime, pull_secrets_field: str) -> list[Failure]:

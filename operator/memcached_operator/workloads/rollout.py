@@ -1,8 +1,10 @@
-"""The progress of a rollout, from the Deployment's status, as in `kubectl rollout status`."""
+"""The progress of a rollout, as each type of workload reports it."""
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
 
-from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.kind import PodController, Snapshot
 
 MAX_UNAVAILABLE_PERCENT = 25
 """Percentage of pods that may be unavailable, rounded down: the default maxUnavailable of a Deployment."""
@@ -10,7 +12,12 @@ MAX_UNAVAILABLE_PERCENT = 25
 
 @dataclass(frozen=True)
 class Rollout:
-    """Pod counts and conditions from the status of a Deployment."""
+    """Pod counts and state of a workload.
+
+    `current`: the counts refer to the latest spec. `available`: enough pods are available. `complete`: all pods have
+    the latest template and are available, and no other pods are left. `requeue_after`: seconds until the deadline is
+    exceeded without an event; None if an event reports that.
+    """
 
     exists: bool = False
     size: int = 0
@@ -20,35 +27,20 @@ class Rollout:
     available_pods: int = 0
     current: bool = False
     available: bool = False
+    complete: bool = False
     deadline_exceeded: bool = False
     replica_failure: str = ""
-
-    @property
-    def complete(self) -> bool:
-        """True if all pods have the current template and are available, and no other pods are left."""
-        return self.current and self.size == self.replicas == self.updated == self.available_pods
+    requeue_after: float | None = None
 
 
-def rollout_of(deployment: Object | None) -> Rollout:
-    """The rollout of a Deployment; empty if the Deployment does not exist (None)."""
-    if deployment is None:
-        return Rollout()
-    status = nested_map(deployment, "status")
-    conditions = {condition["type"]: condition for condition in nested_list(deployment, "status", "conditions")}
-    failure = nested_map(conditions, "ReplicaFailure")
-    size, available_pods = deployment["spec"].get("replicas", 1), status.get("availableReplicas", 0)
-    current = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
-    available = nested_map(conditions, "Available").get("status") == "True"
-    return Rollout(
-        exists=True,
-        size=size,
-        replicas=status.get("replicas", 0),
-        updated=status.get("updatedReplicas", 0),
-        ready=status.get("readyReplicas", 0),
-        available_pods=available_pods,
-        current=current,
-        # Until the Deployment controller observes a new size, its condition refers to the old one; compute it instead.
-        available=available if current else available_pods >= size - size * MAX_UNAVAILABLE_PERCENT // 100,
-        deadline_exceeded=nested_map(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
-        replica_failure=failure.get("message", "") if failure.get("status") == "True" else "",
-    )
+class WorkloadType(PodController, Protocol):
+    """What differs between Deployment and StatefulSet."""
+
+    def rollout(self, snapshot: Snapshot, now: datetime) -> Rollout:
+        """The rollout of the workload with the name of the custom resource; empty if it does not exist."""
+        ...
+
+
+def has_minimum(available_pods: int, size: int) -> bool:
+    """True if at most MAX_UNAVAILABLE_PERCENT of the pods are unavailable."""
+    return available_pods >= size - size * MAX_UNAVAILABLE_PERCENT // 100

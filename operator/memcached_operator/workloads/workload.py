@@ -1,4 +1,4 @@
-"""Computes the three conditions of an object that runs as a Deployment."""
+"""Computes the three conditions of an object that runs as a workload."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,11 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from memcached_api import conditions as c
-from memcached_operator.kind import Problem, Snapshot
-from memcached_operator.kube.resource import DEPLOYMENTS, Object
+from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.pods import failures, running_pod_names, unschedulable
-from memcached_operator.workloads.rollout import Rollout, rollout_of
+from memcached_operator.workloads.rollout import Rollout, WorkloadType
 
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
@@ -31,7 +30,7 @@ TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.ROLLING_OUT)
 
 
 @dataclass(frozen=True)
-class Workload:
+class WorkloadState:
     """The observed state for a status. `requeue_after`: seconds until it may change without an event, or None."""
 
     rollout: Rollout
@@ -40,31 +39,35 @@ class Workload:
     requeue_after: float | None
 
 
-def workload_of(cr: Object, snapshot: Snapshot, now: datetime, pull_secrets_field: str) -> Workload:
-    """Compute the state of a workload from its Deployment, its pods and the problems of applying its children.
+def workload_state(
+    workload: WorkloadType, snapshot: Snapshot, outcome: Outcome, now: datetime, pull_secrets_field: str
+) -> WorkloadState:
+    """Compute the state of a workload from its counts, its pods and the problems of applying the children.
 
     `pull_secrets_field`: the field that names image pull secrets, for the remedy.
     """
-    rollout = rollout_of(snapshot.child(DEPLOYMENTS))
+    rollout = workload.rollout(snapshot, now)
     failed = failures(snapshot.pods, now, pull_secrets_field)
-    problems = [problem for problem in snapshot.problems if problem.reason not in TRANSIENT_REASONS]
-    transient = [problem for problem in snapshot.problems if problem.reason in TRANSIENT_REASONS]
+    problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
+    transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)
     degraded = [*problems, *pod_problems, *_rollout_problems(rollout)]
     nodes = running_pod_names(snapshot.pods)
-    # Pods and Deployments are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
+    # Pods and workloads are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
     complete = rollout.complete and len(nodes) == rollout.size
+    kind = workload.resource.kind
     conditions = [
-        _available(rollout, unschedulable(snapshot.pods)),
-        _progressing(rollout, transient, stalled=bool(problems) or rollout.deadline_exceeded, complete=complete),
+        _available(kind, rollout, unschedulable(snapshot.pods)),
+        _progressing(kind, rollout, transient, stalled=bool(problems) or rollout.deadline_exceeded, complete=complete),
         _degraded(degraded),
     ]
-    generation = cr["metadata"].get("generation", 0)
-    return Workload(
+    generation = snapshot.cr["metadata"].get("generation", 0)
+    delays = (rollout.requeue_after, *(failure.clears_in for failure in failed))
+    return WorkloadState(
         rollout=rollout,
         nodes=nodes,
         conditions=[condition | {"observedGeneration": generation} for condition in conditions],
-        requeue_after=min((failure.clears_in for failure in failed if failure.clears_in is not None), default=None),
+        requeue_after=min((delay for delay in delays if delay is not None), default=None),
     )
 
 
@@ -76,17 +79,19 @@ def _rollout_problems(rollout: Rollout) -> Iterable[Problem]:
         yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; see kubectl describe pods")
 
 
-def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
+def _available(kind: str, rollout: Rollout, hint: str) -> dict[str, Any]:
     message = f"{min(rollout.ready, rollout.size)} of {rollout.size} pods are ready"
     if not rollout.exists:
-        message = "The Deployment does not exist yet"
+        message = f"The {kind} does not exist yet"
     if rollout.available:
         return _condition(c.AVAILABLE, c.TRUE, c.MINIMUM_REPLICAS_AVAILABLE, message)
     message = f"{message}; {hint}" if hint else message
     return _condition(c.AVAILABLE, c.FALSE, c.MINIMUM_REPLICAS_UNAVAILABLE, message)
 
 
-def _progressing(rollout: Rollout, transient: list[Problem], *, stalled: bool, complete: bool) -> dict[str, Any]:
+def _progressing(
+    kind: str, rollout: Rollout, transient: list[Problem], *, stalled: bool, complete: bool
+) -> dict[str, Any]:
     if transient:
         return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
     if stalled:
@@ -95,7 +100,7 @@ def _progressing(rollout: Rollout, transient: list[Problem], *, stalled: bool, c
         message = f"{rollout.size} of {rollout.size} pods are updated and ready"
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:
-        return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "The Deployment is being created")
+        return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {kind} is being created")
     updated = rollout.updated if rollout.current else 0
     return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"{updated} of {rollout.size} pods are updated")
 
@@ -115,5 +120,5 @@ def _join(problems: list[Problem]) -> str:
     return "; ".join([*shown, *more])
 
 
-def _condition(kind: str, status: str, reason: str, message: str) -> dict[str, Any]:
-    return {"type": kind, "status": status, "reason": reason, "message": message}
+def _condition(type_: str, status: str, reason: str, message: str) -> dict[str, Any]:
+    return {"type": type_, "status": status, "reason": reason, "message": message}

@@ -107,8 +107,9 @@ def t2() -> list[Case]:
 WRITE_KINDS = {
     "create deployments": BY_NAME["create"],
     "create services": BY_NAME["create"],
-    "migrate deployments": BY_NAME["scale-up"],
+    "migrate deployments": BY_NAME["memory"],
     "apply deployments": BY_NAME["memory"],
+    "patch deployments": BY_NAME["scale-up"],
     "apply services": PORT,
     "delete services": BY_NAME["ports-to-none"],
     "patch memcacheds/status": BY_NAME["scale-up"],

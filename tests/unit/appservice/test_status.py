@@ -2,11 +2,12 @@ import msgspec
 
 from memcached_api.appservice.types import AppServiceStatus
 from memcached_operator.appservice.status import status
-from memcached_operator.kind import Snapshot
+from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
 from memcached_operator.status.conditions import with_transition_times
 from unit.builders import NOW, appservice, owned, pod, rolled_out, waiting
 
+CR = appservice("cache")
 LIVE = rolled_out()
 PORTS: list[Object] = [
     {"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080, "nodePort": 30002},
@@ -14,11 +15,11 @@ PORTS: list[Object] = [
 ]
 SERVICE: Object = {**owned(resource=SERVICES), "spec": {"ports": PORTS}}
 CHILDREN = {key_of(DEPLOYMENTS, LIVE): LIVE, key_of(SERVICES, SERVICE): SERVICE}
-OBSERVED = Snapshot(CHILDREN, (pod("b"), pod("c"), pod("a")))
+OBSERVED = Snapshot(CR, CHILDREN, (pod("b"), pod("c"), pod("a")))
 
 
 def test_counts_of_the_deployment_and_node_ports_of_the_service() -> None:
-    found = status(appservice(), OBSERVED, NOW).status
+    found = status(OBSERVED, Outcome(), NOW).status
     conditions = found.pop("conditions")
     assert found == {
         "observedGeneration": 1,
@@ -27,7 +28,7 @@ def test_counts_of_the_deployment_and_node_ports_of_the_service() -> None:
         "readyReplicas": 3,
         "availableReplicas": 3,
         "unavailableReplicas": 0,
-        "selector": "app.kubernetes.io/instance=app,app.kubernetes.io/managed-by=memcached-operator,"
+        "selector": "app.kubernetes.io/instance=cache,app.kubernetes.io/managed-by=memcached-operator,"
         "app.kubernetes.io/name=appservice",
         "nodes": ["a", "b", "c"],
         "nodePorts": [
@@ -43,24 +44,25 @@ def test_counts_of_the_deployment_and_node_ports_of_the_service() -> None:
 
 
 def test_status_without_children() -> None:
-    found = status(appservice(), Snapshot(), NOW).status
+    found = status(Snapshot(CR), Outcome(), NOW).status
     assert (found["replicas"], found["unavailableReplicas"], found["nodes"], found["nodePorts"]) == (0, 0, [], [])
 
 
 def test_port_without_a_node_port_is_not_reported() -> None:
     service: Object = {**owned(resource=SERVICES), "spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}
-    snapshot = Snapshot({key_of(SERVICES, service): service})
-    assert status(appservice(), snapshot, NOW).status["nodePorts"] == []
+    snapshot = Snapshot(CR, {key_of(SERVICES, service): service})
+    assert status(snapshot, Outcome(), NOW).status["nodePorts"] == []
 
 
 def test_status_matches_the_api_type() -> None:
-    found = status(appservice(), OBSERVED, NOW).status
+    found = status(OBSERVED, Outcome(), NOW).status
     found["conditions"] = with_transition_times([], found["conditions"], NOW)
     assert msgspec.to_builtins(msgspec.convert(found, AppServiceStatus)) == found
 
 
 def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
-    degraded = status(appservice(), Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
+    snapshot = Snapshot(CR, {key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,))
+    degraded = status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"
     assert degraded["message"].endswith("in imagePullSecrets of the ServiceAccount default")

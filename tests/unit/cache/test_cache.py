@@ -122,16 +122,16 @@ def test_children_are_found_by_the_uid_of_their_controller() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     cache.put(DEPLOYMENTS, owned(memcached(uid="other"), name="other"))
-    assert [obj["metadata"]["name"] for obj in cache.owned_by(DEPLOYMENTS, "cr")] == ["cache"]
-    assert list(cache.owned_by(PODS, "cr")) == []
+    assert [key.name for key in cache.owned_by(DEPLOYMENTS, "cr")] == ["cache"]
+    assert cache.owned_by(PODS, "cr") == []
 
 
 def test_child_with_a_new_controller_is_found_only_under_that_one() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     cache.put(DEPLOYMENTS, live(10, ownerReferences=[controller_reference(memcached(uid="new"))]))
-    assert list(cache.owned_by(DEPLOYMENTS, "cr")) == []
-    assert len(list(cache.owned_by(DEPLOYMENTS, "new"))) == 1
+    assert cache.owned_by(DEPLOYMENTS, "cr") == []
+    assert len(cache.owned_by(DEPLOYMENTS, "new")) == 1
 
 
 def test_deleted_or_orphaned_child_is_not_found() -> None:
@@ -140,7 +140,7 @@ def test_deleted_or_orphaned_child_is_not_found() -> None:
     cache.put(DEPLOYMENTS, live(10, name="second"))
     cache.remove(KEY, 11)
     cache.put(DEPLOYMENTS, live(12, name="second", ownerReferences=[]))
-    assert list(cache.owned_by(DEPLOYMENTS, "cr")) == []
+    assert cache.owned_by(DEPLOYMENTS, "cr") == []
 
 
 def test_pods_are_found_by_the_labels_of_their_instance() -> None:
@@ -214,7 +214,7 @@ def test_indexes_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> N
     objects = list(cache.list_objects(DEPLOYMENTS))
     for owner in ("cr", "other"):
         expected = [obj for obj in objects if any(r["uid"] == owner for r in obj["metadata"]["ownerReferences"])]
-        assert sorted(map(str, cache.owned_by(DEPLOYMENTS, owner))) == sorted(map(str, expected))
+        assert sorted(cache.owned_by(DEPLOYMENTS, owner)) == sorted(key_of(DEPLOYMENTS, obj) for obj in expected)
     labelled = [obj for obj in objects if obj["metadata"]["labels"]]
     found = list(cache.of_instance(DEPLOYMENTS, "test", "memcached", "cache"))
     assert sorted(map(str, found)) == sorted(map(str, labelled))

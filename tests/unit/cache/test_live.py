@@ -7,10 +7,11 @@ import pytest
 
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import get_live
-from memcached_operator.kind import DesiredStatus, Kind
+from memcached_operator.kind import DesiredStatus, Kind, Plan
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import Queue
+from memcached_operator.workloads.deployment import DEPLOYMENT
 from unit.builders import MEMCACHEDS, memcached
 from unit.fakes import Api
 
@@ -24,8 +25,9 @@ KIND = Kind(
     MEMCACHEDS,
     "memcached",
     (SERVICES,),
-    desired=lambda cr, snapshot: [CHILD],
-    status=lambda cr, snapshot, now: DesiredStatus(STATUS),
+    DEPLOYMENT,
+    plan=lambda snapshot, now: Plan((CHILD,)),
+    status=lambda snapshot, outcome, now: DesiredStatus(STATUS),
 )
 CACHED: Object = {**memcached(), "status": STATUS}
 KEY = key_of(MEMCACHEDS, CACHED)
@@ -39,7 +41,7 @@ def requests(live: Object | None, cached: Object = CACHED) -> list[str]:
         api.objects[KEY] = live
 
     async def run() -> None:
-        reconciler = Reconciler(api.client, cache, queue, {"Memcached": KIND})
+        reconciler = Reconciler(api.client, cache, queue, [KIND])
         for _ in range(2):
             await reconciler.reconcile(KEY)
 

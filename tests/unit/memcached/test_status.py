@@ -1,18 +1,18 @@
 import msgspec
 
 from memcached_api.memcached.types import MemcachedStatus
-from memcached_operator.kind import Snapshot
+from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, key_of
 from memcached_operator.memcached.status import status
 from memcached_operator.status.conditions import with_transition_times
 from unit.builders import NOW, memcached, pod, rolled_out, running_again, waiting
 
 LIVE = rolled_out()
-OBSERVED = Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
+OBSERVED = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
 
 
 def test_counts_of_the_deployment_and_names_of_live_pods() -> None:
-    found = status(memcached(), OBSERVED, NOW).status
+    found = status(OBSERVED, Outcome(), NOW).status
     conditions = found.pop("conditions")
     assert found == {
         "observedGeneration": 1,
@@ -30,27 +30,28 @@ def test_counts_of_the_deployment_and_names_of_live_pods() -> None:
 
 
 def test_status_without_children() -> None:
-    found = status(memcached(), Snapshot(), NOW).status
+    found = status(Snapshot(memcached()), Outcome(), NOW).status
     assert (found["replicas"], found["readyReplicas"], found["nodes"]) == (0, 0, [])
 
 
 def test_status_matches_the_api_type() -> None:
-    found = status(memcached(), OBSERVED, NOW).status
+    found = status(OBSERVED, Outcome(), NOW).status
     found["conditions"] = with_transition_times([], found["conditions"], NOW)
     assert msgspec.to_builtins(msgspec.convert(found, MemcachedStatus)) == found
 
 
 def test_crash_sets_requeue_after() -> None:
-    snapshot = Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (running_again("2030-01-01T11:59:50Z"),))
-    assert status(memcached(), snapshot, NOW).requeue_after == 20.0
+    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (running_again("2030-01-01T11:59:50Z"),))
+    assert status(snapshot, Outcome(), NOW).requeue_after == 20.0
 
 
 def test_no_requeue_if_nothing_expires() -> None:
-    assert status(memcached(), OBSERVED, NOW).requeue_after is None
+    assert status(OBSERVED, Outcome(), NOW).requeue_after is None
 
 
 def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
-    degraded = status(memcached(), Snapshot({key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,)), NOW).status["conditions"][2]
+    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,))
+    degraded = status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"
     assert degraded["message"].endswith("in spec.imagePullSecrets")

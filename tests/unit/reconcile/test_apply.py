@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
-from memcached_operator.reconcile.apply import Applier, Outcome
+from memcached_operator.reconcile.apply import Applier
+from memcached_operator.reconcile.result import Result
 from unit.builders import LABELS, memcached
 from unit.fakes import Api, raising
 
@@ -32,14 +34,14 @@ class Owner:
     def __init__(self, *, applied: bool = True) -> None:
         self.api, self.cache = Api(), Cache()
         self.applier = Applier(self.api.client, self.cache)
-        self.apply(child(replicas=1))
+        self.apply(child(minReadySeconds=1))
         if applied:
-            self.apply(child(replicas=2))
+            self.apply(child(minReadySeconds=2))
         self.api.calls.clear()
 
-    def apply(self, *children: Object, failures: int = 0) -> Outcome:
+    def apply(self, *children: Object, failures: int = 0) -> Result:
         """Apply these desired children; all others are deleted."""
-        return asyncio.run(self.applier.apply_all(CR, children, OWNS, failures))
+        return asyncio.run(self.applier.apply_all(Snapshot(CR), children, OWNS, failures))
 
     def observe(self, key: Key = DEPLOYMENT) -> None:
         """Handle the event of the last change: store the live object in the cache."""
@@ -56,7 +58,7 @@ class Owner:
         return self.api.objects[DEPLOYMENT]["spec"]
 
 
-def reasons(outcome: Outcome) -> list[str]:
+def reasons(outcome: Result) -> list[str]:
     """The reasons of all problems."""
     return [problem.reason for problem in outcome.problems]
 
@@ -73,7 +75,7 @@ def test_foreign_object_that_replaced_the_child_is_never_modified(applied: bool,
     owner = Owner(applied=applied)
     foreign: list[Object] = []
     owner.api.hooks[verb].append(lambda: foreign.append(owner.api.replace(DEPLOYMENT)))
-    outcome = owner.apply(child(replicas=3))
+    outcome = owner.apply(child(minReadySeconds=3))
     assert (reasons(outcome), outcome.errors) == (["Conflict"], [])
     assert outcome.requeue_after is not None
     assert owner.api.objects[DEPLOYMENT] == foreign[0]
@@ -89,17 +91,17 @@ def test_foreign_object_that_rejects_our_fields_is_a_conflict() -> None:
         raise ApiError(422, "Invalid", "metadata.uid: field is immutable")
 
     owner.api.hooks["apply"].append(reject)
-    outcome = owner.apply(child(replicas=3))
+    outcome = owner.apply(child(minReadySeconds=3))
     assert (reasons(outcome), outcome.errors) == (["Conflict"], [])
 
 
 def test_child_changed_in_the_meantime_is_read_and_applied_again() -> None:
     owner = Owner()
     owner.api.hooks["apply"].append(owner.change_and_reject)
-    outcome = owner.apply(child(replicas=3))
+    outcome = owner.apply(child(minReadySeconds=3))
     assert (outcome.problems, outcome.errors) == ([], [])
     assert owner.api.verbs() == ["apply", "get", "apply"]
-    assert owner.spec == {"replicas": 3}
+    assert owner.spec == {"minReadySeconds": 3}
 
 
 def test_child_that_is_as_desired_after_a_conflict_is_not_applied_again() -> None:
@@ -113,9 +115,9 @@ def test_child_that_is_as_desired_after_a_conflict_is_not_applied_again() -> Non
 
     uid = owner.api.objects[DEPLOYMENT]["metadata"]["uid"]
     expected = Owner()
-    expected.apply(child(replicas=3))
+    expected.apply(child(minReadySeconds=3))
     owner.api.hooks["apply"].append(apply_and_reject)
-    outcome = owner.apply(child(replicas=3))
+    outcome = owner.apply(child(minReadySeconds=3))
     assert (outcome.problems, outcome.errors) == ([], [])
     assert owner.api.verbs() == ["apply", "get"]
     assert owner.api.objects[DEPLOYMENT] == applied[0]
@@ -124,7 +126,7 @@ def test_child_that_is_as_desired_after_a_conflict_is_not_applied_again() -> Non
 def test_child_that_keeps_changing_is_retried_later() -> None:
     owner = Owner()
     owner.api.always["apply"] = owner.change_and_reject
-    outcome = owner.apply(child(replicas=3))
+    outcome = owner.apply(child(minReadySeconds=3))
     assert [error.code for error in outcome.errors] == [409]
     assert reasons(outcome) == ["RollingOut"]
     assert owner.api.verbs().count("apply") == 3
@@ -142,7 +144,7 @@ REJECTED = {
 def test_rejected_write_of_an_unchanged_child_is_retried_later(applied: bool, verb: str, error: ApiError) -> None:
     owner = Owner(applied=applied)
     owner.api.always[verb] = raising(error)
-    outcome = owner.apply(child(replicas=3))
+    outcome = owner.apply(child(minReadySeconds=3))
     assert outcome.errors == [error]
     assert owner.api.verbs() == [verb, "get"]
 
@@ -152,7 +154,7 @@ def test_child_that_exists_but_cannot_be_read_is_retried_later() -> None:
     del owner.api.objects[DEPLOYMENT]
     owner.cache.remove(DEPLOYMENT, owner.api.version)
     owner.api.always["create"] = raising(ApiError(409, "AlreadyExists", "it already exists"))
-    outcome = owner.apply(child(replicas=3))
+    outcome = owner.apply(child(minReadySeconds=3))
     assert [error.reason for error in outcome.errors] == ["AlreadyExists"]
     assert owner.api.verbs() == ["create", "get"]
 
@@ -160,22 +162,22 @@ def test_child_that_exists_but_cannot_be_read_is_retried_later() -> None:
 def test_child_deleted_in_the_meantime_is_recreated_in_the_same_pass() -> None:
     owner = Owner()
     del owner.api.objects[DEPLOYMENT]
-    outcome = owner.apply(child(replicas=3))
+    outcome = owner.apply(child(minReadySeconds=3))
     assert (outcome.problems, outcome.errors) == ([], [])
-    assert owner.spec == {"replicas": 3}
+    assert owner.spec == {"minReadySeconds": 3}
 
 
 def test_child_is_created_in_the_pass_that_finds_the_old_one_deleted() -> None:
     owner = Owner()
     owner.api.put(DEPLOYMENT, owner.api.objects[DEPLOYMENT], deletionTimestamp=DELETED_AT)
     owner.observe()
-    outcome = owner.apply(child(replicas=2))
+    outcome = owner.apply(child(minReadySeconds=2))
     assert reasons(outcome) == ["WaitingForDeletion"]
     assert outcome.requeue_after is not None
     del owner.api.objects[DEPLOYMENT]
-    outcome = owner.apply(child(replicas=2))
+    outcome = owner.apply(child(minReadySeconds=2))
     assert (outcome.problems, outcome.errors, outcome.requeue_after) == ([], [], None)
-    assert owner.spec == {"replicas": 2}
+    assert owner.spec == {"minReadySeconds": 2}
 
 
 def test_blocked_child_is_requeued_although_another_child_failed() -> None:
@@ -183,7 +185,7 @@ def test_blocked_child_is_requeued_although_another_child_failed() -> None:
     owner.api.put(DEPLOYMENT, owner.api.objects[DEPLOYMENT], deletionTimestamp=DELETED_AT)
     owner.observe()
     owner.api.always["create"] = raising(BROKEN)
-    outcome = owner.apply(child(replicas=2), child(SERVICE))
+    outcome = owner.apply(child(minReadySeconds=2), child(SERVICE))
     assert reasons(outcome) == ["WaitingForDeletion", "RollingOut"]
     assert outcome.errors == [BROKEN]
     assert outcome.requeue_after is not None
@@ -201,7 +203,7 @@ TRANSIENT = {
 def test_transient_error_is_reported_as_degraded_from_the_third_failure_on(failures: int, reason: str) -> None:
     owner = Owner()
     owner.api.always["apply"] = raising(BROKEN)
-    (problem,) = owner.apply(child(replicas=3), failures=failures).problems
+    (problem,) = owner.apply(child(minReadySeconds=3), failures=failures).problems
     assert problem.reason == reason
     assert problem.message == "Deployment cache cannot be applied: etcdserver: request timed out"
 
@@ -209,21 +211,21 @@ def test_transient_error_is_reported_as_degraded_from_the_third_failure_on(failu
 def test_permanent_error_is_reported_as_degraded_immediately() -> None:
     owner = Owner()
     owner.api.always["apply"] = raising(ApiError(403, "Forbidden", "exceeded quota"))
-    assert reasons(owner.apply(child(replicas=3))) == ["ApplyFailed"]
+    assert reasons(owner.apply(child(minReadySeconds=3))) == ["ApplyFailed"]
 
 
-def limit_replicas(obj: Object) -> Object:
-    """Modify an object as a cluster policy does: at most 4 replicas."""
+def limit_delay(obj: Object) -> Object:
+    """Modify an object as a cluster policy does: at most 4 seconds."""
     spec: Object = obj.get("spec", {})
-    return {**obj, "spec": {**spec, "replicas": min(spec.get("replicas", 0), 4)}}
+    return {**obj, "spec": {**spec, "minReadySeconds": min(spec.get("minReadySeconds", 0), 4)}}
 
 
 def limited_owner() -> Owner:
     """An owner whose child was applied once and modified by the policy."""
     owner = Owner()
-    owner.api.policy = limit_replicas
-    outcome = owner.apply(child(replicas=9))
-    assert (outcome.problems, owner.spec) == ([], {"replicas": 4})
+    owner.api.policy = limit_delay
+    outcome = owner.apply(child(minReadySeconds=9))
+    assert (outcome.problems, owner.spec) == ([], {"minReadySeconds": 4})
     owner.api.calls.clear()
     return owner
 
@@ -231,7 +233,7 @@ def limited_owner() -> Owner:
 def test_child_that_a_policy_modifies_is_not_applied_repeatedly() -> None:
     owner = limited_owner()
     for _ in range(3):
-        assert owner.apply(child(replicas=9)).errors == []
+        assert owner.apply(child(minReadySeconds=9)).errors == []
         # The status of the child keeps changing.
         owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "status": {"replicas": owner.api.version}})
         owner.observe()
@@ -240,35 +242,35 @@ def test_child_that_a_policy_modifies_is_not_applied_repeatedly() -> None:
 
 def test_child_that_a_policy_modified_is_applied_when_the_intent_changes() -> None:
     owner = limited_owner()
-    owner.apply(child(replicas=8))
+    owner.apply(child(minReadySeconds=8))
     assert owner.api.verbs() == ["apply"]
-    owner.apply(child(replicas=3))
-    assert owner.spec == {"replicas": 3}
+    owner.apply(child(minReadySeconds=3))
+    assert owner.spec == {"minReadySeconds": 3}
 
 
 def test_child_that_a_policy_modified_is_applied_when_only_a_node_port_changes() -> None:
     owner = limited_owner()
     for node_port in (30001, 30002):
-        owner.apply(child(replicas=9, ports=[{"port": 80, "protocol": "TCP", "nodePort": node_port}]))
+        owner.apply(child(minReadySeconds=9, ports=[{"port": 80, "protocol": "TCP", "nodePort": node_port}]))
         assert owner.spec["ports"][0]["nodePort"] == node_port
 
 
 def test_child_that_a_policy_modified_is_applied_when_its_spec_changes() -> None:
     owner = limited_owner()
-    owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "spec": {"replicas": 1}})
+    owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "spec": {"minReadySeconds": 1}})
     owner.observe()
-    owner.apply(child(replicas=9))
-    owner.apply(child(replicas=9))
-    assert (owner.api.verbs(), owner.spec) == (["apply"], {"replicas": 4})
+    owner.apply(child(minReadySeconds=9))
+    owner.apply(child(minReadySeconds=9))
+    assert (owner.api.verbs(), owner.spec) == (["apply"], {"minReadySeconds": 4})
 
 
 def test_child_that_a_policy_modified_is_applied_when_it_changes_after_the_policy_was_removed() -> None:
     owner = limited_owner()
     owner.api.policy = lambda obj: obj
-    owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "spec": {"replicas": 5}})
+    owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "spec": {"minReadySeconds": 5}})
     owner.observe()
-    owner.apply(child(replicas=9))
-    assert owner.spec == {"replicas": 9}
+    owner.apply(child(minReadySeconds=9))
+    assert owner.spec == {"minReadySeconds": 9}
 
 
 def test_removed_label_of_a_child_that_a_policy_modifies_is_restored() -> None:
@@ -277,14 +279,14 @@ def test_removed_label_of_a_child_that_a_policy_modifies_is_restored() -> None:
     owner.api.put(DEPLOYMENT, {**live, "metadata": {**live["metadata"], "labels": {"other": "kept"}}})
     owner.observe()
     for _ in range(3):
-        owner.apply(child(replicas=9))
+        owner.apply(child(minReadySeconds=9))
     assert owner.api.verbs() == ["apply"]
     assert owner.api.objects[DEPLOYMENT]["metadata"]["labels"] == {**LABELS, "other": "kept"}
 
 
 def test_changed_data_of_a_child_that_a_policy_modifies_is_restored() -> None:
     owner = limited_owner()
-    wanted = {**child(replicas=9), "data": {"a": "1"}}
+    wanted = {**child(minReadySeconds=9), "data": {"a": "1"}}
     owner.apply(wanted)
     owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "data": {"a": "2"}})
     owner.observe()
@@ -297,7 +299,7 @@ def test_records_of_ineffective_writes_are_removed_with_the_child() -> None:
     live = owner.api.objects.pop(DEPLOYMENT)
     owner.api.put(DEPLOYMENT, live, uid="another")
     owner.observe()
-    owner.apply(child(replicas=9))
+    owner.apply(child(minReadySeconds=9))
     assert owner.api.verbs() == ["apply"]
     owner.cache.remove(DEPLOYMENT, owner.api.version + 1)
     owner.api.policy = lambda obj: {**obj, "spec": {}}
@@ -321,7 +323,7 @@ def test_terminating_namespace_is_checked_again() -> None:
     owner.api.always["apply"] = raising(
         ApiError(403, "Forbidden", "being terminated", causes=("NamespaceTerminating",))
     )
-    outcome = owner.apply(child(replicas=3))
+    outcome = owner.apply(child(minReadySeconds=3))
     assert (reasons(outcome), outcome.errors, outcome.requeue_after) == (["WaitingForDeletion"], [], 10)
 
 
@@ -331,27 +333,27 @@ UNAVAILABLE = ApiError(503, "ServiceUnavailable", "not now", retry_after=7)
 def test_failed_write_is_not_retried_at_each_event() -> None:
     owner = Owner()
     owner.api.always["apply"] = raising(UNAVAILABLE)
-    outcomes = [owner.apply(child(replicas=3)) for _ in range(5)]
+    outcomes = [owner.apply(child(minReadySeconds=3)) for _ in range(5)]
     assert owner.api.verbs() == ["apply"]
     assert [reasons(outcome) for outcome in outcomes] == [["RollingOut"]] * 5
     assert [[error.retry_after for error in outcome.errors] for outcome in outcomes] == [[7.0], *[[None]] * 4]
 
 
 def test_failed_write_is_retried_after_the_cooldown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcached_operator.reconcile.apply.COOLDOWN", 0)
+    monkeypatch.setattr("memcached_operator.reconcile.cooldown.COOLDOWN", 0)
     owner = Owner()
     owner.api.hooks["apply"].append(raising(BROKEN))
-    owner.apply(child(replicas=3))
-    assert owner.apply(child(replicas=3)).errors == []
-    assert owner.spec == {"replicas": 3}
+    owner.apply(child(minReadySeconds=3))
+    assert owner.apply(child(minReadySeconds=3)).errors == []
+    assert owner.spec == {"minReadySeconds": 3}
 
 
 def test_new_intent_does_not_wait_for_the_cooldown_of_a_failed_one() -> None:
     owner = Owner()
     owner.api.hooks["apply"].append(raising(UNAVAILABLE))
-    owner.apply(child(replicas=3))
-    assert owner.apply(child(replicas=4)).errors == []
-    assert owner.spec == {"replicas": 4}
+    owner.apply(child(minReadySeconds=3))
+    assert owner.apply(child(minReadySeconds=4)).errors == []
+    assert owner.spec == {"minReadySeconds": 4}
 
 
 @pytest.mark.parametrize("code", [404, 409])
@@ -383,4 +385,71 @@ def test_failed_deletion_is_not_retried_at_each_event() -> None:
     assert owner.api.verbs() == ["delete"]
     assert [len(outcome.errors) for outcome in outcomes] == [1, 1, 1]
     owner.api.always.clear()
-    assert owner.apply(child(replicas=2)).errors == []
+    assert owner.apply(child(minReadySeconds=2)).errors == []
+
+
+def test_change_of_only_the_number_of_pods_is_one_merge_patch() -> None:
+    owner = Owner(applied=False)
+    owner.apply(child(minReadySeconds=1, replicas=1))
+    owner.api.calls.clear()
+    for replicas in (2, 5):
+        assert owner.apply(child(minReadySeconds=1, replicas=replicas)).wrote
+    assert (owner.api.verbs(), owner.spec) == (["scale", "scale"], {"minReadySeconds": 1, "replicas": 5})
+    assert not owner.apply(child(minReadySeconds=1, replicas=5)).wrote
+    assert owner.api.verbs() == ["scale", "scale"]
+
+
+def test_foreign_object_is_not_scaled() -> None:
+    owner = Owner()
+    owner.apply(child(minReadySeconds=1, replicas=1))
+    foreign: list[Object] = []
+    owner.api.hooks["scale"].append(lambda: foreign.append(owner.api.replace(DEPLOYMENT)))
+    result = owner.apply(child(minReadySeconds=1, replicas=2))
+    assert (reasons(result), owner.api.objects[DEPLOYMENT]) == (["Conflict"], foreign[0])
+
+
+def test_change_of_another_field_with_the_number_of_pods_is_an_apply() -> None:
+    owner = Owner()
+    owner.apply(child(minReadySeconds=1, replicas=1))
+    owner.api.calls.clear()
+    owner.apply(child(minReadySeconds=2, replicas=2))
+    assert owner.api.verbs() == ["apply"]
+
+
+def test_new_number_of_pods_does_not_wait_for_the_cooldown_of_a_failed_one() -> None:
+    owner = Owner()
+    owner.apply(child(minReadySeconds=1, replicas=1))
+    owner.api.hooks["scale"].append(raising(UNAVAILABLE))
+    assert owner.apply(child(minReadySeconds=1, replicas=2)).errors == [UNAVAILABLE]
+    assert owner.apply(child(minReadySeconds=1, replicas=2)).errors != []
+    assert owner.apply(child(minReadySeconds=1, replicas=3)).errors == []
+    assert owner.spec["replicas"] == 3
+
+
+def test_number_of_pods_that_a_policy_limits_is_not_patched_repeatedly() -> None:
+    owner = Owner()
+    owner.apply(child(minReadySeconds=1, replicas=1))
+    owner.api.policy = lambda obj: {**obj, "spec": {**obj["spec"], "replicas": 2}}
+    owner.api.calls.clear()
+    for _ in range(3):
+        assert owner.apply(child(minReadySeconds=1, replicas=9)).errors == []
+    assert (owner.api.verbs(), owner.spec["replicas"]) == (["scale"], 2)
+
+
+def test_children_of_one_resource_are_identified_by_their_names() -> None:
+    owner = Owner()
+    second = Key(SERVICES, "test", "cache-2")
+    kept = child(minReadySeconds=2)
+    owner.apply(kept, child(SERVICE, a=1), child(second, a=1))
+    owner.apply(kept, child(SERVICE, a=1), child(second, a=2))
+    assert (owner.api.objects[SERVICE]["spec"], owner.api.objects[second]["spec"]) == ({"a": 1}, {"a": 2})
+    owner.apply(kept, child(second, a=2))
+    assert owner.api.objects.keys() == {DEPLOYMENT, second}
+
+
+def test_child_without_a_spec_is_applied() -> None:
+    owner = Owner()
+    config = {name: value for name, value in child(SERVICE).items() if name != "spec"}
+    for data in ("1", "2"):
+        owner.apply(child(minReadySeconds=2), {**config, "data": {"a": data}})
+        assert owner.api.objects[SERVICE]["data"] == {"a": data}

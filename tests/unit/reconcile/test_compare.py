@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.compare import INTENT_ANNOTATION, covers, intent_digest, with_intent
+from memcached_operator.reconcile.compare import (
+    INTENT_ANNOTATION,
+    covers,
+    digest_v1,
+    intent_digest,
+    with_intent,
+    with_recorded_intent,
+)
 
 TEXT = st.text(string.ascii_letters, max_size=5) | st.sampled_from(["name", "uid", "selector"])
 JSON = st.recursive(
@@ -139,3 +146,71 @@ def test_intent_annotation_is_the_digest_without_it() -> None:
 def test_intent_can_be_added_without_other_annotations() -> None:
     child: Object = {"metadata": {"name": "a"}}
     assert with_intent(child)["metadata"]["annotations"] == {INTENT_ANNOTATION: intent_digest(child)}
+
+
+def workload(replicas: int | None = None, **spec: Any) -> Object:
+    """A desired workload; without a number of pods if that is None."""
+    count = {} if replicas is None else {"replicas": replicas}
+    return {"metadata": {"name": "a"}, "spec": {**count, **spec}}
+
+
+def test_digest_ignores_the_number_of_pods_of_the_workload_only() -> None:
+    assert intent_digest(workload(3)) == intent_digest(workload(5)) == intent_digest(workload())
+    assert intent_digest(workload(3, nested={"replicas": 1})) != intent_digest(workload(3, nested={"replicas": 2}))
+    assert intent_digest({"data": {"replicas": "1"}}) != intent_digest({"data": {"replicas": "2"}})
+
+
+def test_digest_of_release_0_1_0_is_unchanged() -> None:
+    assert digest_v1(workload(3, paused=False)) == "91680194923c6cea"
+    assert digest_v1(workload(3)) != digest_v1(workload(5))
+
+
+RECORDED: dict[str, tuple[Object, bool]] = {
+    "this release": (with_intent(workload(3)), True),
+    "this release, with another number of pods": (with_intent(workload(5)), True),
+    "another intent": (with_intent(workload(3, paused=True)), False),
+    "release 0.1.0": ({"metadata": {"annotations": {INTENT_ANNOTATION: digest_v1(workload(3))}}}, True),
+    "release 0.1.0, with another number of pods": (
+        {"metadata": {"annotations": {INTENT_ANNOTATION: digest_v1(workload(5))}}},
+        False,
+    ),
+    "none": ({"metadata": {}}, False),
+}
+
+
+@pytest.mark.parametrize(("live", "same"), RECORDED.values(), ids=RECORDED.keys())
+def test_recorded_intent(live: Object, same: bool) -> None:
+    found = with_recorded_intent(with_intent(workload(3)), live)
+    assert (found is not None) == same
+    if found is not None:
+        assert found["metadata"]["annotations"] == live["metadata"]["annotations"]
+
+
+def test_recorded_intent_keeps_other_annotations() -> None:
+    child: Object = {"metadata": {"name": "a", "annotations": {"own": "kept"}}, "spec": {"replicas": 3}}
+    live: Object = {"metadata": {"annotations": {INTENT_ANNOTATION: digest_v1(child)}}}
+    found = with_recorded_intent(with_intent(child), live)
+    assert found is not None
+    assert found["metadata"]["annotations"] == {"own": "kept", INTENT_ANNOTATION: digest_v1(child)}
+
+
+def strategy(**fields: Any) -> Object:
+    """The spec of a StatefulSet with this rolling update."""
+    return {"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": fields}}}
+
+
+DROPPED = {
+    "dropped by the cluster": (strategy(partition=0), True),
+    "stored by the cluster": (strategy(partition=0, maxUnavailable=2), True),
+    "changed": (strategy(partition=0, maxUnavailable=3), False),
+    "another field is missing": (strategy(maxUnavailable=2), False),
+}
+
+
+@pytest.mark.parametrize(("live", "expected"), DROPPED.values(), ids=DROPPED.keys())
+def test_field_that_the_cluster_may_drop(live: Object, expected: bool) -> None:
+    assert covers(live, strategy(partition=0, maxUnavailable=2)) is expected
+
+
+def test_field_of_the_same_name_elsewhere_is_not_optional() -> None:
+    assert not covers({"spec": {}}, {"spec": {"maxUnavailable": 2}})

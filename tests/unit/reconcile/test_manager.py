@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, cast
 
 import pytest
 
 from memcached_operator import metrics
 from memcached_operator.appservice.controller import APPSERVICES, appservice
-from memcached_operator.kind import Kind
+from memcached_operator.kind import Kind, Plan, Snapshot
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
@@ -26,14 +28,15 @@ SPEC: dict[str, Any] = {"size": 1, "image": "example.com/memcached:1"}
 Scenario = Callable[[Api, Manager], Awaitable[None]]
 
 
-def run_scenario(scenario: Scenario, *kinds: Kind) -> Api:
+def run_scenario(scenario: Scenario, *kinds: Kind, kind: Kind | None = None, sync_period: float = SYNC_PERIOD) -> Api:
     """Run a scenario while a manager runs whose watches report no events."""
     api, stop = Api(), asyncio.Event()
 
     async def run() -> None:
         client = cast("Client", api)
         api.add(MEMCACHEDS, builders.memcached(**SPEC))
-        manager = Manager(client, [memcached("example.com/memcached:1"), *kinds], sync_period=SYNC_PERIOD)
+        first = kind or memcached("example.com/memcached:1")
+        manager = Manager(client, [first, *kinds], sync_period=sync_period)
         work = asyncio.create_task(manager.run(stop))
         async with asyncio.timeout(10):
             await scenario(api, manager)
@@ -182,6 +185,84 @@ def test_no_object_is_reconciled_before_its_children_are_listed(
         await until(lambda: api.statuses)
 
     run_scenario(scenario)
+
+
+MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
+
+
+def monitored() -> Kind:
+    """A Memcached with a ServiceMonitor, if the cluster has that resource."""
+    kind = memcached("example.com/memcached:1")
+
+    def plan(snapshot: Snapshot, now: datetime) -> Plan:
+        monitor = builders.owned(snapshot.cr, MONITORS)
+        meta = {"name": "cache", "namespace": "test", "labels": monitor["metadata"]["labels"]}
+        found = kind.plan(snapshot, now)
+        optional = () if MONITORS in snapshot.missing else ({**monitor, "metadata": meta, "spec": {}},)
+        return replace(found, children=(*(found.children or ()), *optional))
+
+    return replace(kind, owns=(*kind.owns, MONITORS), plan=plan, optional=(MONITORS,))
+
+
+def test_missing_optional_resource_is_created_when_it_is_served(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("memcached_operator.kube.reflector.MISSING_PERIOD", 0.05)
+    failing = fail_lists(monkeypatch, NOT_SERVED, MONITORS)
+    monitor = Key(MONITORS, "test", "cache")
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        await until(lambda: api.statuses)
+        degraded = next(each for each in api.statuses[-1]["conditions"] if each["type"] == "Degraded")
+        assert (degraded["reason"], monitor in api.objects) == ("AsExpected", False)
+        failing.clear()
+        await until(lambda: monitor in api.objects)
+        # The CRD is deleted, with its objects, and installed again.
+        failing.add(MONITORS)
+        del api.objects[monitor]
+        reflector = next(each for each in vars(manager)["_reflectors"] if each.resource == MONITORS)
+        await until(lambda: reflector.missing)
+        failing.clear()
+        await until(lambda: monitor in api.objects)
+
+    with caplog.at_level("INFO"):
+        run_scenario(scenario, kind=monitored())
+    assert "ApplyFailed" not in str(caplog.text)
+    assert [record.levelname for record in caplog.records if "optional" in record.message] == ["INFO", "INFO"]
+
+
+def test_missing_optional_resource_is_not_listed_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists: list[Resource] = []
+    fail_lists(monkeypatch, NOT_SERVED, MONITORS)
+    list_all = Api.list
+
+    async def counted(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
+        lists.append(resource)
+        return await list_all(self, resource, namespace, selector)
+
+    monkeypatch.setattr(Api, "list", counted)
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        await until(lambda: api.statuses)
+        await asyncio.sleep(0.3)
+
+    run_scenario(scenario, kind=monitored(), sync_period=3600)
+    assert lists.count(MONITORS) == 1
+
+
+def test_kinds_of_the_same_name_in_different_groups_are_different() -> None:
+    other = replace(memcached("example.com/memcached:1"), resource=replace(MEMCACHEDS, group="other.example.com"))
+
+    async def run() -> list[str]:
+        manager = Manager(
+            cast("Client", Api()), [memcached("example.com/memcached:1"), replace(other, app_name="other")]
+        )
+        queue: Queue[Key] = vars(manager)["_queue"]
+        cr = {**builders.memcached(uid="other"), "apiVersion": "other.example.com/v1"}
+        manager.handle_event(SERVICES, "updated", builders.owned(cr, SERVICES, labels={}))
+        return [(await queue.get()).resource.group for _ in range(len(queue))]
+
+    assert asyncio.run(run()) == ["other.example.com"]
 
 
 def owned(owner: str, version: int) -> Object:

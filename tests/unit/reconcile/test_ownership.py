@@ -4,7 +4,7 @@ import pytest
 
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.compare import INTENT_ANNOTATION, with_intent
+from memcached_operator.reconcile.compare import INTENT_ANNOTATION, digest_v1, with_intent
 from memcached_operator.reconcile.ownership import (
     Action,
     controller_reference,
@@ -15,17 +15,22 @@ from memcached_operator.reconcile.ownership import (
 from unit.builders import LABELS, memcached, owned
 
 CR = memcached()
-DESIRED = with_intent(
-    {
-        "kind": "Deployment",
-        "metadata": {"name": "cache", "labels": LABELS, "ownerReferences": [controller_reference(CR)]},
-        "spec": {"replicas": 3},
-    }
-)
-APPLIED = {**owned(CR, annotations=DESIRED["metadata"]["annotations"]), "spec": {"replicas": 3, "paused": False}}
+INTENT: Object = {
+    "kind": "Deployment",
+    "metadata": {"name": "cache", "labels": LABELS, "ownerReferences": [controller_reference(CR)]},
+    "spec": {"replicas": 3, "minReadySeconds": 0},
+}
+DESIRED = with_intent(INTENT)
+SPEC = {"replicas": 3, "minReadySeconds": 0, "paused": False}
+APPLIED = {**owned(CR, annotations=DESIRED["metadata"]["annotations"]), "spec": SPEC}
 EARLIER = [controller_reference(memcached(uid="earlier"))]
 ORPHANED = {"ownerReferences": [], "managedFields": [{"manager": FIELD_MANAGER, "operation": "Update"}]}
 STATUS_ONLY = [{"manager": FIELD_MANAGER, "operation": "Update", "subresource": "status"}]
+
+
+def recorded(digest: str, **spec: Any) -> Object:
+    """The live child with this digest of its intent, and another spec."""
+    return {**APPLIED, **owned(CR, annotations={INTENT_ANNOTATION: digest}), "spec": SPEC | spec}
 
 
 def changed(**meta: Any) -> Object:
@@ -36,7 +41,16 @@ def changed(**meta: Any) -> Object:
 DECISIONS = {
     "absent": (None, Action.CREATE),
     "as desired": (APPLIED, Action.SKIP),
-    "value changed manually": ({**APPLIED, "spec": {"replicas": 5}}, Action.APPLY),
+    "value changed manually": ({**APPLIED, "spec": {"replicas": 3, "minReadySeconds": 5}}, Action.APPLY),
+    "number of pods changed": ({**APPLIED, "spec": {**APPLIED["spec"], "replicas": 5}}, Action.SCALE),
+    "number of pods and another value changed": ({**APPLIED, "spec": {"replicas": 5}}, Action.APPLY),
+    "number of pods removed": ({**APPLIED, "spec": {"minReadySeconds": 0}}, Action.APPLY),
+    "applied by release 0.1.0": (recorded(digest_v1(INTENT)), Action.SKIP),
+    "applied by release 0.1.0 with another number of pods": (
+        recorded(digest_v1({**INTENT, "spec": {**INTENT["spec"], "replicas": 5}}), replicas=5),
+        Action.APPLY,
+    ),
+    "applied by release 0.1.0 and then scaled manually": (recorded(digest_v1(INTENT), replicas=5), Action.APPLY),
     "applied with an earlier intent": (changed(annotations={INTENT_ANNOTATION: "old"}), Action.APPLY),
     "annotations removed": (changed(annotations=None), Action.APPLY),
     "second owner that is not the controller": (

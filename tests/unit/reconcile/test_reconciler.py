@@ -5,11 +5,12 @@ from typing import Any, cast
 import pytest
 
 from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import DesiredStatus, InvalidSpecError, Kind, Snapshot
+from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot, invalid
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.reconcile.reconciler import Reconciler, most_severe
 from memcached_operator.runtime.queue import Queue
+from memcached_operator.workloads.deployment import DEPLOYMENT
 from unit.builders import MEMCACHEDS, memcached
 
 FORBIDDEN = ApiError(403, "Forbidden", "services is forbidden")
@@ -49,49 +50,49 @@ class Api:
         return {**cr, "status": {"observedGeneration": 1, **patch["status"]}}
 
 
-def child(cr: Object, _: Snapshot) -> list[Object]:
+def child(_: Snapshot, __: object) -> Plan:
     """One Service named `cache`."""
     meta: Object = {"name": "cache", "namespace": "test", "labels": {}}
-    return [{"apiVersion": "v1", "kind": "Service", "metadata": meta}]
+    return Plan(({"apiVersion": "v1", "kind": "Service", "metadata": meta},))
 
 
-def child_named_after_owner(cr: Object, snapshot: Snapshot) -> list[Object]:
+def child_named_after_owner(snapshot: Snapshot, now: object) -> Plan:
     """One Service with the name of its owner."""
-    (service,) = child(cr, snapshot)
-    return [{**service, "metadata": {**service["metadata"], "name": cr["metadata"]["name"]}}]
+    service = next(iter(child(snapshot, now).children or ()))
+    return Plan(({**service, "metadata": {**service["metadata"], "name": snapshot.cr["metadata"]["name"]}},))
 
 
-def status_of(cr: Object, snapshot: Snapshot, _: object) -> DesiredStatus:
+def status_of(_: Snapshot, outcome: Outcome, __: object) -> DesiredStatus:
     """A status with the reasons of all problems."""
-    reasons = [problem.reason for problem in snapshot.problems]
+    reasons = [problem.reason for problem in outcome.problems]
     condition = {"type": "Degraded", "status": str(bool(reasons)), "reason": "".join(reasons), "message": ""}
     return DesiredStatus({"observedGeneration": 1, "conditions": [condition]})
 
 
-def invalid(cr: Object, _: Snapshot) -> list[Object]:
-    """Raise InvalidSpecError."""
-    raise InvalidSpecError("spec.size: must be at least 1")
+def invalid_spec(_: Snapshot, __: object) -> Plan:
+    """The plan for an invalid spec."""
+    return invalid("spec.size: must be at least 1")
 
 
-def defective(cr: Object, _: Snapshot) -> list[Object]:
+def defective(snapshot: Snapshot, _: object) -> Plan:
     """Raise an unexpected error for one of the objects."""
-    if cr["metadata"]["name"] == "cache":
+    if snapshot.cr["metadata"]["name"] == "cache":
         raise ZeroDivisionError
-    return []
+    return Plan(())
 
 
 Scenario = Callable[[Queue[Key]], Awaitable[None]]
 
 
-def run_scenario(api: Api, scenario: Scenario, *objects: Object, desired: Any = child, workers: int = 2) -> None:
+def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = child, workers: int = 2) -> None:
     """Run a scenario while workers run."""
 
     async def run() -> None:
         cache, queue = Cache(), Queue[Key]("test")
         for obj in objects or (memcached(),):
             cache.put(MEMCACHEDS, obj)
-        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), desired, status_of)
-        reconciler = Reconciler(cast("Client", api), cache, queue, {"Memcached": kind})
+        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), DEPLOYMENT, plan, status_of)
+        reconciler = Reconciler(cast("Client", api), cache, queue, [kind])
         working = asyncio.create_task(reconciler.run(workers))
         for obj in cache.list_objects(MEMCACHEDS):
             queue.add(key_of(MEMCACHEDS, obj))
@@ -140,7 +141,7 @@ def test_invalid_spec_is_reported_in_the_status_and_not_retried() -> None:
         await asyncio.sleep(0)
         assert queue.failures(KEY) == 0
 
-    run_scenario(api, scenario, desired=invalid)
+    run_scenario(api, scenario, plan=invalid_spec)
     assert (reasons(api), api.creates.qsize()) == (["InvalidSpec"], 0)
 
 
@@ -173,7 +174,7 @@ def test_unexpected_error_of_one_object_does_not_stop_the_others() -> None:
         await api.written.wait()
         assert queue.failures(KEY) == 1
 
-    run_scenario(api, scenario, memcached(), memcached("other", uid="other"), desired=defective)
+    run_scenario(api, scenario, memcached(), memcached("other", uid="other"), plan=defective)
     assert len(api.statuses) == 1
 
 
@@ -182,19 +183,19 @@ WITH_STATUS = [{**obj, "status": {"observedGeneration": 0}} for obj in MANY]
 ORDER = {
     "other objects without a status are queued": (MANY, ["child"] * 6 + ["status"] * 6),
     "no other object is queued": (MANY[:1], ["child", "status"]),
-    "objects have a status": (WITH_STATUS[:3], ["child", "status"] * 3),
+    "objects have a status": (WITH_STATUS[:3], ["child"] * 3 + ["status"] * 3),
 }
 
 
 @pytest.mark.parametrize(("objects", "order"), ORDER.values(), ids=ORDER.keys())
-def test_children_of_all_objects_precede_first_statuses(objects: list[Object], order: list[str]) -> None:
+def test_children_of_all_objects_precede_statuses(objects: list[Object], order: list[str]) -> None:
     api = Api()
 
     async def scenario(_: Queue[Key]) -> None:
         while len(api.statuses) < len(objects):  # noqa: ASYNC110 - waits for the fake API server
             await asyncio.sleep(0.005)
 
-    run_scenario(api, scenario, *objects, desired=child_named_after_owner, workers=1)
+    run_scenario(api, scenario, *objects, plan=child_named_after_owner, workers=1)
     assert api.writes == order
 
 
@@ -212,8 +213,8 @@ def test_most_severe_error_is_reported(errors: list[ApiError], expected: ApiErro
 
 def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
     async def run() -> None:
-        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), child, status_of)
-        reconciler = Reconciler(cast("Client", Api()), Cache(), Queue[Key]("test"), {"Memcached": kind})
+        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), DEPLOYMENT, child, status_of)
+        reconciler = Reconciler(cast("Client", Api()), Cache(), Queue[Key]("test"), [kind])
         known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"
         await reconciler.reconcile(Key(MEMCACHEDS, "test", "cache"))

@@ -4,16 +4,22 @@ import asyncio
 from typing import Any, cast
 
 from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import DesiredStatus, Kind
+from memcached_operator.kind import DesiredStatus, Kind, Plan
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import Key, Object, key_of
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import Queue
+from memcached_operator.workloads.deployment import DEPLOYMENT
 from unit.builders import MEMCACHEDS, memcached
 
 STATUS: dict[str, Any] = {"observedGeneration": 1, "conditions": []}
 KIND = Kind(
-    MEMCACHEDS, "memcached", (), desired=lambda cr, snapshot: [], status=lambda cr, snapshot, now: DesiredStatus(STATUS)
+    MEMCACHEDS,
+    "memcached",
+    (),
+    DEPLOYMENT,
+    plan=lambda snapshot, now: Plan(()),
+    status=lambda snapshot, outcome, now: DesiredStatus(STATUS),
 )
 
 
@@ -38,7 +44,7 @@ def requeued(reply: Object) -> bool:
         cr, cache, queue = memcached(), Cache(), Queue[Key]("test")
         cache.put(MEMCACHEDS, cr)
         key = key_of(MEMCACHEDS, cr)
-        reconciler = Reconciler(cast("Client", FixedReply(reply)), cache, queue, {"Memcached": KIND})
+        reconciler = Reconciler(cast("Client", FixedReply(reply)), cache, queue, [KIND])
         timers = asyncio.create_task(queue.run_timers())
         await reconciler.reconcile(key)
         try:

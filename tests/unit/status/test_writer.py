@@ -41,7 +41,7 @@ class Cluster:
     def __init__(self) -> None:
         self.api, self.cache, self.queue = Api(), Cache(), Queue[Key]("test")
         self.write(builders.memcached(size=1, image="example.com/memcached:1"))
-        self.reconciler = Reconciler(self.api.client, self.cache, self.queue, {"Memcached": KIND})
+        self.reconciler = Reconciler(self.api.client, self.cache, self.queue, [KIND])
 
     def write(self, cr: Object, **meta: Any) -> None:
         """Write the Memcached as another client, and handle its event."""
@@ -124,7 +124,7 @@ def of_generation(cluster: Cluster, generation: int) -> Iterator[Object]:
 def test_status_never_reports_a_failed_apply_as_complete(error: ApiError) -> None:
     async def scenario(cluster: Cluster) -> None:
         await wait_until_available(cluster)
-        cluster.api.always["apply"] = raising(error)
+        cluster.api.always["scale"] = raising(error)
         cluster.resize(5)
         await until(lambda: cluster.reports(Degraded="ApplyFailed"))
         await until(lambda: cluster.queue.failures(KEY) >= 5)
@@ -147,7 +147,7 @@ def test_degraded_is_reported_after_three_consecutive_failures() -> None:
             raise BROKEN
 
         await wait_until_available(cluster)
-        cluster.api.always["apply"] = fail_and_record
+        cluster.api.always["scale"] = fail_and_record
         cluster.resize(5)
         await until(lambda: cluster.reports(Degraded="ApplyFailed"))
 
@@ -159,7 +159,7 @@ def test_degraded_is_reported_after_three_consecutive_failures() -> None:
 def test_status_recovers_with_the_api_server() -> None:
     async def scenario(cluster: Cluster) -> None:
         await wait_until_available(cluster)
-        cluster.api.always["apply"] = raising(BROKEN)
+        cluster.api.always["scale"] = raising(BROKEN)
         cluster.resize(5)
         await until(lambda: cluster.reports(Degraded="ApplyFailed"))
         cluster.api.always.clear()
@@ -227,7 +227,7 @@ def test_pending_status_does_not_keep_the_backoff_of_earlier_failures(monkeypatc
         await until(lambda: cluster.reports(Progressing="RolloutComplete"))
         written, live = len(cluster.api.statuses), cluster.api.objects[DEPLOYMENT]
         changed = {**live, "spec": {**live["spec"], "replicas": 5}, "status": {**live["status"], "replicas": 2}}
-        cluster.api.hooks["apply"] = [raising(BROKEN)]
+        cluster.api.hooks["scale"] = [raising(BROKEN)]
         cluster.observe(DEPLOYMENT, cluster.api.put(DEPLOYMENT, changed, generation=1))
         await until(lambda: cluster.queue.failures(KEY) == 1)
         await until(lambda: cluster.queue.failures(KEY) == 0)

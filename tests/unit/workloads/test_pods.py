@@ -7,7 +7,6 @@ from memcached_operator.workloads.pods import (
     IMAGE_REASONS,
     START_REASONS,
     Failure,
-    belongs_to,
     failures,
     running_pod_names,
     unschedulable,
@@ -176,30 +175,6 @@ HEALTHY: dict[str, Object] = {
 @pytest.mark.parametrize("healthy", HEALTHY.values(), ids=HEALTHY.keys())
 def test_no_failure(healthy: Object) -> None:
     assert failures([healthy], NOW, PULL_SECRETS_FIELD) == []
-
-
-def controlled(kind: str = "ReplicaSet", name: str = "cache-5d4f", template: str | None = "5d4f") -> Object:
-    """A pod with our labels and this controller. `template`: the hash of its pod template."""
-    found = pod()
-    labels = found["metadata"]["labels"] | ({"pod-template-hash": template} if template else {})
-    reference = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "rs", "controller": True}
-    return {**found, "metadata": {**found["metadata"], "labels": labels, "ownerReferences": [reference]}}
-
-
-OF_DEPLOYMENT: dict[str, tuple[Object, bool]] = {
-    "of the Deployment": (controlled(), True),
-    "of a Deployment with the same prefix": (controlled(name="cache-2-5d4f"), False),
-    "of another template": (controlled(template="77aa"), False),
-    "without a template": (controlled(template=None), False),
-    "controlled by another kind": (controlled("StatefulSet"), False),
-    "without a controller": (pod(), False),
-}
-
-
-@pytest.mark.parametrize(("candidate", "expected"), OF_DEPLOYMENT.values(), ids=OF_DEPLOYMENT.keys())
-def test_pod_belongs_to_the_deployment_of_its_replica_set(candidate: Object, expected: bool) -> None:
-    assert belongs_to(candidate, ["cache"]) is expected
-    assert not belongs_to(candidate, [])
 
 
 def test_failures_are_sorted_by_pod_name() -> None:

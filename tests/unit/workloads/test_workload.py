@@ -3,10 +3,11 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
-from memcached_operator.workloads.workload import workload_of
+from memcached_operator.workloads.deployment import DEPLOYMENT
+from memcached_operator.workloads.workload import WorkloadState, workload_state
 from unit.builders import (
     DEPLOYMENTS,
     NOW,
@@ -29,19 +30,29 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
 IMAGE_UNAVAILABLE = pod(containerStatuses=[waiting("ErrImagePull", "not found")])
 
 
-def snapshot(live: Object | None, *pods: Object, problems: tuple[Problem, ...] = ()) -> Snapshot:
-    """A snapshot of a Memcached's Deployment and pods."""
+Observed = tuple[Snapshot, Outcome]
+
+
+def snapshot(
+    live: Object | None, *pods: Object, problems: tuple[Problem, ...] = (), cr: Object | None = None
+) -> Observed:
+    """A snapshot of a Memcached's Deployment and pods, and the outcome of its plan."""
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    return Snapshot(children, pods, problems)
+    return Snapshot(cr or memcached(), children, pods), Outcome(problems)
 
 
-def conditions_of(observed: Snapshot) -> dict[str, tuple[str, str, str]]:
+def state_of(observed: Observed) -> WorkloadState:
+    """The state of the Deployment."""
+    return workload_state(DEPLOYMENT, *observed, NOW, PULL_SECRETS_FIELD)
+
+
+def conditions_of(observed: Observed) -> dict[str, tuple[str, str, str]]:
     """Status, reason and message of each condition."""
-    conditions = workload_of(memcached(), observed, NOW, PULL_SECRETS_FIELD).conditions
+    conditions = state_of(observed).conditions
     return {each["type"]: (each["status"], each["reason"], each["message"]) for each in conditions}
 
 
-AVAILABLE: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
+AVAILABLE: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     "all ready": (snapshot(rolled_out()), ("True", UP, "3 of 3 pods are ready")),
     "enough ready": (
         snapshot(deployment(4, conditions={"Available": "True"}, readyReplicas=3)),
@@ -69,13 +80,13 @@ AVAILABLE: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
 
 
 @pytest.mark.parametrize(("observed", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
-def test_available(observed: Snapshot, expected: tuple[str, str, str]) -> None:
+def test_available(observed: Observed, expected: tuple[str, str, str]) -> None:
     assert conditions_of(observed)["Available"] == expected
 
 
 WAITING_FOR_DELETION = Problem("WaitingForDeletion", "Service cache is being deleted")
 CONFLICT = Problem("Conflict", "Service cache belongs to Redis r")
-PROGRESSING: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
+PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     "no Deployment": (snapshot(None), ("True", "RollingOut", "The Deployment is being created")),
     "pods are replaced": (
         snapshot(deployment(updatedReplicas=1)),
@@ -111,11 +122,11 @@ PROGRESSING: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
 
 
 @pytest.mark.parametrize(("observed", "expected"), PROGRESSING.values(), ids=PROGRESSING.keys())
-def test_progressing(observed: Snapshot, expected: tuple[str, str, str]) -> None:
+def test_progressing(observed: Observed, expected: tuple[str, str, str]) -> None:
     assert conditions_of(observed)["Progressing"] == expected
 
 
-DEGRADED: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
+DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     "healthy": (snapshot(rolled_out()), HEALTHY),
     "no Deployment yet": (snapshot(None), HEALTHY),
     "waiting for a deletion": (snapshot(None, problems=(WAITING_FOR_DELETION,)), HEALTHY),
@@ -144,7 +155,7 @@ DEGRADED: dict[str, tuple[Snapshot, tuple[str, str, str]]] = {
 
 
 @pytest.mark.parametrize(("observed", "expected"), DEGRADED.values(), ids=DEGRADED.keys())
-def test_degraded(observed: Snapshot, expected: tuple[str, str, str]) -> None:
+def test_degraded(observed: Observed, expected: tuple[str, str, str]) -> None:
     assert conditions_of(observed)["Degraded"] == expected
 
 
@@ -180,7 +191,7 @@ def test_message_names_at_most_three_failing_pods() -> None:
 def test_conditions_are_in_order_and_have_the_generation_of_the_object() -> None:
     cr = memcached()
     cr["metadata"]["generation"] = 7
-    conditions = workload_of(cr, snapshot(None), NOW, PULL_SECRETS_FIELD).conditions
+    conditions = state_of(snapshot(None, cr=cr)).conditions
     assert [(each["type"], each["observedGeneration"]) for each in conditions] == [
         ("Available", 7),
         ("Progressing", 7),
@@ -197,16 +208,11 @@ REQUEUE_AFTER: dict[str, tuple[list[Any], float | None]] = {
 
 @pytest.mark.parametrize(("pods", "requeue_after"), REQUEUE_AFTER.values(), ids=REQUEUE_AFTER.keys())
 def test_requeue_after(pods: list[Object], requeue_after: float | None) -> None:
-    assert (
-        workload_of(memcached(), snapshot(rolled_out(), *pods), NOW, PULL_SECRETS_FIELD).requeue_after == requeue_after
-    )
+    assert state_of(snapshot(rolled_out(), *pods)).requeue_after == requeue_after
 
 
 def test_nodes_are_the_names_of_live_pods() -> None:
-    assert workload_of(memcached(), snapshot(rolled_out(), pod("b"), pod("a")), NOW, PULL_SECRETS_FIELD).nodes == [
-        "a",
-        "b",
-    ]
+    assert state_of(snapshot(rolled_out(), pod("b"), pod("a"))).nodes == ["a", "b"]
 
 
 def test_message_with_the_longest_problems_fits() -> None:

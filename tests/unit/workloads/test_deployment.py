@@ -2,15 +2,16 @@ from typing import Any
 
 import pytest
 
+from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Object
-from memcached_operator.workloads.rollout import rollout_of
-from unit.builders import deployment, rolled_out
+from memcached_operator.workloads.deployment import DEPLOYMENT, rollout_of
+from unit.builders import NOW, deployment, memcached, owned, pod, rolled_out
 
 DONE: dict[str, Any] = {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3}
 
 
 def test_missing_deployment() -> None:
-    rollout = rollout_of(None)
+    rollout = DEPLOYMENT.rollout(Snapshot(memcached()), NOW)
     assert not rollout.exists
     assert not rollout.complete
     assert not rollout.available
@@ -90,3 +91,26 @@ FAILURES = {
 @pytest.mark.parametrize(("condition", "failure"), FAILURES.values(), ids=FAILURES.keys())
 def test_replica_failure(condition: dict[str, str], failure: str) -> None:
     assert rollout_of(deployment(conditions={"ReplicaFailure": condition})).replica_failure == failure
+
+
+def controlled(kind: str = "ReplicaSet", name: str = "cache-5d4f", template: str | None = "5d4f") -> Object:
+    """A pod with our labels and this controller. `template`: the hash of its pod template."""
+    found = pod()
+    labels = found["metadata"]["labels"] | ({"pod-template-hash": template} if template else {})
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "rs", "controller": True}
+    return {**found, "metadata": {**found["metadata"], "labels": labels, "ownerReferences": [reference]}}
+
+
+OF_DEPLOYMENT: dict[str, tuple[Object, bool]] = {
+    "of the Deployment": (controlled(), True),
+    "of a Deployment with the same prefix": (controlled(name="cache-2-5d4f"), False),
+    "of another template": (controlled(template="77aa"), False),
+    "without a template": (controlled(template=None), False),
+    "controlled by another kind": (controlled("StatefulSet"), False),
+    "without a controller": (pod(), False),
+}
+
+
+@pytest.mark.parametrize(("candidate", "expected"), OF_DEPLOYMENT.values(), ids=OF_DEPLOYMENT.keys())
+def test_pod_belongs_to_the_deployment_of_its_replica_set(candidate: Object, expected: bool) -> None:
+    assert DEPLOYMENT.owns(candidate, owned()) is expected

@@ -1,0 +1,46 @@
+"""The result of applying the children of one object."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from memcached_api import conditions as c
+from memcached_operator.kind import Problem
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.resource import Key
+
+NAMESPACE_PERIOD = 10.0
+"""Seconds until a terminating namespace is checked again: namespaces are not watched."""
+
+
+@dataclass
+class Result:
+    """The result of applying the children: problems for the status, errors, and when to requeue.
+
+    `tolerant`: report transient errors as Progressing. `wrote`: at least one child was created or changed.
+    """
+
+    tolerant: bool = True
+    wrote: bool = False
+    problems: list[Problem] = field(default_factory=list[Problem])
+    errors: list[ApiError] = field(default_factory=list[ApiError])
+    requeue_after: float | None = None
+
+    def block(self, problem: Problem, seconds: float) -> None:
+        """Add a problem that prevents applying a child, and requeue after at most `seconds`."""
+        self.problems.append(problem)
+        self.requeue_after = seconds if self.requeue_after is None else min(self.requeue_after, seconds)
+
+    @contextmanager
+    def record_errors(self, key: Key) -> Generator[None]:
+        """Record an ApiError of the block as a problem instead of raising it, so that the status reports it."""
+        try:
+            yield
+        except ApiError as error:
+            if error.namespace_terminating:
+                self.block(Problem(c.WAITING_FOR_DELETION, "The namespace is being deleted"), NAMESPACE_PERIOD)
+                return
+            self.errors.append(error)
+            message = f"{key.resource.kind} {key.name} cannot be applied: {error.message}"
+            transient = self.tolerant and not error.permanent
+            self.problems.append(Problem(c.ROLLING_OUT if transient else c.APPLY_FAILED, message))

@@ -1,0 +1,107 @@
+"""The state of a StatefulSet, which reports no conditions: everything is computed from its counts and its pods.
+
+`kubectl rollout status` does not support the update strategy OnDelete; this does.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from memcached_api import conditions as c
+from memcached_operator.kind import Snapshot
+from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
+from memcached_operator.workloads.rollout import Rollout, WorkloadType, has_minimum
+
+PROGRESS_DEADLINE = timedelta(seconds=600)
+"""Time without progress after which a rollout counts as stalled: the default progressDeadlineSeconds of a Deployment.
+A StatefulSet has no such field."""
+
+_REASONS_OF_PODS = (c.PROGRESS_DEADLINE_EXCEEDED, c.PODS_CRASHING, c.IMAGE_UNAVAILABLE)
+"""Reasons of Degraded that a stalled rollout can have. With others, it never started."""
+
+
+class _StatefulSet:
+    resource = STATEFULSETS
+
+    def owns(self, pod: Object, workload: Object) -> bool:
+        """True for a pod whose controller is the StatefulSet."""
+        controller = controller_of(pod)
+        return controller is not None and controller["uid"] == workload["metadata"]["uid"]
+
+    def rollout(self, snapshot: Snapshot, now: datetime) -> Rollout:
+        """The rollout, from the counts of the StatefulSet controller and the times in its pods."""
+        live = snapshot.child(STATEFULSETS)
+        return Rollout() if live is None else _rollout(live, snapshot, now)
+
+
+STATEFULSET: Final[WorkloadType] = _StatefulSet()
+"""The workload of a kind whose pods have stable names."""
+
+
+def _rollout(live: Object, snapshot: Snapshot, now: datetime) -> Rollout:
+    status = nested_map(live, "status")
+    size, available_pods = live["spec"].get("replicas", 1), status.get("availableReplicas", 0)
+    replicas, updated = status.get("replicas", 0), status.get("updatedReplicas", 0)
+    current = status.get("observedGeneration", 0) >= live["metadata"].get("generation", 0)
+    all_available = current and size == replicas == available_pods
+    # With OnDelete, outdated pods are replaced when somebody deletes them, so they are not a stalled rollout.
+    waiting = all_available and _strategy(live).get("type") == "OnDelete"
+    complete = all_available and updated >= size - _partition(live)
+    left = float("inf") if complete or waiting else _until_deadline(snapshot, now)
+    return Rollout(
+        exists=True,
+        size=size,
+        replicas=replicas,
+        updated=updated,
+        ready=status.get("readyReplicas", 0),
+        available_pods=available_pods,
+        current=current,
+        available=has_minimum(available_pods, size),
+        complete=complete,
+        deadline_exceeded=left <= 0,
+        requeue_after=left if 0 < left < float("inf") else None,
+    )
+
+
+def _strategy(live: Object) -> Mapping[str, Any]:
+    return nested_map(live, "spec", "updateStrategy")
+
+
+def _partition(live: Object) -> int:
+    """The number of pods that a rolling update leaves at their template. Kubernetes ignores it for OnDelete."""
+    size = live["spec"].get("replicas", 1)
+    return min(size, nested_map(_strategy(live), "rollingUpdate").get("partition") or 0)
+
+
+def _until_deadline(snapshot: Snapshot, now: datetime) -> float:
+    """Seconds until the rollout has made no progress for PROGRESS_DEADLINE."""
+    last = max([_started(snapshot, now), *_pod_times(snapshot)])
+    return (last + PROGRESS_DEADLINE - now).total_seconds()
+
+
+def _started(snapshot: Snapshot, now: datetime) -> datetime:
+    """The time at which the rollout started, from the last status; `now` if that does not report it yet."""
+    status = nested_map(snapshot.cr, "status")
+    by_type = {condition["type"]: condition for condition in nested_list(status, "conditions")}
+    progressing, degraded = nested_map(by_type, c.PROGRESSING), nested_map(by_type, c.DEGRADED)
+    if status.get("observedGeneration") != snapshot.cr["metadata"].get("generation"):
+        return now
+    if progressing.get("status") == c.TRUE:
+        return _time(progressing["lastTransitionTime"])
+    if progressing.get("reason") == c.STALLED and degraded.get("reason") in _REASONS_OF_PODS:
+        # The deadline was exceeded at this time. Only later progress of a pod continues the rollout.
+        return _time(progressing["lastTransitionTime"]) - PROGRESS_DEADLINE
+    return now
+
+
+def _pod_times(snapshot: Snapshot) -> Iterator[datetime]:
+    """The times at which pods were created and became ready."""
+    for pod in snapshot.pods:
+        yield _time(pod["metadata"]["creationTimestamp"])
+        for condition in nested_list(pod, "status", "conditions"):
+            if condition["type"] == "Ready" and condition["status"] == "True":
+                yield _time(condition["lastTransitionTime"])
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,111 @@
+"""The snapshot of an object: what it contains, and how many objects a reconcile decodes."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import Kind, Snapshot
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, key_of
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.reconcile.reconciler import Reconciler, gather
+from memcached_operator.runtime.queue import Queue
+from unit import builders
+from unit.fakes import Api
+
+KEY = Key(MEMCACHEDS, "test", "cache")
+KIND = memcached("example.com/memcached:1")
+MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
+
+
+def member(name: str, replica_set: str = "cache-abc") -> Object:
+    """A pod of this ReplicaSet."""
+    found = builders.pod(name)
+    labels = {**builders.LABELS, "pod-template-hash": "abc"}
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": replica_set, "uid": "rs", "controller": True}
+    return {**found, "metadata": {**found["metadata"], "labels": labels, "ownerReferences": [reference]}}
+
+
+def snapshot_of(kind: Kind, *objects: tuple[Resource, Object], missing: frozenset[Resource] = frozenset()) -> Snapshot:
+    """The snapshot of a Memcached in a cache with these objects."""
+    cache = Cache()
+    for resource, obj in objects:
+        cache.put(resource, obj)
+    return gather(cache, kind, builders.memcached(), missing)
+
+
+def test_snapshot_has_the_children_by_resource_and_name() -> None:
+    first, second = builders.owned(resource=SERVICES), builders.owned(resource=SERVICES, name="second")
+    foreign = builders.owned(builders.memcached(uid="other"), SERVICES, name="foreign")
+    found = snapshot_of(KIND, (SERVICES, first), (SERVICES, second), (SERVICES, foreign))
+    assert [key.name for key in sorted(found.children)] == ["cache", "second"]
+    assert [
+        child and child["metadata"]["name"] for child in (found.child(SERVICES), found.child(SERVICES, "second"))
+    ] == [
+        "cache",
+        "second",
+    ]
+    assert (found.child(SERVICES, "foreign"), found.child(DEPLOYMENTS)) == (None, None)
+
+
+def test_snapshot_has_only_the_pods_of_its_workload() -> None:
+    pods = [(PODS, member("a")), (PODS, member("b", "other-abc")), (PODS, builders.pod("copied"))]
+    with_workload = snapshot_of(KIND, (DEPLOYMENTS, builders.owned()), *pods)
+    assert [pod["metadata"]["name"] for pod in with_workload.pods] == ["a"]
+    assert snapshot_of(KIND, *pods).pods == ()
+
+
+def test_snapshot_names_the_missing_resources_of_its_kind_only() -> None:
+    other = Resource("example.com", "v1", "Other", "others")
+    kind = Kind(MEMCACHEDS, "memcached", (MONITORS,), KIND.workload, KIND.plan, KIND.status, optional=(MONITORS,))
+    assert snapshot_of(kind, missing=frozenset({MONITORS, other})).missing == {MONITORS}
+    assert snapshot_of(KIND, missing=frozenset({MONITORS})).missing == set()
+
+
+class Counted:
+    """Counts decoded objects."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.decoded: list[str] = []
+        decode = msgspec.json.decode
+
+        def counted(payload: bytes) -> Any:
+            found = decode(payload)
+            self.decoded.append(found["kind"])
+            return found
+
+        monkeypatch.setattr("memcached_operator.cache.cache.msgspec.json.decode", counted)
+
+
+@pytest.mark.parametrize("pods", [0, 3, 8])
+def test_reconcile_without_work_decodes_each_object_once(monkeypatch: pytest.MonkeyPatch, pods: int) -> None:
+    async def run() -> list[str]:
+        api, cache, queue = Api(), Cache(), Queue[Key]("test")
+        cr = builders.memcached(size=pods or 1, image="example.com/memcached:1")
+        cache.put(MEMCACHEDS, api.put(KEY, cr))
+        reconciler = Reconciler(api.client, cache, queue, [KIND])
+        await reconciler.reconcile(KEY)
+        for number in range(pods):
+            cache.put(PODS, member(f"cache-{number}"))
+        api.calls.clear()
+        counted = Counted(monkeypatch)
+        await reconciler.reconcile(KEY)
+        assert api.calls == []
+        return counted.decoded
+
+    assert sorted(asyncio.run(run())) == sorted(["Memcached", "Deployment", "Service", *["Pod"] * pods])
+
+
+def test_reconcile_that_writes_computes_the_status_from_what_it_wrote() -> None:
+    async def run() -> Object:
+        api, cache, queue = Api(), Cache(), Queue[Key]("test")
+        cr = builders.memcached(size=2, image="example.com/memcached:1")
+        cache.put(MEMCACHEDS, api.put(KEY, cr))
+        await Reconciler(api.client, cache, queue, [KIND]).reconcile(KEY)
+        assert cache.get(key_of(DEPLOYMENTS, api.objects[Key(DEPLOYMENTS, "test", "cache")])) is not None
+        return api.statuses[0]
+
+    available = next(each for each in asyncio.run(run())["conditions"] if each["type"] == "Available")
+    assert available["message"] == "0 of 2 pods are ready"

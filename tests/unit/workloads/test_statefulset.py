@@ -1,0 +1,153 @@
+from typing import Any
+
+import pytest
+
+from memcached_operator.kind import Snapshot
+from memcached_operator.kube.resource import STATEFULSETS, Key, Object
+from memcached_operator.workloads.rollout import Rollout
+from memcached_operator.workloads.statefulset import STATEFULSET
+from unit.builders import NOW, memcached, owned, pod
+
+DONE: Any = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 3)
+HOUR_AGO, NINE_MINUTES_AGO, MINUTE_AGO = "2030-01-01T11:00:00Z", "2030-01-01T11:51:00Z", "2030-01-01T11:59:00Z"
+ON_DELETE: Object = {"type": "OnDelete"}
+
+
+def statefulset(size: int = 3, strategy: Object | None = None, **status: Any) -> Object:
+    """A live StatefulSet with this status, of the current generation."""
+    spec: Object = {"replicas": size, "updateStrategy": strategy or {"type": "RollingUpdate"}}
+    return {**owned(resource=STATEFULSETS, generation=2), "spec": spec, "status": {"observedGeneration": 2, **status}}
+
+
+def partition(pods: int) -> Object:
+    """A rolling update that leaves the first pods at their template."""
+    return {"type": "RollingUpdate", "rollingUpdate": {"partition": pods}}
+
+
+def reported(status: str, reason: str, since: str, degraded: str = "AsExpected", generation: int = 1) -> Object:
+    """A Memcached whose last status has this condition Progressing."""
+    progressing = {"type": "Progressing", "status": status, "reason": reason, "lastTransitionTime": since}
+    conditions = [progressing, {"type": "Degraded", "reason": degraded}]
+    return {**memcached(), "status": {"observedGeneration": generation, "conditions": conditions}}
+
+
+def created(at: str, ready_since: str | None = None) -> Object:
+    """A pod of the StatefulSet."""
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": ready_since}
+    found = pod(conditions=[ready] if ready_since else [])
+    return {**found, "metadata": {**found["metadata"], "creationTimestamp": at}}
+
+
+def rollout(live: Object | None, *pods: Object, cr: Object | None = None) -> Rollout:
+    """The rollout of a StatefulSet."""
+    children = {} if live is None else {Key(STATEFULSETS, "test", "cache"): live}
+    return STATEFULSET.rollout(Snapshot(cr or memcached(), children, pods), NOW)
+
+
+def test_missing_statefulset() -> None:
+    assert rollout(None) == Rollout()
+
+
+COMPLETE: dict[str, tuple[Object, bool]] = {
+    "all pods are updated and available": (statefulset(**DONE), True),
+    "OnDelete: all pods are updated and available": (statefulset(strategy=ON_DELETE, **DONE), True),
+    "no pods": (statefulset(0), True),
+    "the status is of an earlier generation": (statefulset(**DONE | {"observedGeneration": 1}), False),
+    "one pod is not updated": (statefulset(**DONE | {"updatedReplicas": 2}), False),
+    "OnDelete: one pod is not updated": (statefulset(strategy=ON_DELETE, **DONE | {"updatedReplicas": 2}), False),
+    "one pod is not available": (statefulset(**DONE | {"availableReplicas": 2}), False),
+    "one pod is left": (statefulset(**DONE | {"replicas": 4}), False),
+    "one pod is left out by the partition": (statefulset(strategy=partition(1), **DONE | {"updatedReplicas": 2}), True),
+    "a pod above the partition is not updated": (
+        statefulset(strategy=partition(1), **DONE | {"updatedReplicas": 1}),
+        False,
+    ),
+    "the partition is larger than the size": (
+        statefulset(strategy=partition(9), **DONE | {"updatedReplicas": 0}),
+        True,
+    ),
+    "no status yet": (statefulset(), False),
+}
+
+
+@pytest.mark.parametrize(("live", "expected"), COMPLETE.values(), ids=COMPLETE.keys())
+def test_complete(live: Object, expected: bool) -> None:
+    assert rollout(live).complete is expected
+
+
+AVAILABLE = {"all": (3, 3, True), "one of three is missing": (3, 2, False), "one of four is missing": (4, 3, True)}
+
+
+@pytest.mark.parametrize(("size", "available", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
+def test_available(size: int, available: int, expected: bool) -> None:
+    assert rollout(statefulset(size, availableReplicas=available)).available is expected
+
+
+ROLLING = statefulset(**DONE | {"updatedReplicas": 1, "availableReplicas": 2})
+STUCK = created(HOUR_AGO)
+STALLED = reported("False", "Stalled", MINUTE_AGO, "PodsCrashing")
+
+DEADLINE: dict[str, tuple[Object, Object, Object, bool, float | None]] = {
+    "progressing for an hour": (ROLLING, STUCK, reported("True", "RollingOut", HOUR_AGO), True, None),
+    "progressing for nine minutes": (ROLLING, STUCK, reported("True", "RollingOut", NINE_MINUTES_AGO), False, 60),
+    "a pod was created": (ROLLING, created(NINE_MINUTES_AGO), reported("True", "RollingOut", HOUR_AGO), False, 60),
+    "a pod became ready": (
+        ROLLING,
+        created(HOUR_AGO, NINE_MINUTES_AGO),
+        reported("True", "RollingOut", HOUR_AGO),
+        False,
+        60,
+    ),
+    "not reported yet": (ROLLING, STUCK, memcached(), False, 600),
+    "the rollout starts": (ROLLING, STUCK, reported("False", "RolloutComplete", HOUR_AGO), False, 600),
+    "new generation": (ROLLING, STUCK, reported("True", "RollingOut", HOUR_AGO, generation=0), False, 600),
+    "stalled": (ROLLING, STUCK, STALLED, True, None),
+    "stalled, then a pod became ready": (
+        ROLLING,
+        created(HOUR_AGO, "2030-01-01T11:59:30Z"),
+        STALLED,
+        False,
+        570,
+    ),
+    "a conflict was resolved": (ROLLING, STUCK, reported("False", "Stalled", HOUR_AGO, "Conflict"), False, 600),
+    "complete": (statefulset(**DONE), STUCK, reported("True", "RollingOut", HOUR_AGO), False, None),
+    "OnDelete: pods wait for their deletion": (
+        statefulset(strategy=ON_DELETE, **DONE | {"updatedReplicas": 0}),
+        STUCK,
+        reported("True", "RollingOut", HOUR_AGO),
+        False,
+        None,
+    ),
+    "OnDelete: a pod is not available": (
+        statefulset(strategy=ON_DELETE, **DONE | {"availableReplicas": 2}),
+        STUCK,
+        reported("True", "RollingOut", HOUR_AGO),
+        True,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("live", "member", "cr", "exceeded", "requeue_after"), DEADLINE.values(), ids=DEADLINE.keys())
+def test_deadline(live: Object, member: Object, cr: Object, exceeded: bool, requeue_after: float | None) -> None:
+    found = rollout(live, member, cr=cr)
+    assert (found.deadline_exceeded, found.requeue_after) == (exceeded, requeue_after)
+
+
+def controlled(uid: str) -> Object:
+    """A pod whose controller has this uid."""
+    found = pod()
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "cache", "uid": uid, "controller": True}
+    return {**found, "metadata": {**found["metadata"], "ownerReferences": [reference]}}
+
+
+OWNED = {
+    "of the StatefulSet": (controlled("child"), True),
+    "of an earlier one of the same name": (controlled("earlier"), False),
+    "without a controller": (pod(), False),
+}
+
+
+@pytest.mark.parametrize(("candidate", "expected"), OWNED.values(), ids=OWNED.keys())
+def test_pod_belongs_to_its_controller(candidate: Object, expected: bool) -> None:
+    assert STATEFULSET.owns(candidate, statefulset()) is expected

@@ -22,12 +22,14 @@ class Registered:
 
 
 def registered(apis: Iterable[Kind[Any]], controllers: Iterable[Controller]) -> tuple[Registered, ...]:
-    """Each kind of the API with its controller. Raises KeyError if it has none."""
+    """Each kind of the API with its controller. Raises LookupError if it has none."""
     found = {(each.resource.group, each.resource.kind): each for each in controllers}
-    return tuple(_registered(kind, found[kind.group, kind.name]) for kind in apis)
+    return tuple(_registered(kind, found.get((kind.group, kind.name))) for kind in apis)
 
 
-def _registered(kind: Kind[Any], controller: Controller) -> Registered:
+def _registered(kind: Kind[Any], controller: Controller | None) -> Registered:
+    if controller is None:
+        raise LookupError(f"{kind.name} has no controller: add it to operator/memcached_operator/kinds.py")
     return Registered(kind, controller.app_name, controller.owns)
 
 

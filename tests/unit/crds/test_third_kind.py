@@ -2,12 +2,10 @@
 
 import ast
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bundle import generate, images
 from bundle.catalog import Packed
@@ -17,42 +15,22 @@ from bundle.release import released
 from crds import config
 from crds.__main__ import write
 from crds.docs import page
-from crds.registered import REGISTERED, Registered, registered
+from crds.registered import registered
 from memcached_api.registry import KINDS
-from memcached_operator.kube.resource import SERVICES, Resource
+from support import third_kind
+from support.third_kind import SAMPLE, THIRD
 from support.widget import WIDGET
-from unit.config.rendered import ROOT, Rendered, render_directory
+from unit.config.rendered import Rendered, render_directory
 
-THIRD = (
-    *REGISTERED,
-    Registered(
-        WIDGET,
-        "widget",
-        (
-            Resource("apps", "v1", "StatefulSet", "statefulsets"),
-            SERVICES,
-            Resource("", "v1", "ConfigMap", "configmaps"),
-            Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
-        ),
-    ),
-)
-SAMPLE: dict[str, Any] = {
-    "apiVersion": "test.example.com/v1",
-    "kind": "Widget",
-    "metadata": {"name": "widget-sample"},
-    "spec": {"size": 3},
-}
 PATHS = {"/mutate-test-example-com-v1-widget", "/validate-test-example-com-v1-widget"}
 WRITE = ["create", "delete", "get", "list", "patch", "watch"]
 
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project's config/ with a sample of the third kind, after `make manifests`."""
+    """A project with the third kind."""
     root = tmp_path_factory.mktemp("project")
-    shutil.copytree(ROOT / "config", root / "config")
-    (root / "config/samples/test_v1_widget.yaml").write_text(yaml.safe_dump(SAMPLE))
-    write(config.files(THIRD, root), check=False, root=root)
+    third_kind.generate(root)
     write(config.files(THIRD, root), check=True, root=root)
     return root
 
@@ -160,7 +138,7 @@ def test_reference_describes_it():
 
 
 def test_kind_without_a_controller_is_an_error():
-    with pytest.raises(KeyError, match="Widget"):
+    with pytest.raises(LookupError, match=r"Widget has no controller: add it to operator/memcached_operator/kinds.py"):
         registered((WIDGET,), ())
 
 

@@ -76,7 +76,7 @@ lock: venv ## Write requirements/*.txt after a change of the dependencies in pyp
 	$$compile pyproject.toml -o requirements/runtime.txt >/dev/null; \
 	$$compile --extra dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt >/dev/null
 
-manifests: venv ## Write the CRDs from the Python types.
+manifests: venv ## Write the CRDs, roles and webhook configurations from the registered kinds.
 	@$(VENV_TOOLS) crds manifests
 
 generate: venv ## Write the API reference from the Python types.

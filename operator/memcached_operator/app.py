@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_operator import metrics
-from memcached_operator.appservice.controller import appservice
-from memcached_operator.kind import Kind
+from memcached_operator.kinds import kinds
 from memcached_operator.kube.client import ApiError, Client, describe
 from memcached_operator.kube.config import load_config
-from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_images, memcached
+from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_images
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
 from memcached_operator.runtime import lifecycle
 from memcached_operator.runtime.leader_election import LeaderElector
@@ -59,11 +58,6 @@ class Options:
     max_retry_delay: float = MAX_DELAY
 
 
-def kinds(options: Options) -> list[Kind]:
-    """Every kind that this operator reconciles."""
-    return [memcached(options.default_image), appservice()]
-
-
 async def run(options: Options) -> None:
     """Run until SIGTERM or SIGINT. Raises ConfigError, LeaseLostError, or the error of a task that failed."""
     stop = asyncio.Event()
@@ -89,7 +83,7 @@ async def run(options: Options) -> None:
         if options.manage_certificates:
             leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.sync_period, options.max_retry_delay
-        manager = Manager(client, kinds(options), options.watch_namespaces, *periods)
+        manager = Manager(client, kinds(options.default_image), options.watch_namespaces, *periods)
         metrics.OUTDATED_IMAGES.set_function(
             lambda: count_outdated_images(manager.objects(MEMCACHEDS), options.default_image)
         )

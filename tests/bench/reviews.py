@@ -18,7 +18,7 @@ import msgspec
 
 from bench.load import memcached
 from memcached_operator.kube.resource import Object
-from memcached_webhooks.memcached import MUTATE, VALIDATE
+from memcached_webhooks.kinds.memcached import MUTATE, VALIDATE
 
 HOST = "localhost"
 PATHS = {"mutate": MUTATE, "validate": VALIDATE}

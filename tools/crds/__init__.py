@@ -1,1 +1,1 @@
-"""Writes the CRDs and the API reference from the types in `memcached_api`: `python -m crds --help`."""
+"""Writes the CRDs, other files of config/ and the API reference from the registered kinds: `python -m crds --help`."""

@@ -4,30 +4,23 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from crds import snapshot
-from crds.crd import definition
+from crds import config, snapshot
 from crds.docs import page
-from crds.yaml_text import yaml_text
-from memcached_api.appservice.types import APPSERVICE
-from memcached_api.kinds import Kind
-from memcached_api.memcached.types import MEMCACHED
+from crds.registered import REGISTERED
+from memcached_api.registry import KINDS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-KINDS: Final[tuple[Kind[Any], ...]] = (MEMCACHED, APPSERVICE)
 
 check_option: Final = click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is outdated.")
 
 
 def manifests() -> dict[Path, str]:
-    """The CRD files, by path below the project's root."""
-    return {
-        Path(f"config/crd/bases/{kind.group}_{kind.plural}.yaml"): yaml_text(definition(kind), "make manifests")
-        for kind in KINDS
-    }
+    """The generated files of config/, by path below the project's root."""
+    return config.files(REGISTERED, ROOT)
 
 
 def docs() -> dict[Path, str]:
@@ -52,7 +45,7 @@ def _read(path: Path) -> str | None:
 
 @click.group()
 def main() -> None:
-    """Write the CRDs and the API reference from the types in api/memcached_api."""
+    """Write what follows from the registered kinds: the CRDs and other files in config/, and the API reference."""
 
 
 def _command(name: str, text: str, files: Callable[[], dict[Path, str]]) -> None:
@@ -62,7 +55,9 @@ def _command(name: str, text: str, files: Callable[[], dict[Path, str]]) -> None
         write(files(), check=check)
 
 
-_command("manifests", "Write config/crd/bases.", manifests)
+_command(
+    "manifests", "Write the CRDs, the roles, the webhook configurations and the policy's owners in config/.", manifests
+)
 _command("docs", "Write docs/api.md.", docs)
 _command("generate", "Write all of it.", lambda: manifests() | docs())
 

@@ -29,17 +29,26 @@ _ObjectHandler = Callable[[Request, Any, Any], Response]
 """Returns the response to a request, its object and its old object, which is None on CREATE."""
 
 
+def _no_defaults(_: Spec, __: Spec | None) -> dict[str, Any]:
+    return {}
+
+
+def _no_warnings(_: Any, __: Any) -> list[str]:
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
     """The admission of one kind.
 
     `defaults`: returns the fields to set in a spec, from the spec and the old object's spec, which is None on CREATE.
-    `warnings`: returns warnings about a valid object that is created (the old one is None) or changed.
+    Those of the types need none: the API server sets them. `warnings`: returns warnings about a valid object that is
+    created (the old one is None) or changed.
     """
 
     kind: Kind[Any]
-    defaults: Callable[[Spec, Spec | None], dict[str, Any]]
-    warnings: Callable[[Any, Any], list[str]]
+    defaults: Callable[[Spec, Spec | None], dict[str, Any]] = _no_defaults
+    warnings: Callable[[Any, Any], list[str]] = _no_warnings
 
     def handlers(self) -> dict[str, Handler]:
         """The handler for each path."""
@@ -84,7 +93,7 @@ class Admission:
         if before is not None and not is_object(before):
             before = {}
         missing = self.defaults(spec or {}, before)
-        if spec is None:
+        if spec is None and missing:
             return [{"op": "add", "path": "/spec", "value": missing}]
         return [{"op": "add", "path": f"/spec/{field}", "value": value} for field, value in missing.items()]
 

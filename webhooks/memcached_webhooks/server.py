@@ -21,9 +21,9 @@ from memcached_process.addresses import Address
 from memcached_process.connections import Acceptor, serve
 from memcached_process.logs import RateLimiter
 from memcached_process.servers import listen, metrics_handler, probe_handler
-from memcached_webhooks import appservice, memcached
 from memcached_webhooks.bodies import MAX_BODY_SIZE, BodyReader, BodyTimeoutError, BodyTooLargeError
 from memcached_webhooks.certwatcher import CertWatcher
+from memcached_webhooks.kinds import handlers
 from memcached_webhooks.metrics import Metrics
 from memcached_webhooks.review import Denial, Handler, InvalidReviewError, handle_review
 
@@ -170,7 +170,7 @@ class _Process:
         """Serve admission requests until cancelled. Raises OSError if the port is in use."""
         options, certificates = self._options, self._certificates
         await certificates.wait_until_loaded()
-        reviews = AdmissionHandler(memcached.handlers(options.default_image) | appservice.handlers(), self.metrics)
+        reviews = AdmissionHandler(handlers(options.default_image), self.metrics)
         self._acceptor = await serve(
             stack, stop, reviews.respond, options.webhook, MAX_CONNECTIONS, certificates.context
         )

@@ -9,8 +9,8 @@ from msgspec import inspect
 
 from bundle.catalog import Packed
 from bundle.csv.descriptors import spec_descriptors, status_descriptors, title
-from crds.__main__ import KINDS
 from memcached_api.kinds import Kind
+from memcached_api.registry import KINDS
 from unit.bundle.tree import GOOD
 
 KNOWN = (

@@ -11,16 +11,15 @@ from prometheus_client import CollectorRegistry
 
 from cluster.versions import OLDEST_KUBERNETES, SUPPORTED
 from memcached_api import conditions
-from memcached_api.appservice.types import APPSERVICE
 from memcached_api.kinds import Kind
 from memcached_api.memcached.types import MEMCACHED
+from memcached_api.registry import KINDS
 from memcached_operator.__main__ import main as operator_command
 from memcached_operator.metrics import REGISTRY
 from memcached_webhooks.__main__ import main as webhooks_command
 from memcached_webhooks.metrics import Metrics
 from unit.config.rendered import ROOT
 
-KINDS = (MEMCACHED, APPSERVICE)
 README = (ROOT / "README.md").read_text()
 USAGE = (ROOT / "docs/usage.md").read_text()
 OPERATING = (ROOT / "docs/operating.md").read_text()
@@ -75,7 +74,7 @@ def test_readme_example_is_valid() -> None:
 def test_usage_examples_are_valid() -> None:
     examples = _examples("docs/usage.md")
     assert [example["kind"] for example in examples] == [kind.name for kind in KINDS]
-    assert [kind.validate(example) for kind, example in zip(KINDS, examples, strict=True)] == [[], []]
+    assert [kind.validate(example) for kind, example in zip(KINDS, examples, strict=True)] == [[]] * len(KINDS)
 
 
 def test_tested_versions_are_documented_and_the_oldest_is_min_kube_version() -> None:

@@ -15,10 +15,10 @@ from memcached_api.appservice.types import APPSERVICE
 from memcached_api.kinds import Kind
 from memcached_api.kubernetes import Quantity, ResourceRequirements
 from memcached_api.memcached.types import MEMCACHED
+from memcached_api.registry import KINDS
 from memcached_api.validation.rules import Rule, value_rule
 
 CRD = definition(MEMCACHED)
-KINDS = (MEMCACHED, APPSERVICE)
 SCHEMA = object_schema(MEMCACHED)
 SPEC = SCHEMA["properties"]["spec"]["properties"]
 STATUS = SCHEMA["properties"]["status"]["properties"]

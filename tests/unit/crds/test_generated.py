@@ -22,10 +22,11 @@ from memcached_api.kubernetes import (
     SecretKeySelector,
     ServicePort,
 )
+from memcached_api.registry import KINDS as REGISTERED_KINDS
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = sorted((ROOT / "config/samples").glob("*_v*.yaml"))
-KINDS = {kind.name: kind for kind in command.KINDS}
+KINDS = {kind.name: kind for kind in REGISTERED_KINDS}
 OWN_TYPES = (
     Condition,
     ConfigMapKeySelector,

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from memcached_webhooks import appservice
+from memcached_webhooks.kinds import appservice
 from memcached_webhooks.review import GroupVersionKind, Patch, Request, Response
 
 from .reviews import raw
 
 KIND = GroupVersionKind("app.example.com", "v1", "AppService")
-HANDLERS = appservice.handlers()
+HANDLERS = appservice.admission("").handlers()
 MUTATE, VALIDATE = "/mutate-app-example-com-v1-appservice", "/validate-app-example-com-v1-appservice"
 IMAGE = "docker.io/library/nginx:1.28"
 REPLACES = "this change replaces all pods in a rolling update"

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from memcached_webhooks import memcached
+from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED, GroupVersionKind, Patch, Response
 
 from .reviews import DEFAULT
 from .reviews import memcached as obj
 from .reviews import request as req
 
-HANDLERS = memcached.handlers(DEFAULT)
+HANDLERS = memcached.admission(DEFAULT).handlers()
 SIZE = {"op": "add", "path": "/spec/size", "value": 1}
 PORT = {"op": "add", "path": "/spec/containerPort", "value": 11211}
 IMAGE = {"op": "add", "path": "/spec/image", "value": DEFAULT}

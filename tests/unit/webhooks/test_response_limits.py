@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.validation.field_errors import FieldError
-from memcached_webhooks import appservice, memcached
 from memcached_webhooks.admission import path_of
+from memcached_webhooks.kinds import handlers, memcached
 from memcached_webhooks.review import ALLOWED, MAX_RESPONSE_SIZE, InvalidReviewError, Response, handle_review, invalid
 
 from .reviews import DEFAULT, patch_of, request, review
 from .reviews import memcached as memcached_object
 
-HANDLERS = {**memcached.handlers(DEFAULT), **appservice.handlers()}
+HANDLERS = handlers(DEFAULT)
 
 Fields = Callable[[str], dict[str, Any]]
 

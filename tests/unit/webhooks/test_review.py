@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api.validation.field_errors import FieldError
-from memcached_webhooks import memcached
+from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import (
     ALLOWED,
     InvalidReviewError,
@@ -22,7 +22,7 @@ from memcached_webhooks.review import (
 
 from .reviews import DEFAULT, patch_of, request, review
 
-HANDLERS = memcached.handlers(DEFAULT)
+HANDLERS = memcached.admission(DEFAULT).handlers()
 
 
 def respond(body: dict[str, Any], result: Response = ALLOWED) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,15 @@ import msgspec
 import pytest
 from yarl import URL
 
+from memcached_api.registry import KINDS
 from memcached_process import connections
 from memcached_process.addresses import Address
-from memcached_webhooks import bodies, certwatcher, memcached, server
+from memcached_webhooks import bodies, certwatcher, kinds, server
+from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED, Request, Response
 from memcached_webhooks.server import Options, run
 from support.ports import free_port
+from support.widget import WIDGET
 from unit.process.serving import Streams, half_open, read_to_end
 
 from .pairs import common_name, pair, write
@@ -126,6 +130,25 @@ def test_reviews_get_responses(directory: Path):
         status, body = await client.post(VALIDATE, review(obj({"size": 0})))
         assert status == 200
         assert msgspec.json.decode(body)["response"]["status"]["code"] == 422
+
+    run_process(directory, scenario)
+
+
+def test_kind_without_a_module_is_served_from_its_registration(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "handlers", partial(kinds.handlers, kinds=(*KINDS, WIDGET)))
+    kind = {"group": WIDGET.group, "version": "v1", "kind": WIDGET.name}
+
+    async def response(client: Client, verb: str, spec: Any) -> dict[str, Any]:
+        status, body = await client.post(f"/{verb}-test-example-com-v1-widget", review(obj(spec), kind=kind))
+        assert status == 200
+        return msgspec.json.decode(body)["response"]
+
+    async def scenario(client: Client) -> None:
+        assert await response(client, "mutate", None) == {"uid": "u", "allowed": True}
+        assert await response(client, "validate", {"size": 2}) == {"uid": "u", "allowed": True}
+        denied = await response(client, "validate", {"size": 0})
+        assert denied["status"]["details"]["causes"][0]["field"] == "spec.size"
+        assert (await client.post(VALIDATE, review(obj({"size": 1}))))[0] == 200
 
     run_process(directory, scenario)
 
@@ -332,7 +355,7 @@ def test_unexpected_error_is_counted_and_does_not_stop_the_server(
     def handlers(_: str) -> dict[str, Callable[[Request], Response]]:
         return {VALIDATE: broken}
 
-    monkeypatch.setattr(server.memcached, "handlers", handlers)
+    monkeypatch.setattr(server, "handlers", handlers)
 
     async def scenario(client: Client) -> None:
         assert (await client.post(VALIDATE, review({})))[0] == 500

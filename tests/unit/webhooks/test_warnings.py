@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memcached_webhooks.memcached import warnings
+from memcached_webhooks.kinds.memcached import warnings
 
 from .reviews import DEFAULT, memcached
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from bundle.csv.descriptors import spec_descriptors, status_descriptors
+from bundle.csv.descriptors import spec_descriptors, status_descriptors, title
 from bundle.csv.permissions import permissions
 from bundle.csv.webhooks import definitions
-from bundle.errors import BundleError
 from bundle.images import related_images
 from bundle.objects import Object, Rendered, group_of, name_of
 from bundle.release import Release
-from crds.__main__ import KINDS
-from memcached_api.kinds import Kind
+from crds.registered import REGISTERED, Registered
+from memcached_api.registry import KINDS
+from memcached_operator.kube.resource import PODS
 
 EXAMPLES: Final = "alm-examples"
 SKIP_RANGE: Final = "olm.skipRange"
@@ -32,7 +32,7 @@ def service_version(rendered: Rendered, release: Release, icon: str, deployments
         "apiVersion": base["apiVersion"],
         "kind": base["kind"],
         "metadata": _metadata(base["metadata"], rendered, release, deployments),
-        "spec": _ordered(base["spec"] | _spec(base["spec"], rendered, release, icon, deployments)),
+        "spec": _ordered(base["spec"] | _spec(rendered, release, icon, deployments)),
     }
 
 
@@ -45,13 +45,11 @@ def _metadata(base: dict[str, Any], rendered: Rendered, release: Release, deploy
     return base | {"name": release.name, "annotations": dict(sorted(annotations.items()))}
 
 
-def _spec(
-    base: dict[str, Any], rendered: Rendered, release: Release, icon: str, deployments: Sequence[Object]
-) -> dict[str, Any]:
+def _spec(rendered: Rendered, release: Release, icon: str, deployments: Sequence[Object]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "version": release.version,
         "icon": [{"base64data": base64.b64encode(icon.encode()).decode(), "mediatype": "image/svg+xml"}],
-        "customresourcedefinitions": {"owned": list(owned(base["customresourcedefinitions"]["owned"]))},
+        "customresourcedefinitions": {"owned": list(owned(REGISTERED))},
         "install": {
             "strategy": "deployment",
             "spec": {
@@ -75,29 +73,24 @@ def _deployment(each: Object) -> dict[str, Any]:
     return {"name": name_of(each), "label": each["metadata"]["labels"], "spec": each["spec"]}
 
 
-def owned(written: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each kind once per served version, with descriptors. Raises BundleError for a kind that is not in the base."""
-    by_name = {each["name"]: each for each in written}
-    for kind in KINDS:
-        name = f"{kind.plural}.{kind.group}"
-        if name not in by_name:
-            raise BundleError(
-                f"{kind.name} is not among the owned kinds of the base in config/manifests/bases: add {name}"
-            )
-        for version in kind.versions:
-            yield _owned(by_name[name], kind, version)
+def owned(registered: Iterable[Registered]) -> Iterator[dict[str, Any]]:
+    """Each kind once per served version, with descriptors."""
+    return (_owned(each, version) for each in registered for version in each.kind.versions)
 
 
-def _owned(written: dict[str, Any], kind: Kind[Any], version: str) -> dict[str, Any]:
-    first, name = kind.versions[0], written["displayName"]
+def _owned(registered: Registered, version: str) -> dict[str, Any]:
+    kind = registered.kind
+    first, name = kind.versions[0], title(kind.name)
     older = f" Has the same fields as {first}, which new objects should use."
     return {
         "kind": kind.name,
-        "name": written["name"],
+        "name": f"{kind.plural}.{kind.group}",
         "version": version,
         "displayName": name if version == first else f"{name} ({version})",
         "description": kind.description + ("" if version == first else older),
-        "resources": written["resources"],
+        "resources": [
+            {"kind": each.kind, "name": "", "version": each.api_version} for each in (*registered.owns, PODS)
+        ],
         "specDescriptors": spec_descriptors(kind),
         "statusDescriptors": status_descriptors(kind),
     }

@@ -7,7 +7,6 @@ from memcached_api.appservice.ports import listening_ports
 from memcached_api.appservice.types import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
 from memcached_api.kubernetes import canonical_env
 from memcached_webhooks.admission import Admission, Spec
-from memcached_webhooks.review import Handler
 from memcached_webhooks.warnings import (
     comparable_resources,
     decode_valid,
@@ -17,9 +16,9 @@ from memcached_webhooks.warnings import (
 )
 
 
-def handlers() -> dict[str, Handler]:
-    """The handler for each path."""
-    return Admission(APPSERVICE, defaults, warnings).handlers()
+def admission(_: str) -> Admission:
+    """The admission of AppService, which does not use the default image of memcached."""
+    return Admission(APPSERVICE, defaults, warnings)
 
 
 def defaults(spec: Spec, _: Spec | None) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from memcached_api import quantity
 from memcached_api.image import repository
 from memcached_api.memcached.types import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, MEMCACHED, MemcachedSpec, decode_spec
 from memcached_webhooks.admission import Admission, Spec, path_of
-from memcached_webhooks.review import Handler
 from memcached_webhooks.warnings import (
     comparable_resources,
     decode_valid,
@@ -24,10 +23,10 @@ VALIDATE: Final = path_of("validate", MEMCACHED)
 _DATA_LOSS: Final = "; the cached data of these pods is lost"
 
 
-def handlers(default_image: str) -> dict[str, Handler]:
-    """The handler for each path. `default_image`: the image to set in an object without `spec.image`."""
+def admission(default_image: str) -> Admission:
+    """The admission of Memcached. `default_image`: the image to set in an object without `spec.image`."""
     image = {"default_image": default_image}
-    return Admission(MEMCACHED, partial(defaults, **image), partial(warnings, **image)).handlers()
+    return Admission(MEMCACHED, partial(defaults, **image), partial(warnings, **image))
 
 
 def defaults(spec: Spec, old: Spec | None, default_image: str) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""The files in config/ of a project in which the throw-away kind of support/widget.py is registered."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from crds import config
+from crds.__main__ import ROOT, write
+from crds.registered import REGISTERED, Registered
+from memcached_operator.kube.resource import SERVICES, Resource
+from support.widget import WIDGET
+
+OWNS = (
+    Resource("apps", "v1", "StatefulSet", "statefulsets"),
+    SERVICES,
+    Resource("", "v1", "ConfigMap", "configmaps"),
+    Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+)
+"""The resources of its children."""
+THIRD = (*REGISTERED, Registered(WIDGET, "widget", OWNS))
+"""All registered kinds."""
+SAMPLE: dict[str, Any] = {
+    "apiVersion": "test.example.com/v1",
+    "kind": "Widget",
+    "metadata": {"name": "widget-sample"},
+    "spec": {"size": 3},
+}
+
+
+def generate(root: Path) -> None:
+    """Copy config/ into `root`, add a sample of the third kind, and do what `make manifests` does."""
+    shutil.copytree(ROOT / "config", root / "config")
+    (root / config.SAMPLES / "test_v1_widget.yaml").write_text(yaml.safe_dump(SAMPLE))
+    write(config.files(THIRD, root), check=False, root=root)

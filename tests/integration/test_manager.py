@@ -1,13 +1,14 @@
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
+from memcached_operator.kind import Kind
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.manager import Manager
 
@@ -20,14 +21,18 @@ Scenario = Callable[[Client], Awaitable[None]]
 
 
 def run_operator(
-    plane: ControlPlane, namespaces: tuple[str, ...], scenario: Scenario, sync_period: float = 600
+    plane: ControlPlane,
+    namespaces: tuple[str, ...],
+    scenario: Scenario,
+    sync_period: float = 600,
+    kinds: Sequence[Kind] = (memcached(IMAGE),),
 ) -> None:
     """Run a scenario and, in the same process, the operator for some namespaces."""
 
     async def run() -> None:
         connection, stop = plane.connection, asyncio.Event()
         async with client_of(connection) as client, asyncio.timeout(90):
-            manager = asyncio.create_task(Manager(client, [memcached(IMAGE)], namespaces, sync_period).run(stop))
+            manager = asyncio.create_task(Manager(client, kinds, namespaces, sync_period).run(stop))
             work = asyncio.ensure_future(scenario(client))
             try:
                 await asyncio.wait((manager, work), return_when=asyncio.FIRST_COMPLETED)
@@ -64,11 +69,13 @@ async def create(client: Client, *objects: Object) -> None:
         await client.request("POST", MEMCACHEDS.path(obj["metadata"]["namespace"]), obj)
 
 
-async def wait_until_ready(client: Client, namespace: str, name: str = "cache") -> Object:
-    """Wait until a Memcached is available, not progressing and not degraded in its current generation; return it."""
+async def wait_until_ready(
+    client: Client, namespace: str, name: str = "cache", resource: Resource = MEMCACHEDS
+) -> Object:
+    """Wait until an object is available, not progressing and not degraded in its current generation; return it."""
 
     async def check() -> Object | None:
-        found = await client.get(Key(MEMCACHEDS, namespace, name))
+        found = await client.get(Key(resource, namespace, name))
         assert found is not None
         conditions = found.get("status", {}).get("conditions", [])
         current = all(each["observedGeneration"] == found["metadata"]["generation"] for each in conditions)

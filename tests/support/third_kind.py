@@ -9,17 +9,10 @@ import yaml
 from crds import config
 from crds.__main__ import ROOT, write
 from crds.registered import REGISTERED, Registered
-from memcached_operator.kube.resource import SERVICES, Resource
 from support.widget import WIDGET
+from support.widget_controller import APP_NAME, OWNS
 
-OWNS = (
-    Resource("apps", "v1", "StatefulSet", "statefulsets"),
-    SERVICES,
-    Resource("", "v1", "ConfigMap", "configmaps"),
-    Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
-)
-"""The resources of its children."""
-THIRD = (*REGISTERED, Registered(WIDGET, "widget", OWNS))
+THIRD = (*REGISTERED, Registered(WIDGET, APP_NAME, OWNS))
 """All registered kinds."""
 SAMPLE: dict[str, Any] = {
     "apiVersion": "test.example.com/v1",

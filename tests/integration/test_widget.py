@@ -1,0 +1,194 @@
+"""The engine runs a kind with children of other types than Memcached: support/widget_controller.py."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from crds.crd import definition
+from integration.control_plane import CRDS, ControlPlane, eventually, is_served, until
+from integration.test_manager import run_operator, wait_until_ready
+from memcached_operator.kube.client import Client
+from memcached_operator.kube.reflector import MISSING_PERIOD
+from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key, Object
+from support.widget import WIDGET
+from support.widget_controller import BUDGETS, CONFIG_MAPS, MONITORS, WIDGETS, widget
+
+KINDS = (widget(),)
+CREATED = {
+    "create statefulsets": 1,
+    "create services": 2,
+    "create poddisruptionbudgets": 1,
+    "create configmaps": 1,
+}
+MONITOR_CRD: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"{MONITORS.plural}.{MONITORS.group}"},
+    "spec": {
+        "group": MONITORS.group,
+        "names": {"kind": MONITORS.kind, "plural": MONITORS.plural},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": MONITORS.version,
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def widgets(plane: ControlPlane) -> Iterator[ControlPlane]:
+    """A control plane that serves the kind."""
+    crd = definition(WIDGET)
+    plane.create(CRDS, crd)
+    until(lambda: plane.call(lambda client: is_served(client, WIDGETS.path())))
+    yield plane
+    plane.delete(Key(CRDS, "", crd["metadata"]["name"]))
+
+
+class World:
+    """A Widget, and what its user sees and does. All requests have another user agent than the operator's."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self.plane, self.namespace = plane, namespace
+        self.audit = plane.audit()
+
+    def key(self, resource: object = WIDGETS, name: str = "app") -> Key:
+        """The key of an object in the namespace."""
+        assert isinstance(resource, type(WIDGETS))
+        return Key(resource, self.namespace, name)
+
+    async def create(self, **spec: object) -> None:
+        """Create the Widget."""
+        obj = {
+            "apiVersion": WIDGETS.api_version,
+            "kind": WIDGETS.kind,
+            "metadata": {"name": "app", "namespace": self.namespace},
+            "spec": spec,
+        }
+        await asyncio.to_thread(self.plane.create, WIDGETS, obj)
+
+    async def change(self, key: Key, patch: Object) -> None:
+        """Merge a patch into an object."""
+        self.audit = self.plane.audit()
+        await asyncio.to_thread(self.plane.change, key, patch)
+
+    async def spec(self, client: Client, **spec: object) -> dict[str, int]:
+        """Change the Widget's spec and wait until it is ready; return the operator's writes of children."""
+        await self.change(self.key(), {"spec": spec})
+        await wait_until_ready(client, self.namespace, "app", WIDGETS)
+        return self.child_writes()
+
+    def child_writes(self) -> dict[str, int]:
+        """The operator's writes since the last action, without those of statuses."""
+        return {what: count for what, count in self.writes().items() if not what.endswith("/status")}
+
+    def writes(self) -> "Counter[str]":
+        """All writes of the operator since the last action."""
+        return self.audit.writes(self.namespace)
+
+
+def test_children_of_every_type_are_created_changed_and_deleted(widgets: ControlPlane, namespace: str) -> None:
+    world = World(widgets, namespace)
+
+    async def scenario(client: Client) -> None:
+        await world.create(size=2, settings="a=1")
+        found = await wait_until_ready(client, namespace, "app", WIDGETS)
+        assert found["status"]["nodes"] == ["app-0", "app-1"]
+        assert world.child_writes() == CREATED
+        assert world.writes()["patch widgets/status"] <= 2
+        assert await world.spec(client, size=3) == {"patch statefulsets": 1}
+        assert await world.spec(client, settings="a=2") == {"patch configmaps": 2}  # transfer and apply
+        assert await world.spec(client, settings="a=3") == {"patch configmaps": 1}
+        config = await client.get(world.key(CONFIG_MAPS))
+        assert config is not None
+        assert config["data"] == {"settings": "a=3"}
+        assert await world.spec(client, settings="") == {"delete configmaps": 1}
+
+    run_operator(widgets, (namespace,), scenario, kinds=KINDS)
+
+
+def test_manual_changes_of_children_are_reverted(widgets: ControlPlane, namespace: str) -> None:
+    world = World(widgets, namespace)
+
+    async def scenario(client: Client) -> None:
+        async def is_restored(key: Key, field: str, expected: object) -> bool:
+            found = await client.get(key)
+            part = {} if found is None else found.get("spec") or found["data"]
+            return part.get(field) == expected
+
+        await world.create(size=1, settings="a=1")
+        await wait_until_ready(client, namespace, "app", WIDGETS)
+        headless = world.key(SERVICES, "app-pods")
+        await asyncio.to_thread(widgets.delete, headless)
+        await eventually(lambda: is_restored(headless, "clusterIP", "None"))
+        await world.change(world.key(CONFIG_MAPS), {"data": {"settings": "changed"}})
+        await eventually(lambda: is_restored(world.key(CONFIG_MAPS), "settings", "a=1"))
+        await world.change(world.key(BUDGETS), {"spec": {"maxUnavailable": 0}})
+        await eventually(lambda: is_restored(world.key(BUDGETS), "maxUnavailable", 1))
+        await world.change(world.key(STATEFULSETS), {"spec": {"replicas": 0}})
+        await eventually(lambda: is_restored(world.key(STATEFULSETS), "replicas", 1))
+
+    run_operator(widgets, (namespace,), scenario, kinds=KINDS)
+
+
+def test_new_template_is_rolled_out(widgets: ControlPlane, namespace: str) -> None:
+    world = World(widgets, namespace)
+
+    async def scenario(client: Client) -> None:
+        await world.create(size=3)
+        await wait_until_ready(client, namespace, "app", WIDGETS)
+        await world.spec(client, image="example.com/app:2")
+        found = await client.get(world.key(STATEFULSETS))
+        assert found is not None
+        assert found["status"]["updatedReplicas"] == 3
+        assert world.writes()["patch widgets/status"] <= 2
+
+    run_operator(widgets, (namespace,), scenario, kinds=KINDS)
+
+
+def test_field_that_the_cluster_drops_is_not_applied_again(widgets: ControlPlane, namespace: str) -> None:
+    """The StatefulSet has maxUnavailable, which clusters up to 1.34 drop."""
+    world = World(widgets, namespace)
+
+    async def first(client: Client) -> None:
+        await world.create(size=1)
+        await wait_until_ready(client, namespace, "app", WIDGETS)
+
+    async def second(client: Client) -> None:
+        world.audit = widgets.audit()
+        await wait_until_ready(client, namespace, "app", WIDGETS)
+        await asyncio.sleep(4)
+        assert world.writes() == {}
+
+    for scenario in (first, second):
+        run_operator(widgets, (namespace,), scenario, kinds=KINDS)
+
+
+def test_optional_api_is_noticed_within_a_minute(widgets: ControlPlane, namespace: str) -> None:
+    world, crd = World(widgets, namespace), Key(CRDS, "", MONITOR_CRD["metadata"]["name"])
+
+    async def scenario(client: Client) -> None:
+        await world.create(size=1)
+        await wait_until_ready(client, namespace, "app", WIDGETS)
+        assert "create servicemonitors" not in world.writes()
+        await asyncio.to_thread(widgets.create, CRDS, MONITOR_CRD)
+        await eventually(lambda: client.get(world.key(MONITORS)), MISSING_PERIOD * 1.1 + 20)
+        world.audit = widgets.audit()
+        await asyncio.to_thread(widgets.delete, crd)
+        await eventually(lambda: is_gone(client), 30)
+        await asyncio.sleep(3)
+        await wait_until_ready(client, namespace, "app", WIDGETS)
+        # The controller may notice the deletion of the object before that of its API.
+        assert sum(world.child_writes().values()) <= 1
+
+    async def is_gone(client: Client) -> bool:
+        return not await is_served(client, MONITORS.path())
+
+    run_operator(widgets, (namespace,), scenario, kinds=KINDS)

@@ -1,0 +1,88 @@
+"""The controller of the throw-away kind of widget.py: the folder that a new kind would have, in one module.
+
+Its children are everything that the Deployment kinds do not use: a StatefulSet, two Services, a ConfigMap without a
+spec, a PodDisruptionBudget, and an object of an API that a cluster may lack.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from memcached_api.validation.field_errors import summary
+from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot, invalid
+from memcached_operator.kube import labels
+from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Object, Resource
+from memcached_operator.workloads import children
+from memcached_operator.workloads.statefulset import STATEFULSET
+from memcached_operator.workloads.workload import workload_state
+from support.widget import WIDGET, WidgetSpec
+
+WIDGETS = Resource(WIDGET.group, WIDGET.versions[0], WIDGET.name, WIDGET.plural)
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
+BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
+APP_NAME, COMPONENT = "widget", "app"
+OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, BUDGETS, MONITORS)
+"""The resources of its children."""
+
+
+def widget() -> Kind:
+    """The Widget kind."""
+    return Kind(WIDGETS, APP_NAME, OWNS, STATEFULSET, plan, status, optional=(MONITORS,))
+
+
+def plan(snapshot: Snapshot, _: datetime) -> Plan:
+    """The children of a Widget."""
+    cr = snapshot.cr
+    spec, errors = WIDGET.check(cr)
+    if spec is None or errors:
+        return invalid(summary(errors, 1000))
+    found = [_statefulset(cr, spec), *_services(cr), _child(BUDGETS, cr, spec=_budget(cr))]
+    if spec.settings:
+        found.append(_child(CONFIG_MAPS, cr, data={"settings": spec.settings}))
+    if MONITORS not in snapshot.missing:
+        monitor = {"selector": {"matchLabels": children.selector(cr, APP_NAME)}, "endpoints": [{"port": "app"}]}
+        found.append(_child(MONITORS, cr, spec=monitor))
+    return Plan(tuple(found))
+
+
+def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
+    """The `WidgetStatus`."""
+    meta = snapshot.cr["metadata"]
+    state = workload_state(STATEFULSET, snapshot, outcome, now, "no field")
+    found = {
+        "observedGeneration": meta["generation"],
+        "replicas": state.rollout.replicas,
+        "readyReplicas": state.rollout.ready,
+        "selector": labels.selector(APP_NAME, meta["name"]),
+        "nodes": state.nodes,
+        "conditions": state.conditions,
+    }
+    return DesiredStatus(found, state.requeue_after)
+
+
+def _statefulset(cr: Object, spec: WidgetSpec) -> Object:
+    container = {"name": "app", "image": spec.image}
+    found = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, {"containers": [container]}, f"{_name(cr)}-pods")
+    # Clusters up to 1.34 drop maxUnavailable.
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    return {**found, "spec": {**found["spec"], "podManagementPolicy": "Parallel", "updateStrategy": strategy}}
+
+
+def _services(cr: Object) -> list[Object]:
+    ports = [{"name": "app", "port": 80, "protocol": "TCP", "targetPort": 80}]
+    return [
+        children.service(cr, APP_NAME, COMPONENT, {"ports": ports}),
+        children.service(cr, APP_NAME, COMPONENT, {"clusterIP": "None", "ports": ports}, name=f"{_name(cr)}-pods"),
+    ]
+
+
+def _budget(cr: Object) -> Object:
+    return {"maxUnavailable": 1, "selector": {"matchLabels": children.selector(cr, APP_NAME)}}
+
+
+def _child(resource: Resource, cr: Object, **content: Any) -> Object:
+    return children.child(resource, cr, APP_NAME, COMPONENT, **content)
+
+
+def _name(cr: Object) -> str:
+    return cr["metadata"]["name"]

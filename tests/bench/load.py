@@ -22,8 +22,6 @@ SPECS: dict[str, Object] = {
     EVERY_FIELD: goldens.objects(goldens.paths("memcached")["every-field"])[0]["spec"],
 }
 """The specs of created objects, as admission stores them."""
-AUTOSCALER_PERIOD = 1.0
-"""Seconds between two changes of the same object by an autoscaler."""
 
 
 @asynccontextmanager
@@ -77,19 +75,14 @@ async def change(
     await by_clients(one, names(count))
 
 
-async def autoscale(client: Client, namespace: str, count: int, times: int) -> None:
-    """Scale all objects every AUTOSCALER_PERIOD, as their autoscalers would. A size never equals the previous one."""
+async def scale(client: Client, namespace: str, count: int, size: int) -> None:
+    """Change the size of all objects through the subresource that autoscalers use, with CLIENTS parallel clients."""
 
-    async def one(name: str, size: int) -> None:
-        await client.request(
-            "PATCH", MEMCACHEDS.path(namespace, name, "scale"), {"spec": {"replicas": size}}, MERGE_PATCH
-        )
+    async def one(name: str) -> None:
+        body = {"spec": {"replicas": size}}
+        await client.request("PATCH", MEMCACHEDS.path(namespace, name, "scale"), body, MERGE_PATCH)
 
-    for number in range(times):
-        size = 2 + number % 2
-        await asyncio.gather(
-            by_clients(lambda name, size=size: one(name, size), names(count)), asyncio.sleep(AUTOSCALER_PERIOD)
-        )
+    await by_clients(one, names(count))
 
 
 async def bystander(

@@ -86,7 +86,7 @@ async def _changes(env: Environment, worker: Worker, namespace: str, count: int,
 
 
 async def autoscaler(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
-    """Scale a tenth of the objects once per second for a minute."""
+    """Scale a tenth of the objects every second, AUTOSCALED_TIMES times."""
     count //= 10
     async with open_environment(plane) as env:
         with only_garbage_collector(env):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -92,7 +93,7 @@ def add_nodes(environment: Environment, pods: int) -> None:
     """Create nodes, simulated by kwok, for this many pods."""
     kube = Kube(environment.plane.kubeconfig)
     capacity = {"cpu": "1000", "memory": "4Ti", "pods": "2000", "ephemeral-storage": "1Ti"}
-    for number in range(pods // 1000):
+    for number in range(math.ceil(pods / 1000)):
         meta = {"name": f"kwok-{number}", "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": {"type": "kwok"}}
         status = {"allocatable": capacity, "capacity": capacity}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}

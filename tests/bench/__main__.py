@@ -7,6 +7,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from integration.control_plane import ROOT, control_plane
 
 RESULTS = LOGS / "results.json"
 DOCUMENT = ROOT / "docs/performance.md"
-PARTS = ("rounds", "growth", "cluster", "admission")
+PARTS = ("rounds", "fields", "autoscaler", "growth", "cluster", "admission")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,9 +62,15 @@ def measure(options: argparse.Namespace, results: dict[str, Any]) -> None:
     """Measure each selected part on its own control plane. Results are saved after each part."""
     plan: list[tuple[str, str, scenarios.Part]] = [
         *(
-            ("rounds", f"round {number} of {options.rounds}", scenarios.one_round)
-            for number in range(1, options.rounds + 1)
+            (
+                "rounds",
+                f"round {number + 1} of {options.rounds}",
+                partial(scenarios.one_round, order=scenarios.rotated(number)),
+            )
+            for number in range(options.rounds)
         ),
+        ("fields", "specs with every field", scenarios.every_field),
+        ("autoscaler", "autoscaled objects", scenarios.autoscaler),
         ("growth", f"{scenarios.GROWTH * options.objects} objects", scenarios.growth),
         ("cluster", "all controllers, simulated nodes", scenarios.cluster),
         ("admission", "admission", scenarios.reviews),
@@ -77,6 +84,7 @@ def measure(options: argparse.Namespace, results: dict[str, Any]) -> None:
             figures = asyncio.run(scenario(plane, options.objects, lambda what: progress.say(f"        {what}")))
         if part == "rounds":
             results["rounds"] = [*results["rounds"], figures]
+            progress.say(f"        {report.summary(figures, options.objects)}")
         else:
             results[part] = figures
         LOGS.mkdir(parents=True, exist_ok=True)

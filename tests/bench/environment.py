@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
+import math
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,13 +12,12 @@ from bench.load import user
 from bench.programs import running
 from bench.trail import Trail
 from cluster.run.kube import Kube
-from integration.control_plane import NAMESPACES, ROOT, ControlPlane
+from integration.control_plane import NAMESPACES, ROOT, ControlPlane, without_controllers
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 LOGS = ROOT / "build/bench"
-CONTROLLERS = ("controller-manager", "scheduler", "kwok")
 RESOURCES = (MEMCACHEDS, DEPLOYMENTS, SERVICES)
 
 
@@ -86,27 +83,17 @@ async def open_environment(plane: ControlPlane) -> AsyncGenerator[Environment]:
 @contextmanager
 def only_garbage_collector(environment: Environment) -> Generator[None]:
     """Stop all controllers but the garbage collector: only one client and the API server are measured."""
-    for name in reversed(CONTROLLERS):
-        _cluster(environment, "stop", name)
     components = json.loads((environment.plane.kubeconfig.parent / "components.json").read_text())
     command = [*components["controller-manager"]["argv"], "--controllers=garbage-collector-controller"]
-    with running(command, LOGS / "garbage-collector.log"):
+    with without_controllers(environment.plane), running(command, LOGS / "garbage-collector.log"):
         yield
-    for name in CONTROLLERS:
-        _cluster(environment, "start", name)
-
-
-def _cluster(environment: Environment, *arguments: str) -> None:
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "tools"), "CLUSTER_NAME": environment.plane.kubeconfig.parent.name}
-    env.pop("KUBECONFIG", None)
-    subprocess.run([sys.executable, "-m", "cluster", *arguments], env=env, capture_output=True, check=True)
 
 
 def add_nodes(environment: Environment, pods: int) -> None:
     """Create nodes, simulated by kwok, for this many pods."""
     kube = Kube(environment.plane.kubeconfig)
     capacity = {"cpu": "1000", "memory": "4Ti", "pods": "2000", "ephemeral-storage": "1Ti"}
-    for number in range(pods // 1000):
+    for number in range(math.ceil(pods / 1000)):
         meta = {"name": f"kwok-{number}", "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": {"type": "kwok"}}
         status = {"allocatable": capacity, "capacity": capacity}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}

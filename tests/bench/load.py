@@ -7,7 +7,8 @@ from typing import Any
 
 import aiohttp
 
-from memcached_operator.kube.client import Client
+import goldens
+from memcached_operator.kube.client import MERGE_PATCH, Client
 from memcached_operator.kube.config import Config
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -15,6 +16,12 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 CLIENTS = 50
 IMAGE = "docker.io/library/memcached:1.6.38"
 AGENT = "bench"
+MINIMAL, EVERY_FIELD = "minimal", "every-field"
+SPECS: dict[str, Object] = {
+    MINIMAL: {"size": 1, "containerPort": 11211, "image": IMAGE},
+    EVERY_FIELD: goldens.objects(goldens.paths("memcached")["every-field"])[0]["spec"],
+}
+"""The specs of created objects, as admission stores them."""
 
 
 @asynccontextmanager
@@ -26,13 +33,13 @@ async def user(connection: Config) -> AsyncGenerator[Client]:
         yield Client(connection, session)
 
 
-def memcached(namespace: str, name: str) -> Object:
-    """A Memcached as admission stores it."""
+def memcached(namespace: str, name: str, spec: str = MINIMAL) -> Object:
+    """A Memcached with one of SPECS."""
     return {
         "apiVersion": "cache.example.com/v1",
         "kind": "Memcached",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"size": 1, "containerPort": 11211, "image": IMAGE},
+        "spec": dict(SPECS[spec]),
     }
 
 
@@ -41,44 +48,65 @@ def path(namespace: str) -> str:
     return MEMCACHEDS.path(namespace)
 
 
-async def create(client: Client, namespace: str, name: str) -> Object:
+async def create(client: Client, namespace: str, name: str, spec: str = MINIMAL) -> Object:
     """Create one object; returns it as stored."""
-    return await client.request("POST", path(namespace), memcached(namespace, name))
+    return await client.request("POST", path(namespace), memcached(namespace, name, spec))
 
 
-async def storm(client: Client, namespace: str, count: int, on_created: Callable[[Object], None]) -> None:
+async def storm(
+    client: Client, namespace: str, count: int, on_created: Callable[[Object], None], spec: str = MINIMAL
+) -> None:
     """Create objects with CLIENTS parallel clients; call `on_created` with each."""
 
     async def one(name: str) -> None:
-        on_created(await create(client, namespace, name))
+        on_created(await create(client, namespace, name, spec))
 
     await by_clients(one, names(count))
 
 
-async def resize(client: Client, namespace: str, count: int, size: int) -> None:
-    """Change the spec of all objects with CLIENTS parallel clients."""
+async def change(
+    client: Client, namespace: str, count: int, fields: Object, on_changed: Callable[[Object], None]
+) -> None:
+    """Change fields of the spec of all objects with CLIENTS parallel clients; call `on_changed` with each object."""
 
     async def one(name: str) -> None:
-        await client.patch(Key(MEMCACHEDS, namespace, name), {"spec": {"size": size}})
+        on_changed(await client.patch(Key(MEMCACHEDS, namespace, name), {"spec": fields}))
 
     await by_clients(one, names(count))
 
 
-async def bystander(client: Client, namespace: str, period: float, on_created: Callable[[Object], None]) -> None:
+async def scale(client: Client, namespace: str, count: int, size: int) -> None:
+    """Change the size of all objects through the subresource that autoscalers use, with CLIENTS parallel clients."""
+
+    async def one(name: str) -> None:
+        body = {"spec": {"replicas": size}}
+        await client.request("PATCH", MEMCACHEDS.path(namespace, name, "scale"), body, MERGE_PATCH)
+
+    await by_clients(one, names(count))
+
+
+async def bystander(
+    client: Client, namespace: str, period: float, on_created: Callable[[Object], None], spec: str = MINIMAL
+) -> None:
     """Create objects one after the other, with a pause of `period` seconds, until cancelled."""
     number = 0
     while True:
-        on_created(await create(client, namespace, f"second-{number:04}"))
+        on_created(await create(client, namespace, f"second-{number:04}", spec))
         number += 1
         await asyncio.sleep(period)
 
 
 async def singles(
-    client: Client, namespace: str, numbers: range, period: float, on_created: Callable[[Object], None]
+    client: Client,
+    namespace: str,
+    numbers: range,
+    period: float,
+    on_created: Callable[[Object], None],
+    spec: str = MINIMAL,
 ) -> None:
     """Create objects with these numbers, with a pause of `period` seconds."""
     for number in numbers:
-        on_created(await create(client, namespace, single(number)))
+        on_created(await create(client, namespace, single(number), spec))
         await asyncio.sleep(period)
 
 

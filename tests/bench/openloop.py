@@ -1,15 +1,18 @@
-"""The baseline: a client without logic that receives each new object and sends the requests that it needs.
+"""The baseline: a client without logic that receives each new or changed object and sends the requests that it needs.
 
-As a program, it reads one object per line (JSON) from standard input until its end. It watches nothing and reads only
-the code of each response. Its bodies are encoded once: only names and uid are replaced.
+As a program, it reads one object per line (JSON) from standard input until its end. It watches nothing. Of a response
+it reads only the code and the uid of a created object. Its bodies are encoded once: only names, uid, size and
+generation are replaced.
 
-    python -m bench.openloop ours|plain
+    python -m bench.openloop PROFILE SPEC
 """
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import aiohttp
@@ -18,60 +21,114 @@ import msgspec
 from bench.load import IMAGE
 from bench.load import memcached as memcached_object
 from memcached_operator.kind import Outcome, Snapshot
-from memcached_operator.kube.client import FIELD_MANAGER, MERGE_PATCH
+from memcached_operator.kube.client import FIELD_MANAGER, JSON, MERGE_PATCH
 from memcached_operator.kube.config import load_config
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.status.conditions import with_transition_times
+from memcached_operator.status import conditions
 
 AGENT = "open-loop"
-CONNECTIONS = 50
 NAMESPACE, NAME, UID = "its-namespace", "own-name", "own-uid"
-"""Placeholders in the prepared requests."""
+SIZE, OTHER_SIZE, GENERATION, OTHER_GENERATION = 98760001, 98760002, 98760003, 98760004
+"""Placeholders in the prepared requests. UID is the owner's uid in a POST, and that of the changed object in a PATCH.
+OTHER_SIZE and OTHER_GENERATION are the values after a change."""
 
 Template = tuple[str, str, bytes, str]
 """Method, path, body and content type of a prepared request."""
 
 
-def ours() -> list[Template]:
-    """The operator's requests for a new object: a POST for each child, and one status patch."""
-    kind = memcached(IMAGE)
-    cr = _example_object()
-    now = datetime.now(UTC)
+@dataclass(frozen=True)
+class Requests:
+    """The prepared requests for a new object and for a changed size. The last request is the status patch.
+
+    `scale` is empty if a client is used only for new objects.
+    """
+
+    create: Sequence[Template]
+    scale: Sequence[Template] = ()
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The requests of a client, and its number of connections.
+
+    `children_first`: statuses wait until no object is queued whose children are not written, as in the operator.
+    """
+
+    requests: Callable[[str], Requests]
+    connections: int = 50
+    children_first: bool = False
+
+    def phases(self, templates: Sequence[Template]) -> list[Sequence[Template]]:
+        """The requests for one object, divided where requests for other objects may go first."""
+        return [templates[:-1], templates[-1:]] if self.children_first else [templates]
+
+
+def ours(spec: str) -> Requests:
+    """The operator's requests.
+
+    For a new object: a POST for each child, and a status patch. For another size: a merge patch of the Deployment, with
+    its uid as precondition, and a status patch.
+    """
+    new, scaled = _example_object(spec, SIZE, GENERATION), _example_object(spec, OTHER_SIZE, OTHER_GENERATION)
+    children, first = _children_and_status(new, {})
+    _, second = _children_and_status(scaled, first)
+    return Requests([*map(_post, children), _status(first)], [_scale(), _status(conditions.merge_patch(first, second))])
+
+
+def _children_and_status(cr: Object, old: Object) -> tuple[list[Object], Object]:
+    """The children and the status of an object with this previous status, before its Deployment has a status."""
+    kind, now = memcached(IMAGE), datetime.now(UTC)
     children = [build_intent(cr, child) for child in kind.plan(Snapshot(cr), now).children or ()]
     snapshot = Snapshot(cr, {key_of(kind.owns[index], child): child for index, child in enumerate(children)})
     status = kind.status(snapshot, Outcome(), now).status
-    status["conditions"] = with_transition_times((), status["conditions"], now)
-    return [*map(_post, children), _status(status)]
+    status["conditions"] = conditions.with_transition_times(old.get("conditions", ()), status["conditions"], now)
+    return children, status
 
 
-def plain() -> list[Template]:
+def plain(spec: str) -> Requests:
     """The smallest valid Deployment, Service and status."""
-    cr = _example_object()
+    cr = _example_object(spec, SIZE, GENERATION)
     labels = {"app": NAME}
     owner = {"apiVersion": cr["apiVersion"], "kind": cr["kind"], "name": NAME, "uid": UID, "controller": True}
     meta = {"name": NAME, "namespace": NAMESPACE, "ownerReferences": [owner]}
     container = {"name": "memcached", "image": IMAGE, "ports": [{"containerPort": 11211}]}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}
+    deployment = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}
     service = {"clusterIP": "None", "selector": labels, "ports": [{"port": 11211}]}
-    return [
-        _post({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}),
-        _post({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service}),
-        _status({"observedGeneration": 1}),
-    ]
+    return Requests(
+        [
+            _post({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": deployment}),
+            _post({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service}),
+            _status({"observedGeneration": 1}),
+        ]
+    )
 
 
-def _example_object() -> Object:
-    cr = memcached_object(NAMESPACE, NAME)
-    cr["metadata"] |= {"uid": UID, "generation": 1}
+PROFILES = {
+    "ours": Profile(ours),
+    "children first": Profile(ours, connections=16, children_first=True),
+    "plain": Profile(plain),
+}
+"""Every baseline client, by name."""
+
+
+def _example_object(spec: str, size: int, generation: int) -> Object:
+    cr = memcached_object(NAMESPACE, NAME, spec)
+    cr["metadata"] |= {"uid": UID, "generation": generation}
+    cr["spec"]["size"] = size
     return cr
 
 
 def _post(child: Object) -> Template:
     resource = DEPLOYMENTS if child["kind"] == DEPLOYMENTS.kind else SERVICES
-    return ("POST", resource.path(NAMESPACE), _encoded(child), "application/json")
+    return ("POST", resource.path(NAMESPACE), _encoded(child), JSON)
+
+
+def _scale() -> Template:
+    body = _encoded({"metadata": {"uid": UID}, "spec": {"replicas": OTHER_SIZE}})
+    return ("PATCH", DEPLOYMENTS.path(NAMESPACE, NAME), body, MERGE_PATCH)
 
 
 def _status(status: Object) -> Template:
@@ -83,48 +140,101 @@ def _encoded(body: Any) -> bytes:
     return msgspec.json.encode(body)
 
 
-async def run(templates: list[Template]) -> None:
-    """Send the requests for each object of standard input, over CONNECTIONS connections."""
+class _Meta(msgspec.Struct):
+    uid: str
+
+
+class _Created(msgspec.Struct):
+    metadata: _Meta
+
+
+def filled(template: Template, cr: Object, uids: Mapping[str, str]) -> tuple[str, bytes]:
+    """Path and body of a prepared request for an object. `uids`: the uids of children by path."""
+    meta, size = cr["metadata"], cr["spec"]["size"]
+    _, path, body, _ = template
+    path = path.replace(NAMESPACE, meta["namespace"]).replace(NAME, meta["name"])
+    values = {NAMESPACE: meta["namespace"], NAME: meta["name"], UID: uids.get(path, meta["uid"])}
+    values |= {str(placeholder): str(size) for placeholder in (SIZE, OTHER_SIZE)}
+    values |= {str(placeholder): str(meta["generation"]) for placeholder in (GENERATION, OTHER_GENERATION)}
+    for placeholder, value in values.items():
+        body = body.replace(placeholder.encode(), value.encode())
+    return path, body
+
+
+Task = tuple[int, int, Object | None, Sequence[Sequence[Template]]]
+"""Rank and number, which order the queue, then an object (None: no more objects) and its remaining phases."""
+
+
+class Sender:
+    """Sends the requests of a profile for each object that it is given."""
+
+    def __init__(self, session: aiohttp.ClientSession, profile: Profile, spec: str) -> None:
+        self._session = session
+        self._profile = profile
+        self._requests = profile.requests(spec)
+        self._queue: asyncio.PriorityQueue[Task] = asyncio.PriorityQueue()
+        self._numbers = count()
+        self._uids: dict[str, str] = {}
+        self._decoder = msgspec.json.Decoder(_Created)
+
+    def enqueue(self, cr: Object) -> None:
+        """Send the requests for a new object, or for one whose size has changed, to the workers."""
+        templates = self._requests.create if cr["metadata"]["generation"] == 1 else self._requests.scale
+        self._put(0, cr, self._profile.phases(templates))
+
+    def close(self) -> None:
+        """End the workers when all requests are sent."""
+        for _ in range(self._profile.connections):
+            self._put(2, None, ())
+
+    def _put(self, rank: int, cr: Object | None, phases: Sequence[Sequence[Template]]) -> None:
+        self._queue.put_nowait((rank, next(self._numbers), cr, phases))
+
+    async def work(self) -> None:
+        """Send requests until closed. Raises RuntimeError if one is rejected."""
+        while True:
+            _, _, cr, phases = await self._queue.get()
+            if cr is None:
+                return
+            for template in phases[0]:
+                await self._send(template, cr)
+            if phases[1:]:
+                self._put(1, cr, phases[1:])
+
+    async def _send(self, template: Template, cr: Object) -> None:
+        method, _, _, content_type = template
+        path, body = filled(template, cr, self._uids)
+        headers = {"Content-Type": content_type}
+        async with self._session.request(
+            method, path, data=body, params={"fieldManager": FIELD_MANAGER}, headers=headers
+        ) as response:
+            reply = await response.read()
+            if response.status >= 400:
+                raise RuntimeError(f"{method} {path}: {response.status} {reply[:300]!r}")
+        if method == "POST":
+            self._uids[f"{path}/{cr['metadata']['name']}"] = self._decoder.decode(reply).metadata.uid
+
+
+async def run(profile: Profile, spec: str) -> None:
+    """Send the requests for each object of standard input."""
     connection = load_config()
-    queue: asyncio.Queue[Object | None] = asyncio.Queue()
     connector = aiohttp.TCPConnector(ssl=connection.tls, limit=0)
     headers = {**connection.headers, "User-Agent": AGENT}
     session = aiohttp.ClientSession(connection.server, connector=connector, headers=headers)
     async with session, asyncio.TaskGroup() as group:
-        for _ in range(CONNECTIONS):
-            group.create_task(_work(session, queue, templates))
-        await _read(queue.put_nowait)
+        sender = Sender(session, profile, spec)
+        for _ in range(profile.connections):
+            group.create_task(sender.work())
+        await _read(sender.enqueue)
+        sender.close()
 
 
-async def _read(enqueue: Callable[[Object | None], None]) -> None:
+async def _read(enqueue: Callable[[Object], None]) -> None:
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
         enqueue(msgspec.json.decode(line))
-    for _ in range(CONNECTIONS):
-        enqueue(None)
-
-
-async def _work(
-    session: aiohttp.ClientSession, queue: "asyncio.Queue[Object | None]", templates: list[Template]
-) -> None:
-    while (cr := await queue.get()) is not None:
-        meta = cr["metadata"]
-        for method, path, body, content_type in templates:
-            filled = body.replace(NAMESPACE.encode(), meta["namespace"].encode()).replace(
-                NAME.encode(), meta["name"].encode()
-            )
-            async with session.request(
-                method,
-                path.replace(NAMESPACE, meta["namespace"]).replace(NAME, meta["name"]),
-                data=filled.replace(UID.encode(), meta["uid"].encode()),
-                params={"fieldManager": FIELD_MANAGER},
-                headers={"Content-Type": content_type},
-            ) as response:
-                if response.status >= 400:
-                    raise RuntimeError(f"{method} {path}: {response.status} {(await response.read())[:300]!r}")
-                await response.read()
 
 
 if __name__ == "__main__":
-    asyncio.run(run({"ours": ours, "plain": plain}[sys.argv[1]]()))
+    asyncio.run(run(PROFILES[sys.argv[1]], sys.argv[2]))

@@ -3,8 +3,8 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from subprocess import PIPE
 from typing import IO, Any
@@ -14,16 +14,19 @@ import msgspec
 from bench import load, openloop
 from bench.environment import LOGS, Environment
 from bench.programs import Program, controller, running, wait_until
-from bench.trail import CHILDREN, STATUS, counts, latencies, span, writes
+from bench.trail import AUTOSCALED, CHANGE, CHILD_WRITES, CHILDREN, STATUS, counts, latencies, rejected, span, writes
 from memcached_operator.kube.resource import Object
 
-OPERATOR = "memcached-operator"
+OPERATOR_NAME, OPERATOR = "operator", "memcached-operator"
+"""The operator among the contestants, and its user agent."""
 IDLE_AFTER = 1.5
 """Seconds without a write after which a client is considered idle."""
 STEADY = 5.0
 """Seconds for which nothing should be written."""
 SINGLES, SINGLE_PERIOD = 50, 0.05
 BYSTANDER_PERIOD = 0.1
+AUTOSCALER_PERIOD = 1.0
+"""Minimum seconds between two changes of one object by an autoscaler."""
 LEASE_READ = 3.0
 """Seconds after which a standby has read the leader's Lease."""
 LIMIT = 300.0
@@ -35,26 +38,35 @@ Figures = dict[str, Any]
 
 @dataclass
 class Worker:
-    """A process that creates children, its user agent, and a function that passes it each new object."""
+    """A process that creates children, its user agent, and a function that passes it each new or changed object.
+
+    `spec`: the name of the spec of the objects that it gets.
+    """
 
     program: Program
     agent: str
     notify: Callable[[Object], None]
+    spec: str
+
+
+def contestant(env: Environment, name: str, spec: str) -> AbstractAsyncContextManager[Worker]:
+    """The operator, or the baseline client of this name."""
+    return operator(env, spec) if name == OPERATOR_NAME else open_loop(env, name, spec)
 
 
 @asynccontextmanager
-async def operator(env: Environment, *options: str) -> AsyncGenerator[Worker]:
+async def operator(env: Environment, spec: str = load.MINIMAL) -> AsyncGenerator[Worker]:
     """The operator as in the image; it learns of objects from its watches."""
-    with controller(env.plane.kubeconfig, LOGS / "controller.log", *options) as program:
+    with controller(env.plane.kubeconfig, LOGS / "controller.log") as program:
         await wait_until(lambda: program.metric("leader_election_master_status") == 1, 60, "the operator leads")
-        yield Worker(program, OPERATOR, lambda _: None)
+        yield Worker(program, OPERATOR, lambda _: None, spec)
         program.stop()
 
 
 @asynccontextmanager
-async def open_loop(env: Environment, requests: str) -> AsyncGenerator[Worker]:
-    """The baseline client with `ours` or `plain` requests; it receives objects through a pipe."""
-    command = [sys.executable, "-m", "bench.openloop", requests]
+async def open_loop(env: Environment, profile: str, spec: str) -> AsyncGenerator[Worker]:
+    """The baseline client with one of its profiles; it receives objects through a pipe."""
+    command = [sys.executable, "-m", "bench.openloop", profile, spec]
     environment = {"KUBECONFIG": str(env.plane.kubeconfig)}
     with running(command, LOGS / "open-loop.log", environment=environment, stdin=PIPE) as program:
         assert program.process.stdin is not None
@@ -64,7 +76,7 @@ async def open_loop(env: Environment, requests: str) -> AsyncGenerator[Worker]:
             pipe.write(msgspec.json.encode(cr) + b"\n")
             pipe.flush()
 
-        yield Worker(program, openloop.AGENT, notify)
+        yield Worker(program, openloop.AGENT, notify, spec)
         pipe.close()
         program.process.wait(20)
 
@@ -72,17 +84,17 @@ async def open_loop(env: Environment, requests: str) -> AsyncGenerator[Worker]:
 async def storm(env: Environment, worker: Worker, count: int, busy: str) -> Figures:
     """Latencies when idle, then a storm in one namespace and single objects in another."""
     idle, second = [await env.namespace(name) for name in ("idle", "second")]
-    await load.singles(env.client, idle, range(1), 0, worker.notify)
-    await _wait_children(env, worker, idle, 1)
+    await load.singles(env.client, idle, range(1), 0, worker.notify, worker.spec)
+    await wait_created(env, worker, idle, 1)
     await env.wait_quiet(IDLE_AFTER)
     before = worker.program.rss()
-    await load.singles(env.client, idle, range(1, SINGLES + 1), SINGLE_PERIOD, worker.notify)
-    await _wait_children(env, worker, idle, SINGLES + 1)
+    await load.singles(env.client, idle, range(1, SINGLES + 1), SINGLE_PERIOD, worker.notify, worker.spec)
+    await wait_created(env, worker, idle, SINGLES + 1)
     used = worker.program.cpu()
-    bystander = asyncio.create_task(load.bystander(env.client, second, BYSTANDER_PERIOD, worker.notify))
+    bystander = asyncio.create_task(load.bystander(env.client, second, BYSTANDER_PERIOD, worker.notify, worker.spec))
     try:
-        await load.storm(env.client, busy, count, worker.notify)
-        await _wait_children(env, worker, busy, count)
+        await load.storm(env.client, busy, count, worker.notify, worker.spec)
+        await wait_created(env, worker, busy, count)
     finally:
         bystander.cancel()
     await env.wait_quiet(IDLE_AFTER, worker.agent)
@@ -108,16 +120,22 @@ async def storm(env: Environment, worker: Worker, count: int, busy: str) -> Figu
     }
 
 
-async def _wait_children(env: Environment, worker: Worker, namespace: str, count: int) -> None:
+async def wait_created(env: Environment, worker: Worker, namespace: str, count: int) -> None:
     """Wait until the API server has accepted all children and statuses of `count` objects."""
-    wanted = dict.fromkeys((*CHILDREN, STATUS), count)
+    await _wait_writes(env, worker, namespace, dict.fromkeys((*CHILDREN, STATUS), count))
 
-    def all_exist() -> bool:
+
+async def _wait_writes(
+    env: Environment, worker: Worker, namespace: str, wanted: Mapping[str, int], start: int = 0
+) -> None:
+    """Wait until the API server has accepted these numbers of writes, since the request with number `start`."""
+
+    def all_accepted() -> bool:
         worker.program.check()
-        found = counts(env.trail.writes(worker.agent, namespace))
+        found = counts(writes(env.trail.read()[start:], worker.agent, namespace))
         return all(found[what] >= number for what, number in wanted.items())
 
-    await wait_until(all_exist, LIMIT, f"children and statuses of {count} objects exist", period=0.25)
+    await wait_until(all_accepted, LIMIT, f"the API server has accepted {dict(wanted)}", period=0.25)
 
 
 async def steady(env: Environment, worker: Worker) -> int:
@@ -127,18 +145,47 @@ async def steady(env: Environment, worker: Worker) -> int:
     return len(env.trail.writes(worker.agent)) - before
 
 
-async def change(env: Environment, worker: Worker, namespace: str, count: int, size: int) -> Figures:
-    """Change the spec of every object; returns the time until the last write, and the writes."""
+async def change(env: Environment, worker: Worker, namespace: str, count: int, fields: Object) -> Figures:
+    """Change fields of every object's spec; returns the times from the first change to the last writes, and counts."""
     start = len(env.trail.read())
     used = worker.program.cpu()
-    await load.resize(env.client, namespace, count, size)
+    await load.change(env.client, namespace, count, fields, worker.notify)
+    await _wait_writes(env, worker, namespace, {STATUS: count}, start)
     await env.wait_quiet(IDLE_AFTER, worker.agent)
     since = env.trail.requests[start:]
+    changes = [request for request in since if request.namespace == namespace and request.what == CHANGE]
     own_writes = writes(since, worker.agent, namespace)
     return {
-        "all done, s": span(since, "patch memcacheds", *(request.what for request in own_writes)),
+        "objects changed, s": span(changes, CHANGE, CHANGE),
+        "children accepted, s": span([*changes, *own_writes], CHANGE, *CHILD_WRITES),
+        "status current, s": span([*changes, *own_writes], CHANGE, STATUS),
+        "all done, s": span([*changes, *own_writes], CHANGE, *(request.what for request in own_writes)),
         "writes": dict(counts(own_writes)),
         "CPU per object, ms": 1000 * (worker.program.cpu() - used) / count,
+    }
+
+
+async def autoscale(env: Environment, worker: Worker, namespace: str, count: int, times: int) -> Figures:
+    """Scale every object again and again, as autoscalers do; returns the number of changes, and the writes.
+
+    The next change follows after AUTOSCALER_PERIOD, but not before all statuses are current: if the operator reconciled
+    several changes at once, the number of writes per change would depend on the speed of the machine.
+    """
+    start = len(env.trail.read())
+    used, started = worker.program.cpu(), time.monotonic()
+    for number in range(1, times + 1):
+        await asyncio.gather(load.scale(env.client, namespace, count, 1 + number), asyncio.sleep(AUTOSCALER_PERIOD))
+        await _wait_writes(env, worker, namespace, dict.fromkeys(("patch deployments", STATUS), number * count), start)
+    seconds = time.monotonic() - started
+    await env.wait_quiet(IDLE_AFTER, worker.agent)
+    since = env.trail.requests[start:]
+    changes = [request for request in since if request.namespace == namespace and request.what == AUTOSCALED]
+    return {
+        "changes": len(changes),
+        "period, s": seconds / times,
+        "writes": dict(counts(writes(since, worker.agent, namespace))),
+        "rejected": len(rejected(since, worker.agent, namespace)),
+        "CPU per change, ms": 1000 * (worker.program.cpu() - used) / len(changes),
     }
 
 

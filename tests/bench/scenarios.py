@@ -2,17 +2,22 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from bench import admission, load, rounds
 from bench.environment import Environment, add_nodes, only_garbage_collector, open_environment
-from bench.rounds import IDLE_AFTER, OPERATOR, Figures
+from bench.rounds import IDLE_AFTER, OPERATOR, OPERATOR_NAME, Figures, Worker
 from bench.trail import STATUS, counts, span, writes
 from integration.control_plane import ControlPlane
 from memcached_operator.kube.resource import nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 
+CONTESTANTS = ("ours", "children first", "plain", OPERATOR_NAME)
+SCALING = ("ours", "children first", OPERATOR_NAME)
+"""The contestants of the scale wave: the smallest valid Deployment is scaled with the same request."""
+OTHER_IMAGES = ("docker.io/library/memcached:1.6.39", "docker.io/library/memcached:1.6.40")
+AUTOSCALED_TIMES = 60
 GROWTH = 5
 """Size of the large storm, as a multiple of the normal one."""
 AVAILABLE = 400.0
@@ -22,35 +27,76 @@ Report = Callable[[str], None]
 Part = Callable[[ControlPlane, int, Report], Coroutine[Any, Any, dict[str, Any]]]
 
 
-async def one_round(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
-    """Measure each client in turn: the open-loop ones, then the operator with its own additional measurements."""
-    result: dict[str, Any] = {}
+def rotated(number: int) -> tuple[str, ...]:
+    """The contestants in the order of a round, so that none has the same place in every round."""
+    first = number % len(CONTESTANTS)
+    return (*CONTESTANTS[first:], *CONTESTANTS[:first])
+
+
+async def one_round(
+    plane: ControlPlane, count: int, report: Report, order: Sequence[str] = CONTESTANTS
+) -> dict[str, Any]:
+    """Measure each client in turn, and the operator with its own additional measurements."""
+    result: dict[str, Any] = {"order": list(order), "scale wave": {}}
     async with open_environment(plane) as env:
         with only_garbage_collector(env):
-            for requests in ("ours", "plain"):
-                report(f"open loop, {requests}")
-                async with rounds.open_loop(env, requests) as worker:
-                    result[requests] = await rounds.storm(env, worker, count, await env.namespace("storm"))
+            for name in order:
+                async with rounds.contestant(env, name, load.MINIMAL) as worker:
+                    namespace = await _storm_and_wave(env, worker, name, count, report, result)
+                    if name == OPERATOR_NAME:
+                        result |= await _changes(env, worker, namespace, count, report)
+                if name == OPERATOR_NAME:
+                    report("restart")
+                    result["restart"] = await rounds.restart(env)
                 await env.clean_up()
-            report("operator")
-            result |= await _operator(env, count, report)
-            await env.clean_up()
     return result
 
 
-async def _operator(env: Environment, count: int, report: Report) -> dict[str, Any]:
+async def every_field(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
+    """A storm and a scale wave of objects with every field, for the operator and the same requests."""
+    result: dict[str, Any] = {"scale wave": {}}
+    async with open_environment(plane) as env:
+        with only_garbage_collector(env):
+            for name in ("ours", OPERATOR_NAME):
+                async with rounds.contestant(env, name, load.EVERY_FIELD) as worker:
+                    await _storm_and_wave(env, worker, name, count, report, result)
+                await env.clean_up()
+    return result
+
+
+async def _storm_and_wave(
+    env: Environment, worker: Worker, name: str, count: int, report: Report, result: dict[str, Any]
+) -> str:
+    """Add a client's figures to `result`; returns the namespace of its objects."""
+    report(f"{name}: storm")
     namespace = await env.namespace("storm")
-    result: dict[str, Any] = {}
-    async with rounds.operator(env) as worker:
-        result["operator"] = await rounds.storm(env, worker, count, namespace)
-        report("steady state")
-        result["steady writes"] = await rounds.steady(env, worker)
-        report("a change of all objects")
-        result["first change"] = await rounds.change(env, worker, namespace, count, 2)
-        result["second change"] = await rounds.change(env, worker, namespace, count, 3)
-    report("restart")
-    result["restart"] = await rounds.restart(env)
-    return result
+    result[name] = await rounds.storm(env, worker, count, namespace)
+    if name in SCALING:
+        report(f"{name}: scale wave")
+        result["scale wave"][name] = await rounds.change(env, worker, namespace, count, {"size": 2})
+    return namespace
+
+
+async def _changes(env: Environment, worker: Worker, namespace: str, count: int, report: Report) -> dict[str, Any]:
+    report("steady state")
+    steady = await rounds.steady(env, worker)
+    report("changes of all images")
+    first, second = [await rounds.change(env, worker, namespace, count, {"image": image}) for image in OTHER_IMAGES]
+    return {"steady writes": steady, "first change": first, "second change": second}
+
+
+async def autoscaler(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
+    """Scale a tenth of the objects every second, AUTOSCALED_TIMES times."""
+    count //= 10
+    async with open_environment(plane) as env:
+        with only_garbage_collector(env):
+            namespace = await env.namespace("scaled")
+            async with rounds.operator(env) as worker:
+                await load.storm(env.client, namespace, count, worker.notify)
+                await rounds.wait_created(env, worker, namespace, count)
+                await env.wait_quiet(IDLE_AFTER, OPERATOR)
+                report(f"{count} objects, {AUTOSCALED_TIMES} changes each")
+                return await rounds.autoscale(env, worker, namespace, count, AUTOSCALED_TIMES)
 
 
 async def growth(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
@@ -95,7 +141,7 @@ async def cluster(plane: ControlPlane, count: int, report: Report) -> dict[str, 
                 "steady writes": await rounds.steady(env, worker),
             }
             report("a change of all objects")
-            figures["scale"] = await rounds.change(env, worker, namespace, count, 2)
+            figures["scale"] = await rounds.change(env, worker, namespace, count, {"size": 2})
         return {"operator": figures}
 
 

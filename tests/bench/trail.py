@@ -10,7 +10,9 @@ import msgspec
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 CHILDREN = ("create deployments", "create services")
+CHANGE, AUTOSCALED = "patch memcacheds", "patch memcacheds/scale"
 STATUS = "patch memcacheds/status"
+CHILD_WRITES = tuple(f"{verb} {plural}" for verb in sorted(WRITES) for plural in ("deployments", "services"))
 
 
 class _Target(msgspec.Struct):
@@ -73,12 +75,20 @@ class Trail:
 
 def writes(requests: Iterable[Request], agent: str, namespace: str = "") -> list[Request]:
     """Successful writes of one client, or of all, Leases and Events apart; of one namespace, or of all."""
+    return [request for request in _attempts(requests, agent, namespace) if request.code < 400]
+
+
+def rejected(requests: Iterable[Request], agent: str, namespace: str = "") -> list[Request]:
+    """Writes that the API server rejected, like `writes`."""
+    return [request for request in _attempts(requests, agent, namespace) if request.code >= 400]
+
+
+def _attempts(requests: Iterable[Request], agent: str, namespace: str) -> list[Request]:
     return [
         request
         for request in requests
         if request.verb in WRITES
         and request.agent.startswith(agent)
-        and request.code < 400
         and namespace in ("", request.namespace)
         and not request.what.endswith((" leases", " events"))
     ]

@@ -34,6 +34,9 @@ READY = 60.0
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces")
 
+CONTROLLERS = ("controller-manager", "scheduler", "kwok")
+"""The components that a control plane can do without, in the order in which they start."""
+
 GUARD = "import subprocess, sys; sys.stdin.read(); sys.exit(subprocess.call(sys.argv[1:]))"
 """Runs a command when its standard input is closed: when the fixture ends or the test process has died."""
 
@@ -128,6 +131,24 @@ def control_plane(name: str, version: str | None = None) -> Generator[ControlPla
         plane = ControlPlane(kubeconfig, kubeconfig.parent / "audit.log")
         install(plane)
         yield plane
+
+
+@contextmanager
+def without_controllers(plane: ControlPlane) -> Generator[None]:
+    """Stop all controllers during the block: only the API server's clients write."""
+    for name in reversed(CONTROLLERS):
+        _control(plane, "stop", name)
+    try:
+        yield
+    finally:
+        for name in CONTROLLERS:
+            _control(plane, "start", name)
+
+
+def _control(plane: ControlPlane, command: str, component: str) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "tools"), "CLUSTER_NAME": plane.kubeconfig.parent.name}
+    env.pop("KUBECONFIG", None)
+    subprocess.run([sys.executable, "-m", "cluster", command, component], env=env, capture_output=True, check=True)
 
 
 def install(plane: ControlPlane) -> None:

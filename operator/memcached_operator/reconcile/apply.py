@@ -1,7 +1,7 @@
 """Applies the desired children of one object with as few writes as possible."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache, version_of
@@ -51,11 +51,17 @@ class Applier:
         self._cooldown = Cooldown()
 
     async def apply_all(
-        self, snapshot: Snapshot, desired: Iterable[Object], owns: Iterable[Resource], failures: int = 0
+        self,
+        snapshot: Snapshot,
+        desired: Iterable[Object],
+        owns: Iterable[Resource],
+        failures: int = 0,
+        optional: Collection[Resource] = (),
     ) -> Result:
         """Apply each child independently: a failure does not block the others. Delete the children not in `desired`.
 
         `failures`: consecutive failures so far; from DEGRADED_THRESHOLD on, transient errors are reported as Degraded.
+        `optional`: those of `owns` whose API may be missing.
         """
         result = Result(tolerant=failures + 1 < DEGRADED_THRESHOLD)
         wanted: set[Key] = set()
@@ -64,7 +70,10 @@ class Applier:
             key = key_of(resources[child["apiVersion"], child["kind"]], child)
             wanted.add(key)
             intended = build_intent(snapshot.cr, child)
-            with result.record_errors(key), self._cooldown.guard(key, _intent(intended)):
+            with (
+                result.record_errors(key, optional=key.resource in optional),
+                self._cooldown.guard(key, _intent(intended)),
+            ):
                 await self._reconcile_child(snapshot, key, intended, result)
         for resource in resources.values():
             await self._delete_unwanted(snapshot.cr, resource, wanted, result)

@@ -122,7 +122,8 @@ class Reconciler:
         if cr.get("status") and len(snapshot.children) < len(plan.children):
             # A child has disappeared. Its owner may be deleted too.
             await ensure_exists(self._client, self._cache, key, cr)
-        return await self._applier.apply_all(snapshot, plan.children, kind.owns, self._queue.failures(key))
+        failures = self._queue.failures(key)
+        return await self._applier.apply_all(snapshot, plan.children, kind.owns, failures, kind.optional)
 
 
 def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource]) -> Snapshot:

@@ -9,6 +9,12 @@ from memcached_operator.kind import Problem
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Key
 
+API_MISSING = (404, 405)
+"""Response codes of a write while its API is not served, or while its CRD is being deleted."""
+
+API_PERIOD = 10.0
+"""Seconds until such a write is repeated. Usually the watch has reported the missing API before."""
+
 NAMESPACE_PERIOD = 10.0
 """Seconds until a terminating namespace is checked again: namespaces are not watched."""
 
@@ -29,14 +35,20 @@ class Result:
     def block(self, problem: Problem, seconds: float) -> None:
         """Add a problem that prevents applying a child, and requeue after at most `seconds`."""
         self.problems.append(problem)
-        self.requeue_after = seconds if self.requeue_after is None else min(self.requeue_after, seconds)
+        self._requeue(seconds)
 
     @contextmanager
-    def record_errors(self, key: Key) -> Generator[None]:
-        """Record an ApiError of the block as a problem instead of raising it, so that the status reports it."""
+    def record_errors(self, key: Key, *, optional: bool = False) -> Generator[None]:
+        """Record an ApiError of the block as a problem instead of raising it, so that the status reports it.
+
+        `optional`: the child's API may be missing, which is no problem.
+        """
         try:
             yield
         except ApiError as error:
+            if optional and error.code in API_MISSING:
+                self._requeue(API_PERIOD)
+                return
             if error.namespace_terminating:
                 self.block(Problem(c.WAITING_FOR_DELETION, "The namespace is being deleted"), NAMESPACE_PERIOD)
                 return
@@ -44,3 +56,6 @@ class Result:
             message = f"{key.resource.kind} {key.name} cannot be applied: {error.message}"
             transient = self.tolerant and not error.permanent
             self.problems.append(Problem(c.ROLLING_OUT if transient else c.APPLY_FAILED, message))
+
+    def _requeue(self, seconds: float) -> None:
+        self.requeue_after = seconds if self.requeue_after is None else min(self.requeue_after, seconds)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.trail import Trail, counts, latencies, span
+from bench.trail import Trail, counts, latencies, rejected, span
 
 CREATE = "create memcacheds"
 CHILDREN = ("create deployments", "create services")
@@ -87,3 +87,13 @@ def test_partial_line_is_read_when_it_is_complete(tmp_path: Path) -> None:
     assert len(trail.read()) == 1
     log.write_text(complete + complete)
     assert len(trail.read()) == 2
+
+
+def test_rejected_writes(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.touch()
+    trail = Trail(log)
+    request = json.loads(LOG[2])
+    conflict = request | {"verb": "patch", "responseStatus": {"code": 409}}
+    log.write_text(f"{json.dumps(request)}\n{json.dumps(conflict)}\n{json.dumps(conflict | {'verb': 'get'})}\n")
+    assert [found.verb for found in rejected(trail.read(), "memcached-operator", "test")] == ["patch"]

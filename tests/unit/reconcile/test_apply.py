@@ -453,3 +453,13 @@ def test_child_without_a_spec_is_applied() -> None:
     for data in ("1", "2"):
         owner.apply(child(minReadySeconds=2), {**config, "data": {"a": data}})
         assert owner.api.objects[SERVICE]["data"] == {"a": data}
+
+
+@pytest.mark.parametrize("code", [404, 405])
+def test_missing_optional_api_is_no_problem(code: int) -> None:
+    owner = Owner()
+    owner.api.always["create"] = raising(ApiError(code, "", "page not found"))
+    applied = owner.applier.apply_all(Snapshot(CR), [child(minReadySeconds=2), child(SERVICE)], OWNS, 0, (SERVICES,))
+    result = asyncio.run(applied)
+    assert (result.problems, result.errors, result.requeue_after) == ([], [], 10)
+    assert [error.code for error in owner.apply(child(minReadySeconds=2), child(SERVICE)).errors] == [code]

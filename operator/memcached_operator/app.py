@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import signal
 import socket
 import uuid
 from collections.abc import Coroutine
@@ -15,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_operator import metrics
 from memcached_operator.appservice.controller import appservice
+from memcached_operator.handlers import kopf_watch
 from memcached_operator.kind import Kind
 from memcached_operator.kube.client import ApiError, Client, describe
 from memcached_operator.kube.config import load_config
 from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_images, memcached
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
-from memcached_operator.runtime import lifecycle
 from memcached_operator.runtime.leader_election import LeaderElector
 from memcached_operator.runtime.queue import MAX_DELAY
+from memcached_operator.runtime.signals import stop_on_signals
 from memcached_operator.runtime.tasks import background
 from memcached_process.addresses import Address
 from memcached_process.servers import listen, metrics_handler, probe_handler
@@ -67,8 +67,7 @@ def kinds(options: Options) -> list[Kind]:
 async def run(options: Options) -> None:
     """Run until SIGTERM or SIGINT. Raises ConfigError, LeaseLostError, or the error of a task that failed."""
     stop = asyncio.Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    stop_on_signals(stop)
     config = load_config()
     namespace = os.environ.get("POD_NAMESPACE") or config.namespace
     async with AsyncExitStack() as stack:
@@ -89,12 +88,13 @@ async def run(options: Options) -> None:
         if options.manage_certificates:
             leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.sync_period, options.max_retry_delay
-        manager = Manager(client, kinds(options), options.watch_namespaces, *periods)
+        watch = kopf_watch(config, lambda: stop_on_signals(stop))
+        manager = Manager(client, kinds(options), options.watch_namespaces, *periods, watch=watch)
         metrics.OUTDATED_IMAGES.set_function(
             lambda: count_outdated_images(manager.objects(MEMCACHEDS), options.default_image)
         )
         async with background(stop, *leader_tasks):
-            await lifecycle.run(manager.run, stop)
+            await manager.run(stop)
 
 
 def identity() -> str:

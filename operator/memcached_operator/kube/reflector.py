@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from memcached_operator import metrics
@@ -34,13 +35,14 @@ MIN_WATCH_DURATION = 5.0
 class Reflector:
     """One resource, in one namespace or in all. `version`: the resourceVersion to resume at; empty before a list.
 
-    `synced` is set by the first successful list.
+    `synced` is set by the first successful list. `watch`: None for the client's watch.
     """
 
     resource: Resource
     namespace: str | None
     selector: str
     version: str = ""
+    watch: "WatchFunc | None" = None
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __str__(self) -> str:
@@ -49,6 +51,10 @@ class Reflector:
 
 ListFunc = Callable[[Reflector], Awaitable[None]]
 """Lists a reflector's resource, updates the cache and sets the reflector's version. Raises ApiError."""
+
+WatchFunc = Callable[[Reflector, EventHandler], Awaitable[None]]
+"""Watches a reflector's resource from its version until the watch ends. Sets the version to resume at, or to an empty
+string if the resource must be listed again. Raises ApiError."""
 
 
 async def run_reflectors(
@@ -80,7 +86,7 @@ async def _list_and_watch(
         try:
             if not reflector.version:
                 await list_func(reflector)
-            await _watch(client, reflector, on_event)
+            await (reflector.watch or partial(_watch, client))(reflector, on_event)
         except ApiError as error:
             log.warning("cannot list or watch %s: %s", reflector, explain(error))
             reason, min_delay = str(error.code or error.reason), error.retry_after or 0.0

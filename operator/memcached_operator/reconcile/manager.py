@@ -10,7 +10,7 @@ from memcached_operator.cache.cache import Cache, index_keys, version_of
 from memcached_operator.kind import Kind
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, explain, run_reflectors
+from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import MAX_DELAY, Queue
@@ -26,7 +26,10 @@ SYNC_PERIOD = 600.0
 
 
 class Manager:
-    """Runs the controllers of all kinds. An empty `namespaces` means all namespaces."""
+    """Runs the controllers of all kinds. An empty `namespaces` means all namespaces.
+
+    `watch`: watches the custom resources; None for the client's watch, as for children and pods.
+    """
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class Manager:
         namespaces: Sequence[str] = (),
         sync_period: float = SYNC_PERIOD,
         max_retry_delay: float = MAX_DELAY,
+        watch: WatchFunc | None = None,
     ) -> None:
         self._client = client
         self._kinds = {kind.resource.kind: kind for kind in kinds}
@@ -47,7 +51,9 @@ class Manager:
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
         self._reconciler = Reconciler(client, self._cache, self._queue, self._kinds)
         self._reflectors = [
-            Reflector(resource, namespace, "" if resource.kind in self._kinds else labels.SELECTOR)
+            Reflector(resource, namespace, "", watch=watch)
+            if resource.kind in self._kinds
+            else Reflector(resource, namespace, labels.SELECTOR)
             for resource in self._resources
             for namespace in self._namespaces or (None,)
         ]

@@ -244,8 +244,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 RESTARTS = 200
-WARM_UP = 60
-"""Restarts until caches, such as those for URLs, are full."""
+WARM_UP = 140
+"""Restarts until caches are full, such as the one for URLs: they have 128 entries."""
 SAMPLES = range(0, 40, 5)
 """Restarts between measurements: the smallest of several values contains no restart that is in progress."""
 ENDS = [Watch(403), Watch(lines=(failed(410),)), Watch(lines=("garbled\n",)), Watch(lines=(line("ADDED", 150),))]

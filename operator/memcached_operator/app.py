@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import signal
 import socket
 import uuid
 from collections.abc import Coroutine
@@ -14,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_operator import metrics
+from memcached_operator.handlers import kopf_watch
 from memcached_operator.kinds import kinds
 from memcached_operator.kube.client import ApiError, Client, describe
 from memcached_operator.kube.config import load_config
 from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_images
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
-from memcached_operator.runtime import lifecycle
 from memcached_operator.runtime.leader_election import LeaderElector
 from memcached_operator.runtime.queue import MAX_DELAY
+from memcached_operator.runtime.signals import stop_on_signals
 from memcached_operator.runtime.tasks import background
 from memcached_process.addresses import Address
 from memcached_process.servers import listen, metrics_handler, probe_handler
@@ -61,8 +61,7 @@ class Options:
 async def run(options: Options) -> None:
     """Run until SIGTERM or SIGINT. Raises ConfigError, LeaseLostError, or the error of a task that failed."""
     stop = asyncio.Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    stop_on_signals(stop)
     config = load_config()
     namespace = os.environ.get("POD_NAMESPACE") or config.namespace
     async with AsyncExitStack() as stack:
@@ -83,12 +82,13 @@ async def run(options: Options) -> None:
         if options.manage_certificates:
             leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.sync_period, options.max_retry_delay
-        manager = Manager(client, kinds(options.default_image), options.watch_namespaces, *periods)
+        watch = kopf_watch(config, lambda: stop_on_signals(stop))
+        manager = Manager(client, kinds(options.default_image), options.watch_namespaces, *periods, watch=watch)
         metrics.OUTDATED_IMAGES.set_function(
             lambda: count_outdated_images(manager.objects(MEMCACHEDS), options.default_image)
         )
         async with background(stop, *leader_tasks):
-            await lifecycle.run(manager.run, stop)
+            await manager.run(stop)
 
 
 def identity() -> str:

@@ -2,15 +2,18 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
+from memcached_operator.handlers import kopf_watch
 from memcached_operator.kind import Kind
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.manager import Manager
+from memcached_operator.runtime.signals import stop_on_signals
 
 IMAGE = "example.com/memcached:1"
 SYNC_PERIOD = 2.0
@@ -32,7 +35,9 @@ def run_operator(
     async def run() -> None:
         connection, stop = plane.connection, asyncio.Event()
         async with client_of(connection) as client, asyncio.timeout(90):
-            manager = asyncio.create_task(Manager(client, kinds, namespaces, sync_period).run(stop))
+            watch = kopf_watch(connection, lambda: stop_on_signals(stop))
+            operator = Manager(client, kinds, namespaces, sync_period, watch=watch)
+            manager = asyncio.create_task(operator.run(stop))
             work = asyncio.ensure_future(scenario(client))
             try:
                 await asyncio.wait((manager, work), return_when=asyncio.FIRST_COMPLETED)
@@ -126,6 +131,7 @@ async def silent(*_: object) -> AsyncGenerator[tuple[str, Object]]:
 def no_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disable watch events, so that the operator only lists."""
     monkeypatch.setattr(Client, "watch", silent)
+    monkeypatch.setattr(Manager, "handle_event", mock.Mock())
 
 
 def test_object_gets_children_and_status(plane: ControlPlane, namespace: str) -> None:

@@ -41,7 +41,7 @@ Handler = Callable[[web.BaseRequest], Coroutine[Any, Any, web.StreamResponse]]
 @asynccontextmanager
 async def serving(handler: Handler, port: int = 0) -> AsyncGenerator[Config]:
     """Serve on a loopback port, by default a free one. Yields a Connection to it."""
-    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=1)
+    runner = web.ServerRunner(web.Server(handler, handler_cancellation=True), shutdown_timeout=1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)

@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from memcached_operator import metrics
-from memcached_operator.kube.config import Config
+from memcached_operator.kube.config import Config, ConfigError
 from memcached_operator.kube.resource import Key, Object, Resource
 
 T = TypeVar("T")
@@ -101,9 +101,9 @@ class Client:
                 timeout=REQUEST_TIMEOUT,
             ) as response:
                 payload = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, ConfigError, OSError) as error:
             metrics.REQUESTS.labels("<error>", method).inc()
-            raise ApiError(0, "Unreachable", f"the API server cannot be reached: {describe(error)}") from error
+            raise connection_error(error) from error
         metrics.REQUESTS.labels(str(response.status), method).inc()
         if response.status >= 400:
             raise api_error(response.status, response.headers, payload)
@@ -118,7 +118,7 @@ class Client:
         request = f"GET {resource.path(namespace)}"
         response = _decode(await self._send("GET", resource.path(namespace), None, JSON, params), _LISTS, request)
         type_meta = {"apiVersion": resource.api_version, "kind": resource.kind}
-        items = (type_meta | _validated(_decode(item, _OBJECTS, request), _Named) for item in response.items or ())
+        items = (type_meta | validated(_decode(item, _OBJECTS, request)) for item in response.items or ())
         return items, response.metadata.resource_version
 
     async def watch(
@@ -138,8 +138,8 @@ class Client:
                     raise api_error(response.status, response.headers, await response.read())
                 async for line in _lines(response.content):
                     yield _event(line)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(0, "Unreachable", f"the API server cannot be reached: {describe(error)}") from error
+        except (aiohttp.ClientError, ConfigError, OSError) as error:
+            raise connection_error(error) from error
 
     async def get(self, key: Key) -> Object | None:
         """The object, or None if it does not exist."""
@@ -182,10 +182,10 @@ def _decode(payload: bytes, decoder: msgspec.json.Decoder[T], request: str) -> T
         raise ApiError(200, "InvalidResponse", f"the response to {request} is not valid JSON: {error}") from error
 
 
-def _validated(obj: Object, shape: type[msgspec.Struct]) -> Object:
-    """The object, if it has the required metadata. Raises ApiError otherwise."""
+def validated(obj: Object, bookmark: bool = False) -> Object:
+    """The object, if it has the required metadata: resourceVersion and name. Raises ApiError otherwise."""
     try:
-        msgspec.convert(obj, shape)
+        msgspec.convert(obj, _Versioned if bookmark else _Named)
     except msgspec.ValidationError as error:
         raise ApiError(200, "InvalidResponse", f"the API server sent an invalid object: {error}") from error
     return obj
@@ -200,6 +200,13 @@ def api_error(code: int, headers: Mapping[str, str], payload: bytes) -> ApiError
     message = status.message or f"the API server responded with status {code}"
     causes = tuple(cause.reason for cause in (status.details and status.details.causes) or ())
     return ApiError(code, status.reason, message, _retry_after(headers.get("Retry-After")), causes)
+
+
+def connection_error(error: Exception) -> ApiError:
+    """Convert an error without a response to an ApiError. A ConfigError means that there are no credentials."""
+    if isinstance(error, ConfigError):
+        return ApiError(0, "NoCredentials", str(error))
+    return ApiError(0, "Unreachable", f"the API server cannot be reached: {describe(error)}")
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes]:
@@ -221,7 +228,7 @@ def _event(line: bytes) -> tuple[str, Object]:
         raise ApiError(
             status.get("code") or 500, status.get("reason") or "", status.get("message") or "no reason given"
         )
-    return event.type, _validated(event.object, _Versioned if event.type == "BOOKMARK" else _Named)
+    return event.type, validated(event.object, bookmark=event.type == "BOOKMARK")
 
 
 def describe(error: BaseException) -> str:

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from memcached_operator import metrics
@@ -38,7 +39,7 @@ class Reflector:
     """One resource, in one namespace or in all. `version`: the resourceVersion to resume at; empty before a list.
 
     `missing`: the API server does not serve this `optional` resource. `synced` is set by the first successful list, or
-    when the resource is found to be missing.
+    when the resource is found to be missing. `watch`: None for the client's watch.
     """
 
     resource: Resource
@@ -47,6 +48,7 @@ class Reflector:
     version: str = ""
     optional: bool = False
     missing: bool = False
+    watch: "WatchFunc | None" = None
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __str__(self) -> str:
@@ -59,6 +61,10 @@ class Reflector:
 
 ListFunc = Callable[[Reflector], Awaitable[None]]
 """Lists a reflector's resource, updates the cache and sets the reflector's version or `missing`. Raises ApiError."""
+
+WatchFunc = Callable[[Reflector, EventHandler], Awaitable[None]]
+"""Watches a reflector's resource from its version until the watch ends. Sets the version to resume at, or to an empty
+string if the resource must be listed again. Raises ApiError."""
 
 
 async def run_reflectors(
@@ -93,7 +99,7 @@ async def _list_and_watch(
             if reflector.missing:
                 await _pause(MISSING_PERIOD)
                 continue
-            await _watch(client, reflector, on_event)
+            await (reflector.watch or partial(_watch, client))(reflector, on_event)
         except ApiError as error:
             if not reflector.is_missing(error):
                 log.warning("cannot list or watch %s: %s", reflector, explain(error))

@@ -10,7 +10,7 @@ from memcached_operator.cache.cache import Cache, index_keys, version_of
 from memcached_operator.kind import Kind
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, explain, run_reflectors
+from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import MAX_DELAY, Queue
@@ -26,7 +26,10 @@ SYNC_PERIOD = 600.0
 
 
 class Manager:
-    """Runs the controllers of all kinds. An empty `namespaces` means all namespaces."""
+    """Runs the controllers of all kinds. An empty `namespaces` means all namespaces.
+
+    `watch`: watches the custom resources; None for the client's watch, as for children and pods.
+    """
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class Manager:
         namespaces: Sequence[str] = (),
         sync_period: float = SYNC_PERIOD,
         max_retry_delay: float = MAX_DELAY,
+        watch: WatchFunc | None = None,
     ) -> None:
         self._client = client
         self._kinds = {(kind.resource.group, kind.resource.kind): kind for kind in kinds}
@@ -49,9 +53,9 @@ class Manager:
         self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._missing)
         optional = {resource for kind in kinds for resource in kind.optional}
         self._reflectors = [
-            Reflector(
-                resource, namespace, "" if self._kind_of(resource) else labels.SELECTOR, optional=resource in optional
-            )
+            Reflector(resource, namespace, "", watch=watch)
+            if self._kind_of(resource)
+            else Reflector(resource, namespace, labels.SELECTOR, optional=resource in optional)
             for resource in self._resources
             for namespace in self._namespaces or (None,)
         ]

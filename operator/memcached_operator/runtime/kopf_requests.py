@@ -1,0 +1,92 @@
+"""The requests of a kopf operator. Any failure ends the operator, and the reflector starts it again."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import aiohttp
+from yarl import URL
+
+from memcached_operator import metrics
+from memcached_operator.kube import reflector
+from memcached_operator.kube.client import ApiError, api_error, connection_error
+from memcached_operator.kube.config import ConfigError
+
+START_TIMEOUT = 5.0
+"""Seconds without a request after which kopf must have started its watch. kopf does not watch a resource that the API
+server's discovery does not list, as for a moment after the installation of a CRD, and never looks again."""
+
+
+class WatchRequests:
+    """Middleware of kopf's session: paces its watches and reports the first failed request.
+
+    The first watch starts at `version`, where the reflector's own list ended, so that no event is missed in between.
+
+    kopf itself would retry some errors and end with a traceback on others. A failed request therefore does not return;
+    `on_failure` must stop the operator.
+    """
+
+    def __init__(self, version: str, on_failure: Callable[[], None]) -> None:
+        self.error: ApiError | None = None
+        self._version = version
+        self._on_failure = on_failure
+        self._watch_started: float | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._timer = self._start_timer()
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        self._tasks.add(cast("asyncio.Task[Any]", asyncio.current_task()))
+        self._timer.cancel()
+        try:
+            return await self._send(request, handler)
+        except ApiError as error:
+            self.fail(error)
+        except (aiohttp.ClientError, ConfigError, OSError) as error:
+            metrics.REQUESTS.labels("<error>", request.method).inc()
+            self.fail(connection_error(error))
+        return await asyncio.Future()
+
+    def fail(self, error: ApiError) -> None:
+        """Stop the operator because of this error, unless another error was first."""
+        self.error = self.error or error
+        self._on_failure()
+
+    async def close(self) -> None:
+        """Cancel the tasks that kopf has not ended, such as requests for discovery."""
+        self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _send(self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        is_watch = "watch" in request.url.query
+        if is_watch:
+            request.url = self._next_watch(request.url)
+        response = await handler(request)
+        metrics.REQUESTS.labels(str(response.status), request.method).inc()
+        if response.status >= 400:
+            raise api_error(response.status, response.headers, await response.read())
+        if not is_watch:
+            self._timer = self._start_timer()
+        return response
+
+    def _next_watch(self, url: URL) -> URL:
+        """The URL of the next watch. Raises ApiError if the last one did not last."""
+        started, self._watch_started = self._watch_started, time.monotonic()
+        # kopf asks for the initial state if it knows no resourceVersion, or if that has expired.
+        initial = "sendInitialEvents" in url.query
+        if started is not None and self._watch_started - started < reflector.MIN_WATCH_DURATION:
+            raise ApiError(0, "closed early", "the API server closed the watch immediately")
+        if started is not None and initial:
+            raise ApiError(410, "Expired", "the resourceVersion of the watch has expired")
+        if initial:
+            url = url.without_query_params("sendInitialEvents", "resourceVersionMatch")
+            return url.update_query(resourceVersion=self._version)
+        return url
+
+    def _start_timer(self) -> asyncio.TimerHandle:
+        error = ApiError(0, "NotStarted", "kopf has not started the watch: API discovery does not list the resource")
+        return asyncio.get_running_loop().call_later(START_TIMEOUT, self.fail, error)

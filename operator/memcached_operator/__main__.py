@@ -12,7 +12,7 @@ import click
 from memcached_api.image import is_reference
 from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_operator import app
-from memcached_operator.kube.config import ConfigError
+from memcached_operator.kube.credentials import ConfigError
 from memcached_operator.runtime.leader_election import LeaseLostError
 from memcached_process.options import process_options, set_up
 

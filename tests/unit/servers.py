@@ -39,12 +39,12 @@ Handler = Callable[[web.BaseRequest], Coroutine[Any, Any, web.StreamResponse]]
 
 
 @asynccontextmanager
-async def serving(handler: Handler, port: int = 0) -> AsyncGenerator[Config]:
+async def serving(handler: Handler, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Config]:
     """Serve on a loopback port, by default a free one. Yields a Connection to it."""
     runner = web.ServerRunner(web.Server(handler, handler_cancellation=True), shutdown_timeout=1)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
+        site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True, ssl_context=tls)
         await site.start()
         yield connection(f"http://127.0.0.1:{runner.addresses[0][1]}")
     finally:

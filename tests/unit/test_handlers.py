@@ -224,6 +224,17 @@ def test_a_kind_that_discovery_does_not_list_yet_is_retried(monkeypatch: pytest.
     watching.until(listed_twice)
 
 
+def test_a_watch_without_events_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kopf_requests, "START_TIMEOUT", 0.5)
+
+    async def run() -> None:
+        watching = serve(FOREVER)
+        await watching.during(lambda: asyncio.sleep(4 * kopf_requests.START_TIMEOUT))
+        assert (watching.server.lists, len(watching.server.times["memcacheds"])) == (["memcacheds"], 1)
+
+    asyncio.run(run())
+
+
 def test_kopf_does_not_kill_the_process() -> None:
     async def kills() -> list[str]:
         loop: Any = asyncio.get_running_loop()

@@ -10,7 +10,8 @@ import aiohttp
 import msgspec
 
 from memcached_operator import metrics
-from memcached_operator.kube.config import Config, ConfigError
+from memcached_operator.kube.config import Config
+from memcached_operator.kube.credentials import ConfigError
 from memcached_operator.kube.resource import Key, Object, Resource
 
 T = TypeVar("T")

@@ -1,8 +1,8 @@
 """Address and credentials of the API server, from the kubeconfig or from the service account of the pod."""
 
+import logging
 import os
 import ssl
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,60 +11,32 @@ import aiohttp
 import kopf
 import yaml
 
+from memcached_operator.kube.credentials import ConfigError, Login, TokenFile, login_with_client
+
+log = logging.getLogger(__name__)
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts the pod's credentials (Kubernetes documentation, "Accessing the API from a Pod")."""
-
-TOKEN_RELOAD_PERIOD = 60.0
-"""Seconds between reads of the token file. The kubelet renews a token well before it expires after one hour."""
-
-
-class ConfigError(Exception):
-    """No API server is configured, or its credentials cannot be read; the message contains the remedy."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Address of the API server, and the credentials for it."""
+    """Address of the API server, and the credentials for it. `credentials`: those that change, or None."""
 
     server: str
     namespace: str
     tls: ssl.SSLContext
     headers: dict[str, str]
-    token_file: Path | None = None
+    credentials: aiohttp.ClientMiddlewareType | None = None
 
     def session(self, middlewares: Sequence[aiohttp.ClientMiddlewareType] = ()) -> aiohttp.ClientSession:
         """Open a new session; the caller closes it."""
-        chain = [*middlewares, *([TokenFile(self.token_file)] if self.token_file else [])]
+        chain = [*middlewares, *([self.credentials] if self.credentials else [])]
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self.tls, keepalive_timeout=75),
             headers=self.headers | {"User-Agent": "memcached-operator"},
             middlewares=chain,
         )
-
-
-class TokenFile:
-    """Middleware that sends the current content of a token file as the bearer token."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._token = ""
-        self._read_at = float("-inf")
-
-    async def __call__(
-        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-    ) -> aiohttp.ClientResponse:
-        request.headers["Authorization"] = f"Bearer {self._current(TOKEN_RELOAD_PERIOD)}"
-        response = await handler(request)
-        if response.status == 401:
-            self._current(0)
-        return response
-
-    def _current(self, max_age: float) -> str:
-        if time.monotonic() - self._read_at >= max_age:
-            # Blocking is acceptable: the file has a few hundred bytes in tmpfs and is read once a minute.
-            self._token = self._path.read_text().strip()
-            self._read_at = time.monotonic()
-        return self._token
 
 
 def load_config() -> Config:
@@ -90,7 +62,7 @@ def _from_service_account() -> Config:
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if host:
         info = replace(info, server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}")
-    return replace(_config(info), headers={}, token_file=SERVICE_ACCOUNT / "token")
+    return replace(_config(info), headers={}, credentials=TokenFile(SERVICE_ACCOUNT / "token"))
 
 
 def _from_kubeconfig() -> Config:
@@ -103,7 +75,21 @@ def _from_kubeconfig() -> Config:
         raise ConfigError(f"the kubeconfig is not valid: {' '.join(str(error).split())}") from error
     if info is None or not info.server:
         raise ConfigError("no cluster is configured: set KUBECONFIG, or run in a cluster")
-    return _config(info)
+    return _config(info) if _has_credentials(info) else _logged_in(info)
+
+
+def _has_credentials(info: kopf.ConnectionInfo) -> bool:
+    return any((info.token, info.password, info.certificate_path, info.certificate_data))
+
+
+def _logged_in(found: kopf.ConnectionInfo) -> Config:
+    """Log in as the user of a kubeconfig without credentials, whose plug-in or provider must be called."""
+    info = login_with_client()
+    if info is None:
+        log.warning("the kubeconfig contains no credentials; credential plug-ins need the Python package kubernetes")
+        return _config(found)
+    config = _config(replace(info, default_namespace=found.default_namespace))
+    return replace(config, headers={}, credentials=Login(login_with_client, info, config.tls))
 
 
 def _config(info: kopf.ConnectionInfo) -> Config:

@@ -11,7 +11,7 @@ from yarl import URL
 from memcached_operator import metrics
 from memcached_operator.kube import reflector
 from memcached_operator.kube.client import ApiError, api_error, connection_error
-from memcached_operator.kube.config import ConfigError
+from memcached_operator.kube.credentials import ConfigError
 
 START_TIMEOUT = 5.0
 """Seconds without a request after which kopf must have started its watch. kopf does not watch a resource that the API
@@ -69,7 +69,8 @@ class WatchRequests:
         metrics.REQUESTS.labels(str(response.status), request.method).inc()
         if response.status >= 400:
             raise api_error(response.status, response.headers, await response.read())
-        if not is_watch:
+        if not is_watch and self._watch_started is None:
+            self._timer.cancel()
             self._timer = self._start_timer()
         return response
 

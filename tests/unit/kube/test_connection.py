@@ -6,7 +6,9 @@ import kopf
 import pytest
 
 from memcached_operator.kube import config as module
-from memcached_operator.kube.config import ConfigError, TokenFile, load_config
+from memcached_operator.kube import credentials
+from memcached_operator.kube.config import load_config
+from memcached_operator.kube.credentials import ConfigError, TokenFile
 from unit.servers import Script, response, serving
 
 VALID = """\
@@ -49,7 +51,7 @@ def test_valid_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     found = load_config()
     assert (found.server, found.namespace) == ("https://127.0.0.1:6443", "mine")
     assert found.headers["Authorization"] == "Bearer secret"
-    assert found.token_file is None
+    assert found.credentials is None
 
 
 @pytest.mark.parametrize(("text", "message"), INVALID.values(), ids=INVALID.keys())
@@ -98,7 +100,8 @@ def test_inside_a_cluster(host: str, server: str, monkeypatch: pytest.MonkeyPatc
     found = load_config()
     assert (found.server, found.namespace) == (server, "mine")
     # The token is not stored; it is read from its file repeatedly.
-    assert (found.headers, found.token_file) == ({}, tmp_path / "token")
+    assert found.headers == {}
+    assert isinstance(found.credentials, TokenFile)
 
 
 def test_kubeconfig_has_precedence_over_the_service_account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -136,7 +139,7 @@ def test_token_is_cached(token: Path) -> None:
 
 
 def test_token_is_read_again_after_its_period(token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TOKEN_RELOAD_PERIOD", 0)
+    monkeypatch.setattr(credentials, "TOKEN_RELOAD_PERIOD", 0)
     assert authorizations(Script([response()]), token) == ["Bearer old", "Bearer new", "Bearer new"]
 
 

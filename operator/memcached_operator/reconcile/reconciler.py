@@ -119,11 +119,16 @@ class Reconciler:
         if plan.children is None:
             return Result()
         cr = snapshot.cr
-        if cr.get("status") and len(snapshot.children) < len(plan.children):
-            # A child has disappeared. Its owner may be deleted too.
+        existing = {(key.resource.kind, key.name) for key in snapshot.children}
+        if cr.get("status") and any(_id(child) not in existing for child in plan.children):
+            # A child is new or has disappeared. In the second case, its owner may be deleted too.
             await ensure_exists(self._client, self._cache, key, cr)
         failures = self._queue.failures(key)
         return await self._applier.apply_all(snapshot, plan.children, kind.owns, failures, kind.optional)
+
+
+def _id(child: Object) -> tuple[str, str]:
+    return child["kind"], child["metadata"]["name"]
 
 
 def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource]) -> Snapshot:

@@ -12,7 +12,7 @@ from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT
-from unit.builders import MEMCACHEDS, memcached
+from unit.builders import MEMCACHEDS, memcached, owned
 from unit.fakes import Api
 
 STATUS: dict[str, Any] = {"observedGeneration": 1, "conditions": []}
@@ -33,10 +33,15 @@ CACHED: Object = {**memcached(), "status": STATUS}
 KEY = key_of(MEMCACHEDS, CACHED)
 
 
-def requests(live: Object | None, cached: Object = CACHED) -> list[str]:
-    """The verbs of two reconciles. `live`: the object in the API server. `cached`: the one in the cache."""
+def requests(live: Object | None, cached: Object = CACHED, *children: Object) -> list[str]:
+    """The verbs of two reconciles. `live`: the object in the API server. `cached`: the one in the cache.
+
+    `children`: Services in the cache.
+    """
     api, cache, queue = Api(), Cache(), Queue[Key]("test")
     cache.put(MEMCACHEDS, cached)
+    for child in children:
+        cache.put(SERVICES, child)
     if live is not None:
         api.objects[KEY] = live
 
@@ -58,6 +63,7 @@ DELETED: dict[str, Object | None] = {
 @pytest.mark.parametrize("live", DELETED.values(), ids=DELETED.keys())
 def test_children_of_a_deleted_object_are_not_recreated(live: Object | None) -> None:
     assert requests(live) == ["get"]
+    assert requests(live, CACHED, owned(resource=SERVICES, name="unneeded")) == ["get"]
 
 
 def test_missing_child_of_an_existing_object_is_recreated() -> None:

@@ -80,6 +80,7 @@ def test_controller_may_read_the_kind_and_write_its_children(installed: Rendered
         "apps/statefulsets": WRITE,
         "/configmaps": WRITE,
         "policy/poddisruptionbudgets": WRITE,
+        "monitoring.coreos.com/servicemonitors": WRITE,
     }
 
 
@@ -101,11 +102,12 @@ def test_policy_allows_its_children(installed: Rendered):
         (["apps"], "statefulsets"),
         ([""], "configmaps"),
         (["policy"], "poddisruptionbudgets"),
+        (["monitoring.coreos.com"], "servicemonitors"),
     ]
     text = json.dumps(spec)
     assert "in ['memcached', 'appservice', 'widget']" in text
     assert text.count("a Memcached, an AppService or a Widget") == 2
-    assert "subresources of Deployments, Services, StatefulSets, ConfigMaps or PodDisruptionBudgets" in text
+    assert "of Deployments, Services, StatefulSets, ConfigMaps, PodDisruptionBudgets or ServiceMonitors" in text
 
 
 def test_bundle_contains_it(generated: Path, monkeypatch: pytest.MonkeyPatch):
@@ -126,6 +128,7 @@ def test_bundle_contains_it(generated: Path, monkeypatch: pytest.MonkeyPatch):
         "Service",
         "ConfigMap",
         "PodDisruptionBudget",
+        "ServiceMonitor",
         "Pod",
     ]
     assert {each["webhookPath"] for each in csv["spec"]["webhookdefinitions"]} >= PATHS

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_operator import metrics
-from memcached_operator.handlers import kopf_watch
+from memcached_operator.handlers import handlers
 from memcached_operator.kinds import kinds
+from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiError, Client, describe
 from memcached_operator.kube.config import load_config
 from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_images
@@ -82,7 +83,7 @@ async def run(options: Options) -> None:
         if options.manage_certificates:
             leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.sync_period, options.max_retry_delay
-        watch = kopf_watch(config, lambda: stop_on_signals(stop))
+        watch = kopf_watch(handlers, config, lambda: stop_on_signals(stop))
         manager = Manager(client, kinds(options.default_image), options.watch_namespaces, *periods, watch=watch)
         metrics.OUTDATED_IMAGES.set_function(
             lambda: count_outdated_images(manager.objects(MEMCACHEDS), options.default_image)

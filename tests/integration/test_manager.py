@@ -7,8 +7,9 @@ from unittest import mock
 import pytest
 
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
-from memcached_operator.handlers import kopf_watch
+from memcached_operator.handlers import handlers
 from memcached_operator.kind import Kind
+from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
@@ -35,7 +36,7 @@ def run_operator(
     async def run() -> None:
         connection, stop = plane.connection, asyncio.Event()
         async with client_of(connection) as client, asyncio.timeout(90):
-            watch = kopf_watch(connection, lambda: stop_on_signals(stop))
+            watch = kopf_watch(handlers, connection, lambda: stop_on_signals(stop))
             operator = Manager(client, kinds, namespaces, sync_period, watch=watch)
             manager = asyncio.create_task(operator.run(stop))
             work = asyncio.ensure_future(scenario(client))

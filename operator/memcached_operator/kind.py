@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from memcached_api import conditions as c
-from memcached_operator.kube.resource import Key, Object, Resource
+from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
 
 @dataclass(frozen=True)
@@ -98,3 +98,8 @@ class Kind:
     plan: Callable[[Snapshot, datetime], Plan]
     status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
     optional: tuple[Resource, ...] = ()
+
+    def key_of(self, child: Object) -> Key:
+        """The key of a desired child."""
+        found = (each for each in self.owns if (each.api_version, each.kind) == (child["apiVersion"], child["kind"]))
+        return key_of(next(found), child)

@@ -12,10 +12,12 @@ from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.apply import Applier
+from memcached_operator.reconcile.reconciler import gather
 from memcached_operator.reconcile.result import Result
 
 OWNS = (DEPLOYMENTS, SERVICES)
 IMAGE = "example.com/memcached:1"
+KIND = memcached(IMAGE)
 CREATED = {"create deployments": 1, "create services": 1}
 
 
@@ -38,7 +40,7 @@ class Owner:
 
     def desired(self) -> list[Object]:
         """The desired children."""
-        return list(memcached(IMAGE).plan(Snapshot(self.cr), datetime.now(UTC)).children or ())
+        return list(KIND.plan(Snapshot(self.cr), datetime.now(UTC)).children or ())
 
     def spec(self, **spec: Any) -> None:
         """Change the object's spec."""
@@ -51,7 +53,9 @@ class Owner:
 
         async def run() -> Result:
             async with client_of(self.plane.connection) as client:
-                return await Applier(client, self.cache).apply_all(Snapshot(self.cr), wanted, OWNS)
+                return await Applier(client, self.cache).apply_all(
+                    KIND, gather(self.cache, KIND, self.cr, frozenset()), wanted
+                )
 
         self.outcome = asyncio.run(run())
         return dict(audit.writes(self.cr["metadata"]["namespace"]))

@@ -63,7 +63,7 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
 def _statefulset(cr: Object, spec: WidgetSpec) -> Object:
     container = {"name": "app", "image": spec.image}
     found = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, {"containers": [container]}, f"{_name(cr)}-pods")
-    # Clusters up to 1.34 drop maxUnavailable.
+    # Some clusters drop maxUnavailable.
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
     return {**found, "spec": {**found["spec"], "podManagementPolicy": "Parallel", "updateStrategy": strategy}}
 

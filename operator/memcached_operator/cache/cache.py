@@ -15,7 +15,7 @@ from memcached_operator.kube.resource import Key, Object, Resource, controller_o
 IndexKey = tuple[Any, ...]
 """A key of the index: the controller of an object, or its instance labels."""
 
-_MANAGER_FIELDS = ("manager", "operation", "subresource")
+_MANAGER_FIELDS = ("manager", "operation", "subresource", "time")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 

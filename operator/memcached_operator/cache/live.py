@@ -5,8 +5,8 @@ from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import Key, Object
 
 
-class DeletedError(Exception):
-    """The object being reconciled is deleted or is being deleted, and the watch event has not arrived yet."""
+class StaleError(Exception):
+    """A live read shows that the snapshot is out of date. The cache has the new state: reconcile again."""
 
 
 async def get_live(client: Client, cache: Cache, key: Key) -> Object | None:
@@ -25,7 +25,7 @@ async def get_live(client: Client, cache: Cache, key: Key) -> Object | None:
 
 
 async def ensure_exists(client: Client, cache: Cache, key: Key, seen: Object) -> None:
-    """Check with the API server that `seen` still exists and is not being deleted. Raises DeletedError or ApiError."""
+    """Check with the API server that `seen` still exists and is not being deleted. Raises StaleError or ApiError."""
     live = await get_live(client, cache, key)
     if live is None or live["metadata"]["uid"] != seen["metadata"]["uid"] or live["metadata"].get("deletionTimestamp"):
-        raise DeletedError
+        raise StaleError

@@ -15,7 +15,7 @@ from memcached_operator.kube.credentials import ConfigError
 
 START_TIMEOUT = 5.0
 """Seconds without a request after which kopf must have started its watch. kopf does not watch a resource that the API
-server's discovery does not list, as for a moment after the installation of a CRD, and never looks again."""
+server's discovery does not list, as for a moment after the installation of a CRD: it reads discovery only once."""
 
 
 class WatchRequests:

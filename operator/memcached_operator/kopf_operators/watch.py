@@ -13,6 +13,9 @@ from memcached_operator.kube.config import Config
 from memcached_operator.kube.reflector import EventHandler, Reflector, WatchFunc
 from memcached_operator.kube.resource import Resource
 
+MAX_MESSAGE = 300
+"""Maximum characters of the message of an error that ended kopf. It may contain a response of the API server."""
+
 
 class Connection:
     """What the handlers of one kopf operator use: its session, and the function that receives its events."""
@@ -62,7 +65,7 @@ def kopf_watch(handlers: Handlers, config: Config, install_signal_handlers: Call
         try:
             await asyncio.shield(operator)
         except Exception as error:  # noqa: BLE001 - the edge to kopf: invalid JSON, an ERROR event, any other error
-            connection.requests.fail(ApiError(200, "InvalidResponse", f"kopf ended: {describe(error)}"))
+            connection.requests.fail(ApiError(0, "Ended", f"kopf ended: {describe(error)[:MAX_MESSAGE]}"))
         finally:
             connection.stop.set()
             await asyncio.gather(operator, return_exceptions=True)

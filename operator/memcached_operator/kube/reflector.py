@@ -92,7 +92,7 @@ async def _list_and_watch(
     backoff = MIN_BACKOFF
     while True:
         started = time.monotonic()
-        reason, min_delay = "closed early", 0.0
+        reason, min_delay, failed = "closed early", 0.0, False
         try:
             if not reflector.version:
                 await list_func(reflector)
@@ -101,15 +101,17 @@ async def _list_and_watch(
                 continue
             await (reflector.watch or partial(_watch, client))(reflector, on_event)
         except ApiError as error:
+            failed = True
             if not reflector.is_missing(error):
                 log.warning("cannot list or watch %s: %s", reflector, explain(error))
             reason, min_delay = str(error.code or error.reason), error.retry_after or 0.0
             if error.code == 410 or reflector.is_missing(error):
                 # The resourceVersion has expired. A list also reveals objects deleted in the meantime.
                 reflector.version = ""
-        if time.monotonic() - started >= MIN_WATCH_DURATION and not min_delay:
+        if time.monotonic() - started >= MIN_WATCH_DURATION:
             backoff = MIN_BACKOFF
-            continue
+            if not failed:
+                continue
         metrics.WATCH_RETRIES.labels(reflector.resource.plural, reason).inc()
         await _pause(max(backoff, min_delay))
         backoff = min(max_backoff, backoff * 2)

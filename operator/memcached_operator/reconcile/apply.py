@@ -1,14 +1,14 @@
 """Applies the desired children of one object with as few writes as possible."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache, version_of
-from memcached_operator.cache.live import get_live
-from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.cache.live import StaleError, get_live
+from memcached_operator.kind import Kind, Problem, Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
-from memcached_operator.kube.resource import Key, Object, Resource, key_of
+from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.reconcile.compare import INTENT_ANNOTATION, fingerprint, projection, replicas_of, with_intent
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.ownership import (
@@ -50,32 +50,24 @@ class Applier:
         self._ineffective: dict[Key, str] = {}
         self._cooldown = Cooldown()
 
-    async def apply_all(
-        self,
-        snapshot: Snapshot,
-        desired: Iterable[Object],
-        owns: Iterable[Resource],
-        failures: int = 0,
-        optional: Collection[Resource] = (),
-    ) -> Result:
+    async def apply_all(self, kind: Kind, snapshot: Snapshot, desired: Iterable[Object], failures: int = 0) -> Result:
         """Apply each child independently: a failure does not block the others. Delete the children not in `desired`.
 
         `failures`: consecutive failures so far; from DEGRADED_THRESHOLD on, transient errors are reported as Degraded.
-        `optional`: those of `owns` whose API may be missing.
+        Raises StaleError if a child exists that the snapshot does not contain, because the plan may depend on it.
         """
         result = Result(tolerant=failures + 1 < DEGRADED_THRESHOLD)
         wanted: set[Key] = set()
-        resources = {(resource.api_version, resource.kind): resource for resource in owns}
         for child in desired:
-            key = key_of(resources[child["apiVersion"], child["kind"]], child)
+            key = kind.key_of(child)
             wanted.add(key)
             intended = build_intent(snapshot.cr, child)
             with (
-                result.record_errors(key, optional=key.resource in optional),
+                result.record_errors(key, optional=key.resource in kind.optional),
                 self._cooldown.guard(key, _intent(intended)),
             ):
                 await self._reconcile_child(snapshot, key, intended, result)
-        for resource in resources.values():
+        for resource in kind.owns:
             await self._delete_unwanted(snapshot.cr, resource, wanted, result)
         return result
 
@@ -109,10 +101,14 @@ class Applier:
 
     async def _decide(self, snapshot: Snapshot, key: Key, child: Object) -> Decision:
         cr = snapshot.cr
-        step = decide(cr, child, self._newest(snapshot, key))
+        live = self._newest(snapshot, key)
+        step = decide(cr, child, live)
         if step.action is Action.CONFLICT or (step.action is Action.CREATE and cr.get("status")):
             # Objects without the operator's label are not watched, so the cache may be wrong in both cases.
-            step = decide(cr, child, await self._refresh(key))
+            live = await self._refresh(key)
+            step = decide(cr, child, live)
+        if step.action in (Action.APPLY, Action.SCALE) and key not in snapshot.children and is_controlled_by(live, cr):
+            raise StaleError
         return step
 
     def _newest(self, snapshot: Snapshot, key: Key) -> Object | None:

@@ -12,13 +12,9 @@ INTENT_ANNOTATION = "memcached-operator.example.com/intent"
 """Annotation of every child: a digest of the last applied intent. It detects the *removal* of a field from the intent,
 which a comparison of values does not."""
 
-SCALED_FIELD = ("spec", "replicas")
-"""The number of pods. It is not part of the digest, so that a child of which only this field differs can be recognized
-and changed with one merge patch. Its value is compared like those of all other fields."""
-
 DROPPED_FIELDS = frozenset({("spec", "updateStrategy", "rollingUpdate", "maxUnavailable")})
-"""Fields that a cluster drops if their feature gate is disabled (StatefulSet maxUnavailable: up to Kubernetes 1.34).
-If the live object has no such field, it counts as current: applying it again has no effect."""
+"""Fields that a cluster drops if their feature gate is disabled (MaxUnavailableStatefulSet: by default up to 1.34, and
+in some later versions). If the live object has no such field, it counts as current: applying it again has no effect."""
 
 ATOMIC_FIELDS = frozenset({"selector", "nodeSelector"})
 """Maps that Kubernetes replaces as a whole (`+structType=atomic`). An additional entry changes their meaning."""
@@ -33,7 +29,11 @@ MERGE_KEYS = (("uid",), ("port", "protocol"), ("containerPort", "protocol"), ("n
 
 
 def intent_digest(obj: Object) -> str:
-    """16 hex digits of a hash of the intent."""
+    """16 hex digits of a hash of the intent, without the number of pods.
+
+    So a child of which only that differs can be recognized and changed with one merge patch. The number is compared
+    like all other values.
+    """
     return fingerprint(with_replicas(_without_allocated(obj), None))
 
 
@@ -57,16 +57,15 @@ def _without_allocated(value: Any) -> Any:
 
 def replicas_of(obj: Object) -> int | None:
     """The number of pods of a workload; None for other objects."""
-    return nested_map(obj, SCALED_FIELD[0]).get(SCALED_FIELD[1])
+    return nested_map(obj, "spec").get("replicas")
 
 
 def with_replicas(obj: Object, replicas: int | None) -> Object:
     """The object with another number of pods; without the field if that is None."""
     if replicas_of(obj) == replicas:
         return obj
-    part, name = SCALED_FIELD
-    spec = {field: value for field, value in obj[part].items() if field != name}
-    return {**obj, part: spec if replicas is None else {**spec, name: replicas}}
+    spec = {field: value for field, value in obj["spec"].items() if field != "replicas"}
+    return {**obj, "spec": spec if replicas is None else {**spec, "replicas": replicas}}
 
 
 def with_intent(obj: Object) -> Object:

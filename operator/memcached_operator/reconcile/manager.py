@@ -142,10 +142,12 @@ class Manager:
         try:
             items, reflector.version = await self._client.list(resource, namespace, reflector.selector)
         except ApiError as error:
-            if not reflector.is_missing(error):
-                raise
-            self._set_missing(reflector)
-            return
+            if reflector.is_missing(error):
+                self._set_missing(reflector)
+                return
+            if reflector.optional and not reflector.synced.is_set():
+                self._set_missing(reflector)  # an optional resource must not delay the others
+            raise
         reflector.missing = False
         self._missing.discard(resource)
         deleted = self._cache.replace(resource, namespace, items, int(reflector.version))
@@ -157,8 +159,9 @@ class Manager:
 
     def _set_missing(self, reflector: Reflector) -> None:
         if not reflector.missing:
-            log.info("%s: the API server does not serve this optional resource", reflector)
+            log.info("%s: this optional resource is not available", reflector)
         reflector.missing = True
+        reflector.version = ""
         self._missing.add(reflector.resource)
         self._cache.clear(reflector.resource)
         reflector.synced.set()

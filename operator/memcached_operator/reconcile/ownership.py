@@ -42,9 +42,9 @@ def controller_reference(cr: Object) -> Object:
     }
 
 
-def is_controlled_by(live: Object, cr: Object) -> bool:
-    """True if `cr` controls `live`. An earlier object with the same name has another uid."""
-    controller = controller_of(live)
+def is_controlled_by(live: Object | None, cr: Object) -> bool:
+    """True if `live` exists and `cr` controls it. An earlier object with the same name has another uid."""
+    controller = None if live is None else controller_of(live)
     return controller is not None and controller["uid"] == cr["metadata"]["uid"]
 
 

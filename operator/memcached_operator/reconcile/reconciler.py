@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from memcached_operator import metrics
 from memcached_operator.cache.cache import Cache
-from memcached_operator.cache.live import DeletedError, ensure_exists
+from memcached_operator.cache.live import StaleError, ensure_exists
 from memcached_operator.kind import Kind, Outcome, Plan, Snapshot
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import PODS, Key, Object, Resource
@@ -41,6 +41,7 @@ class Reconciler:
         self._queue = queue
         self._kinds = {kind.resource: kind for kind in kinds}
         self._missing = missing
+        self._deferred: set[Key] = set()
         self._applier = Applier(client, cache)
         self._recorder = Recorder(client)
         self._status = StatusWriter(client, cache, self._recorder)
@@ -88,6 +89,7 @@ class Reconciler:
         if cr is None or cr["metadata"].get("deletionTimestamp"):
             self._queue.forget(key)
             self._status.forget(key)
+            self._deferred.discard(key)
             self._applier.forget_deleted()
             return "success"
         revision = self._cache.revision
@@ -95,13 +97,15 @@ class Reconciler:
         plan = kind.plan(snapshot, datetime.now(UTC))
         try:
             result = await self._apply(kind, key, snapshot, plan)
-        except DeletedError:
+        except StaleError:
             self._queue.add(key)
             return "requeue"
-        if result.wrote and not result.problems and len(self._queue):
-            # Other objects are queued; write their children before this status.
+        if result.wrote and not result.problems and len(self._queue) and key not in self._deferred:
+            # Other objects are queued; write their children before this status. Only once: its spec may change often.
+            self._deferred.add(key)
             self._queue.add(key)
             return "requeue"
+        self._deferred.discard(key)
         if self._cache.revision != revision:
             snapshot = gather(self._cache, kind, cr, self._missing)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
@@ -119,16 +123,10 @@ class Reconciler:
         if plan.children is None:
             return Result()
         cr = snapshot.cr
-        existing = {(key.resource.kind, key.name) for key in snapshot.children}
-        if cr.get("status") and any(_id(child) not in existing for child in plan.children):
+        if cr.get("status") and any(kind.key_of(child) not in snapshot.children for child in plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             await ensure_exists(self._client, self._cache, key, cr)
-        failures = self._queue.failures(key)
-        return await self._applier.apply_all(snapshot, plan.children, kind.owns, failures, kind.optional)
-
-
-def _id(child: Object) -> tuple[str, str]:
-    return child["kind"], child["metadata"]["name"]
+        return await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key))
 
 
 def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource]) -> Snapshot:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Snapshot
+from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
 from memcached_operator.workloads.rollout import Rollout, WorkloadType, has_minimum
 
@@ -17,7 +18,7 @@ PROGRESS_DEADLINE = timedelta(seconds=600)
 A StatefulSet has no such field."""
 
 _REASONS_OF_PODS = (c.PROGRESS_DEADLINE_EXCEEDED, c.PODS_CRASHING, c.IMAGE_UNAVAILABLE)
-"""Reasons of Degraded that a stalled rollout can have. With others, it never started."""
+"""Reasons of Degraded that a stalled rollout can have. Other reasons prevent the rollout."""
 
 
 class _StatefulSet:
@@ -44,10 +45,10 @@ def _rollout(live: Object, snapshot: Snapshot, now: datetime) -> Rollout:
     replicas, updated = status.get("replicas", 0), status.get("updatedReplicas", 0)
     current = status.get("observedGeneration", 0) >= live["metadata"].get("generation", 0)
     all_available = current and size == replicas == available_pods
-    # With OnDelete, outdated pods are replaced when somebody deletes them, so they are not a stalled rollout.
+    # With OnDelete, outdated pods stay until a user deletes them, so they are not a stalled rollout.
     waiting = all_available and _strategy(live).get("type") == "OnDelete"
     complete = all_available and updated >= size - _partition(live)
-    left = float("inf") if complete or waiting else _until_deadline(snapshot, now)
+    left = float("inf") if complete or waiting else _until_deadline(live, snapshot, now)
     return Rollout(
         exists=True,
         size=size,
@@ -73,9 +74,9 @@ def _partition(live: Object) -> int:
     return min(size, nested_map(_strategy(live), "rollingUpdate").get("partition") or 0)
 
 
-def _until_deadline(snapshot: Snapshot, now: datetime) -> float:
+def _until_deadline(live: Object, snapshot: Snapshot, now: datetime) -> float:
     """Seconds until the rollout has made no progress for PROGRESS_DEADLINE."""
-    last = max([_started(snapshot, now), *_pod_times(snapshot)])
+    last = max([_started(snapshot, now), *_write_times(live), *_pod_times(snapshot)])
     return (last + PROGRESS_DEADLINE - now).total_seconds()
 
 
@@ -92,6 +93,13 @@ def _started(snapshot: Snapshot, now: datetime) -> datetime:
         # The deadline was exceeded at this time. Only later progress of a pod continues the rollout.
         return _time(progressing["lastTransitionTime"]) - PROGRESS_DEADLINE
     return now
+
+
+def _write_times(live: Object) -> Iterator[datetime]:
+    """The times at which the operator created and changed the StatefulSet."""
+    for entry in nested_list(live, "metadata", "managedFields"):
+        if entry.get("manager") == labels.MANAGER and not entry.get("subresource") and "time" in entry:
+            yield _time(entry["time"])
 
 
 def _pod_times(snapshot: Snapshot) -> Iterator[datetime]:

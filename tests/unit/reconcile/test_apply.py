@@ -1,21 +1,25 @@
 """One child, and an API server that changes between two requests."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.live import StaleError
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
+from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.reconcile.apply import Applier
+from memcached_operator.reconcile.reconciler import gather
 from memcached_operator.reconcile.result import Result
 from unit.builders import LABELS, memcached
 from unit.fakes import Api, raising
 
 CR = memcached()
-OWNS = (DEPLOYMENTS, SERVICES)
+KIND = memcached_kind("example.com/memcached:1")
 DEPLOYMENT, SERVICE = Key(DEPLOYMENTS, "test", "cache"), Key(SERVICES, "test", "cache")
 CHANGED = ApiError(409, "Conflict", "the object has been modified")
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
@@ -26,6 +30,11 @@ def child(key: Key = DEPLOYMENT, **spec: Any) -> Object:
     """A desired child."""
     meta = {"name": key.name, "namespace": key.namespace, "labels": LABELS}
     return {"apiVersion": key.resource.api_version, "kind": key.resource.kind, "metadata": meta, "spec": spec}
+
+
+def snapshot_of(cache: Cache) -> Snapshot:
+    """The snapshot of the Memcached."""
+    return gather(cache, KIND, CR, frozenset())
 
 
 class Owner:
@@ -41,7 +50,7 @@ class Owner:
 
     def apply(self, *children: Object, failures: int = 0) -> Result:
         """Apply these desired children; all others are deleted."""
-        return asyncio.run(self.applier.apply_all(Snapshot(CR), children, OWNS, failures))
+        return asyncio.run(self.applier.apply_all(KIND, snapshot_of(self.cache), children, failures))
 
     def observe(self, key: Key = DEPLOYMENT) -> None:
         """Handle the event of the last change: store the live object in the cache."""
@@ -459,7 +468,21 @@ def test_child_without_a_spec_is_applied() -> None:
 def test_missing_optional_api_is_no_problem(code: int) -> None:
     owner = Owner()
     owner.api.always["create"] = raising(ApiError(code, "", "page not found"))
-    applied = owner.applier.apply_all(Snapshot(CR), [child(minReadySeconds=2), child(SERVICE)], OWNS, 0, (SERVICES,))
-    result = asyncio.run(applied)
+    optional = replace(KIND, optional=(SERVICES,))
+    children = [child(minReadySeconds=2), child(SERVICE)]
+    result = asyncio.run(owner.applier.apply_all(optional, snapshot_of(owner.cache), children))
     assert (result.problems, result.errors, result.requeue_after) == ([], [], 10)
     assert [error.code for error in owner.apply(child(minReadySeconds=2), child(SERVICE)).errors] == [code]
+
+
+def test_plan_without_an_existing_child_is_not_applied_to_it() -> None:
+    """For example: its label was removed, and the watch reported a deletion, so the plan lacks its annotations."""
+    owner = Owner()
+    owner.cache.remove(DEPLOYMENT, owner.api.version)
+    stale = owner.applier.apply_all(KIND, snapshot_of(owner.cache), [child(minReadySeconds=3)])
+    owner.api.always["create"] = raising(ApiError(409, "AlreadyExists", "it already exists"))
+    with pytest.raises(StaleError):
+        asyncio.run(stale)
+    assert owner.api.verbs() == ["create", "get"]
+    assert owner.apply(child(minReadySeconds=3)).errors == []
+    assert owner.spec == {"minReadySeconds": 3}

@@ -1,7 +1,7 @@
 """The periodic lists find what the watches have missed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
@@ -229,6 +229,48 @@ def test_missing_optional_resource_is_created_when_it_is_served(
         run_scenario(scenario, kind=monitored())
     assert "ApplyFailed" not in str(caplog.text)
     assert [record.levelname for record in caplog.records if "optional" in record.message] == ["INFO", "INFO"]
+
+
+@pytest.mark.parametrize("code", [403, 503])
+def test_optional_resource_that_cannot_be_listed_does_not_delay_the_kind(
+    monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    failing = fail_lists(monkeypatch, ApiError(code, "", "not now"), MONITORS)
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        await until(lambda: api.statuses)
+        failing.clear()
+        await until(lambda: Key(MONITORS, "test", "cache") in api.objects)
+
+    run_scenario(scenario, kind=monitored())
+
+
+def test_optional_resource_that_a_resync_finds_missing_is_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.kube.reflector.MISSING_PERIOD", 0.05)
+    failing = fail_lists(monkeypatch, NOT_SERVED)
+    ended = asyncio.Event()
+
+    async def watch(*_: object) -> AsyncGenerator[tuple[str, Object]]:
+        """A watch that ends without an error."""
+        await ended.wait()
+        return
+        yield "", {}
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        monitor = Key(MONITORS, "test", "cache")
+        await until(lambda: monitor in api.objects)
+        del api.objects[monitor]
+        failing.add(MONITORS)
+        reflector = next(each for each in vars(manager)["_reflectors"] if each.resource == MONITORS)
+        await until(lambda: reflector.missing)
+        ended.set()
+        vars(manager)["_sync_period"] = 3600
+        failing.clear()
+        await until(lambda: monitor in api.objects)
+
+    monkeypatch.setattr(Api, "watch", watch)
+    monkeypatch.setattr("memcached_operator.kube.reflector.MIN_WATCH_DURATION", 0)
+    run_scenario(scenario, kind=monitored())
 
 
 def test_missing_optional_resource_is_not_listed_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:

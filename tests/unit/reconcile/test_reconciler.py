@@ -221,3 +221,21 @@ def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
         assert known["_ineffective"] == {}
 
     asyncio.run(run())
+
+
+def test_status_of_an_object_that_keeps_changing_is_written() -> None:
+    api = Api()
+
+    def changed(snapshot: Snapshot, _: object) -> Plan:
+        """Another Service for each version of the object, as if its spec had changed before every reconcile."""
+        meta: Object = {"name": f"cache-{len(api.writes)}", "namespace": "test", "labels": {}}
+        return Plan(({"apiVersion": "v1", "kind": "Service", "metadata": meta},))
+
+    async def scenario(queue: Queue[Key]) -> None:
+        while not api.statuses:
+            queue.add(KEY)
+            queue.add(Key(MEMCACHEDS, "test", "other"))
+            await asyncio.sleep(0)
+            assert len(api.writes) < 50
+
+    run_scenario(api, scenario, plan=changed, workers=1)

@@ -151,3 +151,22 @@ OWNED = {
 @pytest.mark.parametrize(("candidate", "expected"), OWNED.values(), ids=OWNED.keys())
 def test_pod_belongs_to_its_controller(candidate: Object, expected: bool) -> None:
     assert STATEFULSET.owns(candidate, statefulset()) is expected
+
+
+def written(at: str, manager: str = "memcached-operator", **entry: str) -> Object:
+    """A StatefulSet in a rollout whose fields were written at this time."""
+    entries = [{"manager": manager, "operation": "Apply", "time": at, **entry}]
+    return {**ROLLING, "metadata": {**ROLLING["metadata"], "managedFields": entries}}
+
+
+WRITTEN: dict[str, tuple[Object, bool]] = {
+    "by the operator": (written(MINUTE_AGO), False),
+    "by the operator, long ago": (written(HOUR_AGO), True),
+    "its status, by a controller": (written(MINUTE_AGO, "kube-controller-manager", subresource="status"), True),
+}
+
+
+@pytest.mark.parametrize(("live", "exceeded"), WRITTEN.values(), ids=WRITTEN.keys())
+def test_write_of_the_operator_restarts_the_deadline(live: Object, exceeded: bool) -> None:
+    found = rollout(live, cr=reported("True", "RollingOut", HOUR_AGO))
+    assert found.deadline_exceeded is exceeded

@@ -19,6 +19,10 @@ from memcached_operator.kube.resource import Resource
 from memcached_operator.runtime import kopf_operator
 from memcached_operator.runtime.kopf_requests import WatchRequests
 
+READ_BUFFER = 2**24
+"""Bytes of events that wait for kopf. It takes up to two turns of the event loop per event. The API server closes the
+watch of a client that reads too slowly."""
+
 
 class NoDiffs(kopf.DiffBaseStorage):
     """Stores no last-handled state: only handlers of changes need it. Saves 40 % of the CPU time of an event."""
@@ -81,7 +85,7 @@ def handlers(
 
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        session = await stack.enter_async_context(config.session([requests]))
+        session = await stack.enter_async_context(config.session([requests], READ_BUFFER))
         return kopf.AiohttpSession(server=config.server, aiohttp_session=session)
 
     @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)

@@ -25,6 +25,8 @@ def handlers(resource: Resource, connection: Connection) -> kopf.OperatorRegistr
         settings.scanning.disabled = True
         settings.persistence.diffbase_storage = NoDiffs()
         settings.persistence.progress_storage = NoProgress()
+        # No object has this finalizer. kopf removes its own one from objects whose handlers do not need it.
+        settings.persistence.finalizer = ""
         # A task per object exists for this time after an event of the object.
         settings.queueing.idle_timeout = 0.05
         # The reflector has listed the objects (see WatchRequests).

@@ -61,6 +61,17 @@ class KindsServer:
     queries: dict[str, list[dict[str, str]]] = field(default_factory=lambda: defaultdict(list))
     other: list[str] = field(default_factory=list[str])
     version: int = 100
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def end_watches(self) -> None:
+        """End all open watches."""
+        self._ended.set()
+        self._ended = asyncio.Event()
+
+    def forget(self) -> None:
+        """Forget the recorded requests, except their times."""
+        self.queries.clear()
+        self.lists.clear()
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         plural = request.path.rpartition("/")[2]
@@ -83,7 +94,7 @@ class KindsServer:
         for each in watch.lines:
             await response.write(each.encode())
         if watch.open:
-            await asyncio.Event().wait()
+            await self._ended.wait()
         return response
 
     async def _discover(self, path: str) -> web.Response:

@@ -13,7 +13,7 @@ from memcached_operator.kube import reflector
 from memcached_operator.kube.client import ApiError, api_error, connection_error
 from memcached_operator.kube.credentials import ConfigError
 
-START_TIMEOUT = 5.0
+START_TIMEOUT = 4.0
 """Seconds without a request after which kopf must have started its watch. kopf does not watch a resource that the API
 server's discovery does not list, as for a moment after the installation of a CRD: it reads discovery only once."""
 

@@ -13,6 +13,10 @@ from memcached_operator.kube.config import Config
 from memcached_operator.kube.reflector import EventHandler, Reflector, WatchFunc
 from memcached_operator.kube.resource import Resource
 
+READ_BUFFER = 2**24
+"""Bytes of events that wait for kopf. It takes up to two turns of the event loop per event. The API server closes the
+watch of a client that reads too slowly."""
+
 MAX_MESSAGE = 300
 """Maximum characters of the message of an error that ended kopf. It may contain a response of the API server."""
 
@@ -31,7 +35,7 @@ class Connection:
 
     async def open(self) -> kopf.AiohttpSession:
         """A session with the credentials of the process."""
-        session = await self._sessions.enter_async_context(self._config.session([self.requests]))
+        session = await self._sessions.enter_async_context(self._config.session([self.requests], READ_BUFFER))
         return kopf.AiohttpSession(server=self._config.server, aiohttp_session=session)
 
     def deliver(self, event: kopf.RawEvent) -> None:
@@ -41,6 +45,9 @@ class Connection:
             self._on_event(self._resource, "deleted" if event["type"] == "DELETED" else "updated", obj)
         except ApiError as error:
             self.requests.fail(error)
+        except Exception as error:  # noqa: BLE001 - the edge to kopf, which would drop the event and continue
+            message = f"an event is invalid: {describe(error)[:MAX_MESSAGE]}"
+            self.requests.fail(ApiError(200, "InvalidResponse", message))
 
     async def close(self) -> None:
         """Cancel pending requests and close the sessions."""

@@ -29,13 +29,16 @@ class Config:
     headers: dict[str, str]
     credentials: aiohttp.ClientMiddlewareType | None = None
 
-    def session(self, middlewares: Sequence[aiohttp.ClientMiddlewareType] = ()) -> aiohttp.ClientSession:
-        """Open a new session; the caller closes it."""
+    def session(
+        self, middlewares: Sequence[aiohttp.ClientMiddlewareType] = (), read_buffer: int = 2**16
+    ) -> aiohttp.ClientSession:
+        """Open a new session; the caller closes it. `read_buffer`: bytes of a response that are read ahead."""
         chain = [*middlewares, *([self.credentials] if self.credentials else [])]
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self.tls, keepalive_timeout=75),
             headers=self.headers | {"User-Agent": "memcached-operator"},
             middlewares=chain,
+            read_bufsize=read_buffer,
         )
 
 

@@ -96,6 +96,7 @@ async def _list_and_watch(
         try:
             if not reflector.version:
                 await list_func(reflector)
+                started = time.monotonic()
             if reflector.missing:
                 await _pause(MISSING_PERIOD)
                 continue

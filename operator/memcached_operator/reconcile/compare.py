@@ -57,7 +57,8 @@ def _without_allocated(value: Any) -> Any:
 
 def replicas_of(obj: Object) -> int | None:
     """The number of pods of a workload; None for other objects."""
-    return nested_map(obj, "spec").get("replicas")
+    spec: Any = obj.get("spec")
+    return cast("Object", spec).get("replicas") if isinstance(spec, dict) else None
 
 
 def with_replicas(obj: Object, replicas: int | None) -> Object:

@@ -100,7 +100,8 @@ class Reconciler:
         except StaleError:
             self._queue.add(key)
             return "requeue"
-        if result.wrote and not result.problems and len(self._queue) and key not in self._deferred:
+        problems = (*plan.problems, *result.problems)
+        if result.wrote and not problems and len(self._queue) and key not in self._deferred:
             # Other objects are queued; write their children before this status. Only once: its spec may change often.
             self._deferred.add(key)
             self._queue.add(key)
@@ -109,7 +110,7 @@ class Reconciler:
         if self._cache.revision != revision:
             snapshot = gather(self._cache, kind, cr, self._missing)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
-        delay = await self._status.write(kind, key, snapshot, Outcome((*plan.problems, *result.problems)))
+        delay = await self._status.write(kind, key, snapshot, Outcome(problems))
         delays = [each for each in (plan.requeue_after, result.requeue_after, delay) if each is not None]
         for each in delays:
             self._queue.add_after(key, each)

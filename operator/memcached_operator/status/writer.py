@@ -49,9 +49,10 @@ class StatusWriter:
             return delay
         self._patched_at[key] = self._clock()
         reply = await self._patch(key, cr, conditions.merge_patch(old, new))
-        self._changed_at.pop(key, None)
         if reply is None:
+            self.forget(key)
             return None
+        self._changed_at.pop(key, None)
         self._recorder.record(cr, conditions.reported_transitions(old, new))
         return 0.0 if self._has_new_generation(key, cr, new, reply) else desired.requeue_after
 

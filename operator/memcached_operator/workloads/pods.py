@@ -8,6 +8,7 @@ from typing import Any
 
 from memcached_api import conditions as c
 from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.workloads.times import past_time
 
 RECOVERY_PERIOD = 30.0
 """Seconds for which a restarted container must be Ready to count as recovered, to avoid flapping in a crash loop."""
@@ -125,7 +126,7 @@ def _recovers_in(pod: Object, container: Mapping[str, Any], now: datetime) -> fl
     ready = _condition(pod, "Ready")
     if not container.get("ready") or ready.get("status") != "True":
         return None
-    since = datetime.fromisoformat(ready["lastTransitionTime"])
+    since = past_time(ready.get("lastTransitionTime"), now) or now
     return max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from memcached_api import conditions as c
@@ -12,10 +12,14 @@ from memcached_operator.kind import Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
 from memcached_operator.workloads.rollout import Rollout, WorkloadType, has_minimum
+from memcached_operator.workloads.times import past_time
 
 PROGRESS_DEADLINE = timedelta(seconds=600)
 """Time without progress after which a rollout counts as stalled: the default progressDeadlineSeconds of a Deployment.
 A StatefulSet has no such field."""
+
+_EPOCH = datetime(1970, 1, 2, tzinfo=UTC)
+"""Earlier times are not computed with."""
 
 _REASONS_OF_PODS = (c.PROGRESS_DEADLINE_EXCEEDED, c.PODS_CRASHING, c.IMAGE_UNAVAILABLE)
 """Reasons of Degraded that a stalled rollout can have. Other reasons prevent the rollout."""
@@ -76,7 +80,9 @@ def _partition(live: Object) -> int:
 
 def _until_deadline(live: Object, snapshot: Snapshot, now: datetime) -> float:
     """Seconds until the rollout has made no progress for PROGRESS_DEADLINE."""
-    last = max([_started(snapshot, now), *_write_times(live), *_pod_times(snapshot)])
+    texts = [*_write_times(live), *_pod_times(snapshot)]
+    progress = (found for text in texts if (found := past_time(text, now)) is not None)
+    last = max([_started(snapshot, now), *progress])
     return (last + PROGRESS_DEADLINE - now).total_seconds()
 
 
@@ -87,29 +93,26 @@ def _started(snapshot: Snapshot, now: datetime) -> datetime:
     progressing, degraded = nested_map(by_type, c.PROGRESSING), nested_map(by_type, c.DEGRADED)
     if status.get("observedGeneration") != snapshot.cr["metadata"].get("generation"):
         return now
+    since = past_time(progressing.get("lastTransitionTime"), now) or now
     if progressing.get("status") == c.TRUE:
-        return _time(progressing["lastTransitionTime"])
+        return since
     if progressing.get("reason") == c.STALLED and degraded.get("reason") in _REASONS_OF_PODS:
         # The deadline was exceeded at this time. Only later progress of a pod continues the rollout.
-        return _time(progressing["lastTransitionTime"]) - PROGRESS_DEADLINE
+        return max(since, _EPOCH) - PROGRESS_DEADLINE
     return now
 
 
-def _write_times(live: Object) -> Iterator[datetime]:
+def _write_times(live: Object) -> Iterator[Any]:
     """The times at which the operator created and changed the StatefulSet."""
     for entry in nested_list(live, "metadata", "managedFields"):
-        if entry.get("manager") == labels.MANAGER and not entry.get("subresource") and "time" in entry:
-            yield _time(entry["time"])
+        if entry.get("manager") == labels.MANAGER and not entry.get("subresource"):
+            yield entry.get("time")
 
 
-def _pod_times(snapshot: Snapshot) -> Iterator[datetime]:
+def _pod_times(snapshot: Snapshot) -> Iterator[Any]:
     """The times at which pods were created and became ready."""
     for pod in snapshot.pods:
-        yield _time(pod["metadata"]["creationTimestamp"])
+        yield pod["metadata"].get("creationTimestamp")
         for condition in nested_list(pod, "status", "conditions"):
-            if condition["type"] == "Ready" and condition["status"] == "True":
-                yield _time(condition["lastTransitionTime"])
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+            if condition["type"] == "Ready" and condition.get("status") == "True":
+                yield condition.get("lastTransitionTime")

@@ -161,13 +161,13 @@ def test_pod_that_loses_its_labels_is_not_found() -> None:
     assert list(cache.of_instance(PODS, "test", "memcached", "cache")) == []
 
 
-def test_transform_keeps_manager_operation_and_subresource_of_managed_fields() -> None:
+def test_transform_keeps_manager_operation_subresource_and_time_of_managed_fields() -> None:
     entries: list[Object] = [
         {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}, "time": "t", "apiVersion": "v1"},
         {"manager": "x", "operation": "Update", "subresource": "status", "fieldsType": "FieldsV1"},
     ]
     assert transform(live(9, managedFields=entries))["metadata"]["managedFields"] == [
-        {"manager": "kubectl", "operation": "Update"},
+        {"manager": "kubectl", "operation": "Update", "time": "t"},
         {"manager": "x", "operation": "Update", "subresource": "status"},
     ]
 

@@ -213,7 +213,12 @@ def test_without_the_package_the_user_is_anonymous(
     assert "credential plug-ins need the Python package kubernetes" in caplog.text
 
 
-def test_kubeconfig_takes_precedence_over_a_service_account(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kubeconfig_takes_precedence_over_a_service_account(
+    plugin: Plugin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("TOKEN", "CERT"):
+        (tmp_path / name).write_text("mounted")
+        monkeypatch.setattr(f"kubernetes.config.incluster_config.SERVICE_{name}_FILENAME", str(tmp_path / name))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     assert load_config().server == "https://127.0.0.1:6443"

@@ -175,6 +175,12 @@ def test_long_watch_is_restarted_without_a_pause(monkeypatch: pytest.MonkeyPatch
     assert Watching().until(5).versions == ["7"] * 5
 
 
+def test_long_watch_that_fails_is_restarted_after_the_shortest_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MIN_WATCH_DURATION", 0)
+    gaps = Watching(*[response(500)] * 5).until(5).gaps
+    assert all(gap >= 0.85 * PAUSE for gap in gaps[:4])
+
+
 def test_reflectors_do_not_block_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MIN_BACKOFF", 60)
     reflectors = [Reflector(PODS, "a", "", "1"), Reflector(PODS, "b", "", "2"), Reflector(SERVICES, "a", "", "3")]

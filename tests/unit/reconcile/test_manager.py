@@ -253,6 +253,7 @@ def test_optional_resource_that_a_resync_finds_missing_is_listed_again(monkeypat
     async def watch(*_: object) -> AsyncGenerator[tuple[str, Object]]:
         """A watch that ends without an error."""
         await ended.wait()
+        await asyncio.sleep(0.01)
         return
         yield "", {}
 

@@ -41,6 +41,10 @@ class Api:
         """The Memcached exists, its child does not."""
         return None if key.resource == SERVICES else memcached(version=100 + len(self.statuses))
 
+    async def delete(self, *_: object) -> None:
+        """Delete a child."""
+        self.writes.append("child")
+
     async def patch(self, key: Key, patch: Object, **_: Any) -> Object:
         """Record a status."""
         self.statuses.append(patch["status"])

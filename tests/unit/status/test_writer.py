@@ -358,3 +358,15 @@ def tables_with_object(reconciler: Reconciler) -> list[str]:
     writer: object = vars(reconciler)["_status"]
     fields = vars(writer)
     return [name for name, table in fields.items() if isinstance(table, dict) and KEY in table]
+
+
+def test_state_of_an_object_that_is_deleted_during_a_status_patch_is_removed() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        def delete() -> None:
+            cluster.api.objects.pop(KEY, None)
+
+        cluster.api.hooks["status"] = [delete]
+        await until(lambda: "get" in cluster.api.verbs(MEMCACHEDS))
+        await until(lambda: not tables_with_object(cluster.reconciler))
+
+    run_scenario(scenario)

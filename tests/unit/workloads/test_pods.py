@@ -196,3 +196,10 @@ UNSCHEDULABLE: dict[str, tuple[list[Object], str]] = {
 @pytest.mark.parametrize(("pods", "hint"), UNSCHEDULABLE.values(), ids=UNSCHEDULABLE.keys())
 def test_unschedulable(pods: list[Any], hint: str) -> None:
     assert unschedulable(pods) == hint
+
+
+@pytest.mark.parametrize("since", [None, "2031-01-01T00:00:00Z"])
+def test_crash_with_an_odd_ready_time_is_reported_for_the_whole_period(since: Any) -> None:
+    found = running_again("2030-01-01T11:59:50Z")
+    found["status"]["conditions"][0]["lastTransitionTime"] = since
+    assert only(found).clears_in == 30

@@ -170,3 +170,22 @@ WRITTEN: dict[str, tuple[Object, bool]] = {
 def test_write_of_the_operator_restarts_the_deadline(live: Object, exceeded: bool) -> None:
     found = rollout(live, cr=reported("True", "RollingOut", HOUR_AGO))
     assert found.deadline_exceeded is exceeded
+
+
+ODD: dict[str, Any] = {
+    "missing": created(None),  # pyright: ignore[reportArgumentType]
+    "not a time": created("yesterday"),
+    "without a time zone": created("2030-01-01T11:59:00"),
+    "in the future": created("2031-01-01T00:00:00Z", "2031-01-01T00:00:00Z"),
+}
+
+
+@pytest.mark.parametrize("member", ODD.values(), ids=ODD.keys())
+def test_odd_time_of_a_pod_is_ignored(member: Object) -> None:
+    assert rollout(ROLLING, member, cr=reported("True", "RollingOut", HOUR_AGO)).deadline_exceeded
+
+
+@pytest.mark.parametrize("since", ["0001-01-01T00:00:00Z", None, "2031-01-01T00:00:00Z"])
+def test_odd_time_of_a_condition_is_no_error(since: Any) -> None:
+    for status, reason in (("True", "RollingOut"), ("False", "Stalled")):
+        assert rollout(ROLLING, STUCK, cr=reported(status, reason, since, "PodsCrashing")).exists

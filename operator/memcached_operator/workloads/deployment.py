@@ -1,11 +1,12 @@
 """The state of a Deployment, from its status, as in `kubectl rollout status`."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, controller_of, nested_list, nested_map
-from memcached_operator.workloads.rollout import Rollout, WorkloadType, has_minimum
+from memcached_operator.workloads.rollout import Rollout, WorkloadType, counted, has_minimum
 
 
 class _Deployment:
@@ -31,24 +32,15 @@ DEPLOYMENT: Final[WorkloadType] = _Deployment()
 
 def rollout_of(deployment: Object) -> Rollout:
     """The rollout of a live Deployment."""
-    status = nested_map(deployment, "status")
+    found = counted(deployment)
     conditions = {condition["type"]: condition for condition in nested_list(deployment, "status", "conditions")}
     failure = nested_map(conditions, "ReplicaFailure")
-    size, available_pods = deployment["spec"].get("replicas", 1), status.get("availableReplicas", 0)
-    replicas, updated = status.get("replicas", 0), status.get("updatedReplicas", 0)
-    current = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
     available = nested_map(conditions, "Available").get("status") == "True"
-    return Rollout(
-        exists=True,
-        size=size,
-        replicas=replicas,
-        updated=updated,
-        ready=status.get("readyReplicas", 0),
-        available_pods=available_pods,
-        current=current,
+    return replace(
+        found,
         # Until the Deployment controller observes a new size, its condition refers to the old one; compute it instead.
-        available=available if current else has_minimum(available_pods, size),
-        complete=current and size == replicas == updated == available_pods,
+        available=available if found.current else has_minimum(found.available_pods, found.size),
+        complete=found.current and found.size == found.replicas == found.updated == found.available_pods,
         deadline_exceeded=nested_map(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
         replica_failure=failure.get("message", "") if failure.get("status") == "True" else "",
     )

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from memcached_operator.kind import PodController, Snapshot
+from memcached_operator.kube.resource import Object, nested_map
 
 MAX_UNAVAILABLE_PERCENT = 25
 """Percentage of pods that may be unavailable, rounded down: the default maxUnavailable of a Deployment."""
@@ -39,6 +40,20 @@ class WorkloadType(PodController, Protocol):
     def rollout(self, snapshot: Snapshot, now: datetime) -> Rollout:
         """The rollout of the workload with the name of the custom resource; empty if it does not exist."""
         ...
+
+
+def counted(live: Object) -> Rollout:
+    """The pod counts of a live workload, and whether they are current; its other state is not set."""
+    status = nested_map(live, "status")
+    return Rollout(
+        exists=True,
+        size=live["spec"].get("replicas", 1),
+        replicas=status.get("replicas", 0),
+        updated=status.get("updatedReplicas", 0),
+        ready=status.get("readyReplicas", 0),
+        available_pods=status.get("availableReplicas", 0),
+        current=status.get("observedGeneration", 0) >= live["metadata"].get("generation", 0),
+    )
 
 
 def has_minimum(available_pods: int, size: int) -> bool:

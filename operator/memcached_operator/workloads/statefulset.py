@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from memcached_api import conditions as c
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
-from memcached_operator.workloads.rollout import Rollout, WorkloadType, has_minimum
+from memcached_operator.workloads.rollout import Rollout, WorkloadType, counted, has_minimum
 from memcached_operator.workloads.times import past_time
 
 PROGRESS_DEADLINE = timedelta(seconds=600)
@@ -44,24 +45,15 @@ STATEFULSET: Final[WorkloadType] = _StatefulSet()
 
 
 def _rollout(live: Object, snapshot: Snapshot, now: datetime) -> Rollout:
-    status = nested_map(live, "status")
-    size, available_pods = live["spec"].get("replicas", 1), status.get("availableReplicas", 0)
-    replicas, updated = status.get("replicas", 0), status.get("updatedReplicas", 0)
-    current = status.get("observedGeneration", 0) >= live["metadata"].get("generation", 0)
-    all_available = current and size == replicas == available_pods
+    found = counted(live)
+    all_available = found.current and found.size == found.replicas == found.available_pods
     # With OnDelete, outdated pods stay until a user deletes them, so they are not a stalled rollout.
     waiting = all_available and _strategy(live).get("type") == "OnDelete"
-    complete = all_available and updated >= size - _partition(live)
+    complete = all_available and found.updated >= found.size - _partition(live)
     left = float("inf") if complete or waiting else _until_deadline(live, snapshot, now)
-    return Rollout(
-        exists=True,
-        size=size,
-        replicas=replicas,
-        updated=updated,
-        ready=status.get("readyReplicas", 0),
-        available_pods=available_pods,
-        current=current,
-        available=has_minimum(available_pods, size),
+    return replace(
+        found,
+        available=has_minimum(found.available_pods, found.size),
         complete=complete,
         deadline_exceeded=left <= 0,
         requeue_after=left if 0 < left < float("inf") else None,

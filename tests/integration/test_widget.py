@@ -154,7 +154,7 @@ def test_new_template_is_rolled_out(widgets: ControlPlane, namespace: str) -> No
 
 
 def test_field_that_the_cluster_drops_is_not_applied_again(widgets: ControlPlane, namespace: str) -> None:
-    """The StatefulSet has maxUnavailable, which clusters up to 1.34 drop."""
+    """The StatefulSet has maxUnavailable, which some clusters drop."""
     world = World(widgets, namespace)
 
     async def first(client: Client) -> None:

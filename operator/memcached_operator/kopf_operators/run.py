@@ -11,7 +11,7 @@ import kopf
 class _AllTasks(frozenset["asyncio.Task[Any]"]):
     """A set that contains every task.
 
-    When an operator ends, kopf cancels each task of the event loop that is not in `ignored`, whoever started it.
+    When an operator ends, kopf cancels each task of the event loop that is not in `ignored`, also those of other code.
     """
 
     def __contains__(self, _: object) -> bool:

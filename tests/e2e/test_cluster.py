@@ -96,11 +96,16 @@ def remains(known: dict[str, Any]) -> dict[str, list[str]]:
         "mounts": [line for line in text(Path("/proc/self/mountinfo")).splitlines() if NAME in line],
         "links": [line for line in output("ip", "-oneline", "link").splitlines() if f" {known['link']}@" in line],
         "routes": [line for line in output("ip", "route", "show", "table", "all").splitlines() if block in line],
-        "control groups": [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{known['cgroup']}")],
+        "control groups": [path for path in directories("/sys/fs/cgroup") if path.endswith(f"/{known['cgroup']}")],
         "iptables": [line for line in output("iptables-save").splitlines() if block in line],
         "files": [str(state_dir())] if state_dir().exists() else [],
     }
     return {kind: each for kind, each in found.items() if each}
+
+
+def directories(root: str) -> Iterator[str]:
+    """All directories below a directory. Those that others remove meanwhile are left out."""
+    return (path for path, _, _ in os.walk(root))
 
 
 def text(file: Path) -> str:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from faults.esr import VICTIM, Reference, reference
 from faults.sandbox import Plane, Sandbox, Settings
@@ -13,30 +15,46 @@ from memcached_operator.status.writer import STATUS_PERIOD
 
 @dataclass(frozen=True)
 class Case:
-    """One case. `run` raises FailedError if a check fails.
+    """One case. `run` raises FailedError if a check fails, and may return a note for the results.
 
     `gate`: the case is part of `make test-faults-gate`. `alone`: no other case may run at the same time, because shared
     state changes. `sync_period`, `max_retry_delay`: seconds; None: the value of the run. `limit`: seconds.
     """
 
     name: str
-    run: Callable[[Sandbox, "References"], Awaitable[None]]
+    run: Callable[[Sandbox, "References"], Awaitable[str | None]]
     gate: bool = False
     alone: bool = False
     sync_period: float | None = None
     max_retry_delay: float | None = None
     limit: float = 240.0
 
+    @property
+    def script(self) -> str:
+        """The functions that the case runs. Cases with the same ones differ only in their parameters."""
+        return " ".join(_functions(self.run))
+
+
+def _functions(value: Any) -> list[str]:
+    """The names of a function and of the functions bound as its arguments, at any depth."""
+    if isinstance(value, partial):
+        bound = (*value.args, *value.keywords.values())  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return [*_functions(value.func), *(name for each in bound for name in _functions(each))]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    name = getattr(value, "__qualname__", "")
+    return [f"{value.__module__}.{name}"] if name and not isinstance(value, type) else []
+
 
 @dataclass
 class References:
     """The final state of each workload without faults, measured once per run, when it is first needed.
 
-    This always uses the unmodified sources, so that a mutant is compared with the correct operator.
+    This always uses the unmodified sources, so that a mutant is compared with the correct operator. `error_of`: the
+    error of a case with the unmodified sources, empty if it passes; each case runs once per run.
     """
 
     plane: Plane
     settings: Settings
+    error_of: Callable[[Case], Awaitable[str]]
     _tasks: "dict[str, asyncio.Task[Reference]]" = field(default_factory=dict[str, "asyncio.Task[Reference]"])
     _count: int = 0
 

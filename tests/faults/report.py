@@ -1,7 +1,8 @@
-"""Results of cases, kept between runs, and their figures in docs/reliability.md."""
+"""Results of cases: every attempt, kept between runs, published in compact form, and their figures in the docs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import msgspec
@@ -12,7 +13,9 @@ from faults.process import ROOT
 from faults.runner import Result
 
 RESULTS = ROOT / "build/faults/results.jsonl"
-"""One line per result; the last result of a case counts."""
+"""One line per attempt, in their order. `make clean` removes it, and so begins a new run to publish."""
+PUBLISHED = ROOT / "docs/reliability-results.csv"
+"""The results of the published run, one line per case: name, each attempt (ok or failed), seconds of the last."""
 DOCUMENT = ROOT / "docs/reliability.md"
 CAMPAIGNS = {
     "T1": "SIGKILL before, during and after every write, and around a deletion",
@@ -33,6 +36,23 @@ CAMPAIGNS = {
 }
 
 
+@dataclass(frozen=True)
+class History:
+    """All attempts of one case, oldest first."""
+
+    attempts: tuple[Result, ...]
+
+    @property
+    def last(self) -> Result:
+        """The attempt that counts."""
+        return self.attempts[-1]
+
+    @property
+    def failures(self) -> tuple[Result, ...]:
+        """The attempts that failed."""
+        return tuple(each for each in self.attempts if each.error)
+
+
 def keep(result: Result) -> None:
     """Append a result."""
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
@@ -40,18 +60,29 @@ def keep(result: Result) -> None:
         file.write(msgspec.json.encode(result) + b"\n")
 
 
-def known() -> dict[str, Result]:
-    """The last result of each case."""
+def histories() -> dict[str, History]:
+    """Every attempt of each case."""
     if not RESULTS.exists():
         return {}
-    found = (msgspec.json.decode(line, type=Result) for line in RESULTS.read_bytes().splitlines())
-    return {result.name: result for result in found}
+    found: dict[str, list[Result]] = {}
+    for line in RESULTS.read_bytes().splitlines():
+        result = msgspec.json.decode(line, type=Result)
+        found.setdefault(result.name, []).append(result)
+    return {name: History(tuple(attempts)) for name, attempts in found.items()}
 
 
 def write(cases: Sequence[Case]) -> None:
-    """Write the figures and the list of cases between the marks of the document."""
+    """Write the published results, and the figures, mutants and cases between the marks of the document."""
+    known = {name: history for name, history in histories().items() if name in {case.name for case in cases}}
+    PUBLISHED.write_text(published(known))
     text = DOCUMENT.read_text()
-    for mark, body in (("figures", _figures(cases)), ("mutants", _mutants()), ("cases", _names(cases))):
+    parts = {
+        "figures": figures(cases, known),
+        "failed": failed(known),
+        "mutants": mutant_table(known),
+        "cases": names(cases),
+    }
+    for mark, body in parts.items():
         text = re.sub(
             rf"(<!-- {mark} -->\n).*?(<!-- end -->)",
             lambda found, body=body: found[1] + body + found[2],
@@ -61,36 +92,67 @@ def write(cases: Sequence[Case]) -> None:
     DOCUMENT.write_text(text)
 
 
-def _figures(cases: Sequence[Case]) -> str:
-    results = known()
-    rows = ["| | Campaign | Cases | Run | Passed | Median, s | Longest, s |", "|---|---|---|---|---|---|---|"]
-    total = [0, 0, 0]
+def published(known: dict[str, History]) -> str:
+    """The results in compact form."""
+    lines = ["case,attempts,seconds"]
+    for name, history in known.items():
+        attempts = " ".join("failed" if each.error else "ok" for each in history.attempts)
+        lines.append(f"{name},{attempts},{history.last.seconds:.0f}")
+    return "\n".join([*lines, ""])
+
+
+def figures(cases: Sequence[Case], known: dict[str, History]) -> str:
+    """The table of all campaigns. A script is a function with parameters; a case is a script with their values."""
+    rows = [
+        "| | Campaign | Scripts | Cases | Run | Passed | Ever failed | Median, s | Longest, s |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    total = [0] * 5
     for short, about in CAMPAIGNS.items():
-        mine = [case.name for case in cases if case.name.partition("/")[0] == short]
-        run = [results[name] for name in mine if name in results]
-        passed = [result for result in run if not result.error]
-        if not mine:
-            continue
-        times = [result.seconds for result in run] or [0.0]
-        rows.append(
-            f"| {short} | {about} | {len(mine)} | {len(run)} | {len(passed)} | {median(times):.0f} | {max(times):.0f} |"
-        )
-        total = [sum(pair) for pair in zip(total, (len(mine), len(run), len(passed)), strict=True)]
-    return "\n".join([*rows, f"| | all | {total[0]} | {total[1]} | {total[2]} | | |", ""])
+        mine = [case for case in cases if case.name.partition("/")[0] == short]
+        run = [known[case.name] for case in mine if case.name in known]
+        passed = sum(not history.last.error for history in run)
+        ever_failed = sum(bool(history.failures) for history in run)
+        times = [history.last.seconds for history in run] or [0.0]
+        counts = [len({case.script for case in mine}), len(mine), len(run), passed, ever_failed]
+        rows.append(f"| {short} | {about} | {_cells(counts)} | {median(times):.0f} | {max(times):.0f} |")
+        total = [sum(pair) for pair in zip(total, counts, strict=True)]
+    return "\n".join([*rows, f"| | all | {_cells(total)} | | |", ""])
 
 
-def _mutants() -> str:
-    """The defect of each mutant, and the case that detects it."""
-    results = known()
-    rows = ["| Mutant | Defect | Detected by | Detected |", "|---|---|---|---|"]
-    for name, mutant in mutants().items():
-        result = results.get(f"T14/{name}")
-        caught = "not run" if result is None else "no" if result.error else "yes"
-        rows.append(f"| {name} | {mutant.about} | `{mutant.case}` | {caught} |")
+def _cells(counts: Iterable[int]) -> str:
+    return " | ".join(map(str, counts))
+
+
+def failed(known: dict[str, History]) -> str:
+    """Every case with a failed attempt, and its first failure."""
+    found = {name: history for name, history in known.items() if history.failures}
+    if not found:
+        return "No attempt of any case failed.\n"
+    rows = [f"{sum(len(history.failures) for history in found.values())} attempts failed:", ""]
+    for name, history in found.items():
+        attempts = f"{len(history.failures)} of {len(history.attempts)} attempts"
+        error = " ".join(history.failures[0].error.split())[:160].replace("`", "'")
+        rows.append(f"* `{name}`: {attempts}, {'not passed' if history.last.error else 'then passed'}; `{error}`")
     return "\n".join([*rows, ""])
 
 
-def _names(cases: Sequence[Case]) -> str:
+def mutant_table(known: dict[str, History]) -> str:
+    """The defect of each mutant, the case that detects it, and the check that failed."""
+    rows = ["| Mutant | Defect | Detected by | Failed check |", "|---|---|---|---|"]
+    for name, mutant in mutants().items():
+        history = known.get(f"T14/{name}")
+        if history is None:
+            found = "not run"
+        elif history.last.error:
+            found = "**not detected**"
+        else:
+            found = " ".join(history.last.note.split())[:100].replace("|", "\\|").replace("`", "'")
+        rows.append(f"| {name} | {mutant.about} | `{mutant.case}` | {found} |")
+    return "\n".join([*rows, ""])
+
+
+def names(cases: Sequence[Case]) -> str:
     """The names of all cases. Names that differ only in their last part share a line."""
     groups: dict[str, list[str]] = {}
     for case in cases:

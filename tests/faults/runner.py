@@ -10,21 +10,22 @@ from faults.case import Case, References
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Plane, Settings
 from memcached_operator.kube.client import ApiError
 
-MAX_ERROR = 600
-"""Maximum length of an error message, in characters."""
+MAX_TEXT = 600
+"""Maximum length of an error message or a note, in characters."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a case: `error` is empty if it passed. `seconds`: its duration."""
+    """One attempt of a case: `error` is empty if it passed, `note` is what it found. `seconds`: its duration."""
 
     name: str
     error: str
     seconds: float
+    note: str = ""
 
 
 class Runner:
-    """One run. `on_result` is called with each result immediately."""
+    """One run. `on_result` is called with each result immediately. A case runs once, whoever asks for its result."""
 
     def __init__(self, plane: Plane, settings: Settings, parallel: int, on_result: Callable[[Result], None]) -> None:
         self._plane = plane
@@ -32,48 +33,64 @@ class Runner:
         self._slots = asyncio.Semaphore(parallel)
         self._on_result = on_result
         self._count = 0
-        self.references = References(plane, settings)
+        self._started: dict[str, asyncio.Task[Result]] = {}
+        self.references = References(plane, settings, self._error_of)
 
-    async def run(self, cases: Sequence[Case], settings: Settings | None = None) -> list[Result]:
+    async def run(self, cases: Sequence[Case]) -> list[Result]:
         """Run cases. Those with `alone` run last, one after the other."""
-        used = settings or self._settings
-        parallel = [self._in_slot(case, used) for case in cases if not case.alone]
-        results = list(await asyncio.gather(*parallel))
-        return results + [await self.run_case(case, used) for case in cases if case.alone]
+        try:
+            results = list(await asyncio.gather(*(self._in_slot(case) for case in cases if not case.alone)))
+            return results + [await self.result_of(case) for case in cases if case.alone]
+        finally:
+            for task in self._started.values():
+                task.cancel()
+            await asyncio.gather(*self._started.values(), return_exceptions=True)
 
-    async def _in_slot(self, case: Case, settings: Settings) -> Result:
+    async def _in_slot(self, case: Case) -> Result:
         async with self._slots:
-            return await self.run_case(case, settings)
+            return await self.result_of(case)
 
-    async def run_case(self, case: Case, settings: Settings) -> Result:
-        """Run one case."""
+    async def _error_of(self, case: Case) -> str:
+        return (await self.result_of(case)).error
+
+    async def result_of(self, case: Case) -> Result:
+        """The result of a case, which starts now unless it has already been started."""
+        task = self._started.get(case.name)
+        if task is None:
+            task = self._started[case.name] = asyncio.create_task(self._run_case(case))
+        return await asyncio.shield(task)
+
+    async def _run_case(self, case: Case) -> Result:
         started = time.monotonic()
-        error = await self._error_of(case, settings)
-        result = Result(case.name, error, time.monotonic() - started)
+        error, note = await self._outcome(case)
+        result = Result(case.name, error[:MAX_TEXT], time.monotonic() - started, note[:MAX_TEXT])
         self._on_result(result)
         return result
 
-    async def _error_of(self, case: Case, settings: Settings) -> str:
-        used = replace(
-            settings,
-            sync_period=case.sync_period or settings.sync_period,
-            max_retry_delay=case.max_retry_delay or settings.max_retry_delay,
+    async def _outcome(self, case: Case) -> tuple[str, str]:
+        """The error and the note of one attempt."""
+        settings = replace(
+            self._settings,
+            sync_period=case.sync_period or self._settings.sync_period,
+            max_retry_delay=case.max_retry_delay or self._settings.max_retry_delay,
         )
         self._count += 1
         namespace = f"{re.sub(r'[^a-z0-9]+', '-', case.name.lower())[:48].strip('-')}-{self._count}-{self._plane.token}"
         try:
-            async with self._plane.sandbox(namespace, used) as sandbox, asyncio.timeout(case.limit * TIMEOUT_FACTOR):
+            async with (
+                self._plane.sandbox(namespace, settings) as sandbox,
+                asyncio.timeout(case.limit * TIMEOUT_FACTOR),
+            ):
                 try:
-                    await case.run(sandbox, self.references)
+                    return "", await case.run(sandbox, self.references) or ""
                 finally:
                     log = self._plane.directory / f"{namespace}.requests"
                     log.write_text("\n".join(map(str, sandbox.proxy.requests.entries)))
         except FailedError as error:
-            return str(error)[:MAX_ERROR]
+            return str(error), ""
         except TimeoutError:
-            return f"timed out after {case.limit:g} s"
+            return f"timed out after {case.limit:g} s", ""
         except ApiError as error:
-            return f"the test's own request failed: {error}"[:MAX_ERROR]
+            return f"the test's own request failed: {error}", ""
         except Exception as error:  # noqa: BLE001 - the outermost level of one case: the others continue
-            return f"the test itself failed: {error!r}"[:MAX_ERROR]
-        return ""
+            return f"the test itself failed: {error!r}", ""

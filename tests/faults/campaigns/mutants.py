@@ -1,7 +1,10 @@
-"""T14: mutants of the operator. The case that a mutant names must detect it."""
+"""T14: mutants of the operator. The case that a mutant names must detect it, and pass without it in the same run."""
 
 import asyncio
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,26 +13,35 @@ from pathlib import Path
 import msgspec
 
 from faults.case import Case, References
+from faults.edits import Edit, EditError, apply_edit
 from faults.process import ROOT, ROOTS
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox
 
 MUTANTS = ROOT / "tests/faults/mutants.yaml"
-
-
-class Edit(msgspec.Struct, forbid_unknown_fields=True):
-    """Replace a text that occurs exactly once in a file. Applied to a copy of the sources only."""
-
-    file: str
-    old: str
-    new: str
+LIMIT = 600.0
+"""Seconds for one mutant: its case runs twice."""
+CRASHES = ("Traceback", "internal error while handling")
+"""Texts in a log that show that the mutant itself is broken."""
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+for name in sys.argv[1:]:
+    for found in pkgutil.walk_packages([name], f"{name.rpartition('/')[2]}."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+"""
 
 
 class Mutant(msgspec.Struct, forbid_unknown_fields=True):
-    """The defect, the name of the case that must detect it, and the edits that create it."""
+    """The defect, the name of the case that must detect it, and the edits that create it.
+
+    `gate`: the mutant is part of `make test-faults-gate`. `exits`: the defect is that a process fails or exits.
+    """
 
     about: str
     case: str
     edits: list[Edit]
+    gate: bool = False
+    exits: bool = False
 
 
 def mutants() -> dict[str, Mutant]:
@@ -45,41 +57,65 @@ def copy_sources(target: Path) -> Path:
 
 
 def apply_mutant(mutant: Mutant, target: Path) -> Path:
-    """Copy the sources and apply the edits. Raises FailedError if an edit does not apply."""
+    """Copy the sources and apply the edits. Raises EditError if an edit does not apply."""
     copy_sources(target)
     for edit in mutant.edits:
-        path = target / edit.file
-        path.write_text(edited(path.read_text(), edit))
+        path, text = apply_edit(edit, [target / root for root in ROOTS])
+        path.write_text(text)
     return target
 
 
-def edited(text: str, edit: Edit) -> str:
-    """The text after an edit. Raises FailedError unless the old text occurs exactly once."""
-    if (count := text.count(edit.old)) != 1:
-        raise FailedError(f"{edit.file}: want one occurrence, found {count}, of\n{edit.old}")
-    return text.replace(edit.old, edit.new)
+def check_imports(sources: Path) -> None:
+    """Import every module of these sources in another process. Raises FailedError if that fails."""
+    packages = [str(path.parent) for root in ROOTS for path in sources.glob(f"{root}/*/__init__.py")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(sources / root) for root in ROOTS)}
+    command = [sys.executable, "-c", IMPORT_ALL, *packages]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise FailedError(f"the mutant cannot be imported: {done.stderr.strip().rpartition(chr(10))[2]}")
 
 
-async def check_detected(sandbox: Sandbox, references: References, mutant: Mutant, case: Case) -> None:
-    """Run the case with the mutant: it must fail."""
+async def check_detected(sandbox: Sandbox, references: References, mutant: Mutant, case: Case) -> str:
+    """Run the case without and with the mutant: a check of it must fail, only with the mutant. Returns that failure.
+
+    A process that cannot be imported or that crashes, and the time limit of the whole case, do not count: they do not
+    show that the case checks what the mutant breaks.
+    """
+    error = await references.error_of(case)
+    if error:
+        raise FailedError(f"{case.name} fails without the mutant: {error}")
     plane = references.plane
-    sources = await asyncio.to_thread(apply_mutant, mutant, plane.directory / f"{sandbox.namespace}.sources")
+    name = f"{sandbox.namespace}-m"
+    try:
+        sources = await asyncio.to_thread(apply_mutant, mutant, plane.directory / f"{name}.sources")
+    except EditError as error:
+        raise FailedError(str(error)) from error
+    await asyncio.to_thread(check_imports, sources)
     settings = replace(sandbox.settings, sources=sources, sync_period=case.sync_period or sandbox.settings.sync_period)
     try:
-        async with (
-            plane.sandbox(f"{sandbox.namespace}-m", settings) as other,
-            asyncio.timeout(case.limit * TIMEOUT_FACTOR),
-        ):
+        async with plane.sandbox(name, settings) as other, asyncio.timeout(case.limit * TIMEOUT_FACTOR):
             await case.run(other, references)
-    except (FailedError, TimeoutError):
-        return
+    except FailedError as error:
+        _check_alive(mutant, name, plane.directory, error)
+        return str(error)
+    except TimeoutError:
+        raise FailedError(f"{case.name} did not end within {case.limit:g} s with the mutant") from None
     raise FailedError(f"{case.name} did not detect the mutant")
+
+
+def _check_alive(mutant: Mutant, name: str, directory: Path, error: FailedError) -> None:
+    """Raise FailedError if a process of the case has crashed, unless that is the defect."""
+    logs = [path.read_text(errors="replace") for path in directory.glob(f"{name}*.log")]
+    if not mutant.exits and any(text in log for text in CRASHES for log in logs):
+        raise FailedError(f"the mutant crashes, which does not count as detected: {error}")
 
 
 def cases(all_cases: Sequence[Case]) -> list[Case]:
     """One case per mutant."""
     by_name = {case.name: case for case in all_cases}
-    return [
-        Case(f"T14/{name}", partial(check_detected, mutant=mutant, case=by_name[mutant.case]), limit=600)
-        for name, mutant in mutants().items()
-    ]
+    found: list[Case] = []
+    for name, mutant in mutants().items():
+        case = by_name[mutant.case]
+        run = partial(check_detected, mutant=mutant, case=case)
+        found.append(Case(f"T14/{name}", run, gate=mutant.gate, alone=case.alone, limit=LIMIT))
+    return found

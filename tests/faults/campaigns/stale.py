@@ -100,13 +100,17 @@ SPECS: dict[str, tuple[Mapping[str, Any], ...]] = {
     "Memcached": tuple(cache(containerPort=port) for port in (11212, 11213, 11214)),
     "AppService": tuple(cache(ports=[{"port": port}]) for port in (80, 81, 82)),
 }
-HEADLESS: Object = {
-    **FOREIGN["Service"],
-    "spec": {"clusterIP": "None", "selector": {"app": "foreign"}, "ports": [{"name": "foreign", "port": 9}]},
+FOREIGN_SERVICES: dict[str, Object] = {
+    "overwritable": FOREIGN["Service"],
+    "immutable": {
+        **FOREIGN["Service"],
+        "spec": {"clusterIP": "None", "selector": {"app": "foreign"}, "ports": [{"name": "foreign", "port": 9}]},
+    },
 }
+"""Services of another owner: the API server would apply the child to the first, and rejects it for the second."""
 
 
-async def foreign_child(sandbox: Sandbox, references: References, resource: Resource) -> None:
+async def foreign_child(sandbox: Sandbox, _: References, resource: Resource, foreign: Object) -> None:
     """Another owner's object replaces a child while its events are held back: the operator does not modify it."""
     first, other, last = SPECS[resource.kind]
     sandbox.operator.start()
@@ -119,7 +123,7 @@ async def foreign_child(sandbox: Sandbox, references: References, resource: Reso
     sandbox.proxy.hold("services")
     await sandbox.delete(SERVICES, VICTIM)
     await sandbox.wait_deleted(SERVICES, VICTIM)
-    foreign = await sandbox.client.request("POST", SERVICES.path(sandbox.namespace), HEADLESS)
+    created = await sandbox.client.request("POST", SERVICES.path(sandbox.namespace), foreign)
     since = time.monotonic()
     await sandbox.change(resource, VICTIM, other, last)
 
@@ -133,7 +137,7 @@ async def foreign_child(sandbox: Sandbox, references: References, resource: Reso
     await wait_for_reason(sandbox, resource, c.MINIMUM_REPLICAS_AVAILABLE)
     await check_quiet(sandbox)
     live = await sandbox.get(SERVICES, VICTIM)
-    sandbox.check(live and live["spec"] == foreign["spec"], "another owner's Service was changed")
+    sandbox.check(live and live["spec"] == created["spec"], "another owner's Service was changed")
     check_operator(sandbox)
 
 
@@ -253,8 +257,9 @@ def t5() -> list[Case]:
             ]
     for resource in (MEMCACHEDS, APPSERVICES):
         sets = {"own": (resource,), "children": CHILDREN, "all": (resource, *CHILDREN)}
-        run_foreign = partial(foreign_child, resource=resource)
-        found.append(Case(f"T5/foreign-child/{resource.plural}", run_foreign, sync_period=LONG_SYNC_PERIOD))
+        for name, foreign in FOREIGN_SERVICES.items():
+            run_foreign = partial(foreign_child, resource=resource, foreign=foreign)
+            found.append(Case(f"T5/foreign-child/{resource.plural}/{name}", run_foreign, sync_period=LONG_SYNC_PERIOD))
         found += [
             Case(f"T5/recreated/{resource.plural}/{which}", partial(recreated, resource=resource, delayed=delayed))
             for which, delayed in sets.items()

@@ -1,31 +1,143 @@
-"""Every mutant of T14 still applies to the sources, and the result is valid Python."""
+"""T14: every mutant applies and is a working program; a case detects it only by a failed check of its own."""
 
-import ast
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from subprocess import run
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from faults.__main__ import all_cases
-from faults.campaigns.mutants import Edit, Mutant, edited, mutants
-from faults.process import ROOT
-from faults.sandbox import FailedError
+from faults.campaigns import mutants as t14
+from faults.campaigns.mutants import Mutant, apply_mutant, check_detected, check_imports, copy_sources, mutants
+from faults.case import Case
+from faults.edits import Edit
+from faults.process import ROOTS
+from faults.sandbox import FailedError, Settings
 
 MUTANTS = mutants()
+RUFF = str(Path(sys.executable).with_name("ruff"))
+CAMPAIGNS = sorted({case.name.partition("/")[0] for case in all_cases()} - {"T13", "T14"})
+
+
+@pytest.fixture(name="originals", scope="module")
+def _originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_sources(tmp_path_factory.mktemp("originals"))
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS.keys())
-def test_every_edit_applies_and_the_result_is_valid_python(mutant: Mutant) -> None:
-    for edit in mutant.edits:
-        text = (ROOT / edit.file).read_text()
-        changed = edited(text, edit)
-        assert changed != text
-        ast.parse(changed)
+def test_every_mutant_applies_and_names_only_what_exists(mutant: Mutant, originals: Path, tmp_path: Path) -> None:
+    sources = apply_mutant(mutant, tmp_path)
+    changed = {
+        path.relative_to(sources)
+        for path in sources.rglob("*.py")
+        if path.read_text() != (originals / path.relative_to(sources)).read_text()
+    }
+    assert changed
+    # F821: an undefined name would crash the mutant, and every case would "detect" it.
+    files = [str(sources / path) for path in changed]
+    command = [RUFF, "check", "--isolated", "--select", "F821,E9", *files]
+    found = run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
 
 
 def test_every_mutant_names_a_case() -> None:
     assert {mutant.case for mutant in MUTANTS.values()} <= {case.name for case in all_cases()}
 
 
-@pytest.mark.parametrize("text", ["", "a\na\n"], ids=["missing", "twice"])
-def test_edit_that_does_not_apply_fails(text: str) -> None:
-    with pytest.raises(FailedError, match="want one occurrence"):
-        edited(text, Edit("file.py", "a\n", "b\n"))
+@pytest.mark.parametrize("campaign", CAMPAIGNS)
+def test_gate_has_a_mutant_of_every_campaign(campaign: str) -> None:
+    assert any(mutant.gate for mutant in MUTANTS.values() if mutant.case.partition("/")[0] == campaign)
+
+
+def test_sources_without_mutant_can_be_imported(originals: Path) -> None:
+    check_imports(originals)
+
+
+def test_crash_at_import_is_reported(tmp_path: Path) -> None:
+    sources = copy_sources(tmp_path)
+    (sources / ROOTS[0] / "memcached_api/conditions.py").write_text("raise RuntimeError('no')\n")
+    with pytest.raises(FailedError, match=r"cannot be imported.*RuntimeError: no"):
+        check_imports(sources)
+
+
+class Plane(SimpleNamespace):
+    """A control plane that provides sandboxes which only have settings and a log."""
+
+    @asynccontextmanager
+    async def sandbox(self, name: str, settings: Settings) -> AsyncGenerator[Any]:
+        """A sandbox whose operator only has a log."""
+        yield SimpleNamespace(namespace=name, settings=settings, log=self.directory / f"{name}.operator.log")
+
+
+def _detect(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: Callable[[Any], Awaitable[None]],
+    *,
+    unmutated: str = "",
+    limit: float = 240,
+) -> str:
+    """Check a mutant of which the case has this outcome."""
+
+    def import_nothing(_: Path) -> None:
+        return
+
+    monkeypatch.setattr(t14, "check_imports", import_nothing)
+
+    async def error_of(_: Case) -> str:
+        return unmutated
+
+    async def case_run(sandbox: Any, _: Any) -> None:
+        await outcome(sandbox)
+
+    sandbox: Any = SimpleNamespace(namespace="t14", settings=Settings())
+    references: Any = SimpleNamespace(plane=Plane(directory=tmp_path), error_of=error_of)
+    mutant = Mutant("a defect", "T0/case", [Edit("PROPAGATION_DELAY", "2.0", "0.0")])
+    return asyncio.run(check_detected(sandbox, references, mutant, Case("T0/case", case_run, limit=limit)))
+
+
+async def _fail(_: Any) -> None:
+    raise FailedError("the children differ")
+
+
+async def _pass(_: Any) -> None:
+    return
+
+
+async def _hang(_: Any) -> None:
+    await asyncio.Event().wait()
+
+
+async def _crash(sandbox: Any) -> None:
+    sandbox.log.write_text("Traceback (most recent call last):\n")
+    raise FailedError("the object is not ready")
+
+
+def test_failed_check_counts_and_is_the_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _detect(tmp_path, monkeypatch, _fail) == "the children differ"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "options", "message"),
+    [
+        (_pass, {}, "T0/case did not detect the mutant"),
+        (_hang, {"limit": 0.1}, "did not end within 0.1 s"),
+        (_crash, {}, "the mutant crashes, which does not count as detected: the object is not ready"),
+        (_fail, {"unmutated": "broken"}, "T0/case fails without the mutant: broken"),
+    ],
+    ids=["passes", "hangs", "crashes", "fails-without-the-mutant"],
+)
+def test_anything_else_does_not_count(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: Callable[[Any], Awaitable[None]],
+    options: dict[str, Any],
+    message: str,
+) -> None:
+    with pytest.raises(FailedError, match=message):
+        _detect(tmp_path, monkeypatch, outcome, **options)

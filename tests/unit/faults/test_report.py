@@ -1,0 +1,89 @@
+"""Every attempt of a case is kept, counted and named; scripts and parameters are counted apart."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from faults import report
+from faults.case import Case, References
+from faults.report import History
+from faults.runner import Result
+from faults.sandbox import Sandbox
+
+
+async def _one(sandbox: Sandbox, references: References, number: int) -> None:
+    return
+
+
+async def _with(sandbox: Sandbox, references: References, step: Any) -> None:
+    return
+
+
+CASES = [
+    *(Case(f"T1/one/{number}", partial(_one, number=number)) for number in range(3)),
+    Case("T1/with/print", partial(_with, step=print)),
+    Case("T1/with/one", partial(_with, step=partial(_one, number=1))),
+    Case("T1/with/one-again", partial(_with, step=partial(_one, number=2))),
+]
+
+
+def _history(name: str, *errors: str) -> History:
+    return History(tuple(Result(name, error, 2.0 + number) for number, error in enumerate(errors)))
+
+
+KNOWN = {
+    "T1/one/0": _history("T1/one/0", "", ""),
+    "T1/one/1": _history("T1/one/1", "the children\ndiffer `x`", ""),
+    "T1/one/2": _history("T1/one/2", "", "not ready"),
+}
+
+
+def test_scripts_are_functions_with_the_functions_passed_to_them() -> None:
+    assert len({case.script for case in CASES}) == 3
+
+
+def test_figures_count_scripts_cases_and_every_failure() -> None:
+    rows = report.figures(CASES, KNOWN).splitlines()
+    assert rows[2].endswith("| 3 | 6 | 3 | 2 | 2 | 3 | 3 |")
+    assert rows[-1] == "| | all | 3 | 6 | 3 | 2 | 2 | | |"
+
+
+def test_every_case_that_ever_failed_is_named() -> None:
+    text = report.failed(KNOWN)
+    assert "2 attempts failed" in text
+    assert "* `T1/one/1`: 1 of 2 attempts, then passed; `the children differ 'x'`" in text
+    assert "* `T1/one/2`: 1 of 2 attempts, not passed; `not ready`" in text
+    assert "T1/one/0" not in text
+
+
+def test_nothing_failed() -> None:
+    assert report.failed({"T1/one/0": KNOWN["T1/one/0"]}) == "No attempt of any case failed.\n"
+
+
+def test_published_results_have_every_attempt() -> None:
+    assert report.published(KNOWN).splitlines() == [
+        "case,attempts,seconds",
+        "T1/one/0,ok ok,3",
+        "T1/one/1,failed ok,3",
+        "T1/one/2,ok failed,3",
+    ]
+
+
+def test_results_are_kept_in_their_order(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path / "build" / "results.jsonl")
+    assert report.histories() == {}
+    for error in ("broken", ""):
+        report.keep(Result("T1/one/1", error, 1.0, "a note"))
+    assert [each.error for each in report.histories()["T1/one/1"].attempts] == ["broken", ""]
+
+
+def test_mutant_that_was_not_detected_is_named() -> None:
+    name = "no-digest"
+    texts = {
+        note: report.mutant_table({f"T14/{name}": History((Result(f"T14/{name}", error, 1.0, note),))})
+        for note, error in (("the children differ", ""), ("", "T1 did not detect the mutant"))
+    }
+    rows = [next(row for row in text.splitlines() if f"| {name} |" in row) for text in texts.values()]
+    assert rows[0].endswith("| the children differ |")
+    assert rows[1].endswith("| **not detected** |")

@@ -1,0 +1,80 @@
+"""A case runs once per run, whoever asks for its result, and every kind of failure is a result."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from faults.case import Case, References
+from faults.runner import Result, Runner
+from faults.sandbox import FailedError, Sandbox, Settings
+
+
+class Plane(SimpleNamespace):
+    """A control plane whose sandboxes only have a record of requests."""
+
+    @asynccontextmanager
+    async def sandbox(self, name: str, settings: Settings) -> AsyncGenerator[Any]:
+        """A sandbox that has sent no requests."""
+        yield SimpleNamespace(settings=settings, proxy=SimpleNamespace(requests=SimpleNamespace(entries=[])))
+
+
+def _run(tmp_path: Path, *cases: Case, parallel: int = 2) -> list[Result]:
+    """The results in the order in which they were reported."""
+    plane: Any = Plane(directory=tmp_path, token="t")
+    found: list[Result] = []
+    results = asyncio.run(Runner(plane, Settings(), parallel, found.append).run(cases))
+    assert {result.name for result in results} == {case.name for case in cases}
+    return found
+
+
+async def _note(_: Sandbox, __: References) -> str:
+    return "seen"
+
+
+async def _failing(_: Sandbox, __: References, error: Exception) -> None:
+    raise error
+
+
+async def _hanging(_: Sandbox, __: References) -> None:
+    await asyncio.Event().wait()
+
+
+def test_note_is_part_of_the_result(tmp_path: Path) -> None:
+    (result,) = _run(tmp_path, Case("one", _note))
+    assert (result.error, result.note) == ("", "seen")
+
+
+@pytest.mark.parametrize(
+    ("case", "error"),
+    [
+        (Case("one", partial(_failing, error=FailedError("the check"))), "the check"),
+        (Case("one", partial(_failing, error=KeyError("x"))), "the test itself failed: KeyError('x')"),
+        (Case("one", _hanging, limit=0.05), "timed out after 0.05 s"),
+    ],
+)
+def test_failure_is_the_error_of_the_result(tmp_path: Path, case: Case, error: str) -> None:
+    assert [result.error for result in _run(tmp_path, case)] == [error]
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_case_runs_once_even_if_another_case_needs_its_result(tmp_path: Path, parallel: int) -> None:
+    ran: list[str] = []
+
+    async def record(_: Sandbox, __: References) -> None:
+        ran.append("case")
+        await asyncio.sleep(0)
+
+    case = Case("case", record)
+
+    async def needs(_: Sandbox, references: References) -> str:
+        return f"error: {await references.error_of(case)!r}"
+
+    results = _run(tmp_path, Case("first", needs), case, Case("last", needs, alone=True), parallel=parallel)
+    assert ran == ["case"]
+    assert {result.name: result.note for result in results} == {"first": "error: ''", "case": "", "last": "error: ''"}

@@ -120,6 +120,7 @@ def _goals(results: Results) -> str:
         _relative_to_baseline("single object idle, p99", "≤ 3 ×", idle, 0.99),
         ("second object in the storm, p99", "≤ 1 s", f"{quantile(storm, 0.99):.2f} s"),
         ("CPU per object created", "≤ 4.5 ms", f"{_median(rounds, 'operator', 'CPU per object, ms'):.1f} ms"),
+        ("CPU per object created, relative to the same requests", "–", _ratio(rounds, "CPU per object, ms")),
         ("RSS idle", "≤ 55 MiB", f"{_median(rounds, 'operator', 'RSS idle, MiB'):.0f} MiB"),
         ("RSS at 1,000 objects", "≤ 80 MiB", f"{_median(rounds, 'operator', 'RSS after, MiB'):.0f} MiB"),
         ("RSS at 5,000 objects", "≤ 130 MiB", f"{large['RSS after, MiB']:.0f} MiB"),

@@ -16,6 +16,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from faults import limits
 from faults.process import ROOT
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.kinds import Kind
@@ -211,14 +212,16 @@ def _changed(draw: st.DrawFn, action: str, found: Any) -> Any:
 
 @st.composite
 def objects(draw: st.DrawFn, kind: Kind[Any]) -> Object:
-    """A random object of a kind."""
-    spec = draw(values_of(schema_of(kind)))
-    for _ in range(draw(st.sampled_from(ERROR_COUNTS))):
-        spec = draw(with_error(spec))
+    """A random object of a kind, or an otherwise valid one at the limits of one rule."""
+    name, spec = "cache", {"image": "a"} | draw(limits.PARTS[kind.plural])
+    if draw(st.booleans()):
+        name, spec = draw(NAMES), draw(values_of(schema_of(kind)))
+        for _ in range(draw(st.sampled_from(ERROR_COUNTS))):
+            spec = draw(with_error(spec))
     return {
         "apiVersion": f"{kind.group}/{draw(st.sampled_from(kind.versions))}",
         "kind": kind.name,
-        "metadata": {"name": draw(NAMES)},
+        "metadata": {"name": name},
         "spec": spec,
     }
 

@@ -319,7 +319,7 @@ def _check(samples: list[Sample], users: Users, length: Length) -> None:
     print({name: figure for name, figure in figures.items() if name != "samples"}, flush=True)
     sandbox = users.sandbox
     for what, (first, last) in (("file descriptors", files), ("tasks", tasks)):
-        sandbox.check(abs(last - first) <= TOLERANCE, f"{what}: {first:g} in the first third, {last:g} in the last")
+        sandbox.check(last - first <= TOLERANCE, f"{what} grow: {first:g} in the first third, {last:g} in the last")
     if length.seconds >= 600:
         sandbox.check(slope < MAX_SLOPE, f"the memory grows by {slope:.2f} MiB per hour, the limit is {MAX_SLOPE:g}")
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from faults.campaigns.fields.expectations import UNSEEN, denial
 from faults.campaigns.fields.leaves import Leaf
-from faults.campaigns.fields.stage import Stage, without
+from faults.campaigns.fields.stage import PROBLEM, Stage, without
 from faults.campaigns.fields.steps import Step
 from faults.sandbox import FailedError
 from faults.state import difference
@@ -23,7 +23,7 @@ MAX_VALUE = 200
 class Observed:
     """The state after a step. `label`: that of the last accepted step. `spec`: as stored.
 
-    `children`: their specs by kind, and the message of Degraded, with which the operator reports an unusable value.
+    `children`: their specs by kind; PROBLEM is the message with which the operator reports a value it cannot apply.
     """
 
     label: str
@@ -41,7 +41,7 @@ async def run_steps(stage: Stage, leaf: Leaf, steps: Sequence[Step]) -> None:
     first, *others = steps
     check_response(leaf, first, await stage.create(VICTIM, first.spec))
     last = Observed(first.label, *await stage.applied(VICTIM))
-    check_stored(leaf, first, last)
+    check_applied(leaf, first, last)
     for step in others:
         last = await _replace(stage, leaf, step, last)
     await _check_like_new(stage, leaf, last)
@@ -54,7 +54,7 @@ async def _replace(stage: Stage, leaf: Leaf, step: Step, before: Observed) -> Ob
     if denied:
         _check(after == before, leaf, step, "it was denied, but the stored spec or a child has changed")
     else:
-        check_stored(leaf, step, after)
+        check_applied(leaf, step, after)
         check_visible(leaf, step, before, after)
     return after
 
@@ -82,10 +82,12 @@ def check_response(leaf: Leaf, step: Step, message: str) -> bool:
     return bool(message)
 
 
-def check_stored(leaf: Leaf, step: Step, after: Observed) -> None:
-    """Check that the API server stored what it accepted."""
+def check_applied(leaf: Leaf, step: Step, after: Observed) -> None:
+    """Check that the API server stored what it accepted, and that the operator applied a valid value."""
     found = difference(effect(leaf, after.spec), effect(leaf, step.spec))
     _check(not found, leaf, step, f"the API server accepted it, but stored another spec: {found}")
+    problem = after.children[PROBLEM]
+    _check(step.invalid or not problem, leaf, step, f"the operator reports a problem: {problem}")
 
 
 def check_visible(leaf: Leaf, step: Step, before: Observed, after: Observed) -> None:

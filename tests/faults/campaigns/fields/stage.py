@@ -15,6 +15,8 @@ RECOVERY = 30.0
 """Seconds until a spec is applied."""
 ALLOCATED = ("clusterIP", "clusterIPs")
 """Values that differ between two Services with the same spec."""
+PROBLEM = "problem"
+"""Key of the reported problem in a result."""
 DENIED = (400, 422)
 """Codes of a response that denies a spec."""
 
@@ -106,7 +108,7 @@ class SandboxStage:
 def result(children: Iterable[Object | None], name: str, problem: str) -> Object:
     """The specs of children by kind, without the object's name and ALLOCATED values, and the reported problem."""
     specs = {child["kind"]: without(child["spec"], *ALLOCATED) for child in children if child}
-    return {**json.loads(json.dumps(specs).replace(f'"{name}"', '"NAME"')), "problem": problem}
+    return {**json.loads(json.dumps(specs).replace(f'"{name}"', '"NAME"')), PROBLEM: problem}
 
 
 def without(value: Any, *names: str) -> Any:

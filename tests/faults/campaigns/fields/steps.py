@@ -10,6 +10,8 @@ BOUNDS_SKIPPED = {"size": "no cluster has room for 2147483647 pods", "nodePort":
 AMOUNTS = {"cpu": (100, "m"), "memory": (128, "Mi")}
 INVALID: dict[str, Any] = {"object": {"no": "such field"}, "-1x": "-1x", "-1": -1, "Not Valid!": "Not Valid!"}
 """Values that a field denies unless `expectations.VALID` lists them for it, by label."""
+BEYOND = (("below", "minimum", -1), ("above", "maximum", 1))
+"""Further ones: the label, the bound of the schema, and what is added to it."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,6 @@ def _amounts(leaf: Leaf) -> list[Step]:
 def _invalid(leaf: Leaf) -> list[Step]:
     beyond = {label: leaf.schema[end] + by for label, end, by in BEYOND if end in leaf.schema}
     return [Step(label, leaf.with_value(value), invalid=True) for label, value in {**INVALID, **beyond}.items()]
-
-
-BEYOND = (("below", "minimum", -1), ("above", "maximum", 1))
 
 
 def _without_repetitions(steps: list[Step]) -> list[Step]:

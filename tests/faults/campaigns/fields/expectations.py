@@ -1,0 +1,65 @@
+"""The expected denials, and the accepted changes that no child shows. Everything else is accepted and visible.
+
+The keys are names of fields and labels of steps. A field that is not listed gets the strict checks. An entry that does
+not apply fails its case, one that matches no case fails tests/unit/faults/test_fields.py.
+"""
+
+from faults.campaigns.fields.leaves import Leaf
+from faults.campaigns.fields.steps import Step
+
+KEPT = "the Service keeps the node port of a port that stays"
+ONE_VERSION = "v1 is the only version, and the API server sets it if it is absent"
+
+DENIED: dict[str, dict[str, str]] = {
+    "memcacheds/imagePullSecrets[].name": {"absent": "spec.imagePullSecrets[0].name: Required value"},
+    "appservices/image": {"absent": "spec.image: Required value", "empty": "spec.image: Required value"},
+    "appservices/envs[].name": {"absent": "spec.envs[0].name: Required value"},
+    **{
+        f"appservices/envs[].valueFrom.{path}": {"absent": f"spec.envs[0].valueFrom.{path}: Required value"}
+        for path in (
+            "configMapKeyRef.name",
+            "configMapKeyRef.key",
+            "secretKeyRef.name",
+            "secretKeyRef.key",
+            "fieldRef.fieldPath",
+            "resourceFieldRef.resource",
+        )
+    },
+    "appservices/ports[].port": {"absent": "spec.ports[0].port: Required value"},
+    # A rule of the whole list: the name refers to another port.
+    "appservices/ports[].targetPort": dict.fromkeys(("-1x", "Not Valid!"), "spec.ports: Invalid value: must be the"),
+    # The API server names a value of a map in this way if its rule, not its type, is violated.
+    **{
+        f"{kind}/resources.{part}.{name}": {"-1": f"spec.resources.{part}[{name}]: Invalid value"}
+        for kind in ("memcacheds", "appservices")
+        for part in ("limits", "requests")
+        for name in ("cpu", "memory")
+    },
+}
+"""Parts of the messages of denials, by field and step. Steps with an invalid value have the field's path as default."""
+
+VALID: dict[str, tuple[str, ...]] = {
+    "appservices/envs[].name": ("-1x",),
+    "appservices/envs[].value": ("-1x", "Not Valid!"),
+    "appservices/envs[].valueFrom.configMapKeyRef.key": ("-1x",),
+    "appservices/envs[].valueFrom.secretKeyRef.key": ("-1x",),
+    "appservices/envs[].valueFrom.fieldRef.apiVersion": ("-1x", "Not Valid!"),
+    "appservices/envs[].valueFrom.resourceFieldRef.divisor": ("-1",),
+}
+"""Labels of `steps.INVALID` with a value that a field accepts."""
+
+UNSEEN: dict[str, dict[str, str]] = {
+    "appservices/envs[].valueFrom.fieldRef.apiVersion": {
+        "absent -> one": ONE_VERSION,
+        "one -> absent": ONE_VERSION,
+    },
+    "appservices/ports[].nodePort": {"one -> absent": KEPT},
+}
+"""Changes that no child shows, with the reason, by field and the labels of the steps before and after."""
+
+
+def denial(leaf: Leaf, step: Step) -> str | None:
+    """A part of the message with which the API server denies a step; None if it accepts it."""
+    if step.label in VALID.get(leaf.name, ()):
+        return None
+    return DENIED.get(leaf.name, {}).get(step.label, leaf.location if step.invalid else None)

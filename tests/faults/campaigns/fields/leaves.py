@@ -1,0 +1,142 @@
+"""The fields of a spec, from the schema of the CRD, and valid values for each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from faults.process import ROOT
+from faults.workloads import IMAGE
+from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.kube.resource import Object, Resource
+from memcached_operator.memcached.controller import MEMCACHEDS
+
+BASES: dict[str, Object] = {"Memcached": {"image": IMAGE}, "AppService": {"image": IMAGE}}
+CRDS = {"cache.example.com_memcacheds": MEMCACHEDS, "app.example.com_appservices": APPSERVICES}
+Path = tuple[str, ...]
+"""Path of a field: names, `[]` for the items of a list, and keys of a map."""
+MAP_KEYS = ("cpu", "memory")
+ABSENT = object()
+"""Instead of a value: the field is left out."""
+
+VALUES: dict[str, tuple[Any, Any]] = {
+    "size": (2, 3),
+    "image": ("example.com/app:2", "example.com/app:3"),
+    "cpu": ("150m", "300m"),
+    "memory": ("192Mi", "256Mi"),
+    "fieldPath": ("metadata.name", "metadata.namespace"),
+    "apiVersion": ("v1", "v1"),
+    "resource": ("limits.cpu", "limits.memory"),
+    "divisor": ("1", "1m"),
+    "targetPort": (8080, 8081),
+    "nodePort": (30080, 30081),  # Kubernetes does not allocate node ports below 30086 itself
+}
+"""Two valid values of fields whose schema does not suffice, by the last name of the path.
+
+The first value must have another effect than leaving the field out.
+"""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One field of a spec, with its schema."""
+
+    resource: Resource
+    path: Path
+    schema: Mapping[str, Any]
+    root: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """As in the names of cases: `appservices/ports[].name`."""
+        return f"{self.resource.plural}/{'.'.join(self.path).replace('.[]', '[]')}"
+
+    @property
+    def location(self) -> str:
+        """As in a message of the API server: `spec.ports[0].name`."""
+        return f"spec.{'.'.join(self.path).replace('.[]', '[0]')}"
+
+    @property
+    def base(self) -> Object:
+        """The smallest spec."""
+        return BASES[self.resource.kind]
+
+    def with_value(self, value: Any) -> Object:
+        """The smallest spec in which the field has this value."""
+        return {**self.base, **_build(self.root, self.path, value)}
+
+    def absent(self) -> Object:
+        """The same spec without the field, with the required fields beside it."""
+        others = {name: value for name, value in self.base.items() if name != self.path[0]}
+        return {**others, **_build(self.root, self.path, ABSENT)}
+
+    def emptied(self) -> Object:
+        """A spec in which the field's top-level parent is empty."""
+        top = self.root["properties"][self.path[0]]
+        empties: dict[str, object] = {"array": [], "object": {}}
+        return {**self.base, self.path[0]: empties.get(top.get("type", ""))}
+
+
+def all_leaves() -> Iterator[Leaf]:
+    """Every field of both kinds."""
+    for file, resource in CRDS.items():
+        crd = yaml.safe_load((ROOT / f"config/crd/bases/{file}.yaml").read_text())
+        version = next(version for version in crd["spec"]["versions"] if version["storage"])
+        yield from leaves(resource, version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+
+
+def leaves(resource: Resource, root: Mapping[str, Any]) -> Iterator[Leaf]:
+    """Every field without fields of its own."""
+
+    def walk(schema: Mapping[str, Any], path: Path) -> Iterator[Leaf]:
+        if "properties" in schema:
+            for name, inner in schema["properties"].items():
+                yield from walk(inner, (*path, name))
+        elif schema.get("type") == "array":
+            yield from walk(schema["items"], (*path, "[]"))
+        elif "additionalProperties" in schema:
+            for key in MAP_KEYS:
+                yield from walk(schema["additionalProperties"], (*path, key))
+        else:
+            yield Leaf(resource, path, schema, root)
+
+    return walk(root, ())
+
+
+def values(path: Path, schema: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Two valid values of a field; the first is not the default."""
+    if path[-1] in VALUES:
+        return VALUES[path[-1]]
+    found = sorted(_candidates(schema), key=lambda value: value == schema.get("default"))
+    return found[0], found[1]
+
+
+def _candidates(schema: Mapping[str, Any]) -> list[Any]:
+    if "enum" in schema:
+        return schema["enum"]
+    if schema.get("type") == "integer":
+        start = schema.get("minimum", 0) + 1
+        return [start, start + 1, start + 2]
+    return [True, False] if schema.get("type") == "boolean" else ["aa", "bb"]
+
+
+def _build(schema: Mapping[str, Any], path: Path, value: Any) -> Any:
+    """The smallest value of a schema with another value at a path, including all required fields."""
+    if not path:
+        return value
+    head, rest = path[0], path[1:]
+    if head == "[]":
+        return [] if value is ABSENT and not rest else [_build(schema["items"], rest, value)]
+    found = _required(schema, head)
+    if value is ABSENT and not rest:
+        return found
+    inner = schema["properties"][head] if "properties" in schema else schema["additionalProperties"]
+    return {**found, head: _build(inner, rest, value)}
+
+
+def _required(schema: Mapping[str, Any], but: str) -> Object:
+    """The required fields of a schema that have no default, except one."""
+    properties = schema.get("properties", {})
+    names = [name for name in schema.get("required", ()) if name != but and "default" not in properties[name]]
+    return {name: values((name,), properties[name])[0] for name in names}

@@ -1,0 +1,74 @@
+"""Stages for the steps of T8 without an operator: the children are those of the operator's plan."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from faults.campaigns.fields.stage import result
+from faults.workloads import new_object
+from memcached_operator.appservice.controller import APPSERVICES, appservice
+from memcached_operator.kind import Snapshot
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.resource import Key, Object, Resource
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+
+DEFAULT_IMAGE = "example.com/memcached:default"
+KINDS = {MEMCACHEDS: memcached(DEFAULT_IMAGE), APPSERVICES: appservice()}
+
+
+def unchanged(spec: Object) -> Object:
+    """The spec itself."""
+    return spec
+
+
+class PlanStage:
+    """Accepts and stores every spec. `seen`: the spec as the plan sees it."""
+
+    def __init__(
+        self, resource: Resource, seen: Callable[[Object], Object] = unchanged, namespace: str = "default"
+    ) -> None:
+        self.namespace = namespace
+        self._kind = KINDS[resource]
+        self._seen = seen
+        self._specs: dict[str, Object] = {}
+        self._children: dict[Key, Object] = {}
+
+    async def start(self) -> None:
+        """Do nothing: there is no operator."""
+
+    async def create(self, name: str, spec: Object) -> str:
+        """Store a spec."""
+        return self.store(name, spec)
+
+    async def replace(self, name: str, spec: Object) -> str:
+        """Store a spec."""
+        return self.store(name, spec)
+
+    async def delete(self, name: str) -> None:
+        """Forget the object and its children."""
+        del self._specs[name]
+        self._children = {}
+
+    async def applied(self, name: str) -> tuple[Object, Object]:
+        """The stored spec and the planned children."""
+        obj = new_object(self._kind.resource, self.namespace, name, self._seen(self._specs[name]))
+        plan = self._kind.plan(Snapshot(obj, self._children), datetime.now(UTC))
+        try:
+            stored = [await self.apply(child) for child in plan.children or ()]
+            problem = "; ".join(each.message for each in plan.problems)
+        except ApiError as error:
+            stored, problem = None, str(error)
+        if plan.children is not None and stored is not None:
+            self._children = {self._kind.key_of(child): child for child in stored}
+        return self._specs[name], result(self._children.values(), name, problem)
+
+    async def check_end(self) -> None:
+        """Do nothing."""
+
+    async def apply(self, child: Object) -> Object:
+        """A child as stored. Raises ApiError if it is denied."""
+        return child
+
+    def store(self, name: str, spec: Object) -> str:
+        """Store an accepted spec; returns no message."""
+        self._specs[name] = spec
+        return ""

@@ -1,0 +1,195 @@
+"""T8 can fail: its cases run here against stages with a defect, and each must detect the defect."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from faults.campaigns.fields.expectations import DENIED, ONE_VERSION, UNSEEN, VALID
+from faults.campaigns.fields.leaves import ABSENT, CRDS, Leaf, all_leaves, leaves
+from faults.campaigns.fields.run import effect, run_steps
+from faults.campaigns.fields.steps import INVALID, Step, actions, values_of
+from faults.sandbox import FailedError
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.controller import MEMCACHEDS
+from support.plan_stage import PlanStage
+
+MESSAGE = "refused by this test"
+LEAVES = list(all_leaves())
+ALL = [(leaf, action, steps) for leaf in LEAVES for action, steps in actions(leaf).items()]
+WITHOUT_EFFECT = [leaf.name for leaf in LEAVES if ONE_VERSION in UNSEEN.get(leaf.name, {}).values()]
+EFFECTIVE = [case for case in ALL if case[0].name not in WITHOUT_EFFECT]
+ACTIONS = {"set", "change", "revert", "delete", "empty", "bounds", "doubled-halved", "invalid"}
+THREADS = {"type": "integer", "minimum": 1}
+Selected = list[tuple[Leaf, str, list[Step]]]
+
+
+class Refusing(PlanStage):
+    """Denies every spec."""
+
+    async def create(self, name: str, spec: Object) -> str:
+        """Deny it."""
+        return MESSAGE
+
+    async def replace(self, name: str, spec: Object) -> str:
+        """Deny it."""
+        return MESSAGE
+
+
+class RefusingUpdates(PlanStage):
+    """Accepts new objects, and denies every change."""
+
+    async def replace(self, name: str, spec: Object) -> str:
+        """Deny it."""
+        return MESSAGE
+
+
+class Forgetful(PlanStage):
+    """Answers that it accepts a change, and does not store it."""
+
+    async def replace(self, name: str, spec: Object) -> str:
+        """Do nothing."""
+        return ""
+
+
+def errors_of(selected: Selected, stage_of: Callable[[Leaf], PlanStage]) -> dict[str, str]:
+    """The error of each case by name; empty if it passes."""
+
+    async def error_of(leaf: Leaf, steps: list[Step]) -> str:
+        try:
+            await run_steps(stage_of(leaf), leaf, steps)
+        except FailedError as error:
+            return str(error)
+        return ""
+
+    async def run() -> dict[str, str]:
+        return {f"{leaf.name}/{action}": await error_of(leaf, steps) for leaf, action, steps in selected}
+
+    return asyncio.run(run())
+
+
+def ignoring(leaf: Leaf) -> PlanStage:
+    """A plan that does not see a field."""
+    return PlanStage(leaf.resource, lambda spec: seen(spec, leaf.path, ABSENT))
+
+
+def of_actions(*names: str) -> Selected:
+    """The cases of these actions."""
+    return [case for case in EFFECTIVE if case[1] in names]
+
+
+def wrong(errors: Mapping[str, str], message: str) -> dict[str, str]:
+    """The cases without this message."""
+    return {name: error for name, error in errors.items() if message not in error}
+
+
+@pytest.mark.parametrize("stage", [Refusing, RefusingUpdates])
+def test_every_case_fails_if_every_spec_is_denied(stage: type[PlanStage]) -> None:
+    errors = errors_of(ALL, lambda leaf: stage(leaf.resource))
+    assert wrong(errors, MESSAGE) == {}
+    assert {action for _, action, _ in ALL} == ACTIONS
+
+
+def test_every_case_fails_if_changes_are_not_stored() -> None:
+    errors = errors_of(ALL, lambda leaf: Forgetful(leaf.resource))
+    assert [name for name, error in errors.items() if not error] == []
+
+
+def test_invalid_values_and_listed_denials_fail_if_every_spec_is_accepted() -> None:
+    denied = [
+        case for case in ALL if case[1] == "invalid" or any(s.label in DENIED.get(case[0].name, {}) for s in case[2])
+    ]
+    errors = errors_of(denied, lambda leaf: PlanStage(leaf.resource))
+    assert [name for name, error in errors.items() if not error] == []
+    assert wrong(errors_of(of_actions("invalid"), lambda leaf: PlanStage(leaf.resource)), "accepted it") == {}
+
+
+def test_visible_actions_pass_with_the_real_plan() -> None:
+    assert set(errors_of(of_actions("change", "revert"), lambda leaf: PlanStage(leaf.resource)).values()) == {""}
+
+
+def test_plan_that_uses_a_constant_for_a_field_fails() -> None:
+    def stage(leaf: Leaf) -> PlanStage:
+        return PlanStage(leaf.resource, lambda spec: seen(spec, leaf.path, values_of(leaf)[0]))
+
+    assert wrong(errors_of(of_actions("change", "revert"), stage), "the operator ignores the field") == {}
+
+
+def test_plan_that_ignores_an_optional_field_fails() -> None:
+    optional = [case for case in of_actions("set", "change", "revert") if "absent" not in DENIED.get(case[0].name, {})]
+    assert wrong(errors_of(optional, ignoring), "the operator ignores the field") == {}
+
+
+def test_every_case_fails_if_the_operator_cannot_apply_valid_values() -> None:
+    errors = errors_of(ALL, lambda leaf: PlanStage(leaf.resource, lambda spec: {**spec, "size": 0}))
+    assert wrong(errors, "the operator reports a problem: spec.size") == {}
+
+
+def test_new_field_of_a_crd_gets_strict_cases() -> None:
+    root = {**LEAVES[0].root, "properties": {**LEAVES[0].root["properties"], "threads": THREADS}}
+    threads = next(leaf for leaf in leaves(MEMCACHEDS, root) if leaf.path == ("threads",))
+    selected = [(threads, action, steps) for action, steps in actions(threads).items()]
+    assert set(actions(threads)) == ACTIONS - {"doubled-halved"}
+    assert wrong(errors_of(selected, ignoring), "memcacheds/threads, step ") == {}
+
+
+def test_error_names_field_value_and_message() -> None:
+    (error,) = errors_of([ALL[0]], lambda leaf: RefusingUpdates(leaf.resource)).values()
+    assert error == f"memcacheds/size, step 'one', size: 2: the API server denied it: {MESSAGE}"
+
+
+def test_every_field_has_two_values_and_the_first_is_not_the_default() -> None:
+    same = {leaf.name for leaf in LEAVES if len(set(values_of(leaf))) == 1}
+    assert same == set(WITHOUT_EFFECT)
+    assert [leaf.name for leaf in LEAVES if values_of(leaf)[0] == leaf.schema.get("default")] == []
+
+
+def test_every_expectation_matches_a_step() -> None:
+    labels = {(leaf.name, step.label) for leaf, _, steps in ALL for step in steps}
+    changes = {(leaf.name, change) for leaf, _, steps in ALL for change in changes_of(leaf, steps)}
+    assert entries(DENIED) <= labels
+    assert entries(VALID) <= {(name, label) for name, label in labels if label in INVALID}
+    assert entries(UNSEEN) <= changes
+
+
+def test_leaves_cover_every_kind() -> None:
+    assert {leaf.resource for leaf in LEAVES} == set(CRDS.values())
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"size": 1, "containerPort": 11211, "cache": {"memory": "64Mi"}},
+        {"size": None, "resources": {}, "imagePullSecrets": [], "cache": {}},
+        {"resources": {"limits": {}, "requests": {}}},
+    ],
+)
+def test_defaults_and_empty_fields_have_no_effect(spec: Object) -> None:
+    assert effect(LEAVES[0], spec) == {"size": 1, "containerPort": 11211, "cache": {"memory": "64Mi"}}
+
+
+def seen(value: Any, path: tuple[str, ...], replacement: Any) -> Any:
+    """A spec in which a field, where it is present, has another value, or is absent."""
+    head, rest = path[0], path[1:]
+    if head == "[]":
+        return [seen(item, rest, replacement) for item in value]
+    if head not in value:
+        return value
+    if rest:
+        return {**value, head: seen(value[head], rest, replacement)}
+    others = {name: inner for name, inner in value.items() if name != head}
+    return others if replacement is ABSENT else {**others, head: replacement}
+
+
+def changes_of(leaf: Leaf, steps: list[Step]) -> Iterable[str]:
+    """The labels of each two accepted steps in sequence."""
+    accepted = [step.label for step in steps if not step.invalid or step.label in VALID.get(leaf.name, ())]
+    return [f"{one} -> {two}" for one, two in pairwise(accepted)]
+
+
+def entries(table: Mapping[str, Iterable[str]]) -> set[tuple[str, str]]:
+    """Field and label of each entry."""
+    return {(name, label) for name, labels in table.items() for label in labels}

@@ -1,4 +1,4 @@
-"""Random objects of both kinds, from the schemas of the CRDs: valid ones, and valid ones with injected errors.
+"""Random objects of both kinds: from the schemas of the CRDs, with and without errors, and at the limits of the rules.
 
 As a program, it prints them, one per line. The same seed gives the same objects:
 
@@ -212,16 +212,14 @@ def _changed(draw: st.DrawFn, action: str, found: Any) -> Any:
 
 @st.composite
 def objects(draw: st.DrawFn, kind: Kind[Any]) -> Object:
-    """A random object of a kind, or an otherwise valid one at the limits of one rule."""
-    name, spec = "cache", {"image": "a"} | draw(limits.PARTS[kind.plural])
-    if draw(st.booleans()):
-        name, spec = draw(NAMES), draw(values_of(schema_of(kind)))
-        for _ in range(draw(st.sampled_from(ERROR_COUNTS))):
-            spec = draw(with_error(spec))
+    """A random object of a kind."""
+    spec = draw(values_of(schema_of(kind)))
+    for _ in range(draw(st.sampled_from(ERROR_COUNTS))):
+        spec = draw(with_error(spec))
     return {
         "apiVersion": f"{kind.group}/{draw(st.sampled_from(kind.versions))}",
         "kind": kind.name,
-        "metadata": {"name": name},
+        "metadata": {"name": draw(NAMES)},
         "spec": spec,
     }
 
@@ -258,9 +256,10 @@ def drawn(values: Values, number: int, count: int) -> list[Any]:
 
 
 def main(plural: str, number: str, count: str) -> None:
-    """Print random objects."""
+    """Print random objects: one half of them at the limits of the rules."""
     (kind,) = (kind for kind in (MEMCACHED, APPSERVICE) if kind.plural == plural)
-    for obj in drawn(objects(kind), int(number), int(count)):
+    half = int(count) // 2
+    for obj in (*drawn(objects(kind), int(number), int(count) - half), *limits.objects(kind, int(number), half)):
         print(json.dumps(obj))
 
 

@@ -27,7 +27,7 @@ DENIED: dict[str, dict[str, str]] = {
     },
     "appservices/ports[].port": {"absent": "spec.ports[0].port: Required value"},
     # A rule of the whole list: the name refers to another port.
-    "appservices/ports[].targetPort": dict.fromkeys(("-1x", "Not Valid!"), "spec.ports: Invalid value: must be the"),
+    "appservices/ports[].targetPort": dict.fromkeys(("-1x", "Not Valid!"), "must be the number of the port that the"),
     # The API server names a value of a map in this way if its rule, not its type, is violated.
     **{
         f"{kind}/resources.{part}.{name}": {"-1": f"spec.resources.{part}[{name}]: Invalid value"}

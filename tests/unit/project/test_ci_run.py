@@ -22,7 +22,7 @@ def script(tmp_path: Path) -> Path:
     """`.ci/run` in a tree with the summary of an earlier run."""
     (tmp_path / ".ci").mkdir()
     (tmp_path / "build/tests").mkdir(parents=True)
-    (tmp_path / SUMMARY).write_text(GREEN.replace("3", "99"))
+    (tmp_path / SUMMARY).write_text(RED.replace("3", "99"))
     return Path(shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run"))
 
 

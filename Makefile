@@ -43,7 +43,7 @@ BUNDLE := $(VENV_TOOLS) bundle
 # Fault tests start their own control plane, whatever KUBECONFIG is (docs/reliability.md).
 FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
 IMAGE_OPTIONS = --image="$(IMG)" --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
-TEST = $(VENV_TOOLS) project test --workers=$(WORKERS) --args="$$ARGS" $(IMAGE_OPTIONS)
+TEST = $(VENV_TOOLS) project test --workers=$(WORKERS) --args="$$ARGS" --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
 
 ##@ General
 .PHONY: help demo olm-demo clean
@@ -118,16 +118,17 @@ workflows:
 	@linter="$$($(CLUSTER) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
 .PHONY: test test-unit test-integration test-e2e test-olm test-faults test-faults-gate test-soak coverage bench
-test: venv docker-build docker-push deploy ## Run all tests; sets up what they need.
-	@$(TEST) coverage integration e2e faults $(if $(KUBECONFIG),,olm)
+test: venv ## Run all tests; sets up what they need.
+	@$(if $(KUBECONFIG),echo "KUBECONFIG is set: the OLM tests are left out (make test-olm runs them in their own cluster)." >&2)
+	@$(TEST) unit integration e2e faults $(if $(KUBECONFIG),,olm)
 
-test-unit: venv ## Run the tests that need no cluster.
+test-unit: venv ## Run the tests that need no cluster; they must cover the pure code.
 	@$(TEST) unit
 
 test-integration: venv ## Run the tests that need an API server, with the oldest and the newest supported version.
 	@$(TEST) integration
 
-test-e2e: venv docker-build docker-push deploy ## Run the tests of the deployed operator, with real pods.
+test-e2e: venv ## Deploy the operator and run its tests with real pods.
 	@$(TEST) e2e
 
 test-olm: venv ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
@@ -141,7 +142,7 @@ test-faults-gate: venv
 test-soak: venv
 	@$(FAULTS) T13/soak
 coverage: venv
-	@$(TEST) coverage
+	@$(TEST) unit integration
 
 bench: venv ## Measure the performance on separate control planes; writes the tables of docs/performance.md (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)

@@ -12,6 +12,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import msgspec
+
 from faults import report
 from faults.admission_policies import installed_policies
 from faults.campaigns import (
@@ -76,6 +78,8 @@ def main() -> int:
         results = asyncio.run(
             _run(plane, selected, Settings(sync_period=options.sync_period), options.parallel, options.keep)
         )
+    if options.results:
+        options.results.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in results))
     failed = [result for result in results if result.error]
     print(f"{len(results) - len(failed)} of {len(results)} cases passed in {time.monotonic() - started:.0f} s.")
     return 1 if failed else 0
@@ -112,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--keep", type=Path, metavar="DIRECTORY", help="keep the operator's logs and its recorded requests here"
     )
+    parser.add_argument("--results", type=Path, metavar="FILE", help="write the results to this file, one per line")
     return parser
 
 

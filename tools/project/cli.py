@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cluster.console.commands import Commands, perform
 from demo.scenes import SCENES
-from project import catalogs, deployment, images, local, suites
+from project import catalogs, deployment, images, local, runs, suites
 from project.environment import kubectl, terminate, use_kubectl
 
 EPILOG = """\
@@ -28,14 +28,26 @@ def parser() -> argparse.ArgumentParser:
     _add_images(top)
     _add_programs(top)
     test = top.add("test", run_test, "Run test suites up to the first failure; fail if no test ran.")
-    test.add_argument("suites", nargs="+", choices=suites.SUITES, metavar="SUITE", help=", ".join(suites.SUITES))
+    test.add_argument("suites", nargs="+", choices=runs.SUITES, metavar="SUITE", help=", ".join(runs.SUITES))
     test.add_argument(
-        "--workers", type=int, default=4, metavar="N", help="tests that run at the same time (%(default)s)"
+        "--workers",
+        type=workers,
+        default="4",
+        metavar="N",
+        help="tests that run at the same time, or auto (%(default)s)",
     )
     test.add_argument("--args", default="", metavar="WORDS", help="more arguments for pytest, as one word")
     _add_image(test)
+    _add_overlay(test)
     _add_build_arguments(test)
     return top.parser
+
+
+def workers(word: str) -> str:
+    """The value of --workers: a number, or `auto` for the number of processors."""
+    if word != "auto" and not (word.isascii() and word.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{word!r} is neither a number nor auto")
+    return word
 
 
 def _add_deployment(top: Commands) -> None:
@@ -151,4 +163,5 @@ def run_test(options: argparse.Namespace) -> int:
     """`test`; SIGTERM and SIGHUP end it as Ctrl-C does."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, terminate)
-    return suites.test(options.suites, options.workers, options.args, options.image, options.build_arg)
+    setup = suites.Setup(options.image, options.build_arg, options.overlay)
+    return suites.test(options.suites, options.workers, options.args, setup)

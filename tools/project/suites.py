@@ -1,137 +1,152 @@
 """Running the test suites. With arguments for pytest, suites without a matching test are left out."""
 
-import shlex
 import signal
-import subprocess
-import sys
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import time
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from cluster import record
+from cluster.console.commands import INTERRUPTED
 from cluster.console.progress import Progress
 from cluster.down import down
-from cluster.errors import ClusterError
 from olm import running
-from project import images
+from project import branches, deployment, images, results
 from project.environment import ROOT, call, changed, use_cluster
+from project.results import Outcome
+from project.runs import Run, runs, select, split
 
-PYTEST = (sys.executable, "-m", "pytest")
-COVERAGE = (sys.executable, "-m", "coverage", "report", "--fail-under=95")
-"""Of the pure code, which pyproject.toml lists."""
-PACKAGES = ("memcached_api", "memcached_operator", "memcached_process", "memcached_webhooks")
-NO_TESTS = 5
-"""pytest's exit code if it found no tests, or deselected all of them."""
-NEED_CLUSTER = ("integration", "e2e")
-SUITES = ("unit", "coverage", "integration", "e2e", "faults", "olm")
+DIRECTORY = "build/tests"
+"""Results, coverage and summary of the last command."""
+SUMMARY = "summary.txt"
+MEASURED = ("unit", "integration")
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run of pytest: the suite it belongs to, a folder of tests/, and options."""
+class Setup:
+    """What suites with the operator need: its image, the arguments of its build, and the overlay to deploy."""
 
-    suite: str
-    folder: str
-    options: tuple[str, ...] = ()
-
-    def words(self, arguments: Sequence[str]) -> list[str]:
-        """The command; the user's arguments follow the options, so that they take precedence."""
-        return [*PYTEST, *self.options, *arguments, f"tests/{self.folder}"]
+    image: str
+    build_arguments: Sequence[str]
+    overlay: str
 
 
-def runs(suite: str, workers: int) -> tuple[Run, ...]:
-    """The runs of a suite. `workers` tests run at the same time, except for tests that disturb the whole operator."""
-    parallel = ("-n", str(workers))
-    match suite:
-        case "coverage":
-            measured = (*(f"--cov={name}" for name in PACKAGES), "--cov-branch", "--cov-report=")
-            return (Run(suite, "unit", ("-q", *parallel, *measured)),)
-        case "integration":
-            return (Run(suite, suite, parallel),)
-        case "e2e":
-            return Run(suite, suite, (*parallel, "-m", "not disruptive")), Run(suite, suite, ("-m", "disruptive"))
-        case "faults":
-            return ()
-        case _:
-            return (Run(suite, suite),)
+@dataclass
+class Session:
+    """The runs of one command. Writes the summary after each run."""
+
+    planned: Sequence[str]
+    arguments: Sequence[str]
+    directory: Path
+    started: float = field(default_factory=time.monotonic)
+    outcomes: list[Outcome] = field(default_factory=list[Outcome])
+
+    def run(self, run: Run) -> int:
+        """Run one command and check the coverage; returns the exit code."""
+        file, code = run.results(self.directory), INTERRUPTED
+        problem = ""
+        try:
+            with self._measured(run) as options:
+                code = call(run.words([*options, *self.arguments], file))
+            if options and not code:
+                problem = branches.problem(self.directory, [*(each.name for each in self.outcomes), run.name])
+        finally:
+            self.outcomes.append(results.outcome(run.name, file, code, self._elapsed(), problem))
+            self.write_summary()
+        return code or bool(problem)
+
+    def _measured(self, run: Run) -> AbstractContextManager[Sequence[str]]:
+        """Options that measure the coverage of a complete run."""
+        if self.arguments or run.name not in MEASURED:
+            return nullcontext(())
+        return _coverage_file(branches.data_file(self.directory, run.name))
+
+    def _elapsed(self) -> float:
+        """Seconds since the end of the previous run."""
+        return time.monotonic() - self.started - sum(each.seconds for each in self.outcomes)
+
+    def write_summary(self) -> str:
+        """Write the summary so far; return it."""
+        lines = results.summary(self.outcomes, self.planned, time.monotonic() - self.started)
+        text = "\n".join(lines)
+        (self.directory / SUMMARY).write_text(f"{text}\n")
+        return text
 
 
-def split(arguments: str) -> list[str]:
-    """The words of ARGS, as a shell splits them. Raises ClusterError for an open quotation."""
-    try:
-        return shlex.split(arguments)
-    except ValueError as error:
-        raise ClusterError(f"ARGS={arguments!r} cannot be split into words: {error}") from error
-
-
-def test(suites: Sequence[str], workers: int, arguments: str, image: str, build_arguments: Sequence[str]) -> int:
+def test(suites: Sequence[str], workers: str, arguments: str, setup: Setup) -> int:
     """Run suites up to the first failure; returns its exit code, or 0. Raises ClusterError if no test matches."""
     words = split(arguments)
     every = {suite: runs(suite, workers) for suite in suites}
     chosen = select(every, words) if words else every
-    for suite, found in chosen.items():
-        with _prepared(suite, image, build_arguments):
-            code = _run(suite, found, words)
-        if code:
-            return code
-    return 0
+    session = Session([run.name for found in chosen.values() for run in found], words, _emptied(ROOT / DIRECTORY))
+    session.write_summary()
+    try:
+        return next((code for suite, found in chosen.items() if (code := _run(session, suite, found, setup))), 0)
+    finally:
+        _report(session)
 
 
-def select(suites: dict[str, tuple[Run, ...]], arguments: Sequence[str]) -> dict[str, tuple[Run, ...]]:
-    """The runs in which the arguments leave a test. Raises ClusterError if there are none."""
-    found = {suite: tuple(run for run in every if _collects(run, arguments)) for suite, every in suites.items()}
-    chosen = {suite: each for suite, each in found.items() if each}
-    if not chosen:
-        raise ClusterError(no_tests(suites.values(), arguments))
-    return chosen
+def _report(session: Session) -> None:
+    """Write the last summary. After several runs, print it below the slowest tests."""
+    text = session.write_summary()
+    if len(session.planned) > 1:
+        print("\nslowest tests:", *results.slowest(session.outcomes), f"\n{text}", sep="\n", flush=True)
 
 
-def no_tests(suites: Iterable[tuple[Run, ...]], arguments: Sequence[str]) -> str:
-    """The error for arguments that match no test."""
-    folders = dict.fromkeys(f"tests/{run.folder}" for every in suites for run in every)
-    return f"no test ran: ARGS={shlex.join(arguments)!r} matches no test in {', '.join(folders)}"
+def _emptied(directory: Path) -> Path:
+    """The directory without the files of an earlier command."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in directory.iterdir():
+        path.unlink()
+    return directory
 
 
-def _collects(run: Run, arguments: Sequence[str]) -> bool:
-    """Whether a run would find a test; True if the collection itself fails, so that the run shows the error."""
-    marks = run.options[run.options.index("-m") :] if "-m" in run.options else ()
-    words = Run(run.suite, run.folder, (*marks, "--collect-only", "-q")).words(arguments)
-    return subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode != NO_TESTS
-
-
-def _run(suite: str, found: Sequence[Run], arguments: Sequence[str]) -> int:
-    commands = [run.words(arguments) for run in found]
-    if suite == "coverage" and not arguments:
-        commands.append(list(COVERAGE))
-    if suite == "faults":
-        commands.append([sys.executable, "-m", "faults", "--gate"])
-    return next((code for code in map(call, commands) if code), 0)
+def _run(session: Session, suite: str, found: Sequence[Run], setup: Setup) -> int:
+    with _prepared(suite, setup):
+        return next((code for code in map(session.run, found) if code), 0)
 
 
 @contextmanager
-def _prepared(suite: str, image: str, build_arguments: Sequence[str]) -> Generator[None, None, None]:
+def _coverage_file(path: Path) -> Generator[Sequence[str], None, None]:
+    with changed(COVERAGE_FILE=str(path)):
+        yield branches.MEASURED
+
+
+@contextmanager
+def _prepared(suite: str, setup: Setup) -> Generator[None, None, None]:
     """The environment of a suite: the deployed operator's cluster, a cluster with OLM, or no cluster."""
     if suite == "olm":
-        with _olm_cluster(image, build_arguments):
+        with _olm_cluster(setup):
             yield
     elif suite == "faults":
         with changed(KUBECONFIG=None, PYTHONPATH=f"{ROOT / 'tests'}:{ROOT / 'tools'}"):
             yield
     else:
         with changed(PYTHONPATH=None):
-            if suite in NEED_CLUSTER:
-                use_cluster()
+            if suite == "e2e":
+                _deploy(setup)
             yield
 
 
+def _deploy(setup: Setup) -> None:
+    use_cluster()
+    _provide(setup)
+    deployment.deploy(setup.image, setup.overlay)
+
+
+def _provide(setup: Setup) -> None:
+    images.build(setup.image, setup.build_arguments)
+    images.push("IMG", setup.image, into_cluster=True)
+
+
 @contextmanager
-def _olm_cluster(image: str, build_arguments: Sequence[str]) -> Generator[None, None, None]:
+def _olm_cluster(setup: Setup) -> Generator[None, None, None]:
     """The project's own cluster with OLM and the operator's image; it is removed at the end."""
     name = f"{record.cluster_name()}-olm"
-    with changed(CLUSTER_NAME=name, KUBECONFIG=None, IMG=image, PYTHONPATH=None):
+    with changed(CLUSTER_NAME=name, KUBECONFIG=None, IMG=setup.image, PYTHONPATH=None):
         try:
-            images.build(image, build_arguments)
-            images.push("IMG", image, into_cluster=True)
+            _provide(setup)
             running.up(Progress(running.STEPS))
             yield
         finally:

@@ -58,9 +58,9 @@ def commands(*words: str, dry_run: bool = True, **environ: str) -> str:
 @pytest.mark.parametrize(
     ("words", "command"),
     [
-        (["test-unit"], r'project test --workers=4 --args="\$ARGS" .* unit$'),
-        (["test"], "project test .* coverage integration e2e faults olm$"),
-        (["test", "KUBECONFIG=/mine"], "project test .* coverage integration e2e faults $"),
+        (["test-unit"], r'project test --workers=4 --args="\$ARGS" --overlay="config/default" .* unit$'),
+        (["test"], "project test .* unit integration e2e faults olm$"),
+        (["test", "KUBECONFIG=/mine"], "project test .* unit integration e2e faults $"),
         (
             ["docker-build", "IMG=dev", "BASE_IMAGE=b"],
             '--image="localhost/dev" --build-arg=BASE_IMAGE="b" --build-arg=B',

@@ -1,20 +1,27 @@
 """`make workflows` lints the GitHub workflows, and the workflows agree with the rest of the project."""
 
 import re
+import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from faults.report import CAMPAIGNS
 from unit.config.makefile import phony
 from unit.config.rendered import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").iterdir())
-COMMAND = r"(?:sudo \S+ )?(?:make(?: [a-z-]+)+|\.ci/run)"
+COMMAND = r"(?:sudo \S+ )?(?:make(?: [a-z-]+)+|make \${{ matrix\.target }}|\.ci/run)"
+LONG = {"test-faults", "test-soak", "bench"}
+"""Targets that are too long for `make test`."""
+LIMIT = 360
+"""Minutes that GitHub allows for a job."""
 PINNED = r"uses: [\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
 VALID = """
 on: push
@@ -51,6 +58,18 @@ def lint(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+def matrix() -> list[dict[str, Any]]:
+    """The long jobs of the nightly workflow."""
+    return read(ROOT / ".github/workflows/nightly.yaml")["jobs"]["long"]["strategy"]["matrix"]["include"]
+
+
+def limits(job: dict[str, Any]) -> list[int]:
+    """The time limits of a job, in minutes: one, or those of its matrix."""
+    if job["timeout-minutes"] == "${{ matrix.minutes }}":
+        return [each["minutes"] for each in job["strategy"]["matrix"]["include"]]
+    return [job["timeout-minutes"]]
+
+
 def test_valid_workflow_passes(tmp_path: Path) -> None:
     done = lint(VALID, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -80,9 +99,30 @@ def test_make_lints_every_workflow() -> None:
 def test_workflows_run_only_make_and_ci_run() -> None:
     commands = [step["run"] for step in steps() if "run" in step]
     assert [command for command in commands if not re.fullmatch(COMMAND, command)] == []
-    used = {word for command in commands if "make" in command.split() for word in command.split()[1:]}
+    words = {word for command in commands if "make" in command.split() for word in command.split()[1:]}
+    used = {word for word in words if word.isidentifier() or "-" in word}
     assert {"check", "test-unit"} <= used <= phony()
     assert any(command.endswith(".ci/run") for command in commands)
+
+
+def test_every_long_target_runs_nightly() -> None:
+    assert {each["target"] for each in matrix()} == LONG <= phony()
+
+
+def test_every_fault_case_runs_in_one_nightly_job() -> None:
+    patterns = {each["name"]: shlex.split(each["names"]) for each in matrix() if each["target"] == "test-faults"}
+    for campaign in {*CAMPAIGNS} - {"T13"}:
+        found = [
+            name for name, given in patterns.items() if any(fnmatchcase(f"{campaign}/a/b", each) for each in given)
+        ]
+        assert len(found) == 1, campaign
+
+
+def test_results_are_kept_even_of_failed_jobs() -> None:
+    for job in read(ROOT / ".github/workflows/nightly.yaml")["jobs"].values():
+        last = job["steps"][-1]
+        assert last["uses"].startswith("actions/upload-artifact@")
+        assert last["if"] == "always()"
 
 
 def test_ci_runs_on_the_oldest_supported_python_and_the_image_python() -> None:
@@ -100,7 +140,7 @@ def test_workflows_are_read_only_and_have_timeouts(path: Path) -> None:
     assert workflow["concurrency"]["group"]
     for job in workflow["jobs"].values():
         assert "permissions" not in job
-        assert job["timeout-minutes"] <= 180
+        assert all(0 < minutes <= LIMIT for minutes in limits(job))
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
@@ -112,13 +152,13 @@ def test_actions_are_pinned_by_commit(path: Path) -> None:
 
 def test_checkouts_do_not_persist_credentials() -> None:
     checkouts = [step for step in steps() if step.get("uses", "").startswith("actions/checkout@")]
-    assert len(checkouts) == len(WORKFLOWS)
+    assert len(checkouts) == len([*jobs()])
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
 def test_cache_keys_name_files_that_exist() -> None:
     keys = [step["with"]["key"] for step in steps() if step.get("uses", "").startswith("actions/cache@")]
-    assert len(keys) == len(WORKFLOWS)
+    assert len(keys) == len({*keys}) == len([*jobs()])
     for key in keys:
         patterns = re.findall(r"'([^']+)'", key)
         assert "tools/go/**" in patterns

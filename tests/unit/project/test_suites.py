@@ -1,106 +1,142 @@
-"""The pytest runs of each suite, and the error if no test matches."""
+"""Suites run one after the other until one fails; each writes its results, and the last lines sum them up."""
 
-import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from cluster.errors import ClusterError
-from project import cli, suites
-from project.suites import Run, runs
-from unit.config.rendered import ROOT
+from project import branches, suites
+from project.branches import Branches
+from project.runs import NO_TESTS, Run
+from project.suites import Session, Setup
 
 ONE = "def test_one(): pass\n"
-IMAGE = "localhost/op:1"
-
-
-@pytest.mark.parametrize(
-    ("suite", "options"),
-    [
-        ("unit", [()]),
-        ("integration", [("-n", "3")]),
-        ("e2e", [("-n", "3", "-m", "not disruptive"), ("-m", "disruptive")]),
-        ("olm", [()]),
-        ("faults", []),
-    ],
-)
-def test_runs_of_a_suite(suite: str, options: list[tuple[str, ...]]) -> None:
-    found = runs(suite, 3)
-    assert [run.options for run in found] == options
-    assert {run.folder for run in found} <= {suite}
-
-
-def test_coverage_measures_every_package_with_the_unit_tests() -> None:
-    (run,) = runs("coverage", 2)
-    packages = {path.name for root in ("api", "operator", "webhooks") for path in (ROOT / root).iterdir()}
-    assert {f"--cov={name}" for name in packages if name.startswith("memcached_") and "." not in name} <= {*run.options}
-    assert run.folder == "unit"
-
-
-def test_user_arguments_follow_the_options() -> None:
-    words = Run("e2e", "e2e", ("-n", "4")).words(suites.split("-k 'a or b' -n 1"))
-    assert words == [sys.executable, "-m", "pytest", "-n", "4", "-k", "a or b", "-n", "1", "tests/e2e"]
-
-
-def test_unclosed_quotation_is_reported_in_one_sentence() -> None:
-    with pytest.raises(ClusterError, match=r"""^ARGS="-k 'a" cannot be split into words: No closing quotation$"""):
-        suites.split("-k 'a")
+SETUP = Setup("localhost/op:1", (), "config/default")
 
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project whose unit suite has one test, test_one, and whose e2e suite has one, test_two."""
+    """A project whose unit suite has one test, test_one, and whose e2e suite has one, test_two. Nothing is measured."""
     for folder, text in (("unit", ONE), ("e2e", ONE.replace("one", "two"))):
         (tmp_path / "tests" / folder).mkdir(parents=True)
         (tmp_path / "tests" / folder / "test_it.py").write_text(text)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = disruptive\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = disruptive\naddopts = -p xdist.plugin\n")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setattr(suites, "ROOT", tmp_path)
-    monkeypatch.setattr("project.environment.ROOT", tmp_path)
-    monkeypatch.setattr(suites, "use_cluster", lambda: None)
+    for module in ("suites", "runs", "environment"):
+        monkeypatch.setattr(f"project.{module}.ROOT", tmp_path)
+    monkeypatch.setattr(suites, "MEASURED", ())
+    monkeypatch.setattr(suites, "_deploy", mock.Mock())
     return tmp_path
 
 
-def selected(names: list[str], *arguments: str) -> list[str]:
-    """The suites with at least one matching test."""
-    return list(suites.select({name: runs(name, 1) for name in names}, arguments))
+def run(names: Sequence[str], arguments: str = "") -> int:
+    """The exit code of the command."""
+    return suites.test(names, "0", arguments, SETUP)
 
 
-@pytest.mark.usefixtures("tree")
-@pytest.mark.parametrize(
-    ("expression", "left"),
-    [("one", {"unit": 1}), ("two", {"e2e": 1}), ("one or two", {"unit": 1, "e2e": 1})],
-)
-def test_runs_without_a_matching_test_are_skipped(expression: str, left: dict[str, int]) -> None:
-    every = {name: runs(name, 1) for name in ("unit", "e2e", "faults")}
-    chosen = suites.select(every, ["-k", expression])
-    assert {name: len(found) for name, found in chosen.items()} == left, "no test is disruptive"
+def summary(tree: Path) -> list[str]:
+    """The lines of the summary, without its seconds."""
+    lines = (tree / suites.DIRECTORY / suites.SUMMARY).read_text().splitlines()
+    return [" ".join(word for word in line.split() if "." not in word and word != "s") for line in lines]
 
 
 @pytest.mark.usefixtures("tree")
 def test_invalid_arguments_are_reported_by_pytest() -> None:
-    assert suites.test(["unit"], 1, "--no-such-option", IMAGE, []) == 4
-
-
-@pytest.mark.usefixtures("tree")
-def test_no_matching_test_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["test", "unit", "e2e", "faults", "--args=-k typo", f"--image={IMAGE}"]
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        assert cli.main(words) == 1
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert capsys.readouterr().err == ("error: no test ran: ARGS='-k typo' matches no test in tests/unit, tests/e2e\n")
+    assert run(["unit"], "--no-such-option") == 4
 
 
 def test_empty_suite_fails_without_arguments(tree: Path) -> None:
     (tree / "tests/unit/test_it.py").unlink()
-    assert suites.test(["unit"], 1, "", IMAGE, []) == suites.NO_TESTS
+    assert run(["unit"]) == NO_TESTS
+    assert summary(tree) == ["unit 0 passed, 1 failed exit code 5", "0 passed, 1 failed in"]
 
 
 def test_first_failed_suite_ends_the_command(tree: Path) -> None:
     (tree / "tests/unit/test_it.py").write_text("def test_one(): assert False\n")
     (tree / "tests/e2e/test_it.py").write_text("from pathlib import Path\nPath('reached').touch()\n")
-    assert suites.test(["unit", "e2e"], 1, "", IMAGE, []) == 1
+    assert run(["unit", "e2e"]) == 1
     assert not (tree / "reached").exists()
+    assert summary(tree) == ["unit 0 passed, 1 failed", "not run: e2e, disruptive", "0 passed, 2 failed in"]
+
+
+def test_suites_are_summed_up_with_the_slowest_tests(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tree / "tests/e2e/test_it.py").write_text(
+        "import pytest\ndef test_two(): pytest.skip()\n@pytest.mark.disruptive\ndef test_three(): pass\n"
+    )
+    assert run(["unit", "e2e"]) == 0
+    expected = ["unit 1 passed", "e2e 0 passed, 1 skipped", "disruptive 1 passed", "2 passed, 1 skipped in"]
+    assert summary(tree) == expected
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-4:] == (tree / suites.DIRECTORY / suites.SUMMARY).read_text().splitlines()
+    slow = printed[printed.index("slowest tests:") + 1 : -5]
+    assert sorted(line.split()[2:] for line in slow) == [
+        ["disruptive", "tests/e2e/test_it.py::test_three"],
+        ["e2e", "tests/e2e/test_it.py::test_two"],
+        ["unit", "tests/unit/test_it.py::test_one"],
+    ]
+
+
+def test_failed_setup_is_summed_up(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(setup: Setup) -> None:
+        raise ClusterError("no cluster")
+
+    monkeypatch.setattr(suites, "_deploy", fail)
+    with pytest.raises(ClusterError):
+        run(["e2e"])
+    assert summary(tree) == ["not run: e2e, disruptive", "0 passed, 1 failed in"]
+
+
+def test_results_of_an_earlier_command_are_removed(tree: Path) -> None:
+    run(["unit"])
+    (tree / "tests/unit/test_it.py").write_text("import os; os._exit(3)\n")
+    run(["unit"])
+    assert summary(tree) == ["unit 0 passed, 1 failed exit code 3, no results", "0 passed, 1 failed in"]
+
+
+def test_interrupted_run_counts_as_failed(tree: Path) -> None:
+    (tree / "tests/unit/test_it.py").write_text(
+        "import os, signal\ndef test_one(): pass\ndef test_two(): os.kill(os.getppid(), signal.SIGINT)\n"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(["unit", "e2e"])
+    assert summary(tree) == [
+        "unit 2 passed, 1 failed exit code 130",
+        "not run: e2e, disruptive",
+        "2 passed, 2 failed in",
+    ]
+
+
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[Session, list[Sequence[str]]]:
+    """A session of two suites, and the commands that it calls."""
+    called: list[Sequence[str]] = []
+
+    def call(words: Sequence[str]) -> int:
+        called.append(words)
+        return 0
+
+    monkeypatch.setattr(suites, "call", call)
+    return Session(["unit", "integration", "e2e"], arguments, tmp_path), called
+
+
+def test_missed_threshold_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = {"api/a.py": Branches(9, 10), "operator/memcached_operator/kube/client.py": Branches(1, 10)}
+    monkeypatch.setattr(branches, "_figures", mock.Mock(return_value=figures))
+    tried, called = session(tmp_path, monkeypatch)
+    assert [tried.run(Run(name, name)) for name in ("unit", "integration", "e2e")] == [1, 1, 0]
+    assert [each.problem for each in tried.outcomes] == [
+        "pure code: 90.0 % of the branches, at least 95 % required",
+        "client: 10.0 % of the branches, at least 90 % required",
+        "",
+    ]
+    assert tried.write_summary().splitlines()[-1].startswith("0 passed, 2 failed in ")
+    assert ["--cov" in words for words in called] == [True, True, False]
+
+
+def test_arguments_leave_the_coverage_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(branches, "_figures", None)
+    tried, called = session(tmp_path, monkeypatch, "-x")
+    assert tried.run(Run("unit", "unit")) == 0
+    assert called == [[sys.executable, "-m", "pytest", f"--junit-xml={tmp_path}/unit.xml", "-x", "tests/unit"]]

@@ -247,3 +247,16 @@ def test_new_leader_survives_failure_of_its_first_renewal(api: Api) -> None:
         holding.cancel()
 
     asyncio.run(run())
+
+
+def test_release_that_cannot_be_written_is_an_error_and_keeps_the_lease(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.unreachable = True
+        with pytest.raises(ApiError, match="cannot be reached"):
+            await lease.release()
+
+    asyncio.run(run())
+    assert api.lease is not None
+    assert holder_of(api.lease) == "me"

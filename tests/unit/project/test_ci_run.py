@@ -1,0 +1,71 @@
+"""The last line of `.ci/run` is the sum of all suites, also if it fails early."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from unit.config.rendered import ROOT
+
+SUMMARY = "build/tests/summary.txt"
+GREEN = "unit  3 passed  1.0 s\n3 passed in 1.00s\n"
+RED = "unit  3 passed, 1 failed  1.0 s\nnot run: e2e\n3 passed, 2 failed in 1.00s\n"
+NONE = r"not run: all suites\n0 passed, 1 failed in \d+\.\d\ds\n"
+TOOLS = ("bash", "env", "date", "dirname", "rm", "cat", "tail", "grep", "make", "python3")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """`.ci/run` in a tree with the summary of an earlier run."""
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / "build/tests").mkdir(parents=True)
+    (tmp_path / SUMMARY).write_text(RED.replace("3", "99"))
+    return Path(shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run"))
+
+
+def run(script: Path, make: str) -> subprocess.CompletedProcess[str]:
+    """The result of the script with another `make`."""
+    fake = script.parent / "make"
+    fake.write_text(f"#!/bin/sh\ncase $2 in\n{make}\nesac\n")
+    fake.chmod(0o755)
+    env = {**os.environ, "PATH": f"{script.parent}:{os.environ['PATH']}"}
+    return subprocess.run([str(script)], env=env, capture_output=True, text=True, check=False)
+
+
+def written(summary: str, code: int) -> str:
+    """A `make test` that writes this summary."""
+    return f"test) printf '{summary}' >{SUMMARY}; exit {code};;"
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "end"),
+    [
+        (written(GREEN, 0), 0, re.escape(GREEN)),
+        (written(RED, 1), 1, re.escape(RED)),
+        (written(GREEN, 0) + "cluster-down) exit 1;;", 0, re.escape(GREEN)),
+        ("check) exit 2;;", 2, NONE),
+        ("test) exit 2;;", 2, NONE),
+        (written(GREEN, 130), 130, NONE),
+        ("check) kill -TERM $PPID;;", 143, NONE),
+    ],
+)
+def test_last_line_is_the_sum(make: str, code: int, end: str, script: Path) -> None:
+    done = run(script, make)
+    assert done.returncode == code
+    assert re.search(rf"exit code {code}\n{end}\Z", done.stdout), done.stdout
+
+
+def test_missing_prerequisite_is_named_before_the_sum(script: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in TOOLS:
+        if found := shutil.which(name):
+            (programs / name).symlink_to(found)
+    (programs / "id").symlink_to(shutil.which("false") or "")
+    done = subprocess.run([str(script)], env={"PATH": str(programs)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("missing: git")
+    assert re.search(NONE + r"\Z", done.stdout)

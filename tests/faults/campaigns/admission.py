@@ -20,11 +20,11 @@ from faults.admission_proxy import (
 )
 from faults.case import Case, References
 from faults.esr import VICTIM, check_operator, check_quiet
-from faults.registration import Registration, dry_run_create, error_of, registered, resource_of
+from faults.registration import VALID, Registration, dry_run_create, error_of, has_defaults, registered, resource_of
 from faults.sandbox import READY_TIMEOUT, FailedError, Sandbox, wait_until
 from faults.state import state_of
 from faults.webhook import KINDS, Webhook, pair, webhook
-from faults.workloads import IMAGE, new_object
+from faults.workloads import new_object
 from memcached_api.kinds import Kind
 from memcached_operator.kube.client import APPLY_PATCH, ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object
@@ -39,10 +39,6 @@ DELAY = 2.0
 """Seconds added by a slow webhook, in total for its two calls."""
 HOLD = "example.com/hold"
 INVALID: Object = {"size": 0, "image": "no such image"}
-VALID: dict[str, Object] = {
-    "Memcached": {"size": 1},
-    "AppService": {"image": IMAGE, "ports": [{"port": 80}, {"port": 81}]},
-}
 
 
 @dataclass
@@ -124,11 +120,7 @@ class Setup:
 
     def check_defaults(self, obj: Object) -> None:
         """Check that a stored object has the webhook's defaults."""
-        spec = obj["spec"]
-        defaults = (
-            [port.get("name") for port in spec["ports"]] if self.kind.name == "AppService" else [spec.get("image")]
-        )
-        self.sandbox.check(all(defaults), f"stored without defaults: {spec}")
+        self.sandbox.check(has_defaults(obj), f"stored without defaults: {obj['spec']}")
 
 
 @dataclass(frozen=True)

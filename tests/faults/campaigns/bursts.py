@@ -11,7 +11,7 @@ from typing import Any
 
 from faults.case import Case, References
 from faults.esr import VICTIM
-from faults.registration import Registration, dry_run_create, error_of, registered, resource_of
+from faults.registration import VALID, Registration, dry_run_create, error_of, has_defaults, registered, resource_of
 from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, new_object
@@ -62,19 +62,14 @@ class Setup:
 
     def check_defaulted(self, objects: list[Object]) -> None:
         """Check that each object has the webhook's defaults, so that none was stored without a review."""
+        self.sandbox.check(objects, "nothing was stored")
         for obj in objects:
-            ports = obj["spec"].get("ports", [])
-            defaults = (
-                [port.get("name") for port in ports] if self.kind.name == "AppService" else [obj["spec"].get("image")]
-            )
-            self.sandbox.check(defaults and all(defaults), f"stored without defaults: {obj['spec']}")
+            self.sandbox.check(has_defaults(obj), f"stored without defaults: {obj['spec']}")
 
 
 def minimal_spec(kind: Kind[Any], number: int = 0) -> Object:
     """A valid spec without the fields that admission sets."""
-    if kind.name == "Memcached":
-        return {"size": 1 + number}
-    return {"image": IMAGE, "size": 1 + number, "ports": [{"port": 80}, {"port": 81}]}
+    return {**VALID[kind.name], "size": 1 + number}
 
 
 async def parallel_writes(setup: Setup) -> None:

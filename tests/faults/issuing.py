@@ -21,6 +21,7 @@ from faults.webhook import KINDS, Files, Webhook, webhook
 from faults.workloads import IMAGE
 from memcached_operator.certificates.issuer import (
     MUTATING_WEBHOOKS,
+    PROPAGATION_DELAY,
     VALIDATING_WEBHOOKS,
     WebhookNames,
     key_pair_of,
@@ -74,19 +75,26 @@ class Clients:
                 await asyncio.sleep(PACE)
 
     async def connect(self) -> None:
-        """Connect with the CA bundle of each webhook, and with the ones of a moment before. Until cancelled.
+        """Connect with the CA bundle of each webhook, read a moment before. Until cancelled.
 
-        The API server reuses its connections, and would notice an untrusted certificate late.
+        The API server reuses its connections, and would notice an untrusted certificate late. A connection counts only
+        if its bundle was read at most PROPAGATION_DELAY before its end: the issuer guarantees nothing for older ones.
         """
-        before: set[bytes] = set()
         while True:
+            read = time.monotonic()
             current = set(await bundles(self.sandbox, self.names))
-            for bundle in current | before:
-                await self._connect(bundle)
-            before = current
             await asyncio.sleep(EVENTS_DELAY)
+            for bundle in current:
+                error = await self._connect(bundle)
+                now = time.monotonic()
+                if now - read > PROPAGATION_DELAY:
+                    break
+                self.connected += 1
+                if error:
+                    self.failed.append((now, error))
 
-    async def _connect(self, bundle: bytes) -> None:
+    async def _connect(self, bundle: bytes) -> str:
+        """Connect once; returns the error."""
         try:
             context = ssl.create_default_context(cadata=bundle.decode())
             async with asyncio.timeout(CONNECT_TIMEOUT):
@@ -96,8 +104,8 @@ class Clients:
             with suppress(OSError):
                 await writer.wait_closed()
         except (OSError, ValueError) as error:  # an empty bundle is a ValueError
-            self.failed.append((time.monotonic(), f"connection failed: {error}"))
-        self.connected += 1
+            return f"connection failed: {error}"
+        return ""
 
 
 @dataclass

@@ -47,11 +47,9 @@ class Respond:
     text: str = ""
     status: int = 200
     content_type: str = CONTENT_TYPE
-    location: str = ""
 
     async def __call__(self, proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
-        headers = {"Location": self.location} if self.location else {}
-        return web.Response(status=self.status, text=self.text, content_type=self.content_type, headers=headers)
+        return web.Response(status=self.status, text=self.text, content_type=self.content_type)
 
 
 @dataclass(frozen=True)
@@ -67,25 +65,16 @@ class Delay:
         return await proxy.forward(request, body)
 
 
-@dataclass(frozen=True)
-class PartialResponse:
-    """Begin the response; then close the connection, or continue with one byte per second."""
-
-    cut: bool
-
-    async def __call__(self, proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
-        complete = await proxy.forward(request, body)
-        response = web.StreamResponse(
-            headers={"Content-Type": CONTENT_TYPE, "Content-Length": str(complete.content_length)}
-        )
-        await response.prepare(request)
-        assert isinstance(complete.body, bytes)
-        for byte in complete.body[:20]:
-            await response.write(bytes([byte]))
-            await asyncio.sleep(0 if self.cut else 1)
-        if request.transport is not None:
-            request.transport.abort()
-        return response
+async def cut(proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
+    """Begin the response, then close the connection."""
+    complete = await proxy.forward(request, body)
+    response = web.StreamResponse(
+        headers={"Content-Type": CONTENT_TYPE, "Content-Length": str(complete.content_length)}
+    )
+    await response.prepare(request)
+    assert isinstance(complete.body, bytes)
+    await response.write(complete.body[:20])
+    return await reset(proxy, request, body)
 
 
 async def reset(proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
@@ -110,18 +99,15 @@ class ChangeFields:
 
 
 @asynccontextmanager
-async def admission_proxy(
-    webhook: Webhook, pair: KeyPair, *, plain: bool = False
-) -> AsyncGenerator[tuple[AdmissionProxy, str]]:
-    """Start the proxy with its own certificate; returns it and its URL. `plain`: without TLS."""
+async def admission_proxy(webhook: Webhook, pair: KeyPair) -> AsyncGenerator[tuple[AdmissionProxy, str]]:
+    """Start the proxy with its own certificate; returns it and its URL."""
     async with client_session(client_context(webhook.pair.ca)) as session:
         started = AdmissionProxy(webhook.url, session)
         server = web.Server(started, access_log=None, handler_cancellation=True)
         runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            tls = None if plain else serving_context(pair)
-            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=serving_context(pair)).start()
             yield started, f"https://{HOST}:{runner.addresses[0][1]}"
         finally:
             await runner.cleanup()

@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from signal import SIGCONT
 from typing import NamedTuple
 
+from faults.background import while_running
 from faults.calls import Entry
 from faults.process import Operator, supervised
 from faults.proxy import Proxy, proxy
 from faults.sandbox import Plane, Sandbox, Settings, user_of, wait_until
 from memcached_operator.app import LEASE_NAME
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import LEASES, Key
 from memcached_operator.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD, holder_of
 
@@ -62,15 +63,14 @@ class Election:
         return Key(LEASES, self.sandbox.namespace, LEASE_NAME)
 
     async def watch_lease(self, client: Client) -> None:
-        """Record every state of the Lease, until cancelled."""
+        """Record every state of the Lease, until cancelled. Raises ApiError if states may be missing."""
         version = (await client.list(LEASES, self.sandbox.namespace))[1]
         while True:
-            with suppress(ApiError):
-                async for what, obj in client.watch(LEASES, self.sandbox.namespace, "", version):
-                    version = obj["metadata"]["resourceVersion"]
-                    if what != "BOOKMARK":
-                        holder = "" if what == "DELETED" else holder_of(obj)
-                        self.terms.append(Term(int(version), holder, asyncio.get_running_loop().time()))
+            async for what, obj in client.watch(LEASES, self.sandbox.namespace, "", version):
+                version = obj["metadata"]["resourceVersion"]
+                if what != "BOOKMARK":
+                    holder = "" if what == "DELETED" else holder_of(obj)
+                    self.terms.append(Term(int(version), holder, asyncio.get_running_loop().time()))
 
     def leader(self) -> Candidate | None:
         """The candidate whose process holds the Lease, or held it last."""
@@ -165,8 +165,8 @@ async def start_election(
             stack.callback(operator.signal, SIGCONT)
             candidates[name] = Candidate(name, own_proxy, operator)
         started = Election(sandbox, candidates)
-        watching = asyncio.create_task(started.watch_lease(sandbox.client))
-        stack.callback(watching.cancel)
+        watch = {"watching the Lease": started.watch_lease(sandbox.client)}
+        await stack.enter_async_context(while_running(watch))
         yield started
 
 

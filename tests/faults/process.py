@@ -12,6 +12,8 @@ from pathlib import Path
 
 import yaml
 
+from faults.background import while_running
+
 ROOT = Path(__file__).parents[2]
 ROOTS = ("api", "operator", "webhooks")
 SITE_HOOKS = ROOT / "tests/faults/site_hooks"
@@ -38,6 +40,7 @@ class Operator:
         self.exits: list[int] = []
         self.starts: list[float] = []
         self.log = log
+        self.program = program
         self._command = (sys.executable, "-m", program, *arguments)
         self._environment = {
             **{name: text for name, text in os.environ.items() if name in ("PATH", "HOME", "LANG")},
@@ -117,12 +120,10 @@ class Operator:
 @asynccontextmanager
 async def supervised(operator: Operator) -> AsyncGenerator[Operator]:
     """Supervise the operator during the block; `start` starts it."""
-    task = asyncio.create_task(operator.supervise())
     try:
-        yield operator
+        async with while_running({f"running {operator.program}": operator.supervise()}):
+            yield operator
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
         await operator.terminate()
 
 

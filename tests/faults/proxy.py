@@ -48,13 +48,17 @@ class Stream:
 
 
 class Proxy:
-    """One per operator. Faults that stop the operator call `kill`."""
+    """One per operator. Faults that stop the operator call `kill`.
+
+    `renamed`: names within paths, and what replaces them in the requests to the API server.
+    """
 
     def __init__(self, upstream: str, session: aiohttp.ClientSession, user: str) -> None:
         self.requests = RequestLog()
         self.streams: set[Stream] = set()
         self.kill: Callable[[], None] = lambda: None
         self.pace: tuple[int, float] | None = None
+        self.renamed: dict[str, str] = {}
         self._upstream = upstream
         self._session = session
         self._user = user
@@ -118,9 +122,10 @@ class Proxy:
         headers = {name: text for name, text in request.headers.items() if name.lower() not in DROPPED_HEADERS}
         headers.pop("Authorization", None)
         headers["Impersonate-User"] = self._user
-        return self._session.request(
-            request.method, self._upstream + request.raw_path, data=body or None, headers=headers
-        )
+        path = request.raw_path
+        for name, other in self.renamed.items():
+            path = path.replace(name, other)
+        return self._session.request(request.method, self._upstream + path, data=body or None, headers=headers)
 
 
 class _Exchange:

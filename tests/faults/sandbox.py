@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from faults.admission_policies import ACCOUNT, bound_account
+from faults.background import FailedError
 from faults.process import ROOT, Operator, kubeconfig, supervised
 from faults.proxy import KeyPair, Proxy, proxy
 from faults.state import is_ready
@@ -37,10 +38,6 @@ ROLES: dict[str, list[Object]] = {
 """The operator's permissions from config/rbac: rules by file name."""
 WATCHED = 5
 """Number of resources that the operator watches."""
-
-
-class FailedError(Exception):
-    """A check failed; the message says which one."""
 
 
 @dataclass(frozen=True)

@@ -147,9 +147,10 @@ def _fetch(url: str) -> str:
 
 
 @asynccontextmanager
-async def webhook(sandbox: Sandbox, serving: KeyPair | None = None) -> AsyncGenerator[Webhook]:
-    """Start an admission process with this certificate, by default a valid one."""
-    port, metrics, probes = (free_port() for _ in range(3))
+async def webhook(sandbox: Sandbox, serving: KeyPair | None = None, port: int = 0) -> AsyncGenerator[Webhook]:
+    """Start an admission process with this certificate, by default a valid one, and port, by default a free one."""
+    metrics, probes = free_port(), free_port()
+    port = port or free_port()
     serving = serving or pair()
     with tempfile.TemporaryDirectory() as directory:
         files = Files(Path(directory))

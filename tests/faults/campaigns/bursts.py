@@ -11,8 +11,8 @@ from typing import Any
 
 from faults.case import Case, References
 from faults.esr import VICTIM
-from faults.registration import Registration, dry_run_create, error_of, registered, resource_of
-from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
+from faults.registration import VALID, Registration, dry_run_create, error_of, has_defaults, registered, resource_of
+from faults.sandbox import READY_TIMEOUT, TIMEOUT_FACTOR, Sandbox, wait_until
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, new_object
 from integration.control_plane import CRDS
@@ -26,6 +26,8 @@ BURST = 60.0
 """Seconds for all of them, on a very busy machine."""
 MEMORY = 192.0
 """Memory limit of the admission process, in MiB."""
+RETRY = 0.1
+"""Seconds until a denied write is repeated."""
 LONG_VALUE = "x" * 65_000
 CRD_TIMEOUT = 30.0
 """Seconds until a changed CRD is in effect."""
@@ -62,19 +64,14 @@ class Setup:
 
     def check_defaulted(self, objects: list[Object]) -> None:
         """Check that each object has the webhook's defaults, so that none was stored without a review."""
+        self.sandbox.check(objects, "nothing was stored")
         for obj in objects:
-            ports = obj["spec"].get("ports", [])
-            defaults = (
-                [port.get("name") for port in ports] if self.kind.name == "AppService" else [obj["spec"].get("image")]
-            )
-            self.sandbox.check(defaults and all(defaults), f"stored without defaults: {obj['spec']}")
+            self.sandbox.check(has_defaults(obj), f"stored without defaults: {obj['spec']}")
 
 
 def minimal_spec(kind: Kind[Any], number: int = 0) -> Object:
     """A valid spec without the fields that admission sets."""
-    if kind.name == "Memcached":
-        return {"size": 1 + number}
-    return {"image": IMAGE, "size": 1 + number, "ports": [{"port": 80}, {"port": 81}]}
+    return {**VALID[kind.name], "size": 1 + number}
 
 
 async def parallel_writes(setup: Setup) -> None:
@@ -95,28 +92,31 @@ async def parallel_writes(setup: Setup) -> None:
     setup.sandbox.check(setup.webhook.rss() < MEMORY, f"admission uses {setup.webhook.rss():.0f} MiB")
 
 
-async def _burst(setup: Setup, meanwhile: Callable[[], Awaitable[None]]) -> list[Object | None]:
-    """Create objects, a few in parallel, and call `meanwhile` after each 50. Returns None for each denied one."""
+async def _burst(setup: Setup, meanwhile: Callable[[], Awaitable[None]]) -> tuple[list[Object], int]:
+    """Create objects, a few in parallel, and call `meanwhile` after each 50; a denied creation is repeated.
+
+    Returns the objects as accepted, and the number of denials.
+    """
     slots = asyncio.Semaphore(8)
-    count = 0
+    created: list[Object] = []
+    denials = 0
 
-    async def one(number: int) -> Object | None:
-        nonlocal count
-        async with slots:
-            count += 1
-            if count % 50 == 0:
+    async def one(number: int) -> None:
+        nonlocal denials
+        async with slots, asyncio.timeout(BURST * TIMEOUT_FACTOR):
+            while error := await error_of(lambda: create(f"cache-{number}")):
+                expected = "failed calling webhook" in str(error)
+                setup.sandbox.check(expected, f"denied without the name of the webhook: {error}")
+                denials += 1
+                await asyncio.sleep(RETRY)
+            if len(created) % 50 == 0:
                 await meanwhile()
-            found: list[Object] = []
 
-            async def work() -> None:
-                found.append(await setup.create(f"cache-{number}", minimal_spec(setup.kind)))
+    async def create(name: str) -> None:
+        created.append(await setup.create(name, minimal_spec(setup.kind)))
 
-            error = await error_of(work)
-            expected = error is None or "failed calling webhook" in str(error)
-            setup.sandbox.check(expected, f"denied without the name of the webhook: {error}")
-            return found[0] if found else None
-
-    return await asyncio.gather(*(one(number) for number in range(WRITES)))
+    await asyncio.gather(*(one(number) for number in range(WRITES)))
+    return created, denials
 
 
 async def rotated(setup: Setup) -> None:
@@ -131,25 +131,28 @@ async def rotated(setup: Setup) -> None:
         await asyncio.sleep(2)
         setup.webhook.files.write_pair(new)
 
-    created = await _burst(setup, renew)
-    setup.sandbox.check(all(created), f"{created.count(None)} of {WRITES} writes were denied")
-    setup.check_defaulted([each for each in created if each])
+    created, denials = await _burst(setup, renew)
+    setup.sandbox.check(not denials, f"{denials} of {WRITES} writes were denied")
+    setup.check_defaulted(created)
     setup.sandbox.check(len(setup.webhook.process.starts) == 1, "the process was restarted")
 
 
 async def killed(setup: Setup) -> None:
-    """The process is killed four times during 200 writes: some are denied, none is stored without a review."""
+    """The process is killed four times during 200 writes: some are denied at first, none is stored without a review."""
+    kills: list[float] = []
 
     async def kill() -> None:
+        kills.append(time.monotonic())
         setup.webhook.process.kill()
 
-    created = await _burst(setup, kill)
+    created, denials = await _burst(setup, kill)
+    setup.sandbox.check(denials, "no write was denied: the process was not killed during writes")
+    setup.check_defaulted(created)
     stored = await setup.stored()
     setup.check_defaulted(stored)
-    setup.sandbox.check(
-        len(stored) == sum(each is not None for each in created), "the stored objects are not the accepted ones"
-    )
+    setup.sandbox.check(len(stored) == WRITES, f"{len(stored)} objects are stored, {WRITES} were accepted")
     await setup.webhook.start()
+    setup.sandbox.check(len(kills) == WRITES // 50, f"{len(kills)} kills")
     setup.check_defaulted([await setup.create("afterwards", minimal_spec(setup.kind))])
 
 

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from faults.background import while_running
 from faults.case import Case, References
 from faults.sandbox import Sandbox, wait_until
 from faults.webhook import ERRORS, ContinuousClient, Webhook, client_context, client_session, files_of, pair, webhook
@@ -215,19 +216,16 @@ async def run_scenario(
         context = client_context(first.ca, second.ca, last.ca)
         clients = [await stack.enter_async_context(client_session(context, fresh=fresh)) for fresh in (False, True)]
         calls = [ContinuousClient() for _ in clients]
-        tasks = [
-            asyncio.create_task(each.run(client, admission.url)) for each, client in zip(calls, clients, strict=True)
-        ]
-        try:
+        running = {
+            f"client {number}": call.run(client, admission.url)
+            for number, (call, client) in enumerate(zip(calls, clients, strict=True))
+        }
+        async with while_running(running):
             setup = Setup(sandbox, admission, first, second, last)
             await scenario(setup)
             (written if plain else swapped)(admission, files_of(last))
             await setup.wait_until_served(last)
             await wait_until(partial(_enough, calls), RELOAD_TIMEOUT, f"each client has sent {MIN_REQUESTS} requests")
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
         failed = [failure for each in calls for failure in each.failed]
         sandbox.check(not failed, f"{len(failed)} requests failed: {failed[:3]}")
         sandbox.check(len(admission.process.starts) == 1, "the process was restarted")

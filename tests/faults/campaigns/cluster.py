@@ -377,10 +377,13 @@ async def _delete_crd(sandbox: Sandbox, resource: Resource) -> None:
     await sandbox.client.request("DELETE", path)
 
     async def poll() -> bool:
-        with suppress(ApiError):
+        try:
             await sandbox.client.request("GET", path)
-            return False
-        return True
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return True
+        return False
 
     await wait_until(poll, 2 * READY_TIMEOUT, f"the CRD of {resource.plural} is deleted")
 

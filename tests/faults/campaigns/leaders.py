@@ -13,6 +13,7 @@ from signal import SIGCONT, SIGSTOP
 
 from aiohttp import web
 
+from faults.background import FailedError, while_running
 from faults.campaigns.mutants import copy_sources
 from faults.case import Case, References
 from faults.election import (
@@ -30,7 +31,7 @@ from faults.esr import JITTER, SYNC_MARGIN, VICTIM, wait_for_state
 from faults.faulty import Exchange, Fault, Hang, LoseReply, Reject, Reset
 from faults.process import Operator
 from faults.rules import Rule
-from faults.sandbox import READY_TIMEOUT, Sandbox, Settings, wait_until
+from faults.sandbox import READY_TIMEOUT, Sandbox, Settings, wait_for, wait_until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, cache
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS
@@ -96,9 +97,10 @@ async def run_scenario(sandbox: Sandbox, references: References, scenario: Scena
             await sandbox.create(MEMCACHEDS, name, {"size": 2} if scenario.default_image else cache(size=2))
         for name in VICTIMS:
             await sandbox.wait_ready(MEMCACHEDS, name)
-        async with changing_specs(sandbox):
+        async with changing_specs(sandbox) as load:
             await scenario.event(election, one)
             await asyncio.sleep(BRIEF)
+        print(f"{sandbox.namespace}: {load.accepted} changes of specs accepted during the fault", flush=True)
         for name in VICTIMS:
             await sandbox.change(MEMCACHEDS, name, {}, {"size": 2})
             await sandbox.wait_ready(MEMCACHEDS, name)
@@ -128,22 +130,46 @@ def _check(election: Election, scenario: Scenario) -> None:
         sandbox.check("Traceback" not in each.operator.log_text(), f"the log of {each.name} contains a traceback")
 
 
-@asynccontextmanager
-async def changing_specs(sandbox: Sandbox) -> AsyncGenerator[None]:
-    """Change objects continuously during the block."""
+@dataclass
+class Load:
+    """A user who changes the objects continuously. `accepted`: the number of accepted changes.
 
-    async def change() -> None:
+    The user sends directly to the API server. No scenario injects a fault there, or into the objects, so every change
+    must be accepted.
+    """
+
+    sandbox: Sandbox
+    accepted: int = 0
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def run(self) -> None:
+        """Change one object after the other, until cancelled. Raises FailedError if a change is denied."""
         for number in count():
-            name = VICTIMS[number % len(VICTIMS)]
-            await sandbox.change(MEMCACHEDS, name, {}, {"size": 1 + number % 4})
+            async with self._changing:
+                await self._change(VICTIMS[number % len(VICTIMS)], 1 + number % 4)
             await asyncio.sleep(PACE)
 
-    changing = asyncio.create_task(change())
-    try:
-        yield
-    finally:
-        changing.cancel()
-        await asyncio.wait((changing,))
+    async def _change(self, name: str, size: int) -> None:
+        try:
+            await self.sandbox.change(MEMCACHEDS, name, {}, {"size": size})
+        except ApiError as error:
+            message = f"spec.size={size} of Memcached {name} was not accepted (after {self.accepted} other changes)"
+            raise FailedError(f"{message}: {error}") from error
+        self.accepted += 1
+
+    async def finish(self) -> None:
+        """Wait for the response to the change in progress; no other one begins."""
+        await wait_for(self._changing.acquire(), READY_TIMEOUT, "the last change of a spec is answered")
+
+
+@asynccontextmanager
+async def changing_specs(sandbox: Sandbox) -> AsyncGenerator[Load]:
+    """Change objects continuously during the block. Raises FailedError at its end unless all changes were accepted."""
+    load = Load(sandbox)
+    async with while_running({"changing specs": load.run()}):
+        yield load
+        await load.finish()
+    sandbox.check(load.accepted, "no change of a spec was sent during the fault")
 
 
 async def check_quiet(election: Election) -> None:

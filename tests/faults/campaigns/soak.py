@@ -43,7 +43,7 @@ TOLERANCE = 3
 MIB = 2**20
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MISSING = (404, 409)
-"""Codes that a user gets if a child does not exist, or no longer."""
+"""Codes that a user gets if a child does not exist, or no longer, or changes at the same moment."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,16 @@ EXPIRED = event("ERROR", status(410, "Expired"))
 
 @dataclass
 class Users:
-    """Performs random user actions on the objects, one after the other."""
+    """Performs random user actions on the objects, one after the other.
+
+    `missed`: actions on a child that did not exist, or changed at the same moment.
+    """
 
     sandbox: Sandbox
     count: int
     rng: random.Random
     done: int = 0
+    missed: int = 0
     specs: dict[tuple[Resource, str], Object] = field(default_factory=dict[tuple[Resource, str], Object])
 
     async def create_all(self) -> None:
@@ -122,15 +126,8 @@ class Users:
 
     async def run(self, pace: float) -> None:
         """Change something every `pace` seconds, until cancelled."""
-        actions = (
-            self.resize,
-            self.resize,
-            self.other_image,
-            self.other_field,
-            self.delete_child,
-            self.scale,
-            self.relabel,
-        )
+        on_children = (self.delete_child, self.scale, self.relabel)
+        actions = (self.resize, self.resize, self.other_image, self.other_field, *on_children)
         started = time.monotonic()
         while True:
             self.done += 1
@@ -140,8 +137,9 @@ class Users:
             try:
                 await action(resource, name)
             except ApiError as error:
-                if error.code not in MISSING:
+                if action not in on_children or error.code not in MISSING:
                     raise
+                self.missed += 1
 
     async def resize(self, resource: Resource, name: str) -> None:
         """Change the number of pods."""
@@ -305,7 +303,8 @@ def _check(samples: list[Sample], users: Users, length: Length) -> None:
     slope = slope_of(samples)
     figures = {
         "length": asdict(length),
-        "changes": users.done,
+        "changes": users.done - users.missed,
+        "missed changes": users.missed,
         "requests": len(entries),
         "injected": sum(entry.injected for entry in entries),
         "memory MiB": [round(ends / MIB, 2) for ends in (samples[0].memory, samples[-1].memory)],
@@ -318,6 +317,7 @@ def _check(samples: list[Sample], users: Users, length: Length) -> None:
     FIGURES.write_bytes(msgspec.json.encode(figures))
     print({name: figure for name, figure in figures.items() if name != "samples"}, flush=True)
     sandbox = users.sandbox
+    sandbox.check(users.missed < users.done / 5, f"{users.missed} of {users.done} changes met no child")
     for what, (first, last) in (("file descriptors", files), ("tasks", tasks)):
         sandbox.check(last - first <= TOLERANCE, f"{what} grow: {first:g} in the first third, {last:g} in the last")
     if length.seconds >= 600:

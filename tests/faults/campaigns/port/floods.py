@@ -19,6 +19,8 @@ CONNECTIONS = 5000
 """Connections that the clients leave open."""
 PARALLEL = 100
 """Connections that are opened in parallel."""
+MIN_SHARE = 0.9
+"""Minimum share of the connections that must be established, even if the process then closes them."""
 DURATION = 15.0
 """Seconds for which reviews continue meanwhile: longer than any timeout of a request."""
 UNREAD = 5.0
@@ -42,17 +44,22 @@ async def many_connections(setup: Setup, of: Callable[[Webhook], int], begin: by
 
 async def _open(port: int, begin: bytes, connections: list[socket.socket]) -> None:
     loop = asyncio.get_running_loop()
+    opened = 0
 
     async def one() -> None:
+        nonlocal opened
         connection = socket.socket()
         connections.append(connection)
         connection.setblocking(False)
         with suppress(OSError):
             await loop.sock_connect(connection, ("127.0.0.1", port))
+            opened += 1
             await loop.sock_sendall(connection, begin)
 
     for _ in range(CONNECTIONS // PARALLEL):
         await asyncio.gather(*(one() for _ in range(PARALLEL)))
+    if opened < CONNECTIONS * MIN_SHARE:
+        raise FailedError(f"only {opened} of {CONNECTIONS} connections were opened")
 
 
 def _long_response_review() -> bytes:

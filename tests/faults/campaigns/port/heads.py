@@ -87,6 +87,7 @@ async def endless_heads(setup: Setup) -> None:
                     await writer.drain()
                     sent += len(piece)
                     await asyncio.sleep(0)
+        setup.sandbox.check(sent > 0, "no head was sent: the connection failed")
         setup.sandbox.check(sent < HEAD_LENGTH, f"a head of {HEAD_LENGTH} bytes was read")
 
     for begin, piece in ENDLESS.values():

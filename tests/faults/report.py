@@ -27,7 +27,7 @@ CAMPAIGNS = {
     "T7": "another client changes, deletes or adopts a child",
     "T8": "every field of both kinds, from the CRDs",
     "T9": "admission fails",
-    "T10": "certificate files change",
+    "T10": "certificate files change, and the objects of the issuer",
     "T11": "two operators at the same time",
     "T12": "namespace, quota, Pod Security, CRD, permissions",
     "T13": "soak",

@@ -12,12 +12,12 @@ from typing import Any
 from faults.case import Case, References
 from faults.esr import VICTIM
 from faults.registration import VALID, Registration, dry_run_create, error_of, has_defaults, registered, resource_of
-from faults.sandbox import READY_TIMEOUT, TIMEOUT_FACTOR, Sandbox, wait_until
+from faults.sandbox import READY_TIMEOUT, TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, new_object
 from integration.control_plane import CRDS
 from memcached_api.kinds import Kind
-from memcached_operator.kube.client import JSON_PATCH
+from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import Key, Object
 
 WRITES = 200
@@ -56,6 +56,13 @@ class Setup:
     async def merge(self, patch: Object, sub: str = "") -> Object:
         """Send a merge patch for the object."""
         return await self.sandbox.client.patch(self.key(), patch, subresource=sub)
+
+    async def change(self, patch: Object, sub: str = "") -> Object:
+        """Send a merge patch that must be accepted."""
+        try:
+            return await self.merge(patch, sub)
+        except ApiError as error:
+            raise FailedError(f"{patch} was denied: {error}") from error
 
     async def stored(self) -> list[Object]:
         """All objects of the kind."""
@@ -240,16 +247,16 @@ async def older_than_a_rule(sandbox: Sandbox, _: References, kind: Kind[Any]) ->
         setup = Setup(sandbox, kind, admission, registration)
         sandbox.operator.start()
         await wait_until(partial(_degraded, setup), READY_TIMEOUT, "the status reports the field errors")
-        await setup.merge({"metadata": {"labels": {"team": "a"}}})
-        await setup.merge({"metadata": {"finalizers": None}})
-        await setup.merge({"status": {"observedGeneration": 1}}, "status")
+        await setup.change({"metadata": {"labels": {"team": "a"}}})
+        await setup.change({"metadata": {"finalizers": None}})
+        await setup.change({"status": {"observedGeneration": 1}}, "status")
         for worse in ({"size": -1}, {"resources": {"limits": {"cpu": "-1"}}}, {"image": "B b"}):
             error = await error_of(partial(setup.merge, {"spec": worse}))
             sandbox.check(
                 f"spec.{next(iter(worse))}" in str(error), f"a new violation was not denied: {worse}: {error}"
             )
-        await setup.merge({"spec": {"size": 1}})
-        live = await setup.merge({"spec": {"image": IMAGE}})
+        await setup.change({"spec": {"size": 1}})
+        live = await setup.change({"spec": {"image": IMAGE}})
         sandbox.check(live["spec"]["size"] == 1, "the first fix is lost")
         await sandbox.wait_ready(resource, VICTIM)
         await sandbox.delete(resource, "other")

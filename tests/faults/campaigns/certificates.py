@@ -24,7 +24,17 @@ from cryptography.hazmat.primitives.serialization import (
 from faults.background import while_running
 from faults.case import Case, References
 from faults.sandbox import Sandbox, wait_until
-from faults.webhook import ERRORS, ContinuousClient, Webhook, client_context, client_session, files_of, pair, webhook
+from faults.webhook import (
+    ERRORS,
+    READS,
+    ContinuousClient,
+    Webhook,
+    client_context,
+    client_session,
+    files_of,
+    pair,
+    webhook,
+)
 from memcached_operator.certificates.pki import KeyPair
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
@@ -174,6 +184,7 @@ class Setup:
         end = time.monotonic() + RELOADS
         while time.monotonic() < end:
             found = await asyncio.to_thread(served_serial, self.webhook.port)
+            self.sandbox.check(found, "no certificate is served")
             self.sandbox.check(found == serial(certificate), "another certificate is served")
             await asyncio.sleep(RELOADS / 10)
 
@@ -186,9 +197,12 @@ class Setup:
         await wait_until(poll, RELOAD_TIMEOUT, "the metric counts the error")
 
 
-def served_serial(port: int) -> int:
-    """Serial number of the certificate that a new connection receives."""
-    pem = ssl.get_server_certificate(("127.0.0.1", port), timeout=10)
+def served_serial(port: int) -> int | None:
+    """Serial number of the certificate that a new connection receives; None if the handshake fails."""
+    try:
+        pem = ssl.get_server_certificate(("127.0.0.1", port), timeout=10)
+    except OSError:
+        return None
     return x509.load_pem_x509_certificate(pem.encode()).serial_number
 
 
@@ -212,7 +226,7 @@ async def run_scenario(
     async with AsyncExitStack() as stack:
         admission = await stack.enter_async_context(webhook(sandbox, first))
         if plain:
-            _unlink(admission, files_of(first))
+            await _use_plain_files(admission, files_of(first))
         context = client_context(first.ca, second.ca, last.ca)
         clients = [await stack.enter_async_context(client_session(context, fresh=fresh)) for fresh in (False, True)]
         calls = [ContinuousClient() for _ in clients]
@@ -243,6 +257,17 @@ def same_length(other: KeyPair) -> KeyPair:
 
 async def _enough(calls: list[ContinuousClient]) -> bool:
     return min(each.count for each in calls) >= MIN_REQUESTS
+
+
+async def _use_plain_files(admission: Webhook, content: Content) -> None:
+    """Replace the links with plain files, and wait until the process has read these."""
+    before = (await admission.metrics())[READS]
+    _unlink(admission, content)
+
+    async def poll() -> bool:
+        return (await admission.metrics())[READS] > before
+
+    await wait_until(poll, RELOAD_TIMEOUT, "the plain files are read")
 
 
 def _unlink(admission: Webhook, content: Content) -> None:

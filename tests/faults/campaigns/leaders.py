@@ -84,7 +84,7 @@ class Pause:
         return await exchange.forward()
 
 
-async def run_scenario(sandbox: Sandbox, references: References, scenario: Scenario) -> None:
+async def run_scenario(sandbox: Sandbox, references: References, scenario: Scenario) -> str:
     """The first of two candidates leads; the event happens; then exactly one leads, and the state is correct."""
     expected = await references.of(BY_NAME["create"])
     async with start_election(sandbox, references.plane, scenario.settings) as election:
@@ -100,7 +100,6 @@ async def run_scenario(sandbox: Sandbox, references: References, scenario: Scena
         async with changing_specs(sandbox) as load:
             await scenario.event(election, one)
             await asyncio.sleep(BRIEF)
-        print(f"{sandbox.namespace}: {load.accepted} changes of specs accepted during the fault", flush=True)
         for name in VICTIMS:
             await sandbox.change(MEMCACHEDS, name, {}, {"size": 2})
             await sandbox.wait_ready(MEMCACHEDS, name)
@@ -110,6 +109,7 @@ async def run_scenario(sandbox: Sandbox, references: References, scenario: Scena
         else:
             await wait_for_state(sandbox, MEMCACHEDS, expected, READY_TIMEOUT, loose=True)
         _check(election, scenario)
+        return f"{load.accepted} changes of specs were accepted during the fault"
 
 
 async def _stands_by(candidate: Candidate) -> bool:

@@ -81,11 +81,7 @@ class Runner:
                 self._plane.sandbox(namespace, settings) as sandbox,
                 asyncio.timeout(case.limit * TIMEOUT_FACTOR),
             ):
-                try:
-                    return "", await case.run(sandbox, self.references) or ""
-                finally:
-                    log = self._plane.directory / f"{namespace}.requests"
-                    log.write_text("\n".join(map(str, sandbox.proxy.requests.entries)))
+                return "", await case.run(sandbox, self.references) or ""
         except FailedError as error:
             return str(error), ""
         except TimeoutError:

@@ -161,6 +161,8 @@ class Plane:
             own_proxy, address = await stack.enter_async_context(proxy(self.connection, self.pair, user))
             operator = self.operator(namespace, address, settings)
             own_proxy.kill = operator.kill
+            record = self.directory / f"{namespace}.requests"
+            stack.callback(lambda: record.write_text("\n".join(map(str, own_proxy.requests.entries))))
             await stack.enter_async_context(supervised(operator))
             # Namespaces are deleted with the control plane; objects immediately, because the number of pods is limited.
             stack.push_async_callback(self._clear, namespace)

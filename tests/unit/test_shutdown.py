@@ -17,8 +17,8 @@ from support.ports import free_port
 from unit.process.serving import half_open
 from unit.servers import serving
 
-SHUTDOWN = 5.0
-"""Seconds until the process must have ended after SIGTERM."""
+SHUTDOWN = 8.0
+"""Seconds until the process must have ended after SIGTERM: less than any timeout of a request (10 s)."""
 START = 60.0
 """Seconds until the process must have sent its first request; enough for a busy machine."""
 EMPTY: dict[str, Any] = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}

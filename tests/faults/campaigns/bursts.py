@@ -17,6 +17,7 @@ from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, new_object
 from integration.control_plane import CRDS
 from memcached_api.kinds import Kind
+from memcached_api.validation.decoding import MAX_OBJECT_SIZE
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import Key, Object
 
@@ -31,6 +32,10 @@ RETRY = 0.1
 LONG_VALUE = "x" * 65_000
 CRD_TIMEOUT = 30.0
 """Seconds until a changed CRD is in effect."""
+
+
+TOO_LARGE = f"at most {MAX_OBJECT_SIZE} bytes"
+"""Part of the webhook's denial of an object that the API server could not store."""
 
 
 @dataclass
@@ -167,7 +172,12 @@ async def large(setup: Setup) -> None:
     """Objects of the maximum size are accepted; larger ones are denied with a clear message."""
     notes = {"annotations": {"note": "x" * 250_000}}
     setup.check_defaulted([await setup.create("annotated", minimal_spec(setup.kind), **notes)])
-    for size, words in ((300_000, "262144"), (2_900_000, "262144"), (3_300_000, "too large")):
+    for size, words in (
+        (300_000, "262144"),
+        (2_000_000, "262144"),
+        (2_900_000, TOO_LARGE),
+        (3_300_000, "too large"),
+    ):
         error = await error_of(
             partial(setup.create, "huge", minimal_spec(setup.kind), annotations={"note": "x" * size})
         )
@@ -187,18 +197,19 @@ async def _large_spec(setup: Setup) -> None:
     await setup.create(VICTIM, envs(20))
     live = await setup.merge({"metadata": {"labels": {"team": "a"}}, "spec": {"size": 2}})
     setup.sandbox.check(live["spec"]["size"] == 2, "the change was not stored")
-    error = await error_of(partial(setup.create, "huge", envs(45)))
-    setup.sandbox.check("large" in str(error), f"an object of 3 MiB: {str(error)[:300]}")
+    for count, words in ((26, "large"), (45, TOO_LARGE)):
+        error = await error_of(partial(setup.create, "huge", envs(count)))
+        setup.sandbox.check(words in str(error), f"an object of {count} * 64 KiB: {str(error)[:300]}")
     error = await error_of(partial(setup.merge, {"spec": envs(44)}))
-    setup.sandbox.check("large" in str(error) or "413" in str(error), f"an update from 1.3 MiB: {str(error)[:300]}")
+    setup.sandbox.check(TOO_LARGE in str(error), f"an update from 1.3 MiB: {str(error)[:300]}")
     setup.sandbox.check(
         len((await setup.sandbox.get(setup.key().resource, VICTIM) or {})["spec"]["envs"]) == 20,
         "the denied change was stored",
     )
     error = await error_of(
-        partial(dry_run_create, setup.sandbox, resource_of(setup.kind), {**envs(45), "image": "A b"})
+        partial(dry_run_create, setup.sandbox, resource_of(setup.kind), {**envs(30), "image": "A b"})
     )
-    setup.sandbox.check("spec.image" in str(error), f"an invalid object of 3 MiB: {str(error)[:300]}")
+    setup.sandbox.check("spec.image" in str(error), f"an invalid object of 2 MB: {str(error)[:300]}")
 
 
 @asynccontextmanager

@@ -101,13 +101,14 @@ SPECS: dict[str, tuple[Mapping[str, Any], ...]] = {
     "AppService": tuple(cache(ports=[{"port": port}]) for port in (80, 81, 82)),
 }
 FOREIGN_SERVICES: dict[str, Object] = {
-    "overwritable": FOREIGN["Service"],
-    "immutable": {
+    "headless": {
         **FOREIGN["Service"],
         "spec": {"clusterIP": "None", "selector": {"app": "foreign"}, "ports": [{"name": "foreign", "port": 9}]},
     },
+    "with-address": FOREIGN["Service"],
 }
-"""Services of another owner: the API server would apply the child to the first, and rejects it for the second."""
+"""Services of another owner. The Service of a Memcached is headless, that of an AppService has an address: the API
+server would apply the child to one of these, and rejects it for the other."""
 
 
 async def foreign_child(sandbox: Sandbox, _: References, resource: Resource, foreign: Object) -> None:
@@ -138,6 +139,8 @@ async def foreign_child(sandbox: Sandbox, _: References, resource: Resource, for
     await check_quiet(sandbox)
     live = await sandbox.get(SERVICES, VICTIM)
     sandbox.check(live and live["spec"] == created["spec"], "another owner's Service was changed")
+    denied = [str(each) for each in sandbox.proxy.requests.writes(since) if each.code == 403]
+    sandbox.check(not denied, f"only the admission policies prevented the change of another owner's object: {denied}")
     check_operator(sandbox)
 
 

@@ -71,9 +71,9 @@ def parent(process: Path) -> int:
 
 
 def identities(pids: set[int]) -> set[tuple[int, str]]:
-    """PIDs with start times: PIDs alone are reused."""
+    """PIDs with start times: PIDs alone are reused. Without those that have ended and wait for their parent."""
     stats = {pid: text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() for pid in pids}
-    return {(pid, fields[19]) for pid, fields in stats.items() if fields}
+    return {(pid, fields[19]) for pid, fields in stats.items() if fields and fields[0] not in "ZX"}
 
 
 def all_pids() -> set[int]:

@@ -69,6 +69,9 @@ def main() -> int:
     if options.list:
         print("\n".join(case.name for case in selected))
         return 0
+    if options.report and (options.filters or options.gate):
+        print("--report describes all cases: use it without names and without --gate", file=sys.stderr)
+        return 2
     if options.report:
         report.write(selected)
         return 0

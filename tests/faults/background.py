@@ -10,6 +10,10 @@ class FailedError(Exception):
     """A check failed; the message says which one."""
 
 
+class TimedOutError(FailedError):
+    """An expected state was not reached in time; the message says which one."""
+
+
 @asynccontextmanager
 async def while_running(work: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
     """Run endless coroutines, named by what they do, during the block, and cancel them at its end.

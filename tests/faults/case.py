@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,12 +34,22 @@ class Case:
         """The functions that the case runs. Cases with the same ones differ only in their parameters."""
         return " ".join(_functions(self.run))
 
+    def settings(self, common: Settings) -> Settings:
+        """The settings of the run, with those of this case."""
+        return replace(
+            common,
+            sync_period=self.sync_period or common.sync_period,
+            max_retry_delay=self.max_retry_delay or common.max_retry_delay,
+        )
+
 
 def _functions(value: Any) -> list[str]:
-    """The names of a function and of the functions bound as its arguments, at any depth."""
+    """The names of a function and of the functions in its bound arguments, at any depth."""
     if isinstance(value, partial):
         bound = (*value.args, *value.keywords.values())  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         return [*_functions(value.func), *(name for each in bound for name in _functions(each))]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [name for each in fields(value) for name in _functions(getattr(value, each.name))]
     name = getattr(value, "__qualname__", "")
     return [f"{value.__module__}.{name}"] if name and not isinstance(value, type) else []
 

@@ -46,6 +46,13 @@ EVENTS_DELAY = 1.0
 CONNECT_TIMEOUT = 10.0
 """Seconds for a connection, on a very busy machine."""
 LIFETIME = timedelta(days=90)
+UNTRUSTED = (
+    "unknown authority",
+    "certificate verify failed",
+    "connection failed: Empty certificate data",
+    "no start line",
+)
+"""What the API server and the connecting client report for a certificate that they do not trust."""
 
 
 @dataclass
@@ -77,8 +84,9 @@ class Clients:
     async def connect(self) -> None:
         """Connect with the CA bundle of each webhook, read a moment before. Until cancelled.
 
-        The API server reuses its connections, and would notice an untrusted certificate late. A connection counts only
-        if its bundle was read at most PROPAGATION_DELAY before its end: the issuer guarantees nothing for older ones.
+        The API server reuses its connections, and would notice an untrusted certificate late. An untrusted certificate
+        counts only if the bundle was read at most PROPAGATION_DELAY before: the issuer guarantees nothing for older
+        ones. Any other error counts.
         """
         while True:
             read = time.monotonic()
@@ -87,7 +95,8 @@ class Clients:
             for bundle in current:
                 error = await self._connect(bundle)
                 now = time.monotonic()
-                if now - read > PROPAGATION_DELAY:
+                outdated = now - read > PROPAGATION_DELAY
+                if outdated and (not error or any(each in error for each in UNTRUSTED)):
                     break
                 self.connected += 1
                 if error:
@@ -259,7 +268,7 @@ async def _permitted(sandbox: Sandbox) -> AsyncGenerator[None]:
         yield
     finally:
         for kind in ("clusterrolebindings", "clusterroles"):
-            await sandbox.client.request("DELETE", f"{base}/{kind}/{name}")
+            await error_of(lambda kind=kind: sandbox.client.request("DELETE", f"{base}/{kind}/{name}"))
 
 
 @asynccontextmanager

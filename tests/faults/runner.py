@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from faults.case import Case, References
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Plane, Settings
@@ -69,11 +69,7 @@ class Runner:
 
     async def _outcome(self, case: Case) -> tuple[str, str]:
         """The error and the note of one attempt."""
-        settings = replace(
-            self._settings,
-            sync_period=case.sync_period or self._settings.sync_period,
-            max_retry_delay=case.max_retry_delay or self._settings.max_retry_delay,
-        )
+        settings = case.settings(self._settings)
         self._count += 1
         namespace = f"{re.sub(r'[^a-z0-9]+', '-', case.name.lower())[:48].strip('-')}-{self._count}-{self._plane.token}"
         try:

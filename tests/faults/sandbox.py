@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from faults.admission_policies import ACCOUNT, bound_account
-from faults.background import FailedError
+from faults.background import FailedError, TimedOutError
 from faults.process import ROOT, Operator, kubeconfig, supervised
 from faults.proxy import KeyPair, Proxy, proxy
 from faults.state import is_ready
@@ -122,23 +122,23 @@ class Sandbox:
 
 
 async def wait_until(poll: Callable[[], Awaitable[Any]], seconds: float, what: str) -> Any:
-    """Poll until the result is true, and return it. Raises FailedError after `seconds`."""
+    """Poll until the result is true, and return it. Raises TimedOutError after `seconds`."""
     deadline = time.monotonic() + seconds * TIMEOUT_FACTOR
     while True:
         found = await poll()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise FailedError(f"timed out after {seconds:g} s waiting until {what}")
+            raise TimedOutError(f"timed out after {seconds:g} s waiting until {what}")
         await asyncio.sleep(POLL)
 
 
 async def wait_for(event: Awaitable[Any], seconds: float, what: str) -> None:
-    """Await with a timeout. Raises FailedError after `seconds`."""
+    """Await with a timeout. Raises TimedOutError after `seconds`."""
     try:
         await asyncio.wait_for(event, seconds * TIMEOUT_FACTOR)
     except TimeoutError:
-        raise FailedError(f"timed out after {seconds:g} s waiting until {what}") from None
+        raise TimedOutError(f"timed out after {seconds:g} s waiting until {what}") from None
 
 
 @dataclass(frozen=True)

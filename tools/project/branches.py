@@ -80,8 +80,8 @@ class Branches:
 
     @property
     def percent(self) -> float:
-        """The share in percent; 100 without branches."""
-        return 100 * self.covered / self.number if self.number else 100.0
+        """The share in percent; 0 without branches, because then nothing was measured."""
+        return 100 * self.covered / self.number if self.number else 0.0
 
 
 def data_file(directory: Path, run: str) -> Path:

@@ -64,13 +64,21 @@ def outcome(name: str, file: Path, code: int, seconds: float, problem: str = "")
 
     `problem` is one that was found after the run.
     """
-    tests: tuple[Test, ...] = ()
-    missing = ", no results"
-    if file.exists():
-        missing = ""
-        tests = of_junit(file.read_text()) if file.suffix == ".xml" else of_faults(file.read_text())
-    explained = not code or any(each.result == FAILED for each in tests)
-    return Outcome(name, tests, seconds, problem if explained else f"exit code {code}{missing}")
+    tests = _read(file)
+    if not tests:
+        return Outcome(name, (), seconds, f"exit code {code}, no results")
+    if code and all(each.result != FAILED for each in tests):
+        problem = f"exit code {code}"
+    elif all(each.result == SKIPPED for each in tests):
+        problem = "every test was skipped"
+    return Outcome(name, tests, seconds, problem)
+
+
+def _read(file: Path) -> tuple[Test, ...]:
+    """The tests in a file of results; none if it does not exist."""
+    if not file.exists():
+        return ()
+    return of_junit(file.read_text()) if file.suffix == ".xml" else of_faults(file.read_text())
 
 
 def summary(outcomes: Sequence[Outcome], planned: Iterable[str], seconds: float) -> list[str]:

@@ -54,7 +54,7 @@ class Session:
         finally:
             self.outcomes.append(results.outcome(run.name, file, code, self._elapsed(), problem))
             self.write_summary()
-        return code or bool(problem)
+        return code or bool(self.outcomes[-1].problem)
 
     def _measured(self, run: Run) -> AbstractContextManager[Sequence[str]]:
         """Options that measure the coverage of a complete run."""

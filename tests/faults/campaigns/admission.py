@@ -1,7 +1,7 @@
 """T9: admission is down, late, broken or untrusted, while users and controllers write.
 
-A case has to exercise our process, our webhook configurations or our controller. What the API server does with the
-webhooks of anybody is not repeated:
+A case has to exercise our process, our webhook configurations or our controller. Cases do not repeat what the API
+server does with every webhook:
 
 * PROBLEMS occur with our process or its certificate. Each is combined with every write that calls admission.
 * RESPONSES are broken responses. How the API server denies them does not depend on the write, and most come from

@@ -12,7 +12,7 @@ from typing import Any
 from faults.case import Case, References
 from faults.esr import VICTIM
 from faults.registration import VALID, Registration, dry_run_create, error_of, has_defaults, registered, resource_of
-from faults.sandbox import READY_TIMEOUT, TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
+from faults.sandbox import READY_TIMEOUT, FailedError, Sandbox, wait_for, wait_until
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, new_object
 from integration.control_plane import CRDS
@@ -114,15 +114,18 @@ async def _burst(setup: Setup, meanwhile: Callable[[], Awaitable[None]]) -> tupl
     denials = 0
 
     async def one(number: int) -> None:
-        nonlocal denials
-        async with slots, asyncio.timeout(BURST * TIMEOUT_FACTOR):
-            while error := await error_of(lambda: create(f"cache-{number}")):
-                expected = "failed calling webhook" in str(error)
-                setup.sandbox.check(expected, f"denied without the name of the webhook: {error}")
-                denials += 1
-                await asyncio.sleep(RETRY)
+        async with slots:
+            await wait_for(until_accepted(f"cache-{number}"), BURST, f"object {number} of the burst is accepted")
             if len(created) % 50 == 0:
                 await meanwhile()
+
+    async def until_accepted(name: str) -> None:
+        nonlocal denials
+        while error := await error_of(lambda: create(name)):
+            expected = "failed calling webhook" in str(error)
+            setup.sandbox.check(expected, f"denied without the name of the webhook: {error}")
+            denials += 1
+            await asyncio.sleep(RETRY)
 
     async def create(name: str) -> None:
         created.append(await setup.create(name, minimal_spec(setup.kind)))

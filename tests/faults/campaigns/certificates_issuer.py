@@ -28,6 +28,7 @@ from faults.faulty import Exchange, Fault, Kill, Reject
 from faults.issuing import (
     KUBELET_DELAY,
     SECRET,
+    UNTRUSTED,
     Clients,
     Kubelet,
     bundles,
@@ -63,13 +64,6 @@ SHORT_LIFETIME = 90
 """Lifetime in seconds: renewed after 60 to 70, so that even a very busy machine serves the new pair before the end."""
 MIN_CREATED, MIN_CONNECTED = 20, 5
 """Minimum numbers of requests and connections in each case."""
-UNTRUSTED = (
-    "unknown authority",
-    "certificate verify failed",
-    "connection failed: Empty certificate data",
-    "no start line",
-)
-"""What the API server and the connecting client report for a certificate that they do not trust."""
 
 
 @dataclass

@@ -61,6 +61,9 @@ async def check_agreement(sandbox: Sandbox, _: References, kind: Kind[Any], numb
         results = await asyncio.gather(*(review_both(obj) for obj in drawn), return_exceptions=True)
         sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
     different = [result for result in results if isinstance(result, BaseException)]
+    for error in different:
+        if not isinstance(error, FailedError):
+            raise error  # the test itself failed
     if different:
         raise FailedError(f"different results for {len(different)} of {count} objects: {different[0]}")
     both = {result: results.count(result) for result in (ALLOWED, DENIED)}
@@ -72,10 +75,14 @@ async def _random_objects(kind: Kind[Any], number: int, count: int) -> list[Obje
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "faults.objects", kind.plural, str(number), str(count)),
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
-    text, _ = await process.communicate()
-    return [json.loads(line) for line in text.splitlines()]
+    text, errors = await process.communicate()
+    found = [json.loads(line) for line in text.splitlines()]
+    if process.returncode or len(found) != count:
+        raise RuntimeError(f"want {count} random objects, got {len(found)}: {errors.decode()[-300:]}")
+    return found
 
 
 async def _by_api_server(sandbox: Sandbox, kind: Kind[Any], obj: Object) -> tuple[str, str]:

@@ -15,7 +15,7 @@ import msgspec
 from faults.case import Case, References
 from faults.edits import Edit, EditError, apply_edit
 from faults.process import ROOT, ROOTS
-from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox
+from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, TimedOutError
 
 MUTANTS = ROOT / "tests/faults/mutants.yaml"
 LIMIT = 600.0
@@ -35,6 +35,7 @@ class Mutant(msgspec.Struct, forbid_unknown_fields=True):
     """The defect, the name of the case that must detect it, and the edits that create it.
 
     `gate`: the mutant is part of `make test-faults-gate`. `exits`: the defect is that a process fails or exits.
+    `fails`: part of the message of the check that must fail; required if that check waits for a state.
     """
 
     about: str
@@ -42,6 +43,7 @@ class Mutant(msgspec.Struct, forbid_unknown_fields=True):
     edits: list[Edit]
     gate: bool = False
     exits: bool = False
+    fails: str = ""
 
 
 def mutants() -> dict[str, Mutant]:
@@ -49,16 +51,16 @@ def mutants() -> dict[str, Mutant]:
     return msgspec.yaml.decode(MUTANTS.read_text(), type=dict[str, Mutant])
 
 
-def copy_sources(target: Path) -> Path:
+def copy_sources(target: Path, sources: Path = ROOT) -> Path:
     """Copy the sources; returns the target."""
     for root in ROOTS:
-        shutil.copytree(ROOT / root, target / root, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(sources / root, target / root, ignore=shutil.ignore_patterns("__pycache__"))
     return target
 
 
-def apply_mutant(mutant: Mutant, target: Path) -> Path:
+def apply_mutant(mutant: Mutant, target: Path, sources: Path = ROOT) -> Path:
     """Copy the sources and apply the edits. Raises EditError if an edit does not apply."""
-    copy_sources(target)
+    copy_sources(target, sources)
     for edit in mutant.edits:
         path, text = apply_edit(edit, [target / root for root in ROOTS])
         path.write_text(text)
@@ -78,8 +80,8 @@ def check_imports(sources: Path) -> None:
 async def check_detected(sandbox: Sandbox, references: References, mutant: Mutant, case: Case) -> str:
     """Run the case without and with the mutant: a check of it must fail, only with the mutant. Returns that failure.
 
-    A process that cannot be imported or that crashes, and the time limit of the whole case, do not count: they do not
-    show that the case checks what the mutant breaks.
+    What does not show that the case checks what the mutant breaks does not count: a process that cannot be imported or
+    that crashes, the time limit of the whole case, and a state that is not reached in time unless the mutant names it.
     """
     error = await references.error_of(case)
     if error:
@@ -87,20 +89,30 @@ async def check_detected(sandbox: Sandbox, references: References, mutant: Mutan
     plane = references.plane
     name = f"{sandbox.namespace}-m"
     try:
-        sources = await asyncio.to_thread(apply_mutant, mutant, plane.directory / f"{name}.sources")
+        target = plane.directory / f"{name}.sources"
+        sources = await asyncio.to_thread(apply_mutant, mutant, target, sandbox.settings.sources)
     except EditError as error:
         raise FailedError(str(error)) from error
     await asyncio.to_thread(check_imports, sources)
-    settings = replace(sandbox.settings, sources=sources, sync_period=case.sync_period or sandbox.settings.sync_period)
+    settings = case.settings(replace(sandbox.settings, sources=sources))
     try:
         async with plane.sandbox(name, settings) as other, asyncio.timeout(case.limit * TIMEOUT_FACTOR):
             await case.run(other, references)
     except FailedError as error:
+        _check_counts(mutant, error)
         _check_alive(mutant, name, plane.directory, error)
         return str(error)
     except TimeoutError:
         raise FailedError(f"{case.name} did not end within {case.limit:g} s with the mutant") from None
     raise FailedError(f"{case.name} did not detect the mutant")
+
+
+def _check_counts(mutant: Mutant, error: FailedError) -> None:
+    """Raise FailedError unless the failed check is the one that the mutant names, or one that does not wait."""
+    if mutant.fails not in str(error):
+        raise FailedError(f"want a failed check with {mutant.fails!r}, got: {error}")
+    if isinstance(error, TimedOutError) and not mutant.fails:
+        raise FailedError(f"a timeout, which does not count as detected: {error}")
 
 
 def _check_alive(mutant: Mutant, name: str, directory: Path, error: FailedError) -> None:

@@ -210,13 +210,17 @@ async def _run_with_faults(users: Users, length: Length, tasks: Path) -> list[Sa
     (active,) = sandbox.proxy.inject(Rule("*", CHAOS, share=length.share))
     work = (users.run(length.pace), cut_watches(sandbox), measure(sandbox.operator, tasks, samples))
     running = [asyncio.create_task(each) for each in work]
-    await asyncio.wait(running, timeout=length.warm_up + length.seconds, return_when=asyncio.FIRST_COMPLETED)
-    active.stop()
-    for task in running:
-        if task.done():
+    seconds = length.warm_up + length.seconds
+    try:
+        ended, _ = await asyncio.wait(running, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
             task.result()
-        task.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
+            raise FailedError("work in the background of the soak test ended early")
+    finally:
+        active.stop()
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
     return [sample for sample in samples if sample.at >= samples[0].at + length.warm_up]
 
 

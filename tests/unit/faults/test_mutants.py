@@ -18,7 +18,7 @@ from faults.campaigns.mutants import Mutant, apply_mutant, check_detected, check
 from faults.case import Case
 from faults.edits import Edit, apply_edit
 from faults.process import ROOT, ROOTS
-from faults.sandbox import FailedError, Settings
+from faults.sandbox import FailedError, Settings, TimedOutError
 
 MUTANTS = mutants()
 RUFF = str(Path(sys.executable).with_name("ruff"))
@@ -78,6 +78,7 @@ def _detect(
     outcome: Callable[[Any], Awaitable[None]],
     *,
     unmutated: str = "",
+    fails: str = "",
     limit: float = 240,
 ) -> str:
     """Check a mutant of which the case has this outcome."""
@@ -95,12 +96,16 @@ def _detect(
 
     sandbox: Any = SimpleNamespace(namespace="t14", settings=Settings())
     references: Any = SimpleNamespace(plane=Plane(directory=tmp_path), error_of=error_of)
-    mutant = Mutant("a defect", "T0/case", [Edit("PROPAGATION_DELAY", "2.0", "0.0")])
+    mutant = Mutant("a defect", "T0/case", [Edit("PROPAGATION_DELAY", "2.0", "0.0")], fails=fails)
     return asyncio.run(check_detected(sandbox, references, mutant, Case("T0/case", case_run, limit=limit)))
 
 
 async def _fail(_: Any) -> None:
     raise FailedError("the children differ")
+
+
+async def _time_out(_: Any) -> None:
+    raise TimedOutError("timed out waiting until it is ready")
 
 
 async def _pass(_: Any) -> None:
@@ -120,6 +125,10 @@ def test_failed_check_counts_and_is_the_note(tmp_path: Path, monkeypatch: pytest
     assert _detect(tmp_path, monkeypatch, _fail) == "the children differ"
 
 
+def test_expected_timeout_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "is ready" in _detect(tmp_path, monkeypatch, _time_out, fails="until it is ready")
+
+
 @pytest.mark.parametrize(
     ("outcome", "options", "message"),
     [
@@ -127,8 +136,10 @@ def test_failed_check_counts_and_is_the_note(tmp_path: Path, monkeypatch: pytest
         (_hang, {"limit": 0.1}, "did not end within 0.1 s"),
         (_crash, {}, "the mutant crashes, which does not count as detected: the object is not ready"),
         (_fail, {"unmutated": "broken"}, "T0/case fails without the mutant: broken"),
+        (_time_out, {}, "a timeout, which does not count as detected: timed out waiting until it is ready"),
+        (_fail, {"fails": "is ready"}, "want a failed check with 'is ready', got: the children differ"),
     ],
-    ids=["passes", "hangs", "crashes", "fails-without-the-mutant"],
+    ids=["passes", "hangs", "crashes", "fails-without-the-mutant", "waits", "another-check"],
 )
 def test_anything_else_does_not_count(
     tmp_path: Path,

@@ -36,7 +36,7 @@ def test_no_file_belongs_to_two_groups() -> None:
             {"a/x.py": Branches(8, 10), "b.py": Branches(9, 10)},
             "two: 85.0 % of the branches, at least 90 % required",
         ),
-        ({"b.py": Branches(0, 0)}, ""),
+        ({"b.py": Branches(0, 0)}, "two: 0.0 % of the branches, at least 90 % required"),
     ],
 )
 def test_threshold_applies_to_the_sum_of_a_group(figures: dict[str, Branches], missed: str) -> None:

@@ -46,9 +46,13 @@ def test_results_of_the_fault_tests() -> None:
     ("text", "code", "problem"),
     [
         (JUNIT, 1, ""),
-        ("<testsuites/>", 5, "exit code 5"),
-        ("<testsuites/>", 0, "found later"),
+        ("<testsuites/>", 5, "exit code 5, no results"),
+        ("<testsuites/>", 0, "exit code 0, no results"),
+        ('<testsuite><testcase classname="a" name="b"/></testsuite>', 0, "found later"),
+        ('<testsuite><testcase classname="a" name="b"/></testsuite>', 3, "exit code 3"),
+        ('<testsuite><testcase classname="a" name="b"><skipped/></testcase></testsuite>', 0, "every test was skipped"),
         (None, 4, "exit code 4, no results"),
+        (None, 0, "exit code 0, no results"),
     ],
 )
 def test_problem_of_a_run_that_no_test_explains(text: str | None, code: int, problem: str, tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from cluster.errors import ClusterError
 from project import branches, suites
-from project.branches import Branches
+from project.branches import INPUT_OUTPUT, Branches
+from project.environment import ROOT
 from project.runs import NO_TESTS, Run
 from project.suites import Session, Setup
 
 ONE = "def test_one(): pass\n"
+SOURCES = [str(path.relative_to(ROOT)) for name in ("operator", "webhooks") for path in (ROOT / name).rglob("*.py")]
 SETUP = Setup("localhost/op:1", (), "config/default")
 
 
@@ -51,7 +53,7 @@ def test_invalid_arguments_are_reported_by_pytest() -> None:
 def test_empty_suite_fails_without_arguments(tree: Path) -> None:
     (tree / "tests/unit/test_it.py").unlink()
     assert run(["unit"]) == NO_TESTS
-    assert summary(tree) == ["unit 0 passed, 1 failed exit code 5", "0 passed, 1 failed in"]
+    assert summary(tree) == ["unit 0 passed, 1 failed exit code 5, no results", "0 passed, 1 failed in"]
 
 
 def test_first_failed_suite_ends_the_command(tree: Path) -> None:
@@ -64,16 +66,18 @@ def test_first_failed_suite_ends_the_command(tree: Path) -> None:
 
 def test_suites_are_summed_up_with_the_slowest_tests(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "tests/e2e/test_it.py").write_text(
-        "import pytest\ndef test_two(): pytest.skip()\n@pytest.mark.disruptive\ndef test_three(): pass\n"
+        "import pytest\ndef test_two(): pytest.skip()\ndef test_four(): pass\n"
+        "@pytest.mark.disruptive\ndef test_three(): pass\n"
     )
     assert run(["unit", "e2e"]) == 0
-    expected = ["unit 1 passed", "e2e 0 passed, 1 skipped", "disruptive 1 passed", "2 passed, 1 skipped in"]
+    expected = ["unit 1 passed", "e2e 1 passed, 1 skipped", "disruptive 1 passed", "3 passed, 1 skipped in"]
     assert summary(tree) == expected
     printed = capsys.readouterr().out.splitlines()
     assert printed[-4:] == (tree / suites.DIRECTORY / suites.SUMMARY).read_text().splitlines()
     slow = printed[printed.index("slowest tests:") + 1 : -5]
     assert sorted(line.split()[2:] for line in slow) == [
         ["disruptive", "tests/e2e/test_it.py::test_three"],
+        ["e2e", "tests/e2e/test_it.py::test_four"],
         ["e2e", "tests/e2e/test_it.py::test_two"],
         ["unit", "tests/unit/test_it.py::test_one"],
     ]
@@ -109,12 +113,21 @@ def test_interrupted_run_counts_as_failed(tree: Path) -> None:
     ]
 
 
+def test_run_without_results_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "call", mock.Mock(return_value=0))
+    tried = Session(["e2e"], (), tmp_path)
+    assert tried.run(Run("e2e", "e2e")) == 1
+    assert tried.outcomes[0].problem == "exit code 0, no results"
+
+
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[Session, list[Sequence[str]]]:
-    """A session of two suites, and the commands that it calls."""
+    """A session of two suites, and the commands that it calls, each with one test that passes."""
     called: list[Sequence[str]] = []
 
     def call(words: Sequence[str]) -> int:
         called.append(words)
+        file = next(word for word in words if word.startswith("--junit-xml=")).partition("=")[2]
+        Path(file).write_text('<testsuite><testcase classname="a" name="b"/></testsuite>')
         return 0
 
     monkeypatch.setattr(suites, "call", call)
@@ -122,7 +135,8 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) ->
 
 
 def test_missed_threshold_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures = {"api/a.py": Branches(9, 10), "operator/memcached_operator/kube/client.py": Branches(1, 10)}
+    complete = {next(path for path in SOURCES if group.matches(path)): Branches(10, 10) for group in INPUT_OUTPUT}
+    figures = complete | {"api/a.py": Branches(9, 10), "operator/memcached_operator/kube/client.py": Branches(1, 10)}
     monkeypatch.setattr(branches, "_figures", mock.Mock(return_value=figures))
     tried, called = session(tmp_path, monkeypatch)
     assert [tried.run(Run(name, name)) for name in ("unit", "integration", "e2e")] == [1, 1, 0]
@@ -131,7 +145,7 @@ def test_missed_threshold_fails_the_run(tmp_path: Path, monkeypatch: pytest.Monk
         "client: 10.0 % of the branches, at least 90 % required",
         "",
     ]
-    assert tried.write_summary().splitlines()[-1].startswith("0 passed, 2 failed in ")
+    assert tried.write_summary().splitlines()[-1].startswith("3 passed, 2 failed in ")
     assert ["--cov" in words for words in called] == [True, True, False]
 
 

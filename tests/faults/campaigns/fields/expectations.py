@@ -48,6 +48,12 @@ VALID: dict[str, tuple[str, ...]] = {
 }
 """Labels of `steps.INVALID` with a value that a field accepts."""
 
+UNAPPLICABLE: dict[str, tuple[str, ...]] = {
+    "appservices/envs[].valueFrom.fieldRef.apiVersion": ("-1x", "Not Valid!"),
+    "appservices/envs[].valueFrom.resourceFieldRef.divisor": ("-1",),
+}
+"""Values that a field accepts although the API server denies the Deployment: the operator must report the problem."""
+
 UNSEEN: dict[str, dict[str, str]] = {
     "appservices/envs[].valueFrom.fieldRef.apiVersion": {
         "absent -> one": ONE_VERSION,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from faults.campaigns.fields.expectations import UNSEEN, denial
+from faults.campaigns.fields.expectations import UNAPPLICABLE, UNSEEN, denial
 from faults.campaigns.fields.leaves import Leaf
 from faults.campaigns.fields.stage import PROBLEM, Stage, without
 from faults.campaigns.fields.steps import Step
@@ -83,11 +83,14 @@ def check_response(leaf: Leaf, step: Step, message: str) -> bool:
 
 
 def check_applied(leaf: Leaf, step: Step, after: Observed) -> None:
-    """Check that the API server stored what it accepted, and that the operator applied a valid value."""
+    """Check that the API server stored what it accepted, and that the operator applied it, or says why it cannot."""
     found = difference(effect(leaf, after.spec), effect(leaf, step.spec))
     _check(not found, leaf, step, f"the API server accepted it, but stored another spec: {found}")
     problem = after.children[PROBLEM]
-    _check(step.invalid or not problem, leaf, step, f"the operator reports a problem: {problem}")
+    if step.label in UNAPPLICABLE.get(leaf.name, ()):
+        _check(problem, leaf, step, "the operator reports no problem; remove the entry in UNAPPLICABLE")
+    else:
+        _check(not problem, leaf, step, f"the operator reports a problem: {problem}")
 
 
 def check_visible(leaf: Leaf, step: Step, before: Observed, after: Observed) -> None:

@@ -13,6 +13,8 @@ from memcached_operator.kube.resource import Key, Object, Resource, nested_list,
 
 RECOVERY = 30.0
 """Seconds until a spec is applied."""
+COLLECTION = 90.0
+"""Seconds until the garbage collector deletes children. It looks for new kinds every 30 s."""
 ALLOCATED = ("clusterIP", "clusterIPs")
 """Values that differ between two Services with the same spec."""
 PROBLEM = "problem"
@@ -83,7 +85,7 @@ class SandboxStage:
         """Delete an object and wait until its children are deleted."""
         await self._sandbox.delete(self._resource, name)
         for resource in CHILDREN:
-            await self._sandbox.wait_deleted(resource, name, RECOVERY)
+            await self._sandbox.wait_deleted(resource, name, COLLECTION)
 
     async def applied(self, name: str) -> tuple[Object, Object]:
         """Wait until the operator has processed the current generation and does not progress."""

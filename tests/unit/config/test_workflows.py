@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from faults.report import CAMPAIGNS
+from faults.__main__ import all_cases
 from unit.config.makefile import phony
 from unit.config.rendered import ROOT
 
@@ -111,11 +111,10 @@ def test_every_long_target_runs_nightly() -> None:
 
 def test_every_fault_case_runs_in_one_nightly_job() -> None:
     patterns = {each["name"]: shlex.split(each["names"]) for each in matrix() if each["target"] == "test-faults"}
-    for campaign in {*CAMPAIGNS} - {"T13"}:
-        found = [
-            name for name, given in patterns.items() if any(fnmatchcase(f"{campaign}/a/b", each) for each in given)
-        ]
-        assert len(found) == 1, campaign
+    patterns["soak"] = ["T13/soak"]
+    for case in all_cases():
+        found = [name for name, given in patterns.items() if any(fnmatchcase(case.name, each) for each in given)]
+        assert len(found) == 1, case.name
 
 
 def test_results_are_kept_even_of_failed_jobs() -> None:

@@ -111,12 +111,14 @@ async def _burst(setup: Setup, meanwhile: Callable[[], Awaitable[None]]) -> tupl
     """
     slots = asyncio.Semaphore(8)
     created: list[Object] = []
+    turns: set[str] = set()
     denials = 0
 
     async def one(number: int) -> None:
         async with slots:
-            await wait_for(until_accepted(f"cache-{number}"), BURST, f"object {number} of the burst is accepted")
-            if len(created) % 50 == 0:
+            name = f"cache-{number}"
+            await wait_for(until_accepted(name), BURST, f"{name} of the burst is accepted")
+            if name in turns:
                 await meanwhile()
 
     async def until_accepted(name: str) -> None:
@@ -129,6 +131,8 @@ async def _burst(setup: Setup, meanwhile: Callable[[], Awaitable[None]]) -> tupl
 
     async def create(name: str) -> None:
         created.append(await setup.create(name, minimal_spec(setup.kind)))
+        if len(created) % 50 == 0:
+            turns.add(name)
 
     await asyncio.gather(*(one(number) for number in range(WRITES)))
     return created, denials

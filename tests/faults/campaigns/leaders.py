@@ -229,7 +229,7 @@ async def paused_at(election: Election, leader: Candidate, what: str) -> None:
     """The leader is paused while it waits for the reply to a request of this kind."""
     (active,) = leader.proxy.inject(Rule(what, Pause(leader.operator), times=1))
     await election.sandbox.create(MEMCACHEDS, LATE_OBJECT, cache(size=1))
-    await asyncio.wait_for(active.done.wait(), READY_TIMEOUT)
+    await wait_for(active.done.wait(), READY_TIMEOUT, f"the fault is injected into {what}")
     await resume_and_check_exit(election, leader)
     await election.sandbox.wait_ready(MEMCACHEDS, LATE_OBJECT)
 
@@ -276,7 +276,7 @@ async def renewals_fail_briefly(election: Election, leader: Candidate, what: str
     """Some of the leader's renewals fail: it continues to lead."""
     async with same_leader(election):
         (active,) = leader.proxy.inject(Rule(what, fault, seconds=SHORT_FAILURE))
-        await asyncio.wait_for(active.done.wait(), READY_TIMEOUT)
+        await wait_for(active.done.wait(), READY_TIMEOUT, f"the fault is injected into {what}")
         await asyncio.sleep(RENEW_DEADLINE)
 
 
@@ -419,7 +419,7 @@ SCENARIOS: dict[str, Scenario] = {
         default_image=True,
     ),
 }
-PAUSES = ("create deployments", "create services", "apply deployments", "patch memcacheds/status", "update leases")
+PAUSES = ("create deployments", "create services", "patch deployments", "patch memcacheds/status", "update leases")
 GATE = {"paused", "lease/deleted"}
 
 

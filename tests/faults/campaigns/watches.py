@@ -10,7 +10,7 @@ from faults.case import Case, References, prepare, user_action
 from faults.esr import VICTIM, check_stable
 from faults.faulty import Fault, Reject, ServeList, ServeWatch, event, status
 from faults.rules import Rule
-from faults.sandbox import Sandbox
+from faults.sandbox import Sandbox, wait_for
 from faults.workloads import BY_NAME, IMAGE
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.resource import SERVICES
@@ -128,7 +128,7 @@ async def empty(sandbox: Sandbox, references: References, resource: str) -> None
         for stream in sandbox.proxy.open_watches(resource):
             await stream.interrupt(event("ERROR", status(410, "Expired")))
         await user_changes(sandbox)
-        await asyncio.wait_for(active.done.wait(), 30)
+        await wait_for(active.done.wait(), 30, f"the list of {resource} is served")
 
     await _run(sandbox, references, work)
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import yaml
@@ -27,7 +27,7 @@ from memcached_operator.certificates.issuer import (
     key_pair_of,
     secret_of,
 )
-from memcached_operator.certificates.pki import KeyPair, issue, load_bundle, needs_renewal
+from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle, needs_renewal
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import SECRETS, SERVICES, Key, Object
 from support.ports import free_port
@@ -45,7 +45,6 @@ EVENTS_DELAY = 1.0
 """Seconds by which a connecting client may use an old CA bundle, as an API server does."""
 CONNECT_TIMEOUT = 10.0
 """Seconds for a connection, on a very busy machine."""
-LIFETIME = timedelta(days=90)
 UNTRUSTED = (
     "unknown authority",
     "certificate verify failed",

@@ -9,15 +9,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from functools import cache
 from typing import Any, cast
 
-import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from faults import limits
-from faults.process import ROOT
+from faults.schemas import spec_schema
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.kinds import Kind
 from memcached_api.memcached.types import MEMCACHED
@@ -213,7 +211,7 @@ def _changed(draw: st.DrawFn, action: str, found: Any) -> Any:
 @st.composite
 def objects(draw: st.DrawFn, kind: Kind[Any]) -> Object:
     """A random object of a kind."""
-    spec = draw(values_of(schema_of(kind)))
+    spec = draw(values_of(spec_schema(kind.group, kind.plural)))
     for _ in range(draw(st.sampled_from(ERROR_COUNTS))):
         spec = draw(with_error(spec))
     return {
@@ -222,14 +220,6 @@ def objects(draw: st.DrawFn, kind: Kind[Any]) -> Object:
         "metadata": {"name": draw(NAMES)},
         "spec": spec,
     }
-
-
-@cache
-def schema_of(kind: Kind[Any]) -> Schema:
-    """The schema of a kind's spec, from its CRD."""
-    crd = yaml.safe_load((ROOT / f"config/crd/bases/{kind.group}_{kind.plural}.yaml").read_text())
-    version = next(version for version in crd["spec"]["versions"] if version["storage"])
-    return version["schema"]["openAPIV3Schema"]["properties"]["spec"]
 
 
 def drawn(values: Values, number: int, count: int) -> list[Any]:

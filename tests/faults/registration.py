@@ -27,11 +27,11 @@ VALID: dict[str, Object] = {
 """By kind, a valid spec without the fields that admission sets."""
 
 
-def has_defaults(obj: Object) -> bool:
-    """Whether an object has the webhook's defaults for a spec of VALID, so that it was not stored without a review."""
-    if obj["kind"] == "AppService":
-        return all(port.get("name") for port in obj["spec"]["ports"])
-    return bool(obj["spec"].get("image"))
+def check_defaults(sandbox: Sandbox, obj: Object) -> None:
+    """Check that an object of a spec in VALID has the webhook's defaults: it was not stored without a review."""
+    spec = obj["spec"]
+    defaults = [port.get("name") for port in spec["ports"]] if obj["kind"] == "AppService" else [spec.get("image")]
+    sandbox.check(defaults and all(defaults), f"stored without defaults: {spec}")
 
 
 def resource_of(kind: Kind[Any]) -> Resource:

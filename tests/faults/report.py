@@ -73,7 +73,8 @@ def histories() -> dict[str, History]:
 
 def write(cases: Sequence[Case]) -> None:
     """Write the published results, and the figures, mutants and cases between the marks of the document."""
-    known = {name: history for name, history in histories().items() if name in {case.name for case in cases}}
+    present = {case.name for case in cases}
+    known = {name: history for name, history in histories().items() if name in present}
     PUBLISHED.write_text(published(known))
     text = DOCUMENT.read_text()
     parts = {

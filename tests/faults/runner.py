@@ -25,7 +25,7 @@ class Result:
 
 
 class Runner:
-    """One run. `on_result` is called with each result immediately. A case runs once, whoever asks for its result."""
+    """One run. `on_result` is called with each result immediately. A case runs once, also if others need its result."""
 
     def __init__(self, plane: Plane, settings: Settings, parallel: int, on_result: Callable[[Result], None]) -> None:
         self._plane = plane

@@ -16,6 +16,7 @@ from faults.admission_policies import ACCOUNT, bound_account
 from faults.background import FailedError, TimedOutError
 from faults.process import ROOT, Operator, kubeconfig, supervised
 from faults.proxy import KeyPair, Proxy, proxy
+from faults.rules import ActiveRule
 from faults.state import is_ready
 from faults.workloads import merge_patch, new_object
 from memcached_operator.appservice.controller import APPSERVICES
@@ -56,7 +57,7 @@ class Settings:
 
 @dataclass
 class Sandbox:
-    """The sandbox of one case. `facts`: values that a case keeps between its steps."""
+    """The sandbox of one case."""
 
     namespace: str
     client: Client
@@ -64,7 +65,6 @@ class Sandbox:
     operator: Operator
     settings: Settings
     address: str = ""
-    facts: dict[str, Any] = field(default_factory=dict[str, Any])
 
     async def create(self, resource: Resource, name: str, spec: Mapping[str, Any]) -> Object:
         """Create an object of one of our kinds."""
@@ -139,6 +139,11 @@ async def wait_for(event: Awaitable[Any], seconds: float, what: str) -> None:
         await asyncio.wait_for(event, seconds * TIMEOUT_FACTOR)
     except TimeoutError:
         raise TimedOutError(f"timed out after {seconds:g} s waiting until {what}") from None
+
+
+async def wait_until_injected(active: ActiveRule, seconds: float) -> None:
+    """Wait until a rule has been applied as often as it says. Raises TimedOutError after `seconds`."""
+    await wait_for(active.done.wait(), seconds, f"the fault is injected into {active.rule.what}")
 
 
 @dataclass(frozen=True)

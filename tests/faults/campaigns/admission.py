@@ -32,7 +32,7 @@ from faults.admission_proxy import (
 )
 from faults.case import Case, References
 from faults.esr import VICTIM, check_operator, check_quiet
-from faults.registration import VALID, Registration, dry_run_create, error_of, has_defaults, registered, resource_of
+from faults.registration import VALID, Registration, check_defaults, dry_run_create, error_of, registered, resource_of
 from faults.sandbox import READY_TIMEOUT, FailedError, Sandbox, wait_until
 from faults.state import state_of
 from faults.webhook import KINDS, Webhook, pair, webhook
@@ -129,10 +129,6 @@ class Setup:
 
         await wait_until(poll, RECOVERY, f"a write is accepted again; {self.facts[-1:]}")
         return found
-
-    def check_defaults(self, obj: Object) -> None:
-        """Check that a stored object has the webhook's defaults."""
-        self.sandbox.check(has_defaults(obj), f"stored without defaults: {obj['spec']}")
 
 
 @dataclass(frozen=True)
@@ -243,7 +239,7 @@ async def create(setup: Setup) -> Steps:
     accepted = await setup.try_write(setup.create)
     setup.sandbox.check(accepted or await setup.get() is None, "a denied object exists")
     yield
-    setup.check_defaults(await (setup.get() if accepted else setup.wait_until_accepted(setup.create)) or {})
+    check_defaults(setup.sandbox, await (setup.get() if accepted else setup.wait_until_accepted(setup.create)) or {})
 
 
 async def create_invalid(setup: Setup) -> Steps:
@@ -280,7 +276,7 @@ async def apply(setup: Setup) -> Steps:
     accepted = await setup.try_write(setup.apply)
     setup.sandbox.check(accepted or await setup.get() is None, "a denied object exists")
     yield
-    setup.check_defaults(await setup.wait_until_accepted(setup.apply))
+    check_defaults(setup.sandbox, await setup.wait_until_accepted(setup.apply))
 
 
 async def dry_run(setup: Setup) -> Steps:
@@ -289,7 +285,7 @@ async def dry_run(setup: Setup) -> Steps:
     yield
     await setup.try_write(request)
     yield
-    setup.check_defaults(await setup.wait_until_accepted(request))
+    check_defaults(setup.sandbox, await setup.wait_until_accepted(request))
     setup.sandbox.check(await setup.get() is None, "a dry run stored something")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from faults.case import Case, References
 from faults.esr import VICTIM
-from faults.registration import VALID, Registration, dry_run_create, error_of, has_defaults, registered, resource_of
+from faults.registration import VALID, Registration, check_defaults, dry_run_create, error_of, registered, resource_of
 from faults.sandbox import READY_TIMEOUT, FailedError, Sandbox, wait_for, wait_until
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, new_object
@@ -78,7 +78,7 @@ class Setup:
         """Check that each object has the webhook's defaults, so that none was stored without a review."""
         self.sandbox.check(objects, "nothing was stored")
         for obj in objects:
-            self.sandbox.check(has_defaults(obj), f"stored without defaults: {obj['spec']}")
+            check_defaults(self.sandbox, obj)
 
 
 def minimal_spec(kind: Kind[Any], number: int = 0) -> Object:

@@ -190,11 +190,16 @@ class Setup:
 
     async def wait_for_error(self, before: float) -> None:
         """Wait until the metric counts another error."""
+        await _wait_for_rise(self.webhook, ERRORS, before, "the metric counts the error")
 
-        async def poll() -> bool:
-            return (await self.webhook.metrics())[ERRORS] > before
 
-        await wait_until(poll, RELOAD_TIMEOUT, "the metric counts the error")
+async def _wait_for_rise(admission: Webhook, series: str, before: float, what: str) -> None:
+    """Wait until a metric of the process is higher than before."""
+
+    async def poll() -> bool:
+        return (await admission.metrics())[series] > before
+
+    await wait_until(poll, RELOAD_TIMEOUT, what)
 
 
 def served_serial(port: int) -> int | None:
@@ -263,11 +268,7 @@ async def _use_plain_files(admission: Webhook, content: Content) -> None:
     """Replace the links with plain files, and wait until the process has read these."""
     before = (await admission.metrics())[READS]
     _unlink(admission, content)
-
-    async def poll() -> bool:
-        return (await admission.metrics())[READS] > before
-
-    await wait_until(poll, RELOAD_TIMEOUT, "the plain files are read")
+    await _wait_for_rise(admission, READS, before, "the plain files are read")
 
 
 def _unlink(admission: Webhook, content: Content) -> None:

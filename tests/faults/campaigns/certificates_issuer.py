@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 
 from aiohttp import web
@@ -44,12 +44,12 @@ from faults.issuing import (
     wait_until_accepted,
     write_secret,
 )
-from faults.registration import VALID, has_defaults, resource_of
+from faults.registration import VALID, check_defaults, resource_of
 from faults.rules import ActiveRule, Rule
 from faults.sandbox import TIMEOUT_FACTOR, Sandbox, wait_for, wait_until
-from faults.webhook import KINDS, Webhook
+from faults.webhook import KINDS, Webhook, files_of
 from memcached_operator.certificates.issuer import CHECK_PERIOD, PROPAGATION_DELAY, REVOKE_ANNOTATION, WebhookNames
-from memcached_operator.certificates.pki import KeyPair, issue, load_bundle
+from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle
 from memcached_operator.kube.resource import SECRETS, Key
 
 RENEWED = 4 * CHECK_PERIOD
@@ -180,7 +180,7 @@ async def check_result(setup: Setup, scenario: Scenario) -> None:
     sandbox.check(not unhit, f"these requests were never sent: {unhit}")
     for kind in KINDS:
         obj = await sandbox.create(resource_of(kind), "afterwards", VALID[kind.name])
-        sandbox.check(has_defaults(obj), f"stored without defaults: {obj['spec']}")
+        check_defaults(sandbox, obj)
     check_operator(sandbox)
     sandbox.check(len(setup.webhook.process.starts) == 1, "the admission process was restarted")
     sandbox.check(not setup.webhook.failures(), f"the admission process failed: {setup.webhook.failures()}")
@@ -289,12 +289,12 @@ async def late_write(setup: Setup, what: str) -> None:
 
 def contents(pair: KeyPair) -> dict[str, bytes]:
     """The contents of a Secret with this pair."""
-    return {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.ca}
+    return {**files_of(pair), "ca.crt": pair.ca}
 
 
 def another_pair(names: WebhookNames) -> KeyPair:
     """A valid pair of another CA."""
-    return issue(names.dns_names, timedelta(days=90), datetime.now(UTC))
+    return issue(names.dns_names, LIFETIME, datetime.now(UTC))
 
 
 def _emptied(_: Setup) -> Mapping[str, bytes]:

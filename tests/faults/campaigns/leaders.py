@@ -31,7 +31,7 @@ from faults.esr import JITTER, SYNC_MARGIN, VICTIM, wait_for_state
 from faults.faulty import Exchange, Fault, Hang, LoseReply, Reject, Reset
 from faults.process import Operator
 from faults.rules import Rule
-from faults.sandbox import READY_TIMEOUT, Sandbox, Settings, wait_for, wait_until
+from faults.sandbox import READY_TIMEOUT, Sandbox, Settings, wait_for, wait_until, wait_until_injected
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, cache
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS
@@ -229,7 +229,7 @@ async def paused_at(election: Election, leader: Candidate, what: str) -> None:
     """The leader is paused while it waits for the reply to a request of this kind."""
     (active,) = leader.proxy.inject(Rule(what, Pause(leader.operator), times=1))
     await election.sandbox.create(MEMCACHEDS, LATE_OBJECT, cache(size=1))
-    await wait_for(active.done.wait(), READY_TIMEOUT, f"the fault is injected into {what}")
+    await wait_until_injected(active, READY_TIMEOUT)
     await resume_and_check_exit(election, leader)
     await election.sandbox.wait_ready(MEMCACHEDS, LATE_OBJECT)
 
@@ -276,7 +276,7 @@ async def renewals_fail_briefly(election: Election, leader: Candidate, what: str
     """Some of the leader's renewals fail: it continues to lead."""
     async with same_leader(election):
         (active,) = leader.proxy.inject(Rule(what, fault, seconds=SHORT_FAILURE))
-        await wait_for(active.done.wait(), READY_TIMEOUT, f"the fault is injected into {what}")
+        await wait_until_injected(active, READY_TIMEOUT)
         await asyncio.sleep(RENEW_DEADLINE)
 
 

@@ -8,7 +8,7 @@ from faults.case import Case, References, prepare, user_action, wait_all_deleted
 from faults.esr import VICTIM, check_operator, check_quiet, check_stable, with_bystander
 from faults.faulty import Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
-from faults.sandbox import READY_TIMEOUT, Sandbox, wait_for, wait_until
+from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
 from faults.workloads import BY_NAME, IMAGE, PORT, WORKLOADS, Workload
 
 GATE_WORKLOADS = ("create", "ports-to-none")
@@ -41,7 +41,7 @@ async def run_with_fault(
         if rule.skip:
             await wait_until(was_written, limit, f"the operator sends the first call that matches {rule.what}")
         sandbox.proxy.release()
-        await wait_for(active.done.wait(), limit, f"the fault is injected into {rule.what}")
+        await wait_until_injected(active, limit)
 
     await with_bystander(sandbox, workload.resource, {"image": IMAGE, "size": 1}, work, READY_TIMEOUT)
     await check_stable(sandbox, workload.resource, expected, RECOVERY + sandbox.settings.sync_period)

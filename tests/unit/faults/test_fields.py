@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from faults.campaigns.fields.expectations import DENIED, ONE_VERSION, UNSEEN, VALID
-from faults.campaigns.fields.leaves import ABSENT, CRDS, Leaf, all_leaves, leaves
+from faults.campaigns.fields.leaves import ABSENT, RESOURCES, Leaf, all_leaves, leaves
 from faults.campaigns.fields.run import effect, run_steps
 from faults.campaigns.fields.steps import INVALID, Step, actions, values_of
 from faults.sandbox import FailedError
@@ -155,7 +155,7 @@ def test_every_expectation_matches_a_step() -> None:
 
 
 def test_leaves_cover_every_kind() -> None:
-    assert {leaf.resource for leaf in LEAVES} == set(CRDS.values())
+    assert {leaf.resource for leaf in LEAVES} == set(RESOURCES)
 
 
 @pytest.mark.parametrize(

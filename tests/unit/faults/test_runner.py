@@ -1,4 +1,4 @@
-"""A case runs once per run, whoever asks for its result, and every kind of failure is a result."""
+"""A case runs once per run, also if others need its result, and every kind of failure is a result."""
 
 import asyncio
 from collections.abc import AsyncGenerator

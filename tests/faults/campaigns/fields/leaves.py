@@ -4,16 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
-from faults.process import ROOT
+from faults.schemas import spec_schema
 from faults.workloads import IMAGE
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 BASES: dict[str, Object] = {"Memcached": {"image": IMAGE}, "AppService": {"image": IMAGE}}
-CRDS = {"cache.example.com_memcacheds": MEMCACHEDS, "app.example.com_appservices": APPSERVICES}
+RESOURCES = (MEMCACHEDS, APPSERVICES)
 Path = tuple[str, ...]
 """Path of a field: names, `[]` for the items of a list, and keys of a map."""
 MAP_KEYS = ("cpu", "memory")
@@ -80,10 +78,8 @@ class Leaf:
 
 def all_leaves() -> Iterator[Leaf]:
     """Every field of both kinds."""
-    for file, resource in CRDS.items():
-        crd = yaml.safe_load((ROOT / f"config/crd/bases/{file}.yaml").read_text())
-        version = next(version for version in crd["spec"]["versions"] if version["storage"])
-        yield from leaves(resource, version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    for resource in RESOURCES:
+        yield from leaves(resource, spec_schema(resource.group, resource.plural))
 
 
 def leaves(resource: Resource, root: Mapping[str, Any]) -> Iterator[Leaf]:

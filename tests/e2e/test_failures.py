@@ -6,10 +6,11 @@ import pytest
 
 from support import kube
 from support.images import load_program
-from support.kube import Object
+from support.kube import Object, eventually
 from support.memcached import (
     IMAGE,
     SMALL,
+    addresses,
     conditions,
     exhaust_memory,
     memcached,
@@ -69,7 +70,8 @@ def test_missing_image_with_pull_policy_never_is_reported(namespace: str) -> Non
 def test_old_pods_serve_while_a_new_image_cannot_be_pulled(namespace: str) -> None:
     kube.apply(small(namespace, size=2))
     wait_until_ready(namespace)
-    serving = ready_addresses(namespace)
+    serving = addresses(pods_of(namespace))
+    eventually(lambda: ready_addresses(namespace) == serving, 15, "both pods are endpoints of the Service")
     kube.apply(small(namespace, size=2, image="localhost:1/no-such:image"))
     wait_until_degraded(namespace, "ImageUnavailable", timeout=REPORTED)
     assert conditions(namespace)["Available"]["status"] == "True"

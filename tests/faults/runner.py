@@ -79,7 +79,8 @@ class Runner:
             ):
                 return "", await case.run(sandbox, self.references) or ""
         except FailedError as error:
-            return str(error), ""
+            # Without a message, too: an empty error means that the case passed.
+            return str(error) or repr(error), ""
         except TimeoutError:
             return f"timed out after {case.limit:g} s", ""
         except ApiError as error:

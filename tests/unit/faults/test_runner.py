@@ -54,6 +54,7 @@ def test_note_is_part_of_the_result(tmp_path: Path) -> None:
     ("case", "error"),
     [
         (Case("one", partial(_failing, error=FailedError("the check"))), "the check"),
+        (Case("one", partial(_failing, error=FailedError(""))), "FailedError('')"),
         (Case("one", partial(_failing, error=KeyError("x"))), "the test itself failed: KeyError('x')"),
         (Case("one", _hanging, limit=0.05), "timed out after 0.05 s"),
     ],

@@ -3,10 +3,11 @@
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -63,7 +64,7 @@ CAMPAIGNS = (
 
 
 def main() -> int:
-    """Run the selected cases. Returns 1 if a case fails, 2 if no case matches."""
+    """Run the selected cases. Returns 1 if a case fails, 2 if no case matches, 130 after Ctrl-C or SIGTERM."""
     options = _parser().parse_args()
     selected = _selected(all_cases(), options.filters, gate=options.gate)
     if options.list:
@@ -79,15 +80,22 @@ def main() -> int:
         print(f"no case matches {' or '.join(options.filters)}; --list prints all names", file=sys.stderr)
         return 2
     started = time.monotonic()
-    with _plane() as plane:
-        results = asyncio.run(
-            _run(plane, selected, Settings(sync_period=options.sync_period), options.parallel, options.keep)
-        )
-    if options.results:
-        options.results.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in results))
+    # SIGTERM ends the run like Ctrl-C: processes are stopped, and cases that have not ended are kept as interrupted.
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with _plane() as plane:
+            settings, on_result = Settings(sync_period=options.sync_period), _reporter(options.results)
+            results = asyncio.run(_run(plane, selected, settings, options.parallel, options.keep, on_result))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     failed = [result for result in results if result.error]
     print(f"{len(results) - len(failed)} of {len(results)} cases passed in {time.monotonic() - started:.0f} s.")
     return 1 if failed else 0
+
+
+def _interrupt(*_: object) -> None:
+    signal.raise_signal(signal.SIGINT)
 
 
 def all_cases() -> list[Case]:
@@ -131,7 +139,12 @@ def _selected(cases: Sequence[Case], filters: Sequence[str], *, gate: bool) -> l
 
 
 async def _run(
-    plane: ControlPlane, cases: list[Case], settings: Settings, parallel: int, keep: Path | None
+    plane: ControlPlane,
+    cases: list[Case],
+    settings: Settings,
+    parallel: int,
+    keep: Path | None,
+    on_result: Callable[[Result], None],
 ) -> list[Result]:
     with tempfile.TemporaryDirectory() as directory:
         connection = plane.connection
@@ -144,10 +157,20 @@ async def _run(
                 return await Runner(Plane(connection, client, certificate(), logs), own, parallel, on_result).run(cases)
 
 
-def on_result(result: Result) -> None:
-    """Print one line per case, and keep the result for the report."""
-    report.keep(result)
-    print(f"{'FAIL' if result.error else 'ok  '} {result.seconds:6.1f} s  {result.name}  {result.error}", flush=True)
+def _reporter(file: Path | None) -> Callable[[Result], None]:
+    """A function that prints each result immediately, keeps it for the report, and appends it to a new file."""
+    if file:
+        file.write_bytes(b"")
+
+    def on_result(result: Result) -> None:
+        report.keep(result)
+        if file:
+            with file.open("ab") as results:
+                results.write(msgspec.json.encode(result) + b"\n")
+        outcome = "FAIL" if result.error else "ok  "
+        print(f"{outcome} {result.seconds:6.1f} s  {result.name}  {result.error}", flush=True)
+
+    return on_result
 
 
 if __name__ == "__main__":

@@ -65,6 +65,19 @@ class Delay:
         return await proxy.forward(request, body)
 
 
+@dataclass(frozen=True)
+class OnlyFor:
+    """Inject a fault into the reviews of one of our webhooks only, `mutate` or `validate`."""
+
+    verb: str
+    fault: AdmissionFault
+
+    async def __call__(self, proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
+        if request.path.startswith(f"/{self.verb}-"):
+            return await self.fault(proxy, request, body)
+        return await proxy.forward(request, body)
+
+
 async def cut(proxy: AdmissionProxy, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
     """Begin the response, then close the connection."""
     complete = await proxy.forward(request, body)

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import ctypes
 import os
 import signal
 import sys
@@ -24,6 +25,9 @@ EXIT_TIMEOUT = 5.0
 """Seconds to exit after SIGTERM."""
 GRACE_PERIOD = 15.0
 """The same in a pod."""
+PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
+LIBC = ctypes.CDLL(None)
 
 
 class Operator:
@@ -93,8 +97,15 @@ class Operator:
         while True:
             await self._wanted.wait()
             with self.log.open("ab") as log:
+                # In its own session: Ctrl-C on a terminal reaches only this process, which then stops the operator.
                 self._process = await asyncio.create_subprocess_exec(
-                    *self._command, env=self._environment, stdout=log, stderr=log, stdin=asyncio.subprocess.DEVNULL
+                    *self._command,
+                    env=self._environment,
+                    stdout=log,
+                    stderr=log,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    start_new_session=True,
+                    preexec_fn=_die_with_parent,
                 )
             self.starts.append(time.monotonic())
             code = await self._process.wait()
@@ -115,6 +126,12 @@ class Operator:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+def _die_with_parent() -> None:
+    """Have the kernel kill the process when this one dies. Runs between fork and exec: it must not import or log."""
+    if sys.platform == "linux":
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @asynccontextmanager

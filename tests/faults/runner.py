@@ -12,6 +12,8 @@ from memcached_operator.kube.client import ApiError
 
 MAX_TEXT = 600
 """Maximum length of an error message or a note, in characters."""
+INTERRUPTED = "interrupted"
+"""Error of a case that was cancelled, as by Ctrl-C."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,11 @@ class Runner:
 
     async def _run_case(self, case: Case) -> Result:
         started = time.monotonic()
-        error, note = await self._outcome(case)
+        try:
+            error, note = await self._outcome(case)
+        except asyncio.CancelledError:
+            self._on_result(Result(case.name, INTERRUPTED, time.monotonic() - started))
+            raise
         result = Result(case.name, error[:MAX_TEXT], time.monotonic() - started, note[:MAX_TEXT])
         self._on_result(result)
         return result
@@ -79,7 +85,8 @@ class Runner:
             ):
                 return "", await case.run(sandbox, self.references) or ""
         except FailedError as error:
-            return str(error), ""
+            # Without a message, too: an empty error means that the case passed.
+            return str(error) or repr(error), ""
         except TimeoutError:
             return f"timed out after {case.limit:g} s", ""
         except ApiError as error:

@@ -29,6 +29,8 @@ POLL = 0.25
 """Seconds between two attempts of `wait_until`."""
 TIMEOUT_FACTOR = float(os.environ.get("FAULTS_TIMEOUT_FACTOR", "1"))
 """Factor for every deadline, for a busy machine."""
+LONG_SYNC_PERIOD = 600.0 * TIMEOUT_FACTOR
+"""Sync period in seconds for cases that a sync would repair: longer than the cases, so no sync takes place in them."""
 READY_TIMEOUT = 40.0
 """Seconds until an object without a fault is ready, on a very busy machine: 2 on an idle one."""
 RBAC = "rbac.authorization.k8s.io"
@@ -53,6 +55,11 @@ class Settings:
     arguments: tuple[str, ...] = ()
     sources: Path = ROOT
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def sync_time(self) -> float:
+        """Seconds until a sync has repaired what events did not; 0 if the case must be correct without a sync."""
+        return 0.0 if self.sync_period >= LONG_SYNC_PERIOD else self.sync_period
 
 
 @dataclass

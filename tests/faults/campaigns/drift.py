@@ -8,7 +8,7 @@ from faults.case import Case, References
 from faults.esr import VICTIM, Reference, check_operator, check_quiet, wait_for_state
 from faults.faulty import Reject
 from faults.rules import Rule
-from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
+from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until
 from faults.state import state_of
 from faults.workloads import PORTS, Workload, cache
 from memcached_api import conditions as c
@@ -20,8 +20,6 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 
 RECOVERY = 30.0
 """Seconds until the child is restored. A blocked child is checked again every 10 s."""
-LONG_SYNC_PERIOD = 600.0
-"""Sync period in seconds for cases that a sync would repair."""
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 FINALIZER = "example.com/held"
 NOTE = "example.com/note"
@@ -70,7 +68,7 @@ async def create_owner(sandbox: Sandbox, references: References, child: Child) -
 
 async def check_restored(sandbox: Sandbox, child: Child, expected: Reference, times: int = 1) -> None:
     """Check that the state is as before, and that the child was created this many times."""
-    await wait_for_state(sandbox, child.owner, expected, RECOVERY + sandbox.settings.sync_period, loose=True)
+    await wait_for_state(sandbox, child.owner, expected, RECOVERY + sandbox.settings.sync_time, loose=True)
     await check_quiet(sandbox)
     counted = sandbox.proxy.requests.counts("create", VICTIM)[child.resource.plural]
     sandbox.check(counted == times, f"the child was created {counted} times, want {times}")
@@ -266,30 +264,27 @@ DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {
     "watched-label-changed": partial(relabelled, label="app.kubernetes.io/managed-by"),
     "finalizer": finalized,
     "same-name": foreign,
+    "deleted-while-reads-fail": deleted_while_reads_fail,
+    "deleted-while-writes-fail": deleted_while_writes_fail,
 }
+SCALED: dict[str, Callable[..., Awaitable[None]]] = {"scaled": scaled}
+"""Only for Deployments."""
 GATE = {
     CHILDREN[0].name: {"deleted", "reference-removed", "label-changed", "same-name"},
+    CHILDREN[1].name: {"deleted-while-reads-fail", "deleted-while-writes-fail"},
     CHILDREN[3].name: {"deleted", "field-changed", "adopted"},
 }
 
 
 def cases() -> list[Case]:
-    """Each kind of drift for each child."""
-    found = [
-        Case(f"T7/{child.name}/{name}", partial(run, child=child), gate=name in GATE.get(child.name, ()))
+    """Each kind of drift for each child. Events and retries must repair it: a sync would repair any of them."""
+    return [
+        Case(
+            f"T7/{child.name}/{name}",
+            partial(run, child=child),
+            gate=name in GATE.get(child.name, ()),
+            sync_period=LONG_SYNC_PERIOD,
+        )
         for child in CHILDREN
-        for name, run in DRIFTS.items()
+        for name, run in (DRIFTS | (SCALED if child.resource == DEPLOYMENTS else {})).items()
     ]
-    deployments = [child for child in CHILDREN if child.resource == DEPLOYMENTS]
-    for child in CHILDREN:
-        for name, with_failures in (("reads", deleted_while_reads_fail), ("writes", deleted_while_writes_fail)):
-            run = partial(with_failures, child=child)
-            found.append(
-                Case(
-                    f"T7/{child.name}/deleted-while-{name}-fail",
-                    run,
-                    child == CHILDREN[1],
-                    sync_period=LONG_SYNC_PERIOD,
-                )
-            )
-    return found + [Case(f"T7/{child.name}/scaled", partial(scaled, child=child)) for child in deployments]

@@ -14,7 +14,7 @@ from faults.case import Case, References, prepare, user_action
 from faults.esr import VICTIM, Reference, check_operator, check_quiet, check_stable, wait_for_state
 from faults.faulty import ServeList
 from faults.rules import Rule
-from faults.sandbox import Sandbox, wait_until
+from faults.sandbox import LONG_SYNC_PERIOD, Sandbox, wait_until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
@@ -22,8 +22,6 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Object, Resource, controller_of
 from memcached_operator.memcached.controller import MEMCACHEDS
 
-LONG_SYNC_PERIOD = 600.0
-"""Sync period in seconds for cases that a sync would repair."""
 DELAY = 3.0
 """Seconds for which events are held back."""
 RECOVERY = 30.0

@@ -4,11 +4,13 @@ import time
 from fnmatch import fnmatchcase
 from functools import partial
 
+from aiohttp import web
+
 from faults.case import Case, References, prepare, user_action, wait_all_deleted
 from faults.esr import VICTIM, check_operator, check_quiet, check_stable, with_bystander
-from faults.faulty import Fault, Kill, LoseReply, Reject, Reset
+from faults.faulty import Exchange, Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
-from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
+from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
 from faults.workloads import BY_NAME, IMAGE, PORT, WORKLOADS, Workload
 
 GATE_WORKLOADS = ("create", "ports-to-none")
@@ -16,6 +18,8 @@ RECOVERY = 30.0
 """Seconds from the end of a fault until the state is correct, including the longest retry delay and a start of the
 operator on a very busy machine: 1 s on an idle one.
 """
+RETRY = 5.0
+"""Seconds until a failed write is retried: 0.5 on an idle machine."""
 
 
 async def run_with_fault(
@@ -44,7 +48,36 @@ async def run_with_fault(
         await wait_until_injected(active, limit)
 
     await with_bystander(sandbox, workload.resource, {"image": IMAGE, "size": 1}, work, READY_TIMEOUT)
-    await check_stable(sandbox, workload.resource, expected, RECOVERY + sandbox.settings.sync_period)
+    await check_stable(sandbox, workload.resource, expected, RECOVERY + sandbox.settings.sync_time)
+
+
+async def run_unseen(sandbox: Sandbox, references: References, workload: Workload, what: str) -> None:
+    """The reply to a write is lost, and no event shows its result or causes a reconcile: the operator must retry."""
+    expected = await references.of(workload)
+    sandbox.operator.start()
+    await sandbox.wait_watching()
+    await prepare(sandbox, workload)
+    resource = what.partition(" ")[2]
+
+    async def lose_reply(exchange: Exchange) -> web.StreamResponse:
+        sandbox.proxy.hold(workload.resource.plural)
+        return await LoseReply()(exchange)
+
+    (active,) = sandbox.proxy.inject(Rule(what, lose_reply, times=1, name=VICTIM))
+    # From the start: the event of an earlier write could cause a reconcile, too.
+    sandbox.proxy.hold("deployments", "services", "pods")
+    await user_action(sandbox, workload)
+    await wait_until_injected(active, READY_TIMEOUT)
+
+    async def retried() -> bool:
+        # A creation is repeated only if a read finds no object.
+        calls = [each for each in sandbox.proxy.requests.entries if each.call.name == VICTIM]
+        sent = [each for each in calls if each.call.matches(f"* {resource}*")]
+        return any(each.injected for each in sent[:-1])
+
+    await wait_until(retried, RETRY, f"the operator retries {what}")
+    sandbox.proxy.release()
+    await check_stable(sandbox, workload.resource, expected, RECOVERY)
 
 
 async def run_deletion(sandbox: Sandbox, _: References, moment: str) -> None:
@@ -91,16 +124,24 @@ def t1() -> list[Case]:
 
 
 def t2() -> list[Case]:
-    """T2: the write is executed, its reply is lost."""
+    """T2: the write is executed, its reply is lost. Nothing else may cause the retry, such as a sync."""
     return [
         Case(
             f"T2/{workload.name}/{_name(what, number)}/{how}",
             partial(run_with_fault, workload=workload, rule=Rule(what, fault, times=1, skip=number, name=VICTIM)),
             gate=number == 0 and workload.name in GATE_WORKLOADS and how == "cut",
+            sync_period=LONG_SYNC_PERIOD,
         )
         for workload in WORKLOADS
         for what, number in workload.numbered_writes()
         for how, fault in (("cut", LoseReply()), ("504", LoseReply(504)))
+    ] + [
+        Case(
+            f"T2/{workload.name}/{_name(what, 0)}/unseen",
+            partial(run_unseen, workload=workload, what=what),
+            sync_period=LONG_SYNC_PERIOD,
+        )
+        for what, workload in WRITE_KINDS.items()
     ]
 
 
@@ -127,8 +168,8 @@ REJECTIONS: dict[str, Fault] = {
     "reset": Reset(),
     "404-terminating": Reject(404, "NotFound", cause="NamespaceTerminating"),
 }
-SHORT_LIMIT, LONG_SYNC_PERIOD = 40.0, 600.0
-"""Seconds. With three failures in a row, the case is over before a sync, so a sync cannot cause the retries."""
+SHORT_LIMIT = 40.0
+"""Seconds until three failures in a row have been injected. Without a sync, which could cause the retries."""
 UNPROCESSABLE = Reject(422, "Invalid")
 FORBIDDEN = Reject(403, "Forbidden")
 GATE = {("503", "3"): "*", ("409", "1"): "apply *", ("reset", "1"): "create deployments"}

@@ -1,6 +1,7 @@
 """A case runs once per run, also if others need its result, and every kind of failure is a result."""
 
 import asyncio
+import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from faults.case import Case, References
-from faults.runner import Result, Runner
+from faults.runner import INTERRUPTED, Result, Runner
 from faults.sandbox import FailedError, Sandbox, Settings
 
 
@@ -24,10 +25,10 @@ class Plane(SimpleNamespace):
         yield SimpleNamespace(settings=settings, proxy=SimpleNamespace(requests=SimpleNamespace(entries=[])))
 
 
-def _run(tmp_path: Path, *cases: Case, parallel: int = 2) -> list[Result]:
-    """The results in the order in which they were reported."""
+def _run(tmp_path: Path, *cases: Case, parallel: int = 2, found: list[Result] | None = None) -> list[Result]:
+    """The results in the order in which they were reported; also appended to `found`."""
     plane: Any = Plane(directory=tmp_path, token="t")
-    found: list[Result] = []
+    found = [] if found is None else found
     results = asyncio.run(Runner(plane, Settings(), parallel, found.append).run(cases))
     assert {result.name for result in results} == {case.name for case in cases}
     return found
@@ -39,6 +40,11 @@ async def _note(_: Sandbox, __: References) -> str:
 
 async def _failing(_: Sandbox, __: References, error: Exception) -> None:
     raise error
+
+
+async def _interrupting(_: Sandbox, __: References) -> None:
+    signal.raise_signal(signal.SIGINT)
+    await asyncio.Event().wait()
 
 
 async def _hanging(_: Sandbox, __: References) -> None:
@@ -54,12 +60,20 @@ def test_note_is_part_of_the_result(tmp_path: Path) -> None:
     ("case", "error"),
     [
         (Case("one", partial(_failing, error=FailedError("the check"))), "the check"),
+        (Case("one", partial(_failing, error=FailedError(""))), "FailedError('')"),
         (Case("one", partial(_failing, error=KeyError("x"))), "the test itself failed: KeyError('x')"),
         (Case("one", _hanging, limit=0.05), "timed out after 0.05 s"),
     ],
 )
 def test_failure_is_the_error_of_the_result(tmp_path: Path, case: Case, error: str) -> None:
     assert [result.error for result in _run(tmp_path, case)] == [error]
+
+
+def test_cases_in_progress_are_kept_as_interrupted(tmp_path: Path) -> None:
+    found: list[Result] = []
+    with pytest.raises(KeyboardInterrupt):
+        _run(tmp_path, Case("done", _note), Case("two", _hanging), Case("three", _interrupting), found=found)
+    assert {result.name: result.error for result in found} == {"done": "", "two": INTERRUPTED, "three": INTERRUPTED}
 
 
 @pytest.mark.parametrize("parallel", [1, 2])

@@ -100,6 +100,8 @@ class Operator:
             code = await self._process.wait()
             if not self._killed:
                 self.exits.append(code)
+                with _exits_file(self.log).open("a") as file:
+                    file.write(f"{code}\n")
             self._killed = False
             await asyncio.sleep(RESTART_PAUSE)
 
@@ -115,6 +117,16 @@ class Operator:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+def recorded_exits(log: Path) -> list[int]:
+    """The exit codes of the process with this log, except after a SIGKILL of the test."""
+    file = _exits_file(log)
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def _exits_file(log: Path) -> Path:
+    return log.with_suffix(".exits")
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faults.campaigns.fields.expectations import DENIED, ONE_VERSION, UNSEEN, VALID
+from faults.campaigns.fields.expectations import DENIED, ONE_VERSION, UNAPPLICABLE, UNSEEN, VALID
 from faults.campaigns.fields.leaves import ABSENT, RESOURCES, Leaf, all_leaves, leaves
 from faults.campaigns.fields.run import effect, run_steps
 from faults.campaigns.fields.steps import INVALID, Step, actions, values_of
@@ -224,6 +224,19 @@ def test_every_expectation_matches_a_step() -> None:
     assert entries(DENIED) <= labels
     assert entries(VALID) <= {(name, label) for name, label in labels if label in INVALID}
     assert entries(UNSEEN) <= changes
+    assert entries(UNAPPLICABLE) <= entries(VALID)
+
+
+def test_denial_because_of_another_field_fails() -> None:
+    class Confusing(PlanStage):
+        """Names another field, whose name begins alike, in its denials."""
+
+        async def replace(self, name: str, spec: Object) -> str:
+            return 'spec.imagePullPolicy: Unsupported value: "x"'
+
+    image = [case for case in ALL if (case[0].name, case[1]) == ("memcacheds/image", "invalid")]
+    (error,) = errors_of(image, lambda leaf: Confusing(leaf.resource)).values()
+    assert "want a denial with 'spec.image:', got: spec.imagePullPolicy" in error
 
 
 def test_leaves_cover_every_kind() -> None:

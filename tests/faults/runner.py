@@ -37,7 +37,11 @@ class Runner:
         self._settings = settings
         self._slots = asyncio.Semaphore(parallel)
         sources = digest(settings.sources)
-        self._on_result = lambda result: on_result(replace(result, sources=sources))
+
+        def with_sources(result: Result) -> None:
+            on_result(replace(result, sources=sources))
+
+        self._on_result = with_sources
         self._count = 0
         self._started: dict[str, asyncio.Task[Result]] = {}
         self.references = References(plane, settings, self._error_of)

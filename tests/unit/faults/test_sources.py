@@ -47,7 +47,7 @@ def test_change_of_the_product_changes_the_digest(path: str, tree: Path) -> None
 
 def test_moved_file_changes_the_digest(tree: Path) -> None:
     before = digest(tree, tree / "config")
-    (tree / "api/memcached_api/kinds.py").rename(tree / "api/memcached_api/other.py")
+    (tree / "api/memcached_api/kinds.py").rename(tree / "api/memcached_api/kindt.py")
     assert digest(tree, tree / "config") != before
 
 

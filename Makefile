@@ -20,6 +20,7 @@ PYTHON3 ?= python3
 WORKERS ?= 4
 # More arguments for pytest, such as ARGS="-k 'scale or drift' -x". They leave out suites without a matching test,
 # the coverage check and the fault tests. If no suite has a matching test, the target fails.
+# The targets test-faults, test-soak and bench pass them to their own program.
 export ARGS
 # Of `make demo`: cache or olm.
 SCENES ?= cache
@@ -135,12 +136,12 @@ test-olm: venv ## Run the tests with the real OLM and real pods, in a separate c
 	@$(TEST) olm
 
 test-faults: venv ## Run the fault tests on a separate control plane: all, or NAMES="T4/* T7/*".
-	@$(FAULTS) $(NAMES)
+	@$(FAULTS) $(ARGS) $(NAMES)
 
 test-faults-gate: venv
 	@$(FAULTS) --gate
 test-soak: venv
-	@$(FAULTS) T13/soak
+	@$(FAULTS) $(ARGS) T13/soak
 coverage: venv
 	@$(TEST) unit integration
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from faults.calls import Entry, max_requests
-from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
+from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, TimedOutError, wait_until
 from faults.state import difference, is_ready, state_of, without_generations
 from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.status.conditions import PROGRESS_PERIOD
@@ -49,7 +49,10 @@ async def wait_for_state(
     *,
     loose: bool = False,
 ) -> None:
-    """Wait until an object has the expected state. `loose`: ignore generations and field managers."""
+    """Wait until an object has the expected state. `loose`: ignore generations and field managers.
+
+    Raises TimedOutError with the last difference.
+    """
     comparable = without_generations if loose else _unchanged
     last = "no state was read"
 
@@ -65,8 +68,8 @@ async def wait_for_state(
 
     try:
         await wait_until(poll, seconds, "")
-    except FailedError as error:
-        raise FailedError(f"the state differs from a run without the fault after {seconds:g} s: {last}") from error
+    except TimedOutError as error:
+        raise TimedOutError(f"the state differs from a run without the fault after {seconds:g} s: {last}") from error
 
 
 async def check_stable(

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from faults.background import FailedError
+from faults.background import FailedError, TimedOutError
 from faults.process import ROOT, supervised
 from faults.registration import configurations, created, dry_run_create, error_of, resource_of
 from faults.sandbox import RBAC, Plane, Sandbox, grant, wait_until
@@ -287,7 +287,7 @@ async def denial(sandbox: Sandbox) -> ApiError | None:
 
 
 async def wait_until_accepted(sandbox: Sandbox, seconds: float) -> None:
-    """Wait until objects of both kinds can be created. Raises FailedError with the last error."""
+    """Wait until objects of both kinds can be created. Raises TimedOutError with the last error."""
     last: list[str] = []
 
     async def poll() -> bool:
@@ -297,5 +297,5 @@ async def wait_until_accepted(sandbox: Sandbox, seconds: float) -> None:
 
     try:
         await wait_until(poll, seconds, "objects are accepted")
-    except FailedError as error:
-        raise FailedError(f"{error}: {last[0]}") from error
+    except TimedOutError as error:
+        raise TimedOutError(f"{error}: {last[0]}") from error

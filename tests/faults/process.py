@@ -111,6 +111,8 @@ class Operator:
             code = await self._process.wait()
             if not self._killed:
                 self.exits.append(code)
+                with _exits_file(self.log).open("a") as file:
+                    file.write(f"{code}\n")
             self._killed = False
             await asyncio.sleep(RESTART_PAUSE)
 
@@ -132,6 +134,16 @@ def _die_with_parent() -> None:
     """Have the kernel kill the process when this one dies. Runs between fork and exec: it must not import or log."""
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def recorded_exits(log: Path) -> list[int]:
+    """The exit codes of the process with this log, except after a SIGKILL of the test."""
+    file = _exits_file(log)
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def _exits_file(log: Path) -> Path:
+    return log.with_suffix(".exits")
 
 
 @asynccontextmanager

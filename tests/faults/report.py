@@ -11,11 +11,12 @@ from faults.campaigns.mutants import mutants
 from faults.case import Case
 from faults.process import ROOT
 from faults.runner import Result
+from faults.sources import digest
 
 RESULTS = ROOT / "build/faults/results.jsonl"
-"""One line per attempt, in their order. `make clean` removes it, and so begins a new run to publish."""
+"""One line per attempt, in their order, of all sources. `make clean` removes it."""
 PUBLISHED = ROOT / "docs/reliability-results.csv"
-"""The results of the published run, one line per case: name, each attempt (ok or failed), seconds of the last."""
+"""The published results, one line per case: name, each attempt (ok or failed), seconds of the last attempt."""
 DOCUMENT = ROOT / "docs/reliability.md"
 CAMPAIGNS = {
     "T1": "SIGKILL before, during and after every write, and around a deletion",
@@ -61,13 +62,15 @@ def keep(result: Result) -> None:
 
 
 def histories() -> dict[str, History]:
-    """Every attempt of each case."""
+    """Every attempt of each case with the present sources of the product. Others say nothing about these sources."""
     if not RESULTS.exists():
         return {}
+    present = digest()
     found: dict[str, list[Result]] = {}
     for line in RESULTS.read_bytes().splitlines():
         result = msgspec.json.decode(line, type=Result)
-        found.setdefault(result.name, []).append(result)
+        if result.sources == present:
+            found.setdefault(result.name, []).append(result)
     return {name: History(tuple(attempts)) for name, attempts in found.items()}
 
 
@@ -94,8 +97,8 @@ def write(cases: Sequence[Case]) -> None:
 
 
 def published(known: dict[str, History]) -> str:
-    """The results in compact form."""
-    lines = ["case,attempts,seconds"]
+    """The results in compact form. The header names the sources."""
+    lines = [f"case,attempts with sources {digest()},seconds"]
     for name, history in known.items():
         attempts = " ".join("failed" if each.error else "ok" for each in history.attempts)
         lines.append(f"{name},{attempts},{history.last.seconds:.0f}")
@@ -118,7 +121,8 @@ def figures(cases: Sequence[Case], known: dict[str, History]) -> str:
         counts = [len({case.script for case in mine}), len(mine), len(run), passed, ever_failed]
         rows.append(f"| {short} | {about} | {_cells(counts)} | {median(times):.0f} | {max(times):.0f} |")
         total = [sum(pair) for pair in zip(total, counts, strict=True)]
-    return "\n".join([*rows, f"| | all | {_cells(total)} | | |", ""])
+    sources = f"All figures are of attempts with these sources of the product (digest `{digest()}`)."
+    return "\n".join([*rows, f"| | all | {_cells(total)} | | |", "", sources, ""])
 
 
 def _cells(counts: Iterable[int]) -> str:
@@ -129,8 +133,8 @@ def failed(known: dict[str, History]) -> str:
     """Every case with a failed attempt, and its first failure."""
     found = {name: history for name, history in known.items() if history.failures}
     if not found:
-        return "No attempt of any case failed.\n"
-    rows = [f"{sum(len(history.failures) for history in found.values())} attempts failed:", ""]
+        return "No attempt with these sources failed.\n"
+    rows = [f"{sum(len(history.failures) for history in found.values())} attempts with these sources failed:", ""]
     for name, history in found.items():
         attempts = f"{len(history.failures)} of {len(history.attempts)} attempts"
         error = " ".join(history.failures[0].error.split())[:160].replace("`", "'")

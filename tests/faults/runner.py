@@ -4,10 +4,11 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from faults.case import Case, References
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Plane, Settings
+from faults.sources import digest
 from memcached_operator.kube.client import ApiError
 
 MAX_TEXT = 600
@@ -18,12 +19,16 @@ INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True)
 class Result:
-    """One attempt of a case: `error` is empty if it passed, `note` is what it found. `seconds`: its duration."""
+    """One attempt of a case: `error` is empty if it passed, `note` is what it found. `seconds`: its duration.
+
+    `sources`: the digest of the product's sources that it used (faults.sources).
+    """
 
     name: str
     error: str
     seconds: float
     note: str = ""
+    sources: str = ""
 
 
 class Runner:
@@ -33,7 +38,12 @@ class Runner:
         self._plane = plane
         self._settings = settings
         self._slots = asyncio.Semaphore(parallel)
-        self._on_result = on_result
+        sources = digest(settings.sources)
+
+        def with_sources(result: Result) -> None:
+            on_result(replace(result, sources=sources))
+
+        self._on_result = with_sources
         self._count = 0
         self._started: dict[str, asyncio.Task[Result]] = {}
         self.references = References(plane, settings, self._error_of)

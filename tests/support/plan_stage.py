@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from faults.campaigns.fields.stage import result
+from faults.campaigns.fields.stage import pruned, result
 from faults.workloads import new_object
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kind import Snapshot
@@ -65,8 +65,8 @@ class PlanStage:
         """Do nothing."""
 
     async def apply(self, child: Object) -> Object:
-        """A child as stored. Raises ApiError if it is denied."""
-        return child
+        """A child as stored: without empty fields. Raises ApiError if it is denied."""
+        return pruned(child)
 
     def store(self, name: str, spec: Object) -> str:
         """Store an accepted spec; returns no message."""

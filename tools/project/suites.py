@@ -50,6 +50,7 @@ class Session:
             with self._measured(run) as options:
                 code = call(run.words([*options, *self.arguments], file))
             if options and not code:
+                problem = "the coverage was not computed"
                 problem = branches.problem(self.directory, [*(each.name for each in self.outcomes), run.name])
         finally:
             self.outcomes.append(results.outcome(run.name, file, code, self._elapsed(), problem))

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from base64 import b64decode
-from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from faults.sandbox import FailedError, Sandbox
 from faults.webhook import KINDS, MUTATE, VALIDATE, client_context, client_session, review, send_review, webhook
 from memcached_api.kinds import Kind
 from memcached_operator.kube.resource import Object
+from support.reviewing import patched
 
 SEEDS = 20
 COUNT = 250
@@ -112,14 +112,7 @@ async def _with_defaults(session: aiohttp.ClientSession, url: str, kind: Kind[An
     code, response = await send_review(session, url, MUTATE, kind, review(kind, obj))
     if code != 200 or not response["allowed"]:
         raise FailedError(f"the webhook returned {code} {response} for {json.dumps(obj)}")
-    found = deepcopy(obj)
-    for step in json.loads(b64decode(response.get("patch", "W10="))):
-        *parents, last = step["path"].split("/")[1:]
-        parent = found
-        for name in parents:
-            parent = parent[name]
-        parent[last] = step["value"]
-    return found
+    return patched(obj, json.loads(b64decode(response.get("patch", "W10="))))
 
 
 def cases() -> list[Case]:

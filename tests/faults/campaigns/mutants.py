@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 
+from faults.background import CrashedError, FailedError, TimedOutError
 from faults.case import Case, References
 from faults.edits import Edit, EditError, apply_edit
-from faults.process import ROOT, ROOTS
-from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, TimedOutError
+from faults.process import ROOT, ROOTS, recorded_exits
+from faults.sandbox import TIMEOUT_FACTOR, Sandbox
 
 MUTANTS = ROOT / "tests/faults/mutants.yaml"
 LIMIT = 600.0
@@ -34,8 +35,9 @@ for name in sys.argv[1:]:
 class Mutant(msgspec.Struct, forbid_unknown_fields=True):
     """The defect, the name of the case that must detect it, and the edits that create it.
 
-    `gate`: the mutant is part of `make test-faults-gate`. `exits`: the defect is that a process fails or exits.
-    `fails`: part of the message of the check that must fail; required if that check waits for a state.
+    `gate`: the mutant is part of `make test-faults-gate`. `exits`: a process exits with an error, because of the defect
+    or of the fault. `crashes`: the defect is that a process fails with a traceback, which may end it. `fails`: part of
+    the message of the check that must fail; required if that check waits for a state, and with `exits`.
     """
 
     about: str
@@ -43,6 +45,7 @@ class Mutant(msgspec.Struct, forbid_unknown_fields=True):
     edits: list[Edit]
     gate: bool = False
     exits: bool = False
+    crashes: bool = False
     fails: str = ""
 
 
@@ -80,8 +83,9 @@ def check_imports(sources: Path) -> None:
 async def check_detected(sandbox: Sandbox, references: References, mutant: Mutant, case: Case) -> str:
     """Run the case without and with the mutant: a check of it must fail, only with the mutant. Returns that failure.
 
-    What does not show that the case checks what the mutant breaks does not count: a process that cannot be imported or
-    that crashes, the time limit of the whole case, and a state that is not reached in time unless the mutant names it.
+    What does not show that the case checks what the mutant breaks does not count: a process that cannot be imported,
+    that crashes or that exits, a failure of the test's own work, the time limit of the whole case, and a state that is
+    not reached in time unless the mutant names it.
     """
     error = await references.error_of(case)
     if error:
@@ -109,6 +113,8 @@ async def check_detected(sandbox: Sandbox, references: References, mutant: Mutan
 
 def _check_counts(mutant: Mutant, error: FailedError) -> None:
     """Raise FailedError unless the failed check is the one that the mutant names, or one that does not wait."""
+    if isinstance(error, CrashedError):
+        raise FailedError(f"the test itself failed, which does not count as detected: {error}")
     if mutant.fails not in str(error):
         raise FailedError(f"want a failed check with {mutant.fails!r}, got: {error}")
     if isinstance(error, TimedOutError) and not mutant.fails:
@@ -116,10 +122,15 @@ def _check_counts(mutant: Mutant, error: FailedError) -> None:
 
 
 def _check_alive(mutant: Mutant, name: str, directory: Path, error: FailedError) -> None:
-    """Raise FailedError if a process of the case has crashed, unless that is the defect."""
-    logs = [path.read_text(errors="replace") for path in directory.glob(f"{name}*.log")]
-    if not mutant.exits and any(text in log for text in CRASHES for log in logs):
+    """Raise FailedError if a process of the case has crashed or exited, unless the mutant says so."""
+    if mutant.crashes:
+        return
+    logs = list(directory.glob(f"{name}*.log"))
+    if any(text in log.read_text(errors="replace") for text in CRASHES for log in logs):
         raise FailedError(f"the mutant crashes, which does not count as detected: {error}")
+    codes = [code for log in logs for code in recorded_exits(log) if code]
+    if codes and not mutant.exits:
+        raise FailedError(f"a process exited with {codes}, which does not count as detected: {error}")
 
 
 def cases(all_cases: Sequence[Case]) -> list[Case]:

@@ -18,7 +18,7 @@ from faults.esr import check_operator, check_quiet
 from faults.faulty import Delay, Exchange, Fault, LoseReply, Reject, Reset, event, status
 from faults.process import ROOT, Operator, supervised
 from faults.rules import Rule
-from faults.sandbox import FailedError, Sandbox, wait_until
+from faults.sandbox import FailedError, Sandbox, TimedOutError, wait_until
 from faults.state import is_ready
 from faults.workloads import IMAGE, OTHER_IMAGE, PORTS
 from memcached_operator.appservice.controller import APPSERVICES
@@ -260,8 +260,8 @@ async def wait_all_ready(users: Users) -> None:
 
     try:
         await wait_until(poll, ALL_READY_TIMEOUT, "")
-    except FailedError as error:
-        raise FailedError(f"after {ALL_READY_TIMEOUT:g} s: {last}") from error
+    except TimedOutError as error:
+        raise TimedOutError(f"after {ALL_READY_TIMEOUT:g} s: {last}") from error
 
 
 async def _first_problem(users: Users) -> str:

@@ -109,6 +109,12 @@ def test_every_long_target_runs_nightly() -> None:
     assert {each["target"] for each in matrix()} == LONG <= phony()
 
 
+def test_nightly_fault_tests_keep_the_logs_of_failed_cases() -> None:
+    jobs = [job for job in matrix() if job["target"] in ("test-faults", "test-soak")]
+    assert jobs
+    assert {job.get("arguments") for job in jobs} == {"--keep=build/faults/logs"}
+
+
 def test_every_fault_case_runs_in_one_nightly_job() -> None:
     patterns = {each["name"]: shlex.split(each["names"]) for each in matrix() if each["target"] == "test-faults"}
     patterns["soak"] = ["T13/soak"]

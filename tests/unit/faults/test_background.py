@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from faults.background import FailedError, while_running
+from faults.background import CrashedError, FailedError, TimedOutError, while_running
 from faults.campaigns.leaders import VICTIMS, Load, changing_specs
 from faults.sandbox import Sandbox
 from memcached_operator.kube.client import ApiError
@@ -32,6 +32,10 @@ async def _failed() -> None:
     raise FailedError("client 7 was denied")
 
 
+async def _timed_out() -> None:
+    raise TimedOutError("client 7 is not served")
+
+
 def _run(work: Work, error: Exception | None = None) -> None:
     async def run() -> None:
         async with while_running({"the load": work()}):
@@ -47,17 +51,18 @@ def test_endless_work_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "message"),
+    ("work", "expected"),
     [
-        (_ended, "the load: ended too early"),
-        (_crashed, "the load: failed: KeyError('allowed')"),
-        (_failed, "the load: client 7 was denied"),
+        (_ended, CrashedError("the load: ended too early")),
+        (_crashed, CrashedError("the load: failed: KeyError('allowed')")),
+        (_failed, FailedError("the load: client 7 was denied")),
+        (_timed_out, TimedOutError("the load: client 7 is not served")),
     ],
 )
-def test_failure_of_the_work_fails_the_block(work: Work, message: str) -> None:
+def test_failure_of_the_work_fails_the_block(work: Work, expected: FailedError) -> None:
     with pytest.raises(FailedError) as caught:
         _run(work)
-    assert str(caught.value) == message
+    assert (type(caught.value), str(caught.value)) == (type(expected), str(expected))
 
 
 @pytest.mark.parametrize(
@@ -67,6 +72,25 @@ def test_failed_check_of_the_block_comes_first(work: Work, message: str) -> None
     with pytest.raises(FailedError) as caught:
         _run(work, FailedError("no leader"))
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("work", "error", "expected"),
+    [
+        (_endless, TimedOutError("no leader"), TimedOutError),
+        (_timed_out, TimedOutError("no leader"), TimedOutError),
+        (_failed, TimedOutError("no leader"), FailedError),
+        (_timed_out, FailedError("two leaders"), FailedError),
+        (_crashed, FailedError("two leaders"), CrashedError),
+        (_ended, TimedOutError("no leader"), CrashedError),
+    ],
+)
+def test_crash_is_no_failed_check_and_timeouts_stay_timeouts(
+    work: Work, error: FailedError, expected: type[FailedError]
+) -> None:
+    with pytest.raises(FailedError) as caught:
+        _run(work, error)
+    assert type(caught.value) is expected
 
 
 def test_other_error_of_the_block_keeps_its_type() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faults.campaigns.fields.expectations import DENIED, ONE_VERSION, UNSEEN, VALID
+from faults.campaigns.fields.expectations import DENIED, ONE_VERSION, UNAPPLICABLE, UNSEEN, VALID
 from faults.campaigns.fields.leaves import ABSENT, RESOURCES, Leaf, all_leaves, leaves
 from faults.campaigns.fields.run import effect, run_steps
 from faults.campaigns.fields.steps import INVALID, Step, actions, values_of
@@ -21,8 +21,10 @@ LEAVES = list(all_leaves())
 ALL = [(leaf, action, steps) for leaf in LEAVES for action, steps in actions(leaf).items()]
 WITHOUT_EFFECT = [leaf.name for leaf in LEAVES if ONE_VERSION in UNSEEN.get(leaf.name, {}).values()]
 EFFECTIVE = [case for case in ALL if case[0].name not in WITHOUT_EFFECT]
+EFFECTIVE_LEAVES = [leaf for leaf in LEAVES if leaf.name not in WITHOUT_EFFECT]
 ACTIONS = {"set", "change", "revert", "delete", "empty", "bounds", "doubled-halved", "invalid"}
 THREADS = {"type": "integer", "minimum": 1}
+MEMORY_LIMIT = "memcacheds/resources.limits.memory"
 Selected = list[tuple[Leaf, str, list[Step]]]
 
 
@@ -114,12 +116,82 @@ def test_plan_that_uses_a_constant_for_a_field_fails() -> None:
     def stage(leaf: Leaf) -> PlanStage:
         return PlanStage(leaf.resource, lambda spec: seen(spec, leaf.path, values_of(leaf)[0]))
 
-    assert wrong(errors_of(of_actions("change", "revert"), stage), "the operator ignores the field") == {}
+    assert wrong(errors_of(of_actions("change", "revert"), stage), "no child has the value of the field") == {}
 
 
-def test_plan_that_ignores_an_optional_field_fails() -> None:
-    optional = [case for case in of_actions("set", "change", "revert") if "absent" not in DENIED.get(case[0].name, {})]
-    assert wrong(errors_of(optional, ignoring), "the operator ignores the field") == {}
+def test_plan_that_ignores_a_field_fails() -> None:
+    errors = errors_of(EFFECTIVE, ignoring)
+    assert [name for name, error in errors.items() if not error] == []
+    required = [name for name, error in errors.items() if "no child has the value of the field" not in error]
+    assert {name for name in required if "absent" not in DENIED.get(name.rpartition("/")[0], {})} == set()
+
+
+def test_plan_that_keeps_a_removed_field_fails() -> None:
+    def stage(leaf: Leaf) -> PlanStage:
+        return PlanStage(leaf.resource, lambda _: leaf.with_value(values_of(leaf)[0]))
+
+    optional = [case for case in of_actions("delete", "empty") if "absent" not in DENIED.get(case[0].name, {})]
+    errors = wrong(errors_of(optional, stage), "the operator ignores the field")
+    # A field with a default: the default is missing.
+    assert wrong(errors, "no child has the value of the field") == {}
+
+
+def swapped(spec: Object) -> Object:
+    """Limits and requests are swapped."""
+    given: Object = spec.get("resources") or {}
+    parts = {"limits": given.get("requests"), "requests": given.get("limits")}
+    return {**spec, "resources": {name: part for name, part in parts.items() if part is not None}}
+
+
+def with_other_node_ports(spec: Object) -> Object:
+    """Every node port is the next one."""
+    ports: list[Object] = spec.get("ports") or []
+    return {
+        **spec,
+        "ports": [{**port, **{name: port[name] + 1 for name in port if name == "nodePort"}} for port in ports],
+    }
+
+
+WRONG: dict[str, Callable[[Object], Object]] = {
+    "another size": lambda spec: {**spec, "size": 2 * spec.get("size", 1) + 1},
+    "limits and requests swapped": swapped,
+    "only the first item": lambda spec: {
+        name: value[:1] if isinstance(value, list) else value for name, value in spec.items()
+    },
+    "another node port": with_other_node_ports,
+    "another image": lambda spec: {**spec, "image": f"mirror.{spec['image']}"} if spec.get("image") else spec,
+}
+"""Plans that apply another value than that of a field, by name: the spec as they see it."""
+AFFECTED: dict[str, Callable[[Leaf], bool]] = {
+    "another size": lambda leaf: leaf.path == ("size",),
+    # The memory limit of a Memcached follows its request: both plans give the same limit.
+    "limits and requests swapped": lambda leaf: leaf.path[0] == "resources" and leaf.name != MEMORY_LIMIT,
+    "only the first item": lambda leaf: "[]" in leaf.path,
+    "another node port": lambda leaf: leaf.path[-1] == "nodePort",
+    "another image": lambda leaf: leaf.path == ("image",),
+}
+"""The fields whose cases must notice it."""
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_plan_that_applies_another_value_fails(name: str) -> None:
+    def steps(leaf: Leaf) -> list[Step]:
+        return [step for step in actions(leaf)["set"] if step.label not in DENIED.get(leaf.name, {})]
+
+    affected = [(leaf, "set", steps(leaf)) for leaf in EFFECTIVE_LEAVES if AFFECTED[name](leaf)]
+    errors = errors_of(affected, lambda leaf: PlanStage(leaf.resource, WRONG[name]))
+    assert errors
+    assert wrong(errors, "no child has the value of the field") == {}
+
+
+def test_steps_of_a_field_change_only_its_top_level_parent() -> None:
+    def others(leaf: Leaf, step: Step) -> Object:
+        return {name: value for name, value in step.spec.items() if name != leaf.path[0]}
+
+    different = [
+        f"{leaf.name}/{action}" for leaf, action, steps in ALL if len({str(others(leaf, s)) for s in steps}) > 1
+    ]
+    assert different == []
 
 
 def test_every_case_fails_if_the_operator_cannot_apply_valid_values() -> None:
@@ -152,6 +224,19 @@ def test_every_expectation_matches_a_step() -> None:
     assert entries(DENIED) <= labels
     assert entries(VALID) <= {(name, label) for name, label in labels if label in INVALID}
     assert entries(UNSEEN) <= changes
+    assert entries(UNAPPLICABLE) <= entries(VALID)
+
+
+def test_denial_because_of_another_field_fails() -> None:
+    class Confusing(PlanStage):
+        """Names another field, whose name begins alike, in its denials."""
+
+        async def replace(self, name: str, spec: Object) -> str:
+            return 'spec.imagePullPolicy: Unsupported value: "x"'
+
+    image = [case for case in ALL if (case[0].name, case[1]) == ("memcacheds/image", "invalid")]
+    (error,) = errors_of(image, lambda leaf: Confusing(leaf.resource)).values()
+    assert "want a denial with 'spec.image:', got: spec.imagePullPolicy" in error
 
 
 def test_leaves_cover_every_kind() -> None:

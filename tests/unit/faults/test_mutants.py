@@ -5,6 +5,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from subprocess import run
 from types import SimpleNamespace
@@ -13,12 +14,13 @@ from typing import Any
 import pytest
 
 from faults.__main__ import all_cases
+from faults.background import while_running
 from faults.campaigns import mutants as t14
 from faults.campaigns.mutants import Mutant, apply_mutant, check_detected, check_imports, copy_sources, mutants
 from faults.case import Case
 from faults.edits import Edit, apply_edit
-from faults.process import ROOT, ROOTS
-from faults.sandbox import FailedError, Settings, TimedOutError
+from faults.process import ROOT, ROOTS, Operator, supervised
+from faults.sandbox import FailedError, Settings, TimedOutError, wait_until
 
 MUTANTS = mutants()
 RUFF = str(Path(sys.executable).with_name("ruff"))
@@ -78,10 +80,10 @@ def _detect(
     outcome: Callable[[Any], Awaitable[None]],
     *,
     unmutated: str = "",
-    fails: str = "",
     limit: float = 240,
+    **options: Any,
 ) -> str:
-    """Check a mutant of which the case has this outcome."""
+    """Check a mutant with these options, of which the case has this outcome."""
 
     def import_nothing(_: Path) -> None:
         return
@@ -96,7 +98,7 @@ def _detect(
 
     sandbox: Any = SimpleNamespace(namespace="t14", settings=Settings())
     references: Any = SimpleNamespace(plane=Plane(directory=tmp_path), error_of=error_of)
-    mutant = Mutant("a defect", "T0/case", [Edit("PROPAGATION_DELAY", "2.0", "0.0")], fails=fails)
+    mutant = Mutant("a defect", "T0/case", [Edit("PROPAGATION_DELAY", "2.0", "0.0")], **options)
     return asyncio.run(check_detected(sandbox, references, mutant, Case("T0/case", case_run, limit=limit)))
 
 
@@ -121,12 +123,71 @@ async def _crash(sandbox: Any) -> None:
     raise FailedError("the object is not ready")
 
 
+async def _exit(sandbox: Any) -> None:
+    """A process of the case exits with an error, without a traceback, and a check fails."""
+    process = Operator(["--no-such-option"], {}, ROOT, sandbox.log, "json.tool")
+    async with supervised(process):
+        process.start()
+        await wait_until(partial(_has_exited, process), 30, "the process exits")
+    raise FailedError("the object is not ready")
+
+
+async def _has_exited(process: Operator) -> bool:
+    return bool(process.exits)
+
+
+async def _ended(sandbox: Any) -> None:
+    """A process of the case ends without an error, and a check fails."""
+    process = Operator(["1"], {}, ROOT, sandbox.log, "this")
+    async with supervised(process):
+        process.start()
+        await wait_until(partial(_has_exited, process), 30, "the process exits")
+        await process.stop()
+    raise FailedError("the children differ")
+
+
+async def _background_crash(_: Any) -> None:
+    async def client() -> None:
+        raise OSError("port in use")
+
+    async with while_running({"client 0": client()}):
+        await asyncio.sleep(0)
+        raise FailedError("no request was served")
+
+
+async def _background_end(_: Any) -> None:
+    async with while_running({"client 0": _pass(_)}):
+        await asyncio.sleep(0)
+
+
 def test_failed_check_counts_and_is_the_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _detect(tmp_path, monkeypatch, _fail) == "the children differ"
 
 
 def test_expected_timeout_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is ready" in _detect(tmp_path, monkeypatch, _time_out, fails="until it is ready")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "options"),
+    [(_exit, {"exits": True, "fails": "is not ready"}), (_crash, {"crashes": True, "fails": "is not ready"})],
+    ids=["exits", "crashes"],
+)
+def test_defect_that_ends_a_process_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: Callable[[Any], Awaitable[None]],
+    options: dict[str, Any],
+) -> None:
+    assert _detect(tmp_path, monkeypatch, outcome, **options) == "the object is not ready"
+
+
+def test_process_that_exits_without_an_error_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _detect(tmp_path, monkeypatch, _ended) == "the children differ"
+
+
+def test_mutant_whose_process_may_exit_names_the_failed_check() -> None:
+    assert [name for name, each in MUTANTS.items() if (each.exits or each.crashes) and not each.fails] == []
 
 
 @pytest.mark.parametrize(
@@ -137,9 +198,28 @@ def test_expected_timeout_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (_crash, {}, "the mutant crashes, which does not count as detected: the object is not ready"),
         (_fail, {"unmutated": "broken"}, "T0/case fails without the mutant: broken"),
         (_time_out, {}, "a timeout, which does not count as detected: timed out waiting until it is ready"),
+        (_crash, {"exits": True}, "the mutant crashes, which does not count as detected"),
+        (_exit, {}, r"a process exited with \[2.*\], which does not count as detected: the object is not ready"),
+        (
+            _background_crash,
+            {},
+            r"the test itself failed, .* as detected: no request .* failed: OSError\('port in use'\)",
+        ),
+        (_background_end, {}, "the test itself failed, .* as detected: client 0: ended too early"),
         (_fail, {"fails": "is ready"}, "want a failed check with 'is ready', got: the children differ"),
     ],
-    ids=["passes", "hangs", "crashes", "fails-without-the-mutant", "waits", "another-check"],
+    ids=[
+        "passes",
+        "hangs",
+        "crashes",
+        "fails-without-the-mutant",
+        "waits",
+        "crashes-and-may-only-exit",
+        "exits",
+        "background-crashes",
+        "background-ends",
+        "another-check",
+    ],
 )
 def test_anything_else_does_not_count(
     tmp_path: Path,

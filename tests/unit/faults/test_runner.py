@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from faults.campaigns.mutants import copy_sources
 from faults.case import Case, References
+from faults.process import ROOTS
 from faults.runner import INTERRUPTED, Result, Runner
 from faults.sandbox import FailedError, Sandbox, Settings
+from faults.sources import digest
 
 
 class Plane(SimpleNamespace):
@@ -25,11 +28,17 @@ class Plane(SimpleNamespace):
         yield SimpleNamespace(settings=settings, proxy=SimpleNamespace(requests=SimpleNamespace(entries=[])))
 
 
-def _run(tmp_path: Path, *cases: Case, parallel: int = 2, found: list[Result] | None = None) -> list[Result]:
+def _run(
+    tmp_path: Path,
+    *cases: Case,
+    parallel: int = 2,
+    found: list[Result] | None = None,
+    settings: Settings = Settings(),  # noqa: B008 - frozen
+) -> list[Result]:
     """The results in the order in which they were reported; also appended to `found`."""
     plane: Any = Plane(directory=tmp_path, token="t")
     found = [] if found is None else found
-    results = asyncio.run(Runner(plane, Settings(), parallel, found.append).run(cases))
+    results = asyncio.run(Runner(plane, settings, parallel, found.append).run(cases))
     assert {result.name for result in results} == {case.name for case in cases}
     return found
 
@@ -54,6 +63,13 @@ async def _hanging(_: Sandbox, __: References) -> None:
 def test_note_is_part_of_the_result(tmp_path: Path) -> None:
     (result,) = _run(tmp_path, Case("one", _note))
     assert (result.error, result.note) == ("", "seen")
+
+
+def test_result_has_the_digest_of_the_sources_of_the_run(tmp_path: Path) -> None:
+    sources = copy_sources(tmp_path / "sources")
+    (sources / ROOTS[0] / "new.py").touch()
+    (result,) = _run(tmp_path, Case("one", _note), settings=Settings(sources=sources))
+    assert result.sources == digest(sources) != digest()
 
 
 @pytest.mark.parametrize(

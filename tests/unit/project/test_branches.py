@@ -23,6 +23,16 @@ def test_every_pattern_matches_a_file(group: Group) -> None:
     assert unused == []
 
 
+@pytest.mark.parametrize(
+    "folder", ["webhooks", "operator/memcached_process", "operator/memcached_operator/certificates"]
+)
+def test_every_file_of_admission_and_certificates_belongs_to_a_group(folder: str) -> None:
+    mine = [path for path in SOURCES if path.startswith(f"{folder}/") and (ROOT / path).stat().st_size]
+    missing = [path for path in mine if not any(group.matches(path) for group in (PURE, *INPUT_OUTPUT))]
+    assert mine
+    assert missing == []
+
+
 def test_no_file_belongs_to_two_groups() -> None:
     twice = [path for path in SOURCES if sum(group.matches(path) for group in (PURE, *INPUT_OUTPUT)) > 1]
     assert twice == []

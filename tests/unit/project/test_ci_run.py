@@ -46,6 +46,7 @@ def written(summary: str, code: int) -> str:
         (written(GREEN, 0), 0, re.escape(GREEN)),
         (written(RED, 1), 1, re.escape(RED)),
         (written(GREEN, 0) + "cluster-down) exit 1;;", 0, re.escape(GREEN)),
+        ("test) exit 0;;", 1, NONE),
         ("check) exit 2;;", 2, NONE),
         ("test) exit 2;;", 2, NONE),
         (written(GREEN, 130), 130, NONE),
@@ -56,6 +57,12 @@ def test_last_line_is_the_sum(make: str, code: int, end: str, script: Path) -> N
     done = run(script, make)
     assert done.returncode == code
     assert re.search(rf"exit code {code}\n{end}\Z", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("name", ["ARGS", "KUBECONFIG", "PYTEST_ADDOPTS", "MAKEFLAGS", "GNUMAKEFLAGS", "MFLAGS"])
+def test_environment_cannot_leave_tests_out(name: str, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "-n")
+    assert run(script, f'*) [ -z "${{{name}:-}}" ] || exit 3;; esac; case $2 in {written(GREEN, 0)}').returncode == 0
 
 
 def test_missing_prerequisite_is_named_before_the_sum(script: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import CalledProcessError
 from unittest import mock
 
 import pytest
@@ -147,6 +148,15 @@ def test_missed_threshold_fails_the_run(tmp_path: Path, monkeypatch: pytest.Monk
     ]
     assert tried.write_summary().splitlines()[-1].startswith("3 passed, 2 failed in ")
     assert ["--cov" in words for words in called] == [True, True, False]
+
+
+def test_coverage_that_cannot_be_computed_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(branches, "_figures", mock.Mock(side_effect=CalledProcessError(1, ["coverage", "combine"])))
+    tried, _ = session(tmp_path, monkeypatch)
+    with pytest.raises(CalledProcessError):
+        tried.run(Run("unit", "unit"))
+    assert (tmp_path / suites.SUMMARY).read_text().splitlines()[0].endswith("  the coverage was not computed")
+    assert tried.write_summary().splitlines()[-1].startswith("1 passed, 2 failed in ")
 
 
 def test_arguments_leave_the_coverage_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,4 +68,4 @@ def denial(leaf: Leaf, step: Step) -> str | None:
     """A part of the message with which the API server denies a step; None if it accepts it."""
     if step.label in VALID.get(leaf.name, ()):
         return None
-    return DENIED.get(leaf.name, {}).get(step.label, leaf.location if step.invalid else None)
+    return DENIED.get(leaf.name, {}).get(step.label, f"{leaf.location}:" if step.invalid else None)

@@ -26,7 +26,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "fieldPath": ("metadata.name", "metadata.namespace"),
     "apiVersion": ("v1", "v1"),
     "resource": ("limits.cpu", "limits.memory"),
-    "divisor": ("1", "1m"),
+    "divisor": ("1m", "1"),  # only cpu has fractions, and it is the first resource
     "targetPort": (8080, 8081),
     "nodePort": (30080, 30081),  # Kubernetes does not allocate node ports below 30086 itself
 }
@@ -34,6 +34,13 @@ VALUES: dict[str, tuple[Any, Any]] = {
 
 The first value must have another effect than leaving the field out.
 """
+
+
+@dataclass(frozen=True)
+class Items:
+    """Instead of a value: a list with one item for each of these values."""
+
+    values: tuple[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -61,13 +68,19 @@ class Leaf:
         return BASES[self.resource.kind]
 
     def with_value(self, value: Any) -> Object:
-        """The smallest spec in which the field has this value."""
-        return {**self.base, **_build(self.root, self.path, value)}
+        """The smallest spec in which the field has this value; what is outside its top-level parent is as in `base`."""
+        top = self.path[0]
+        others = {name: inner for name, inner in self.base.items() if name != top}
+        parent = {name: inner for name, inner in _build(self.root, self.path, value).items() if name == top}
+        return {**others, **parent}
+
+    def with_items(self) -> Object:
+        """The same with two items in the field's list, which have the two values of each field."""
+        return self.with_value(Items(values(self.path, self.schema)))
 
     def absent(self) -> Object:
         """The same spec without the field, with the required fields beside it."""
-        others = {name: value for name, value in self.base.items() if name != self.path[0]}
-        return {**others, **_build(self.root, self.path, ABSENT)}
+        return self.with_value(ABSENT)
 
     def emptied(self) -> Object:
         """A spec in which the field's top-level parent is empty."""
@@ -117,22 +130,31 @@ def _candidates(schema: Mapping[str, Any]) -> list[Any]:
     return [True, False] if schema.get("type") == "boolean" else ["aa", "bb"]
 
 
-def _build(schema: Mapping[str, Any], path: Path, value: Any) -> Any:
-    """The smallest value of a schema with another value at a path, including all required fields."""
+def _build(schema: Mapping[str, Any], path: Path, value: Any, number: int = 0) -> Any:
+    """The smallest value of a schema with another value at a path, including all required fields.
+
+    `number`: which of their two values the required fields have.
+    """
     if not path:
         return value
     head, rest = path[0], path[1:]
     if head == "[]":
-        return [] if value is ABSENT and not rest else [_build(schema["items"], rest, value)]
-    found = _required(schema, head)
+        return _items(schema["items"], rest, value, number)
+    found = _required(schema, head, number)
     if value is ABSENT and not rest:
         return found
     inner = schema["properties"][head] if "properties" in schema else schema["additionalProperties"]
-    return {**found, head: _build(inner, rest, value)}
+    return {**found, head: _build(inner, rest, value, number)}
 
 
-def _required(schema: Mapping[str, Any], but: str) -> Object:
+def _items(schema: Mapping[str, Any], path: Path, value: Any, number: int) -> list[Any]:
+    if isinstance(value, Items):
+        return [_build(schema, path, each, at) for at, each in enumerate(value.values)]
+    return [] if value is ABSENT and not path else [_build(schema, path, value, number)]
+
+
+def _required(schema: Mapping[str, Any], but: str, number: int) -> Object:
     """The required fields of a schema that have no default, except one."""
     properties = schema.get("properties", {})
     names = [name for name in schema.get("required", ()) if name != but and "default" not in properties[name]]
-    return {name: values((name,), properties[name])[0] for name in names}
+    return {name: values((name,), properties[name])[number] for name in names}

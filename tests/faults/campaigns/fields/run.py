@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from faults.campaigns.fields.expectations import UNAPPLICABLE, UNSEEN, denial
 from faults.campaigns.fields.leaves import Leaf
-from faults.campaigns.fields.stage import PROBLEM, Stage, without
+from faults.campaigns.fields.places import missing
+from faults.campaigns.fields.stage import PROBLEM, Stage, pruned, without
 from faults.campaigns.fields.steps import Step
 from faults.sandbox import FailedError
 from faults.state import difference
@@ -83,7 +84,10 @@ def check_response(leaf: Leaf, step: Step, message: str) -> bool:
 
 
 def check_applied(leaf: Leaf, step: Step, after: Observed) -> None:
-    """Check that the API server stored what it accepted, and that the operator applied it, or says why it cannot."""
+    """Check that the API server stored what it accepted, and that a child has the field's value.
+
+    If the operator cannot apply it, it must say why.
+    """
     found = difference(effect(leaf, after.spec), effect(leaf, step.spec))
     _check(not found, leaf, step, f"the API server accepted it, but stored another spec: {found}")
     problem = after.children[PROBLEM]
@@ -91,6 +95,8 @@ def check_applied(leaf: Leaf, step: Step, after: Observed) -> None:
         _check(problem, leaf, step, "the operator reports no problem; remove the entry in UNAPPLICABLE")
     else:
         _check(not problem, leaf, step, f"the operator reports a problem: {problem}")
+        absent = missing(leaf, effect(leaf, after.spec), after.children)
+        _check(not absent, leaf, step, f"no child has the value of the field: {absent}")
 
 
 def check_visible(leaf: Leaf, step: Step, before: Observed, after: Observed) -> None:
@@ -108,7 +114,7 @@ def check_visible(leaf: Leaf, step: Step, before: Observed, after: Observed) -> 
 
 def effect(leaf: Leaf, spec: Object) -> Object:
     """A spec with the defaults of the schema, without empty fields: they have the effect of absent ones."""
-    return _pruned(_defaulted(leaf.root, spec))
+    return pruned(_defaulted(leaf.root, spec))
 
 
 def _defaulted(schema: Mapping[str, Any], value: Any) -> Any:
@@ -120,15 +126,6 @@ def _defaulted(schema: Mapping[str, Any], value: Any) -> Any:
     defaults = {name: inner["default"] for name, inner in properties.items() if "default" in inner}
     found = defaults | {name: inner for name, inner in given.items() if inner is not None}
     return {name: _defaulted(properties.get(name, {}), inner) for name, inner in found.items()}
-
-
-def _pruned(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_pruned(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    found = {name: _pruned(inner) for name, inner in cast("Object", value).items()}
-    return {name: inner for name, inner in found.items() if inner is not None and inner not in ([], {})}
 
 
 def _check(condition: object, leaf: Leaf, step: Step, message: str) -> None:

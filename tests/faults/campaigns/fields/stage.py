@@ -121,6 +121,16 @@ def without(value: Any, *names: str) -> Any:
     return [without(item, *names) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
+def pruned(value: Any) -> Any:
+    """A value without empty fields."""
+    if isinstance(value, list):
+        return [pruned(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    found = {name: pruned(inner) for name, inner in cast("Object", value).items()}
+    return {name: inner for name, inner in found.items() if inner is not None and inner not in ([], {})}
+
+
 def _problem(obj: Object) -> str:
     """The message of the condition Degraded; empty if it is not True."""
     conditions = nested_list(obj, "status", "conditions")

@@ -29,8 +29,9 @@ def actions(leaf: Leaf) -> dict[str, list[Step]]:
     one, two = (
         Step(label, leaf.with_value(value)) for label, value in zip(("one", "two"), values_of(leaf), strict=True)
     )
+    items = [Step("two items", leaf.with_items())] if "[]" in leaf.path else []
     found = {
-        "set": [base, absent, one],
+        "set": [base, absent, one, *items],
         "change": [one, two],
         "revert": [one, two, one],
         "delete": [one, absent, base],

@@ -1,0 +1,31 @@
+"""The digest of the product's sources: results are published together only if they have the same one."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from faults.process import ROOT, ROOTS
+
+CONFIG = ("certificates", "crd", "rbac", "webhook")
+"""The directories of config/ that the fault tests use."""
+LENGTH = 12
+"""Characters of a digest."""
+
+
+def digest(sources: Path = ROOT, config: Path = ROOT / "config") -> str:
+    """The digest of the paths and contents of the product's files, without those of tests, tools and documents.
+
+    `sources`: a directory with copies of ROOTS. `config`: the fault tests read the manifests of the tree itself.
+    """
+    found = sha256()
+    for base, path in [*_files(sources, ROOTS), *_files(config, CONFIG)]:
+        content = path.read_bytes()
+        found.update(f"{path.relative_to(base)} {len(content)}\n".encode() + content)
+    return found.hexdigest()[:LENGTH]
+
+
+def _files(base: Path, names: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:
+    """The files of these directories in a fixed order, each with the base; compiled ones depend on the machine."""
+    for path in sorted(path for name in names for path in (base / name).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield base, path

@@ -1,0 +1,64 @@
+"""The digest depends on every file of the product, and on nothing else."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from faults.campaigns.mutants import copy_sources
+from faults.process import ROOT
+from faults.sources import CONFIG, digest
+
+READERS = [*(ROOT / "tests/faults").rglob("*.py"), ROOT / "tests/integration/control_plane.py"]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the sources, and of config/."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    return copy_sources(tmp_path)
+
+
+def test_copy_has_the_digest_of_the_tree(tree: Path) -> None:
+    assert digest(tree, tree / "config") == digest(tree) == digest()
+    assert re.fullmatch("[0-9a-f]{12}", digest())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "api/memcached_api/kinds.py",
+        "operator/memcached_operator/app.py",
+        "operator/memcached_process/new.py",
+        "webhooks/memcached_webhooks/py.typed",
+        "config/crd/bases/cache.example.com_memcacheds.yaml",
+        "config/rbac/role.yaml",
+        "config/webhook/manifests.yaml",
+        "config/certificates/role.yaml",
+    ],
+)
+def test_change_of_the_product_changes_the_digest(path: str, tree: Path) -> None:
+    before = digest(tree, tree / "config")
+    with (tree / path).open("a") as file:
+        file.write("# changed\n")
+    assert digest(tree, tree / "config") != before
+
+
+def test_moved_file_changes_the_digest(tree: Path) -> None:
+    before = digest(tree, tree / "config")
+    (tree / "api/memcached_api/kinds.py").rename(tree / "api/memcached_api/kindt.py")
+    assert digest(tree, tree / "config") != before
+
+
+@pytest.mark.parametrize("path", ["api/memcached_api/__pycache__/kinds.pyc", "config/samples/new.yaml", "tests/new.py"])
+def test_other_files_do_not_change_the_digest(path: str, tree: Path) -> None:
+    before = digest(tree, tree / "config")
+    (tree / path).parent.mkdir(exist_ok=True)
+    (tree / path).write_text("changed\n")
+    assert digest(tree, tree / "config") == before
+
+
+def test_digest_covers_every_manifest_that_the_fault_tests_read() -> None:
+    read = {name for path in READERS for name in re.findall(r'ROOT / f?"config/(\w+)', path.read_text())}
+    assert read == set(CONFIG)

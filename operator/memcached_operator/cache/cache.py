@@ -20,11 +20,15 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Entry(NamedTuple):
-    """One version of an object, and its index keys."""
+    """One version of an object, and its index keys.
+
+    `from_live_read`: the version is known from a live read, and its event has not arrived yet.
+    """
 
     version: int
     index_keys: tuple[IndexKey, ...]
     json: bytes
+    from_live_read: bool = False
 
     def object(self) -> Object:
         """Decode a new copy of the object."""
@@ -67,7 +71,19 @@ class Cache:
         keys = self._index.get(("instance", resource, namespace, app_name, instance), ())
         return (obj for key in keys if (obj := self.get(key)) is not None)
 
-    def put(self, resource: Resource, obj: Object) -> bool:
+    def put_event(self, resource: Resource, obj: Object) -> bool:
+        """Store the version of an event. Returns False if the event has no effect.
+
+        It has one if its version is newer, or known only from a live read: other reconciliations may depend on it.
+        """
+        key = key_of(resource, obj)
+        known = self.entry(key)
+        if known is None or not known.from_live_read or known.version != version_of(obj):
+            return self.put(resource, obj)
+        self._entries[resource][key] = known._replace(from_live_read=False)
+        return True
+
+    def put(self, resource: Resource, obj: Object, *, from_live_read: bool = False) -> bool:
         """Store a version of an object. Returns False if it is not newer, or if the object was deleted later."""
         key, version = key_of(resource, obj), version_of(obj)
         known = self.entry(key)
@@ -78,7 +94,7 @@ class Cache:
         self._tombstones.pop(key, None)
         self._forget(key)
         self.revision += 1
-        entry = Entry(version, index_keys(key, obj), msgspec.json.encode(transform(obj)))
+        entry = Entry(version, index_keys(key, obj), msgspec.json.encode(transform(obj)), from_live_read)
         self._entries.setdefault(resource, {})[key] = entry
         for index_key in entry.index_keys:
             self._index.setdefault(index_key, set()).add(key)

@@ -20,12 +20,19 @@ async def get_live(client: Client, cache: Cache, key: Key) -> Object | None:
         return None
     live.setdefault("apiVersion", key.resource.api_version)
     live.setdefault("kind", key.resource.kind)
-    cache.put(key.resource, live)
+    cache.put(key.resource, live, from_live_read=True)
     return cache.get(key)
 
 
 async def ensure_exists(client: Client, cache: Cache, key: Key, seen: Object) -> None:
-    """Check with the API server that `seen` still exists and is not being deleted. Raises StaleError or ApiError."""
+    """Check with the API server that `seen` still exists, is not being deleted, and has the newest spec.
+
+    Raises StaleError or ApiError.
+    """
     live = await get_live(client, cache, key)
-    if live is None or live["metadata"]["uid"] != seen["metadata"]["uid"] or live["metadata"].get("deletionTimestamp"):
+    if live is None or live["metadata"].get("deletionTimestamp") or _identity(live) != _identity(seen):
         raise StaleError
+
+
+def _identity(obj: Object) -> tuple[str, int | None]:
+    return obj["metadata"]["uid"], obj["metadata"].get("generation")

@@ -98,7 +98,9 @@ class Manager:
         """Update the cache with one event and enqueue the affected objects."""
         key = key_of(resource, obj)
         before = self._cache.entry(key)
-        changed = self._cache.put(resource, obj) if change == "updated" else self._cache.remove(key, version_of(obj))
+        changed = (
+            self._cache.put_event(resource, obj) if change == "updated" else self._cache.remove(key, version_of(obj))
+        )
         if not changed:
             return
         self._enqueue(self._affected(key, obj))

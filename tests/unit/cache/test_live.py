@@ -66,6 +66,23 @@ def test_children_of_a_deleted_object_are_not_recreated(live: Object | None) -> 
     assert requests(live, CACHED, owned(resource=SERVICES, name="unneeded")) == ["get"]
 
 
+def test_child_is_not_created_for_an_outdated_spec() -> None:
+    changed: Object = {**CACHED, "metadata": {**CACHED["metadata"], "resourceVersion": "9", "generation": 2}}
+    # The first reconcile ends after the live read. The second one has the new spec.
+    assert requests(changed)[:4] == ["get", "get", "get", "create"]
+
+
+def test_event_of_a_version_that_was_read_live_is_not_ignored() -> None:
+    api, cache = Api(), Cache()
+    api.objects[KEY] = {**CACHED, "metadata": {**CACHED["metadata"], "resourceVersion": "9"}}
+    cache.put(MEMCACHEDS, CACHED)
+    live = asyncio.run(get_live(api.client, cache, KEY))
+    assert live is not None
+    assert not cache.put(MEMCACHEDS, live)  # the response to a write without effect
+    assert cache.put_event(MEMCACHEDS, live)
+    assert not cache.put_event(MEMCACHEDS, live)
+
+
 def test_missing_child_of_an_existing_object_is_recreated() -> None:
     assert requests(CACHED)[:3] == ["get", "get", "create"]
 

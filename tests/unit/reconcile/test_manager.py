@@ -313,6 +313,21 @@ def owned(owner: str, version: int) -> Object:
     return builders.owned(builders.memcached(owner, uid=owner), SERVICES, version=version, labels={})
 
 
+def test_event_of_a_version_that_was_read_live_enqueues_the_owner() -> None:
+    """The read may have been for another object, for example one that is in conflict with this child."""
+
+    async def run() -> list[str]:
+        manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1")])
+        queue: Queue[Key] = vars(manager)["_queue"]
+        vars(manager)["_cache"].put(SERVICES, owned("owner", 2), from_live_read=True)
+        manager.handle_event(SERVICES, "updated", owned("owner", 1))
+        assert len(queue) == 0
+        manager.handle_event(SERVICES, "updated", owned("owner", 2))
+        return [(await queue.get()).name for _ in range(len(queue))]
+
+    assert asyncio.run(run()) == ["owner"]
+
+
 def test_child_with_a_new_owner_enqueues_both_owners() -> None:
     async def run() -> list[str]:
         manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1")])

@@ -250,7 +250,8 @@ def test_one_status_is_written_per_period_and_the_last_one_always(monkeypatch: p
 
     run_scenario(scenario)
     assert len(times) >= 3
-    assert min(later - earlier for earlier, later in pairwise(times)) >= 0.09
+    # On a busy machine, a patch may be sent later than its turn, and the next one on time.
+    assert len(times) - 1 <= (times[-1] - times[0]) / 0.1 + 1
 
 
 def prune(obj: Object) -> Object:

@@ -10,14 +10,16 @@ import msgspec
 from faults.campaigns.mutants import mutants
 from faults.case import Case
 from faults.process import ROOT
-from faults.runner import Result
+from faults.runner import INTERRUPTED, Result
 from faults.sources import digest
 
 RESULTS = ROOT / "build/faults/results.jsonl"
 """One line per attempt, in their order, of all sources. `make clean` removes it."""
 PUBLISHED = ROOT / "docs/reliability-results.csv"
-"""The published results, one line per case: name, each attempt (ok or failed), seconds of the last attempt."""
+"""The published results, one line per case: name, each attempt (ok, failed or interrupted), seconds of the last attempt."""
 DOCUMENT = ROOT / "docs/reliability.md"
+WORDS = {"": "ok", INTERRUPTED: INTERRUPTED}
+"""How the published results call an attempt with this error; every other one has failed."""
 CAMPAIGNS = {
     "T1": "SIGKILL before, during and after every write, and around a deletion",
     "T2": "a write is executed, its reply is lost",
@@ -45,13 +47,14 @@ class History:
 
     @property
     def last(self) -> Result:
-        """The attempt that counts."""
-        return self.attempts[-1]
+        """The attempt that counts: an interrupted one does only if there is no other."""
+        complete = [each for each in self.attempts if each.error != INTERRUPTED]
+        return (complete or self.attempts)[-1]
 
     @property
     def failures(self) -> tuple[Result, ...]:
-        """The attempts that failed."""
-        return tuple(each for each in self.attempts if each.error)
+        """The attempts that failed. One that was interrupted has no result."""
+        return tuple(each for each in self.attempts if each.error not in ("", INTERRUPTED))
 
 
 def keep(result: Result) -> None:
@@ -100,7 +103,7 @@ def published(known: dict[str, History]) -> str:
     """The results in compact form. The header names the sources."""
     lines = [f"case,attempts with sources {digest()},seconds"]
     for name, history in known.items():
-        attempts = " ".join("failed" if each.error else "ok" for each in history.attempts)
+        attempts = " ".join(WORDS.get(each.error, "failed") for each in history.attempts)
         lines.append(f"{name},{attempts},{history.last.seconds:.0f}")
     return "\n".join([*lines, ""])
 

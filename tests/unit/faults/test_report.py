@@ -72,6 +72,14 @@ def test_published_results_have_every_attempt() -> None:
     ]
 
 
+def test_interrupted_attempt_is_neither_a_failure_nor_the_last() -> None:
+    attempts = [Result("T1/one/1", error, 1.0) for error in ("", "interrupted")]
+    history = History(tuple(attempts))
+    assert (history.last.error, history.failures) == ("", ())
+    assert "T1/one/1,ok interrupted,1" in report.published({"T1/one/1": history})
+    assert History((attempts[1],)).last.error == "interrupted"
+
+
 def test_results_are_kept_in_their_order(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "RESULTS", tmp_path / "build" / "results.jsonl")
     assert report.histories() == {}

@@ -16,7 +16,7 @@ from faults.sources import digest
 RESULTS = ROOT / "build/faults/results.jsonl"
 """One line per attempt, in their order, of all sources. `make clean` removes it."""
 PUBLISHED = ROOT / "docs/reliability-results.csv"
-"""The published results, one line per case: name, each attempt (ok, failed or interrupted), seconds of the last attempt."""
+"""The published results, one line per case: name, each attempt (ok, failed or interrupted), seconds of the last one."""
 DOCUMENT = ROOT / "docs/reliability.md"
 WORDS = {"": "ok", INTERRUPTED: INTERRUPTED}
 """How the published results call an attempt with this error; every other one has failed."""

@@ -2,10 +2,10 @@
 
 import json
 import os
+import random
 import socket
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
 
 from cluster.errors import ClusterError
 from cluster.node.network import used_networks
@@ -15,6 +15,10 @@ from cluster.versions import KUBERNETES, SUPPORTED
 
 LONGEST_STATE_DIR = 80
 """Paths of socket files are limited to 107 characters by the kernel."""
+
+PORTS = range(12000, 20000)
+"""Loopback ports for the components: below the range from which the kernel takes the ports of outgoing connections,
+because several seconds pass until the last component listens."""
 
 
 def cluster_name(environ: Mapping[str, str] = os.environ) -> str:
@@ -71,17 +75,30 @@ def write(state: State, plan: Plan) -> None:
 
 def make_plan(name: str, mode: Mode, version: str = KUBERNETES) -> Plan:
     """A plan with unused addresses and ports."""
-    others = [read(State(path)) for path in state_root().glob("*") if path.name != name]
-    taken = [plan.slot for plan in others if plan]
+    found = (read(State(path)) for path in state_root().glob("*") if path.name != name)
+    others = [plan for plan in found if plan]
+    taken = [plan.slot for plan in others]
     used: list[Network] = used_networks() if mode == "node" else []
-    ports = dict(NODE_PORTS) if mode == "node" else free_ports()
+    ports = dict(NODE_PORTS) if mode == "node" else free_ports(port for plan in others for port in plan.ports.values())
     return Plan(name, mode, free_slot(taken, used), ports, version)
 
 
-def free_ports() -> dict[str, int]:
-    """A free loopback port for every component."""
-    with ExitStack() as stack:
-        sockets = {name: stack.enter_context(socket.socket()) for name in PORT_NAMES}
-        for each in sockets.values():
-            each.bind(("127.0.0.1", 0))
-        return {name: each.getsockname()[1] for name, each in sockets.items()}
+def free_ports(taken: Iterable[int]) -> dict[str, int]:
+    """A free loopback port for every component, other than those of other clusters. Raises ClusterError."""
+    unused = sorted(set(PORTS).difference(taken))
+    free = filter(_is_free, random.SystemRandom().sample(unused, len(unused)))
+    found: dict[str, int] = dict(zip(PORT_NAMES, free, strict=False))
+    if len(found) < len(PORT_NAMES):
+        raise ClusterError(
+            f"no free ports on loopback from {PORTS.start} to {PORTS.stop - 1}: end other clusters first"
+        )
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

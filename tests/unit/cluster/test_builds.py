@@ -14,6 +14,7 @@ from cluster.binaries.families import (
     COREDNS_FAMILY,
     KUBERNETES_FAMILY,
     KWOK_FAMILY,
+    METRICS_SERVER_FAMILY,
     OLDEST_FAMILY,
     Family,
     wanted,
@@ -31,7 +32,8 @@ from cluster.versions import SUPPORTED
     ("text", "version", "enough"),
     [
         ("go version go1.26.8 linux/amd64", (1, 26, 8), True),
-        ("go version go1.26.3 linux/amd64", (1, 26, 3), True),
+        ("go version go1.26.4 linux/amd64", (1, 26, 4), True),
+        ("go version go1.26.3 linux/amd64", (1, 26, 3), False),
         ("go version go1.26 linux/arm64", (1, 26, 0), False),
         ("go version go1.19.8 linux/amd64", (1, 19, 8), False),
         ("go version go2.0.0 linux/amd64", (2, 0, 0), True),
@@ -54,6 +56,13 @@ def test_wanted_programs_exist(mode: Mode | None, version: str) -> None:
 def test_kwok_only_without_a_node() -> None:
     assert KWOK_FAMILY in [family for family, _ in wanted("control-plane")]
     assert KWOK_FAMILY not in [family for family, _ in wanted("node")]
+
+
+@pytest.mark.parametrize("mode", [None, "node", "control-plane"])
+def test_metrics_server_is_built_on_demand(mode: Mode | None) -> None:
+    assert METRICS_SERVER_FAMILY not in [family for family, _ in wanted(mode)]
+    (package,) = METRICS_SERVER_FAMILY.programs.values()
+    assert f"\ntool {package}\n" in (METRICS_SERVER_FAMILY.module / "go.mod").read_text()
 
 
 def test_control_plane_has_the_requested_version() -> None:

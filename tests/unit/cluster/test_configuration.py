@@ -37,7 +37,7 @@ def test_unknown_name_in_a_template() -> None:
 
 
 def test_every_template_is_used() -> None:
-    used = {*files.COMMON, *(name for names in files.BY_MODE.values() for name in names)}
+    used = {*files.COMMON, *files.ON_DEMAND, *(name for names in files.BY_MODE.values() for name in names)}
     assert used == {file.name for file in files.TEMPLATES.iterdir()}
 
 

@@ -20,7 +20,7 @@ PYTHON3 ?= python3
 WORKERS ?= 4
 # More arguments for pytest, such as ARGS="-k 'scale or drift' -x". They leave out suites without a matching test,
 # the coverage check and the fault tests. If no suite has a matching test, the target fails.
-# The targets test-faults, test-soak and bench pass them to their own program.
+# The targets test-faults, test-corners, test-soak and bench pass them to their own program.
 export ARGS
 # Of `make demo`: cache or olm.
 SCENES ?= cache
@@ -118,7 +118,7 @@ WORKFLOWS ?= .github/workflows/*.yaml
 workflows:
 	@linter="$$($(CLUSTER) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
-.PHONY: test test-unit test-integration test-e2e test-olm test-faults test-faults-gate test-soak coverage bench
+.PHONY: test test-unit test-integration test-e2e test-olm test-faults test-faults-gate test-corners test-soak coverage bench
 test: venv ## Run all tests; sets up what they need.
 	@$(if $(KUBECONFIG),echo "KUBECONFIG is set: the OLM tests are left out (make test-olm runs them in their own cluster)." >&2)
 	@$(TEST) unit integration e2e faults $(if $(KUBECONFIG),,olm)
@@ -140,6 +140,8 @@ test-faults: venv ## Run the fault tests on a separate control plane: all, or NA
 
 test-faults-gate: venv
 	@$(FAULTS) --gate
+test-corners: venv
+	@PYTHONPATH=tests:tools $(PYTHON) -m corners $(ARGS) $(NAMES)
 test-soak: venv
 	@$(FAULTS) $(ARGS) T13/soak
 coverage: venv

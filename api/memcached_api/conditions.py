@@ -23,6 +23,7 @@ MINIMUM_REPLICAS_UNAVAILABLE: Final = "MinimumReplicasUnavailable"
 # Progressing
 ROLLING_OUT: Final = "RollingOut"
 WAITING_FOR_DELETION: Final = "WaitingForDeletion"
+PAUSED: Final = "Paused"
 ROLLOUT_COMPLETE: Final = "RolloutComplete"
 STALLED: Final = "Stalled"
 
@@ -54,6 +55,11 @@ MEANINGS: Final = {
             "A child of a deleted object of the same name is still being deleted.",
             "Wait. If the child does not disappear, a finalizer blocks it: the message names the child.",
         ),
+        PAUSED: Meaning(
+            "The rollout is paused: changes that need new pods wait. Everything else is applied.",
+            "Set `spec.rollout.paused` of a Memcached to false. For an AppService, run `kubectl rollout resume` for "
+            "its Deployment.",
+        ),
         ROLLOUT_COMPLETE: Meaning("Every pod matches the spec."),
         STALLED: Meaning("The rollout is stalled.", "See the Degraded condition."),
     },
@@ -64,8 +70,9 @@ MEANINGS: Final = {
         ),
         CONFLICT: Meaning(
             "An object that does not belong to this one has the name of a child: it was created manually, or by an "
-            "object of another kind with the same name. It is not modified. The controller checks again every 10 s.",
-            "Delete or rename one of the two.",
+            "object of another kind with the same name. It is not modified. The controller checks again every 10 s. "
+            "Or a HorizontalPodAutoscaler scales the Deployment, whose size this object sets.",
+            "Delete or rename one of the two. Let the autoscaler scale this object instead of its Deployment.",
         ),
         APPLY_FAILED: Meaning(
             "The API server rejected a child or its pods, for example because of a quota, a LimitRange, Pod Security, "

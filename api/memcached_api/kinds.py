@@ -74,18 +74,24 @@ class Kind(Generic[Spec]):
         return decoding.decode_object(raw, self.spec)
 
     def validate(self, obj: Any) -> list[FieldError]:
-        """All errors of an object; empty if it is valid. Never raises, for any JSON value."""
-        return self.check(obj)[1]
+        """All errors of an object that is written; empty if it is valid. Never raises, for any JSON value."""
+        return self._check(obj, stored=False)[1]
 
     def check(self, obj: Any) -> tuple[Spec | None, list[FieldError]]:
-        """The decoded spec, or None if it cannot be decoded, and all errors. Never raises, for any JSON value."""
+        """The decoded spec of a stored object, or None if it cannot be decoded, and all errors.
+
+        An object that was accepted under a weaker rule is valid. Never raises, for any JSON value.
+        """
+        return self._check(obj, stored=True)
+
+    def _check(self, obj: Any, *, stored: bool) -> tuple[Spec | None, list[FieldError]]:
         if errors := self._not_an_object(obj):
             return None, errors
         raw, spec, structural = self._decode(_spec(obj))
         if len(structural) >= MAX_ERRORS or any(error.type == TOO_MANY for error in structural):
             return spec, structural  # the time to evaluate the rules would be unbounded
         unreadable = [error for error in structural if error.type == TYPE_INVALID]
-        ruled = list(rule_errors(self.rules, {"metadata": obj.get("metadata"), "spec": raw}, unreadable))
+        ruled = list(rule_errors(self.rules, {"metadata": obj.get("metadata"), "spec": raw}, unreadable, stored=stored))
         reported = {error.field for error in ruled}  # a rule's error has a remedy, so it replaces the structural one
         return spec, [error for error in structural if error.field not in reported] + ruled
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from memcached_api.quantity import canonical
+from memcached_api.quantity import canonical, canonical_resource, parse
 from memcached_api.values import MAX_INTEGER, MIN_INTEGER
 
 LIST_BY_NAME: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
@@ -145,3 +145,12 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     app_protocol: Annotated[str, Meta(max_length=317)] | None = None
     """Protocol of the application, a hint for load balancers: a standard name such as `http`, or one with a domain
     prefix such as `kubernetes.io/h2c`."""
+
+
+def comparable_resources(resources: ResourceRequirements | None) -> list[dict[str, object]]:
+    """Limits and requests as numbers, normalized for comparison."""
+    given = resources or ResourceRequirements()
+    return [
+        {name: parse(canonical_resource(amount)) for name, amount in part.items()}
+        for part in (given.limits, given.requests)
+    ]

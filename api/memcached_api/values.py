@@ -4,6 +4,7 @@ from typing import Any, Final, TypeGuard
 
 MIN_INTEGER: Final = -(2**63)
 MAX_INTEGER: Final = 2**63 - 1
+MAX_INT32: Final = 2**31 - 1
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:

@@ -11,10 +11,11 @@ from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem that prevents the desired state: a condition reason, and a message with the remedy."""
+    """A problem: a condition reason, and a message with the remedy. `blocks`: it prevents a rollout."""
 
     reason: str
     message: str
+    blocks: bool = True
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,15 @@ class Snapshot:
     """One custom resource and the observed state around it. Each object was decoded once; do not modify them.
 
     `children`: the objects it controls. `pods`: the pods of its workload. `missing`: the optional resources that the
-    API server does not serve.
+    API server does not serve. `foreign`: the objects of others in its namespace, of the resources that its kind
+    observes.
     """
 
     cr: Object
     children: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     pods: tuple[Object, ...] = ()
     missing: frozenset[Resource] = frozenset()
+    foreign: Mapping[Resource, tuple[Object, ...]] = field(default_factory=dict[Resource, tuple[Object, ...]])
 
     def child(self, resource: Resource, name: str | None = None) -> Object | None:
         """The child with this name, by default that of the custom resource; None if it does not exist."""
@@ -40,12 +43,13 @@ class Snapshot:
 class Plan:
     """The desired children, and the problems that are known before they are applied.
 
-    `children`: None leaves all existing children unchanged. `requeue_after`: seconds until the plan may change without
-    an event; None if it cannot.
+    `children`: None leaves all existing children unchanged. `notices`: sentences for the status that are not problems.
+    `requeue_after`: seconds until the plan may change without an event; None if it cannot.
     """
 
     children: tuple[Object, ...] | None
     problems: tuple[Problem, ...] = ()
+    notices: tuple[str, ...] = ()
     requeue_after: float | None = None
 
 
@@ -56,9 +60,10 @@ def invalid(message: str) -> Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a plan. `problems`: those of the plan and those of applying its children."""
+    """The result of a plan. `problems`: those of the plan and those of applying its children. `notices`: the plan's."""
 
     problems: tuple[Problem, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ class Kind:
 
     `app_name`: the value of `app.kubernetes.io/name` on its children. `owns`: the resources of its children.
     `optional`: those of `owns` whose API a cluster may lack; a plan must not contain children of a missing one.
+    `observes`: the resources of which a plan also reads the objects of others, in the same namespace.
+    `ignores`: True for an object of these resources that no plan needs, so that its events cause no work.
     `plan` and `status` are pure functions.
     """
 
@@ -98,6 +105,8 @@ class Kind:
     plan: Callable[[Snapshot, datetime], Plan]
     status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
     optional: tuple[Resource, ...] = ()
+    observes: tuple[Resource, ...] = ()
+    ignores: Callable[[Object], bool] = lambda _: False
 
     def key_of(self, child: Object) -> Key:
         """The key of a desired child."""

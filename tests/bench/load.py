@@ -17,11 +17,25 @@ CLIENTS = 50
 IMAGE = "docker.io/library/memcached:1.6.38"
 AGENT = "bench"
 MINIMAL, EVERY_FIELD = "minimal", "every-field"
+
+
+def _golden(shape: str) -> Object:
+    """The spec of a golden."""
+    return goldens.objects(goldens.paths("memcached")[shape])[0]["spec"]
+
+
 SPECS: dict[str, Object] = {
     MINIMAL: {"size": 1, "containerPort": 11211, "image": IMAGE},
-    EVERY_FIELD: goldens.objects(goldens.paths("memcached")["every-field"])[0]["spec"],
+    EVERY_FIELD: _golden("placing") | _golden("every-field"),
 }
 """The specs of created objects, as admission stores them."""
+
+_ALWAYS = ("create deployments", "create services")
+CREATES = {
+    MINIMAL: _ALWAYS,
+    EVERY_FIELD: (*_ALWAYS, "create poddisruptionbudgets", "create networkpolicies"),
+}
+"""The writes that create the children of an object with each spec."""
 
 
 @asynccontextmanager

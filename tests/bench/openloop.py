@@ -23,7 +23,14 @@ from bench.load import memcached as memcached_object
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.client import FIELD_MANAGER, JSON, MERGE_PATCH
 from memcached_operator.kube.config import load_config
-from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    Object,
+    key_of,
+)
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.apply import build_intent
 from memcached_operator.status import conditions
@@ -33,6 +40,9 @@ NAMESPACE, NAME, UID = "its-namespace", "own-name", "own-uid"
 SIZE, OTHER_SIZE, GENERATION, OTHER_GENERATION = 98760001, 98760002, 98760003, 98760004
 """Placeholders in the prepared requests. UID is the owner's uid in a POST, and that of the changed object in a PATCH.
 OTHER_SIZE and OTHER_GENERATION are the values after a change."""
+
+RESOURCES = {each.kind: each for each in (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)}
+"""The resources of the children, by kind."""
 
 Template = tuple[str, str, bytes, str]
 """Method, path, body and content type of a prepared request."""
@@ -81,7 +91,7 @@ def _children_and_status(cr: Object, old: Object) -> tuple[list[Object], Object]
     """The children and the status of an object with this previous status, before its Deployment has a status."""
     kind, now = memcached(IMAGE), datetime.now(UTC)
     children = [build_intent(cr, child) for child in kind.plan(Snapshot(cr), now).children or ()]
-    snapshot = Snapshot(cr, {key_of(kind.owns[index], child): child for index, child in enumerate(children)})
+    snapshot = Snapshot(cr, {key_of(RESOURCES[child["kind"]], child): child for child in children})
     status = kind.status(snapshot, Outcome(), now).status
     status["conditions"] = conditions.with_transition_times(old.get("conditions", ()), status["conditions"], now)
     return children, status
@@ -122,7 +132,7 @@ def _example_object(spec: str, size: int, generation: int) -> Object:
 
 
 def _post(child: Object) -> Template:
-    resource = DEPLOYMENTS if child["kind"] == DEPLOYMENTS.kind else SERVICES
+    resource = RESOURCES[child["kind"]]
     return ("POST", resource.path(NAMESPACE), _encoded(child), JSON)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from bench import load, openloop
 from bench.environment import LOGS, Environment
 from bench.programs import Program, controller, running, wait_until
-from bench.trail import AUTOSCALED, CHANGE, CHILD_WRITES, CHILDREN, STATUS, counts, latencies, rejected, span, writes
+from bench.trail import AUTOSCALED, CHANGE, CHILD_WRITES, STATUS, counts, latencies, rejected, span, writes
 from memcached_operator.kube.resource import Object
 
 OPERATOR_NAME, OPERATOR = "operator", "memcached-operator"
@@ -105,13 +105,14 @@ async def storm(env: Environment, worker: Worker, count: int, busy: str) -> Figu
     posted = [request for request in requests if request.namespace == busy and request.what == "create memcacheds"]
     singles = [request for request in requests if request.namespace == idle and request.name != load.single(0)]
     others = sum(request.what == "create memcacheds" for request in seconds)
+    creates = load.CREATES[worker.spec]
     return {
         "objects posted, s": span(posted, "create memcacheds", "create memcacheds"),
-        "children accepted, s": span([*posted, *own_writes], "create memcacheds", *CHILDREN),
+        "children accepted, s": span([*posted, *own_writes], "create memcacheds", *creates),
         "status current, s": span([*posted, *own_writes], "create memcacheds", STATUS),
-        "single object idle, s": latencies(singles, "create memcacheds", *CHILDREN),
-        "second object in the storm, s": latencies(seconds, "create memcacheds", *CHILDREN),
-        "same namespace in the storm, s": latencies([*posted, *own_writes], "create memcacheds", *CHILDREN),
+        "single object idle, s": latencies(singles, "create memcacheds", *creates),
+        "second object in the storm, s": latencies(seconds, "create memcacheds", *creates),
+        "same namespace in the storm, s": latencies([*posted, *own_writes], "create memcacheds", *creates),
         "writes": dict(counts(own_writes)),
         "CPU, s": used,
         "CPU per object, ms": 1000 * used / (count + others),
@@ -122,7 +123,7 @@ async def storm(env: Environment, worker: Worker, count: int, busy: str) -> Figu
 
 async def wait_created(env: Environment, worker: Worker, namespace: str, count: int) -> None:
     """Wait until the API server has accepted all children and statuses of `count` objects."""
-    await _wait_writes(env, worker, namespace, dict.fromkeys((*CHILDREN, STATUS), count))
+    await _wait_writes(env, worker, namespace, dict.fromkeys((*load.CREATES[worker.spec], STATUS), count))
 
 
 async def _wait_writes(

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import msgspec
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-CHILDREN = ("create deployments", "create services")
 CHANGE, AUTOSCALED = "patch memcacheds", "patch memcacheds/scale"
 STATUS = "patch memcacheds/status"
-CHILD_WRITES = tuple(f"{verb} {plural}" for verb in sorted(WRITES) for plural in ("deployments", "services"))
+CHILDREN = ("deployments", "services", "poddisruptionbudgets", "networkpolicies")
+CHILD_WRITES = tuple(f"{verb} {plural}" for verb in sorted(WRITES) for plural in CHILDREN)
 
 
 class _Target(msgspec.Struct):

@@ -70,7 +70,7 @@ def dry_run(obj: Object) -> Object:
     return json.loads(kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=obj).stdout)
 
 
-RESTART = "this change replaces all pods in a rolling update"
+RESTART = "this change replaces 2 pods, a few at a time"
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "image": ({"image": OTHER_IMAGE}, f"Warning: spec.image: {RESTART}"),
     "tag without a fixed version": ({"image": "nginx"}, "Warning: spec.image nginx has no fixed version"),

@@ -57,11 +57,21 @@ def test_creation_is_one_write_per_child_and_two_status_patches(namespace: str, 
     assert_within(change(namespace, audit), {"create deployments": 1, "create services": 1})
 
 
+def test_creation_with_all_children_and_the_deletion_of_two(namespace: str, audit: Audit) -> None:
+    writes = {
+        f"create {plural}": 1 for plural in ("deployments", "services", "poddisruptionbudgets", "networkpolicies")
+    }
+    assert_within(change(namespace, audit, size=2, networkPolicy={}), writes)
+    writes = {f"delete {plural}": 1 for plural in ("poddisruptionbudgets", "networkpolicies")}
+    assert_within(change(namespace, audit, size=2, podDisruptionBudget={"enabled": False}), writes)
+
+
 def test_one_write_per_changed_child(namespace: str, audit: Audit) -> None:
     change(namespace, audit)
     # Sizes only grow: the end of a removed pod changes the Deployment's status, and can conflict with the transfer.
-    for size in (2, 3):
-        assert_within(change(namespace, audit, size=size), {"patch deployments": 1})
+    second = change(namespace, audit, size=2)
+    assert_within(second, {"patch deployments": 1, "create poddisruptionbudgets": 1})
+    assert_within(change(namespace, audit, size=3), {"patch deployments": 1})
     first = change(namespace, audit, size=3, image=OTHER_IMAGE)
     assert_within(first, {"patch deployments": 2})  # the first apply also transfers the field ownership
     both = change(namespace, audit, size=3, image=OTHER_IMAGE, containerPort=11311)
@@ -78,11 +88,12 @@ def test_status_change_of_a_child_causes_no_write_of_a_child(namespace: str, aud
 
 
 def test_metadata_changes_cause_no_writes(namespace: str, audit: Audit) -> None:
-    change(namespace, audit)
+    change(namespace, audit, size=2, networkPolicy={})
     since = Audit(audit.path)
     kubectl("annotate", "mc/cache", "-n", namespace, "touched=yes")
     kubectl("label", "deployment/cache", "-n", namespace, "added-by=user")
-    kubectl("annotate", "service/cache", "-n", namespace, "added-by=user")
+    for child in ("service/cache", "poddisruptionbudget/cache", "networkpolicy/cache"):
+        kubectl("annotate", child, "-n", namespace, "added-by=user")
     assert not cost_since(namespace, since).writes
 
 
@@ -101,6 +112,48 @@ SPELLINGS: dict[str, Object] = {
             "requests": {"cpu": "0.010", "memory": "1e8", "ephemeral-storage": "1024Ki"},
             "limits": {"cpu": "2000m", "memory": "0.25Gi", "ephemeral-storage": "1024Mi"},
         },
+        "podTemplate": {
+            "metadata": {"labels": {"team": "a"}, "annotations": {"example.com/note": "text"}},
+            "spec": {
+                "nodeSelector": {"kubernetes.io/os": "linux"},
+                "tolerations": [{"key": "reserved", "operator": "Exists"}, {"operator": "Equal", "key": "a"}],
+                "affinity": {
+                    "podAntiAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {
+                                "weight": 1,
+                                "podAffinityTerm": {
+                                    "topologyKey": "kubernetes.io/hostname",
+                                    "labelSelector": {"matchLabels": {"team": "a"}},
+                                },
+                            }
+                        ]
+                    }
+                },
+                "topologySpreadConstraints": [
+                    {"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+                ],
+                "priorityClassName": "",
+                "serviceAccountName": "default",
+                "terminationGracePeriodSeconds": 30,
+                "securityContext": {"runAsUser": 1002, "fsGroup": 1002, "supplementalGroups": [1003]},
+            },
+        },
+        "podDisruptionBudget": {"maxUnavailable": "50%"},
+        "rollout": {
+            "maxUnavailable": "0%",
+            "maxSurge": "50%",
+            "minReadySeconds": 1,
+            "paused": False,
+            "restartedAt": "2026-11-22T10:00:00+01:00",
+        },
+        "networkPolicy": {
+            "from": [
+                {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "web"}}},
+                {"ipBlock": {"cidr": "192.0.2.0/24", "except": ["192.0.2.128/25"]}},
+            ]
+        },
+        "service": {"labels": {"team": "a"}, "annotations": {"example.com/note": "text"}},
     },
 }
 

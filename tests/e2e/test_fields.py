@@ -36,16 +36,20 @@ class Children:
         """The requests or limits of the container."""
         return self.container["resources"][part]
 
-    def flag(self, name: str) -> str:
-        """The value of a flag of the container's command."""
-        command: list[str] = self.container["command"]
-        return command[command.index(name) + 1]
+    @property
+    def command(self) -> list[str]:
+        """The command of the container."""
+        return self.container["command"]
+
+    def flag(self, name: str) -> str | None:
+        """The value of a flag of the container's command; None without the flag."""
+        return self.command[self.command.index(name) + 1] if name in self.command else None
 
     def ports(self) -> list[Any]:
         """The ports of the container, of its command and of the Service."""
         container, service = self.container["ports"], self.service["spec"]["ports"]
         assert (len(container), len(service)) == (1, 1)
-        return [container[0]["containerPort"], int(self.flag("-p")), service[0]["port"]]
+        return [container[0]["containerPort"], int(self.flag("-p") or 0), service[0]["port"]]
 
 
 @dataclass(frozen=True)
@@ -96,11 +100,44 @@ CASES: dict[str, Case] = {
         {"cache": {"memory": "100Mi"}},
         (("32", "128Mi"), ("100", "168Mi"), ("64", "128Mi")),
     ),
+    "cache.maxItemSize": Case(
+        lambda children: children.flag("-I"),
+        {"cache": {"maxItemSize": "2Mi"}},
+        {"cache": {"maxItemSize": "512Ki"}},
+        ("2097152", "524288", None),
+    ),
+    "cache.maxConnections": Case(
+        lambda children: (children.flag("-c"), children.resources("limits")["memory"]),
+        {"cache": {"maxConnections": 100}},
+        {"cache": {"maxConnections": 5000}},
+        (("100", "128Mi"), ("5000", "157Mi"), (None, "128Mi")),
+    ),
+    "cache.threads": Case(
+        lambda children: children.flag("-t"), {"cache": {"threads": 2}}, {"cache": {"threads": 8}}, ("2", "8", None)
+    ),
+    "cache.evictions": Case(
+        lambda children: "-M" in children.command,
+        {"cache": {"evictions": False}},
+        {"cache": {"evictions": True}},
+        (True, False, False),
+    ),
+    "cache.verbosity": Case(
+        lambda children: [word for word in children.command if word.startswith("-v")],
+        {"cache": {"verbosity": 2}},
+        {"cache": {"verbosity": 0}},
+        (["-vv"], [], ["-v"]),
+    ),
+    "cache.extraArgs": Case(
+        lambda children: children.command[children.command.index("-v") + 1 :],
+        {"cache": {"extraArgs": ["--disable-watch", "-o hashpower=17"]}},
+        {"cache": {"extraArgs": ["--disable-watch"]}},
+        (["--disable-watch", "-o", "hashpower=17"], ["--disable-watch"], []),
+    ),
     "limits.memory": Case(
         lambda children: (children.resources("limits")["memory"], children.resources("requests")["memory"]),
         limits(memory="100Mi"),
         limits(memory="1024Mi"),
-        (("100Mi", "100Mi"), ("1Gi", "128Mi"), ("128Mi", "128Mi")),
+        (("100Mi", "100Mi"), ("1Gi", "1Gi"), ("128Mi", "128Mi")),
     ),
     "limits.cpu": Case(
         lambda children: (children.resources("limits").get("cpu"), children.resources("requests")["cpu"]),

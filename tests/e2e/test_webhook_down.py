@@ -9,7 +9,7 @@ import pytest
 from support import installed, kube
 from support.invalid_memcached import NAME, NAMES, PORT, RULES, SIZE, TYPES, InvalidObject
 from support.kube import Object, eventually, kubectl, must_get
-from support.memcached import SMALL, conditions, memcached, pods_of, wait_until_degraded, wait_until_ready
+from support.memcached import IMAGE, SMALL, conditions, memcached, pods_of, wait_until_degraded, wait_until_ready
 
 VERSIONS = ("v1", "v1alpha1")
 CASCADES = ("background", "foreground", "orphan")
@@ -127,9 +127,10 @@ class TestConfigurationsRemoved:
 BAD: dict[str, dict[str, Any]] = {
     "zero": {"size": 0, "containerPort": 80, "resources": {"limits": {"memory": "1Mi"}}},
     "text": {"size": "three", "replicas": 3},
+    "small": {"image": IMAGE, "size": 1, "cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "100Mi"}}},
     "unsized": {"image": "docker.io/library/memcached:1.6.38", "resources": SMALL},
 }
-"""Specs stored before the rules; the last one is valid, but without defaults."""
+"""Specs stored before the rules. `small` was valid in release 0.1.0; the last one is valid, but without defaults."""
 
 
 @pytest.fixture(scope="class")
@@ -181,6 +182,13 @@ class TestObjectsStoredBeforeTheRules:
         }
         patch(space, name, **fixed)
         wait_until_ready(space, name)
+
+    def test_memory_limit_that_the_first_release_accepted_is_kept(self, space: str) -> None:
+        wait_until_ready(space, "small")
+        done = kubectl("label", "memcached/small", "-n", space, "team=a")
+        assert "Warning: spec.resources.limits[memory] is kept, but must be at least 126Mi" in done.stderr
+        done = patch(space, "small", check=False, cache={"memory": "65Mi"})
+        assert (done.returncode != 0, "must be at least 127Mi" in done.stderr) == (True, True)
 
     def test_object_stored_without_a_size_can_be_scaled(self, space: str) -> None:
         kubectl("scale", "memcached/unsized", "-n", space, "--replicas=2")

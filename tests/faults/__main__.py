@@ -13,8 +13,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import msgspec
-
 from faults import report
 from faults.admission_policies import installed_policies
 from faults.campaigns import (
@@ -25,6 +23,7 @@ from faults.campaigns import (
     cluster,
     drift,
     fields,
+    foreign,
     fuzz,
     leaders,
     mutants,
@@ -37,6 +36,7 @@ from faults.campaigns import (
     writes,
 )
 from faults.case import Case
+from faults.gate import GATE
 from faults.proxy import certificate
 from faults.runner import Result, Runner
 from faults.sandbox import Plane, Settings
@@ -49,6 +49,7 @@ CAMPAIGNS = (
     stale,
     drift,
     fields,
+    foreign,
     semantics,
     admission,
     bursts,
@@ -135,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _selected(cases: Sequence[Case], filters: Sequence[str], *, gate: bool) -> list[Case]:
     named = [case for case in cases if not filters or any(fnmatchcase(case.name, each) for each in filters)]
-    return [case for case in named if case.gate or not gate]
+    return [case for case in named if not gate or case.name in GATE]
 
 
 async def _run(
@@ -165,8 +166,7 @@ def _reporter(file: Path | None) -> Callable[[Result], None]:
     def on_result(result: Result) -> None:
         report.keep(result)
         if file:
-            with file.open("ab") as results:
-                results.write(msgspec.json.encode(result) + b"\n")
+            report.append(file, result)
         outcome = "FAIL" if result.error else "ok  "
         print(f"{outcome} {result.seconds:6.1f} s  {result.name}  {result.error}", flush=True)
 

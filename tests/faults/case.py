@@ -17,13 +17,12 @@ from memcached_operator.status.writer import STATUS_PERIOD
 class Case:
     """One case. `run` raises FailedError if a check fails, and may return a note for the results.
 
-    `gate`: the case is part of `make test-faults-gate`. `alone`: no other case may run at the same time, because shared
-    state changes. `sync_period`, `max_retry_delay`: seconds; None: the value of the run. `limit`: seconds.
+    `alone`: no other case may run at the same time, because shared state changes. `sync_period`, `max_retry_delay`:
+    seconds; None: the value of the run. `limit`: seconds.
     """
 
     name: str
     run: Callable[[Sandbox, "References"], Awaitable[str | None]]
-    gate: bool = False
     alone: bool = False
     sync_period: float | None = None
     max_retry_delay: float | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from faults.calls import Entry, max_requests
-from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, TimedOutError, wait_until
+from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
 from faults.state import difference, is_ready, state_of, without_generations
 from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.status.conditions import PROGRESS_PERIOD
@@ -66,10 +66,9 @@ async def wait_for_state(
         last = difference(comparable(found), comparable(expected.state))
         return not last
 
-    try:
-        await wait_until(poll, seconds, "")
-    except TimedOutError as error:
-        raise TimedOutError(f"the state differs from a run without the fault after {seconds:g} s: {last}") from error
+    await wait_until(
+        poll, seconds, lambda: f"the state differs from a run without the fault after {seconds:g} s: {last}"
+    )
 
 
 async def check_stable(

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from faults.background import FailedError, TimedOutError
+from faults.background import FailedError
 from faults.process import ROOT, supervised
 from faults.registration import configurations, created, dry_run_create, error_of, resource_of
 from faults.sandbox import RBAC, Plane, Sandbox, grant, wait_until
@@ -288,14 +288,13 @@ async def denial(sandbox: Sandbox) -> ApiError | None:
 
 async def wait_until_accepted(sandbox: Sandbox, seconds: float) -> None:
     """Wait until objects of both kinds can be created. Raises TimedOutError with the last error."""
-    last: list[str] = []
+    error: ApiError | None = None
 
     async def poll() -> bool:
+        nonlocal error
         error = await denial(sandbox)
-        last[:] = [str(error)]
         return error is None
 
-    try:
-        await wait_until(poll, seconds, "objects are accepted")
-    except TimedOutError as error:
-        raise TimedOutError(f"{error}: {last[0]}") from error
+    await wait_until(
+        poll, seconds, lambda: f"timed out after {seconds:g} s waiting until objects are accepted: {error}"
+    )

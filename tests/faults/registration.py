@@ -27,10 +27,15 @@ VALID: dict[str, Object] = {
 """By kind, a valid spec without the fields that admission sets."""
 
 
+DEFAULTED = ("image", "podTemplate", "podDisruptionBudget", "rollout")
+"""The fields that admission sets in a new Memcached."""
+
+
 def check_defaults(sandbox: Sandbox, obj: Object) -> None:
     """Check that an object of a spec in VALID has the webhook's defaults: it was not stored without a review."""
     spec = obj["spec"]
-    defaults = [port.get("name") for port in spec["ports"]] if obj["kind"] == "AppService" else [spec.get("image")]
+    of_ports = [port.get("name") for port in spec.get("ports", ())]
+    defaults = of_ports if obj["kind"] == "AppService" else [spec.get(name) for name in DEFAULTED]
     sandbox.check(defaults and all(defaults), f"stored without defaults: {spec}")
 
 

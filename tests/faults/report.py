@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import msgspec
@@ -58,9 +59,14 @@ class History:
 
 
 def keep(result: Result) -> None:
-    """Append a result."""
+    """Keep a result for the next report."""
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    with RESULTS.open("ab") as file:
+    append(RESULTS, result)
+
+
+def append(path: Path, result: Result) -> None:
+    """Append a result to a file, as a line of JSON."""
+    with path.open("ab") as file:
         file.write(msgspec.json.encode(result) + b"\n")
 
 

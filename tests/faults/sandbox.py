@@ -39,7 +39,7 @@ ROLES: dict[str, list[Object]] = {
     for path in (ROOT / "config/rbac" / name for name in ("role.yaml", "leader_election_role.yaml"))
 }
 """The operator's permissions from config/rbac: rules by file name."""
-WATCHED = 5
+WATCHED = 8
 """Number of resources that the operator watches."""
 
 
@@ -128,15 +128,18 @@ class Sandbox:
             raise FailedError(message)
 
 
-async def wait_until(poll: Callable[[], Awaitable[Any]], seconds: float, what: str) -> Any:
-    """Poll until the result is true, and return it. Raises TimedOutError after `seconds`."""
+async def wait_until(poll: Callable[[], Awaitable[Any]], seconds: float, what: str | Callable[[], str]) -> Any:
+    """Poll until the result is true, and return it. Raises TimedOutError after `seconds`.
+
+    `what`: the awaited state, or a function that returns the whole message of the error.
+    """
     deadline = time.monotonic() + seconds * TIMEOUT_FACTOR
     while True:
         found = await poll()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise TimedOutError(f"timed out after {seconds:g} s waiting until {what}")
+            raise TimedOutError(what() if callable(what) else f"timed out after {seconds:g} s waiting until {what}")
         await asyncio.sleep(POLL)
 
 

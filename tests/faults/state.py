@@ -6,14 +6,25 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from memcached_operator.kube.client import FIELD_MANAGER, Client
-from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, nested_list, nested_map
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    SERVICES,
+    Key,
+    Object,
+    Resource,
+    nested_list,
+    nested_map,
+)
 from memcached_operator.reconcile.compare import INTENT_ANNOTATION
 
 COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
 """Fields of a Deployment's status that are compared. The others are times and generated names."""
 
 COUNTERS = ("generation", "observedGeneration", "deployment.kubernetes.io/revision", "fields")
-CHILDREN = (DEPLOYMENTS, SERVICES)
+CHILDREN = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
 KEPT = ("labels", "annotations", "generation", "finalizers", "ownerReferences")
 """Fields of the metadata that are compared."""
 CHOSEN = ("clusterIP", "clusterIPs", "nodePort")
@@ -101,7 +112,7 @@ def without_generations(state: Any) -> Any:
 
 def _status(obj: Object) -> Object:
     status: Object = obj.get("status", {})
-    if obj["kind"] in ("Deployment", "Service"):
+    if obj["kind"] in {child.kind for child in CHILDREN}:
         return {name: status[name] for name in COUNTS if name in status}
     conditions = [
         {name: text for name, text in condition.items() if name != "lastTransitionTime"}

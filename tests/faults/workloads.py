@@ -80,6 +80,43 @@ PORT = Workload(
 )
 """For the write that the eight workloads do not cause."""
 
+ANYWHERE = {"ipBlock": {"cidr": "0.0.0.0/0"}}
+GUARDS: Object = {"podDisruptionBudget": {}, "networkPolicy": {}}
+"""The fields with which a Memcached has all children."""
+OTHER_GUARDS: Object = {
+    "podDisruptionBudget": {"maxUnavailable": 2},
+    "networkPolicy": {"from": [{"podSelector": {}}, ANYWHERE]},
+}
+
+GUARDS_ON = Workload(
+    "guards-on",
+    MEMCACHEDS,
+    cache(size=2),
+    cache(size=2, **GUARDS),
+    ("create poddisruptionbudgets", "create networkpolicies", "patch {}/status"),
+)
+GUARDS_CHANGED = Workload(
+    "guards-changed",
+    MEMCACHEDS,
+    cache(size=2, **GUARDS),
+    cache(size=2, **OTHER_GUARDS),
+    (
+        "migrate poddisruptionbudgets",
+        "apply poddisruptionbudgets",
+        "migrate networkpolicies",
+        "apply networkpolicies",
+        "patch {}/status",
+    ),
+)
+GUARDS_OFF = Workload(
+    "guards-off",
+    MEMCACHEDS,
+    cache(size=2, **GUARDS),
+    cache(size=2),
+    ("delete poddisruptionbudgets", "delete networkpolicies", "patch {}/status"),
+)
+"""For the children that the eight workloads do not have."""
+
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
 
 

@@ -12,7 +12,16 @@ import yaml
 from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.certificates.issuer import VALIDATING_WEBHOOKS
 from memcached_operator.kube.client import APPLY_PATCH, JSON, ApiError, Client
-from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    SECRETS,
+    SERVICES,
+    Key,
+    Object,
+    Resource,
+)
 from support import policies
 
 Work = Callable[[Client], Awaitable[object]]
@@ -105,11 +114,20 @@ def forbidden() -> dict[str, Work]:
 def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JSON, subresource: str = "") -> Work:
     """A dry run of a request for one object. A child may have changed since, so its resourceVersion is removed."""
     meta = obj["metadata"]
-    if resource in (DEPLOYMENTS, SERVICES):
+    if resource in MINIMAL:
         meta = {name: each for name, each in meta.items() if name != "resourceVersion"}
     path = resource.path(meta.get("namespace"), None if method == "POST" else meta["name"], subresource)
     params, body = DRY_RUN | {"fieldManager": "stolen-token"}, obj | {"metadata": meta}
-    return lambda client: client.request(method, path, body, content_type, params)
+
+    async def request(client: Client) -> Object:
+        if method != "PUT" or resource != POD_DISRUPTION_BUDGETS:
+            return await client.request(method, path, body, content_type, params)
+        # An update of this kind requires the current resourceVersion.
+        live = await client.request("GET", path)
+        current = {**body, "metadata": {**meta, "resourceVersion": live["metadata"]["resourceVersion"]}}
+        return await client.request(method, path, current, content_type, params)
+
+    return request
 
 
 LABELS = {
@@ -152,7 +170,30 @@ def service(name: str, *owners: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(name, *owners), "spec": spec}
 
 
-MINIMAL = {DEPLOYMENTS: deployment, SERVICES: service}
+def budget(name: str, *owners: Object) -> Object:
+    """The minimal PodDisruptionBudget that the policies let the controller create."""
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata(name, *owners), "spec": spec}
+
+
+def network_policy(name: str, *owners: Object) -> Object:
+    """The minimal NetworkPolicy that the policies let the controller create."""
+    rule: Object = {"from": [{"podSelector": {}}], "ports": [{"port": 80, "protocol": "TCP"}]}
+    spec: Object = {"podSelector": {"matchLabels": LABELS}, "policyTypes": ["Ingress"], "ingress": [rule]}
+    return {
+        "apiVersion": NETWORK_POLICIES.api_version,
+        "kind": "NetworkPolicy",
+        "metadata": metadata(name, *owners),
+        "spec": spec,
+    }
+
+
+MINIMAL = {
+    DEPLOYMENTS: deployment,
+    SERVICES: service,
+    POD_DISRUPTION_BUDGETS: budget,
+    NETWORK_POLICIES: network_policy,
+}
 """The minimal child of each kind."""
 
 

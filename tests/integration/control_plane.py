@@ -90,6 +90,15 @@ class ControlPlane:
         params = {"dryRun": "All", "fieldValidation": "Strict"}
         return self.call(lambda client: client.request("POST", path, obj, params=params))
 
+    def rejects(self, resource: Resource, obj: Object) -> bool:
+        """Whether an object is rejected; tried with a generated name, as its own may exist."""
+        meta = {"namespace": obj["metadata"]["namespace"], "generateName": obj["metadata"]["name"]}
+        try:
+            self.would_create(resource, {**obj, "metadata": meta})
+        except ApiError:
+            return True
+        return False
+
     def change(self, key: Key, patch: Object) -> Object:
         """Merge a patch into an object."""
         path = key.resource.path(key.namespace, key.name)
@@ -184,3 +193,9 @@ async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = 30)
         assert time.monotonic() < deadline, f"not within {seconds:g} s; last: {found}"
         await asyncio.sleep(0.1)
     return found
+
+
+async def create_as_user(client: Client, resource: Resource, obj: Object) -> Object:
+    """Create an object with kubectl's field manager, also with the operator's client; return it as stored."""
+    params = {"fieldManager": "kubectl-create"}
+    return await client.request("POST", resource.path(obj["metadata"].get("namespace")), obj, params=params)

@@ -9,7 +9,16 @@ import pytest
 from integration.control_plane import ControlPlane, client_of
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kind import Snapshot
-from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource, key_of
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    SECRETS,
+    SERVICES,
+    Key,
+    Object,
+    Resource,
+    key_of,
+)
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.reconciler import gather
@@ -191,6 +200,41 @@ def test_manually_changed_value_is_reverted(owner: Owner) -> None:
     owner.relist()
     assert owner.apply().keys() == {"patch deployments"}
     assert owner.live()["spec"]["replicas"] == 2
+
+
+CONTRARY: dict[str, tuple[Resource, dict[str, Any], dict[str, Any]]] = {
+    "minAvailable": (
+        POD_DISRUPTION_BUDGETS,
+        {"podDisruptionBudget": {"maxUnavailable": 1}},
+        {"maxUnavailable": None, "minAvailable": 1},
+    ),
+    "maxSurge": (
+        DEPLOYMENTS,
+        {"rollout": {"maxUnavailable": 0}},
+        {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}},
+    ),
+    "maxUnavailable": (
+        DEPLOYMENTS,
+        {"rollout": {"maxSurge": 0}},
+        {"strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}},
+    ),
+}
+"""Changes by another client after which a repair of only the changed field would be invalid."""
+
+
+@pytest.mark.parametrize(("resource", "spec", "change"), CONTRARY.values(), ids=CONTRARY.keys())
+def test_value_that_contradicts_ours_is_reverted(
+    owner: Owner, resource: Resource, spec: dict[str, Any], change: dict[str, Any]
+) -> None:
+    owner.spec(size=2, **spec)
+    owner.apply()
+    before = owner.live(resource)["spec"]
+    owner.plane.change(owner.key(resource), {"spec": change})
+    owner.relist([*OWNS, POD_DISRUPTION_BUDGETS])
+    assert owner.apply().keys() == {f"patch {resource.plural}"}
+    assert owner.problems == []
+    assert owner.live(resource)["spec"] == before
+    assert owner.apply() == {}
 
 
 def test_fields_of_others_are_kept(owner: Owner) -> None:

@@ -1,6 +1,5 @@
 """The CRD alone enforces the rules of Memcached, also for objects that were stored before the rules."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from faults.stored import without_rules
 from integration.control_plane import CRDS, ROOT, ControlPlane, is_served, until
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.client import ApiError
@@ -19,10 +19,14 @@ from support.memcached import memcached
 ANOTHER = replace(MEMCACHEDS, group="stored.example.com")
 """The same kind in another group, where the rules are added after the objects."""
 CRD = ROOT / "config/crd/bases/cache.example.com_memcacheds.yaml"
+SAME_MESSAGES = ("spec.resources.limits[memory]", "spec.cache.extraArgs")
+"""Fields for which the CRD has the messages of the webhook, with the same numbers and names of fields."""
 STORED: dict[str, dict[str, Any]] = {
     "1cache": {},
     "image": {"image": "no such image"},
-    "limit": {"resources": {"limits": {"memory": "32Mi"}}},
+    "limit": {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "95Mi"}}},
+    "derived": {"resources": {"limits": {"memory": "1Mi"}}},
+    "item": {"cache": {"maxItemSize": "64Mi"}},
     "request": {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
     "negative": {"resources": {"requests": {"cpu": "-1"}}},
 }
@@ -36,6 +40,9 @@ def test_violation_is_rejected_with_field_value_and_remedy(
     with pytest.raises(ApiError) as caught:
         plane.would_create(MEMCACHEDS, memcached(namespace, **invalid.spec))
     assert missing_parts(invalid, caught.value.message, version) == [], caught.value.message
+    errors = MEMCACHED.validate(memcached(namespace, **invalid.spec))
+    same = [error.message for error in errors if error.field.startswith(SAME_MESSAGES)]
+    assert [message for message in same if message not in caught.value.message] == []
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
@@ -75,34 +82,15 @@ def stored(plane: ControlPlane, namespace: str) -> Iterator[str]:
         for name, spec in STORED.items():
             plane.create(ANOTHER, another(namespace, name, **spec))
         plane.change(key, {"spec": crd["spec"]})
-        until(lambda: all(rejected(plane, another(namespace, name, **spec)) for name, spec in STORED.items()))
+        until(lambda: all(plane.rejects(ANOTHER, another(namespace, name, **spec)) for name, spec in STORED.items()))
         yield namespace
     finally:
         plane.delete(key)
 
 
-def without_rules(crd: Object) -> Object:
-    """A CustomResourceDefinition without its CEL rules."""
-
-    def plain(part: Object) -> Object:
-        return {key: value for key, value in part.items() if key != "x-kubernetes-validations"}
-
-    return json.loads(json.dumps(crd), object_hook=plain)
-
-
 def another(namespace: str, name: str, **spec: Any) -> Object:
     """An object of the other group."""
     return {**memcached(namespace, name, **spec), "apiVersion": ANOTHER.api_version}
-
-
-def rejected(plane: ControlPlane, obj: Object) -> bool:
-    """Whether the API server rejects an object; tried with a generated name, as its own may exist."""
-    meta = {"namespace": obj["metadata"]["namespace"], "generateName": obj["metadata"]["name"]}
-    try:
-        plane.would_create(ANOTHER, {**obj, "metadata": meta})
-    except ApiError:
-        return True
-    return False
 
 
 def test_valid_fields_of_an_object_stored_before_the_rules_can_be_changed(plane: ControlPlane, stored: str) -> None:
@@ -112,7 +100,11 @@ def test_valid_fields_of_an_object_stored_before_the_rules_can_be_changed(plane:
     with pytest.raises(ApiError, match="must be an image reference"):
         plane.change(Key(ANOTHER, stored, "image"), {"spec": {"image": "no better image"}})
     with pytest.raises(ApiError, match=LIMIT):
-        plane.change(Key(ANOTHER, stored, "limit"), {"spec": {"resources": {"limits": {"memory": "33Mi"}}}})
+        plane.change(Key(ANOTHER, stored, "limit"), {"spec": {"resources": {"limits": {"memory": "96Mi"}}}})
+    with pytest.raises(ApiError, match="must be at least 53Mi, because"):
+        plane.change(Key(ANOTHER, stored, "derived"), {"spec": {"resources": {"limits": {"memory": "2Mi"}}}})
+    with pytest.raises(ApiError, match=r"must be at most half of spec\.cache\.memory"):
+        plane.change(Key(ANOTHER, stored, "item"), {"spec": {"cache": {"maxItemSize": "33Mi"}}})
     with pytest.raises(ApiError, match="must be at most the limit"):
         plane.change(Key(ANOTHER, stored, "request"), {"spec": {"resources": {"requests": {"cpu": "751m"}}}})
     with pytest.raises(ApiError, match="must be at least 0"):

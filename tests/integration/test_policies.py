@@ -18,17 +18,24 @@ from integration.confined import (
 )
 from integration.control_plane import ControlPlane, until
 from integration.issuing import CONFIGURATIONS, Installation, configuration
-from integration.test_apply import CREATED, Owner
 from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.certificates.pki import LIFETIME
 from memcached_operator.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
-from memcached_operator.kube.resource import DEPLOYMENTS, SECRETS, SERVICES, Key, Object, Resource
-from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    SECRETS,
+    SERVICES,
+    Key,
+    Object,
+    Resource,
+)
 from memcached_operator.reconcile.ownership import migration_patch
 from support import policies
+from support.widget_controller import CONFIG_MAPS
 
 FOREIGN = "kube-system"
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 DRY_RUN_BODY = {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}
 
 
@@ -73,11 +80,11 @@ META: dict[str, tuple[Object, str]] = {
         "finalizer of the garbage collector": ({"finalizers": ["orphan"]}, "metadata.finalizers"),
     }.items()
 }
-"""Metadata changes of both kinds that would create unowned or blocked objects, and the expected part of each denial."""
+"""Metadata changes of all kinds that would create unowned or blocked objects, and the expected part of each denial."""
 ROWS = {
     f"{resource.kind}: {name}": (resource, *row)
-    for resource, rows in ((DEPLOYMENTS, META), (SERVICES, ADDRESSES | META))
-    for name, row in rows.items()
+    for resource in MINIMAL
+    for name, row in (META | (ADDRESSES if resource == SERVICES else {})).items()
 }
 
 
@@ -182,10 +189,12 @@ def attempts(resource: Resource, live: Object) -> dict[str, Work]:
         "label it by JSON patch": lambda client: client.request("PATCH", path, scale, JSON_PATCH, DRY_RUN),
         "claim it": dry_run("PUT", resource, claimed(live)),
         "apply over it": dry_run("PATCH", resource, claimed(MINIMAL[resource]("foreign")) | labelled, APPLY_PATCH),
-        "change its status": dry_run("PATCH", resource, {"metadata": meta, "status": {}}, MERGE_PATCH, "status"),
         "delete it": lambda client: client.request("DELETE", path, params=DRY_RUN),
         "delete all": lambda client: client.request("DELETE", resource.path(FOREIGN), params=DRY_RUN),
     }
+    if resource != NETWORK_POLICIES:
+        status = {"metadata": meta, "status": {}}
+        found["change its status"] = dry_run("PATCH", resource, status, MERGE_PATCH, "status")
     if resource == DEPLOYMENTS:
         found["scale it"] = dry_run(
             "PATCH", resource, {"metadata": meta, "spec": {"replicas": 9}}, MERGE_PATCH, "scale"
@@ -214,7 +223,8 @@ def test_child_cannot_lose_its_controller_reference(
 ) -> None:
     live = children[resource]
     assert not stolen_token.denial(dry_run("PUT", resource, live))
-    assert "subresources" in stolen_token.denial(dry_run("PUT", resource, live, subresource="status"))
+    if resource != NETWORK_POLICIES:  # it has no status
+        assert "subresources" in stolen_token.denial(dry_run("PUT", resource, live, subresource="status"))
     for references in (None, [owner("ConfigMap", "v1")]):
         changed = merged(live, {"metadata": {"ownerReferences": references}})
         assert "controller reference" in stolen_token.denial(dry_run("PUT", resource, changed))
@@ -232,13 +242,19 @@ def test_child_can_be_scaled_only_without_the_subresource(
 OTHER_SPEC: dict[Resource, Object] = {
     DEPLOYMENTS: {"spec": {"replicas": 3}},
     SERVICES: {"spec": {"publishNotReadyAddresses": True}},
+    POD_DISRUPTION_BUDGETS: {"spec": {"maxUnavailable": "50%"}},
+    NETWORK_POLICIES: {
+        "spec": {
+            "ingress": [{"from": [{"ipBlock": {"cidr": "192.0.2.0/24"}}], "ports": [{"port": 81, "protocol": "TCP"}]}]
+        }
+    },
 }
 """A harmless change of each kind."""
 
 
 def wait_until_stable(plane: ControlPlane, key: Key) -> Object:
     """Wait until an object's own controller has no more to write; return the object."""
-    if key.resource == DEPLOYMENTS:
+    if key.resource in (DEPLOYMENTS, POD_DISRUPTION_BUDGETS):
         until(lambda: plane.must_get(key).get("status", {}).get("conditions"))
     return plane.must_get(key)
 
@@ -373,41 +389,6 @@ def test_other_secrets_cannot_be_created(stolen_token: Account, secret: Object) 
     assert "only the Secret memcached-operator-webhook-cert" in stolen_token.denial(
         dry_run("POST", SECRETS, data | secret)
     )
-
-
-def test_the_controllers_writes_are_allowed(stolen_token: Account, namespace: str) -> None:
-    meta = {"name": "cache", "namespace": namespace}
-    kind = {"apiVersion": MEMCACHEDS.api_version, "kind": MEMCACHEDS.kind}
-    cr = stolen_token.create(
-        MEMCACHEDS, {**kind, "metadata": meta, "spec": {"size": 1, "image": "example.com/memcached:1"}}
-    )
-    owned = Owner(stolen_token, cr)
-    assert owned.apply() == CREATED
-    owned.spec(size=2, containerPort=11212)
-    assert owned.apply().keys() == {"patch deployments", "patch services"}
-    assert owned.live(SERVICES)["spec"]["ports"][0]["port"] == 11212
-    assert owned.apply([owned.desired()[0]]) == {"delete services": 1}
-    owned.relist()
-    assert owned.apply() == {"create services": 1}
-    assert owned.problems == []
-
-
-@pytest.mark.parametrize("resource", MINIMAL, ids=lambda resource: resource.kind)
-def test_the_controller_can_adopt_an_orphan(
-    plane: ControlPlane, stolen_token: Account, namespace: str, resource: Resource
-) -> None:
-    meta = {"name": "cache", "namespace": namespace}
-    kind = {"apiVersion": MEMCACHEDS.api_version, "kind": MEMCACHEDS.kind}
-    cr = stolen_token.create(
-        MEMCACHEDS, {**kind, "metadata": meta, "spec": {"size": 1, "image": "example.com/memcached:1"}}
-    )
-    owned = Owner(stolen_token, cr)
-    owned.apply()
-    plane.change(owned.key(resource), {"metadata": {"ownerReferences": None}})
-    owned.relist()
-    assert owned.apply().keys() == {f"patch {resource.plural}"}
-    assert owned.problems == []
-    assert owned.live(resource)["metadata"]["ownerReferences"][0]["uid"] == cr["metadata"]["uid"]
 
 
 def test_the_controller_can_issue_and_renew_certificates(

@@ -21,7 +21,9 @@ class Audit:
     def requests(self, containing: bytes = b"") -> Iterator[dict[str, Any]]:
         """Every completed request whose log entry contains `containing`."""
         with self.path.open("rb") as log:
-            log.seek(self._offset)
+            if self._offset:  # possibly within a line: the API server was writing it
+                log.seek(self._offset - 1)
+                log.readline()
             for line in log:
                 if containing in line and line.endswith(b"\n"):
                     yield json.loads(line)

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from cluster.versions import OLDEST_KUBERNETES
+from support.invalid_placing import INVALID_PLACING
 
 Spec = dict[str, Any]
 
@@ -29,22 +30,97 @@ SIZE = "must be at least 1; to stop the cache, delete the Memcached object inste
 PORT = "must be between 1024 and 65535; memcached does not run as root"
 IMAGE = "must be an image reference such as docker.io/library/memcached:1.6.38"
 MEMORY = "must be a quantity from 2Mi (memcached does not start with less) to 1Pi; the default is 64Mi"
-LIMIT = "must be at least 95Mi to hold spec.cache.memory of 64Mi"
+LIMIT = "must be at least 126Mi for spec.cache.memory of 64Mi"
+DERIVED = "must be at least 53Mi, because spec.cache.memory is derived from it"
 RAISE = "raise this limit or lower spec.cache.memory"
 RESOURCE = "must name one of cpu, memory, ephemeral-storage"
 REQUEST = "lower the request or raise the limit"
 
+OPTIONS_OF_FIELDS = [
+    *("--threads=2", "--threads", "--thr=2", "-t", "-t8", "-t 8", "--port=1", "-l 0.0.0.0", "-U 0", "-m 64", "-I2m"),
+    *("--conn-limit=9", "-c9", "-M", "-vt 2"),
+]
+FIELDS_OF_OPTIONS = (
+    "must not set --threads; use spec.cache.threads",
+    "use spec.containerPort",
+    "must not set --listen; use spec.containerPort",
+    "serves TCP only, on spec.containerPort",
+    "use spec.cache.memory",
+    "use spec.cache.maxItemSize",
+    "use spec.cache.maxConnections",
+    "use spec.cache.evictions: false",
+    "use spec.cache.verbosity",
+)
+
 RULES = {
+    **{name: InvalidObject(*each) for name, each in INVALID_PLACING.items()},
     "size 0": InvalidObject({"size": 0}, ("spec.size", "0", SIZE)),
     "size -1": InvalidObject({"size": -1}, ("spec.size", "-1", SIZE)),
     "size null and port 80": InvalidObject({"size": None, "containerPort": 80}, ("spec.containerPort", "80", PORT)),
     "port 80": InvalidObject({"containerPort": 80}, ("spec.containerPort", "80", PORT, "use 11211")),
     "port 65536": InvalidObject({"containerPort": 65536}, ("spec.containerPort", "65536", PORT)),
     "memory limit below the minimum": InvalidObject(
-        {"resources": {"limits": {"memory": "32Mi"}}}, ("spec.resources.limits", "memory", "32Mi", LIMIT, RAISE)
+        {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "125Mi"}}},
+        ("spec.resources.limits", "memory", "125Mi", LIMIT, RAISE),
+    ),
+    "cache memory in bytes": InvalidObject(
+        {"cache": {"memory": 67108864}, "resources": {"limits": {"memory": "125Mi"}}},
+        ("spec.resources.limits", "memory", "125Mi", "126Mi for spec.cache.memory of 67108864, 1024", RAISE),
     ),
     "memory limit in bytes": InvalidObject(
-        {"resources": {"limits": {"memory": 32000000}}}, ("spec.resources.limits", "memory", "32000000", LIMIT, RAISE)
+        {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": 32000000}}},
+        ("spec.resources.limits", "memory", "32000000", LIMIT, RAISE),
+    ),
+    "memory limit without room for a cache": InvalidObject(
+        {"resources": {"limits": {"memory": "52Mi"}}},
+        ("spec.resources.limits", "memory", "52Mi", DERIVED, "raise this limit or set spec.cache.memory"),
+    ),
+    "memory limit below the minimum, which is the derived limit": InvalidObject(
+        {"cache": {"memory": "73Mi"}, "resources": {"limits": {"memory": "130Mi"}}},
+        ("spec.resources.limits", "memory", "130Mi", "must be at least 131Mi for spec.cache.memory of 73Mi", RAISE),
+    ),
+    "memory limit below the minimum of many connections and threads": InvalidObject(
+        {
+            "cache": {"memory": "64Mi", "maxConnections": 65536, "threads": 64},
+            "resources": {"limits": {"memory": "631Mi"}},
+        },
+        ("spec.resources.limits", "memory", "631Mi", "at least 638Mi for", "65536 connections and 64 threads", RAISE),
+    ),
+    "memory limit without room for a cache beside many connections": InvalidObject(
+        {"cache": {"maxConnections": 65536}, "resources": {"limits": {"memory": "557Mi"}}},
+        ("spec.resources.limits", "memory", "557Mi", "must be at least 663Mi, because spec.cache.memory is derived"),
+    ),
+    "memory limit without room for a cache for a large item": InvalidObject(
+        {"cache": {"maxItemSize": "1Gi"}, "resources": {"limits": {"memory": "2467Mi"}}},
+        ("spec.resources.limits", "memory", "2467Mi", "must be at least 2846Mi, because spec.cache.memory is derived"),
+    ),
+    "item size that is no multiple": InvalidObject(
+        {"cache": {"maxItemSize": "1100Ki"}}, ("spec.cache.maxItemSize", "1100Ki", "must be a multiple of 512Ki")
+    ),
+    "item size above half of the memory": InvalidObject(
+        {"cache": {"memory": "3Mi", "maxItemSize": "2Mi"}},
+        ("spec.cache.maxItemSize", "must be at most half of spec.cache.memory"),
+    ),
+    "connections below the minimum of the threads": InvalidObject(
+        {"cache": {"threads": 64, "maxConnections": 329}},
+        ("spec.cache.maxConnections", "329", "must be at least 330 for 64 threads", "lower spec.cache.threads"),
+    ),
+    "too many threads": InvalidObject({"cache": {"threads": 65}}, ("spec.cache.threads", "65", "between 1 and 64")),
+    "too many connections": InvalidObject(
+        {"cache": {"maxConnections": 65537}}, ("spec.cache.maxConnections", "65537", "between 15 and 65536")
+    ),
+    "verbosity 3": InvalidObject({"cache": {"verbosity": 3}}, ("spec.cache.verbosity", "3", "between 0 and 2")),
+    "options that fields set": InvalidObject(
+        {"cache": {"extraArgs": OPTIONS_OF_FIELDS}},
+        (*(f"spec.cache.extraArgs[{index}]" for index in range(len(OPTIONS_OF_FIELDS))), *FIELDS_OF_OPTIONS),
+    ),
+    "unknown option": InvalidObject(
+        {"cache": {"extraArgs": ["--thread-count=2"]}},
+        ("spec.cache.extraArgs[0]", "--thread-count=2", "must be a supported option", "--disable-cas, "),
+    ),
+    "option twice": InvalidObject(
+        {"cache": {"extraArgs": ["-o hashpower=16", "-o hashpower=17"]}},
+        ("spec.cache.extraArgs", "must not repeat an option of an earlier item"),
     ),
     "image with spaces": InvalidObject(
         {"image": "no such image"}, ("spec.image", "no such image", IMAGE, "omit the field on create")

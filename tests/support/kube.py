@@ -21,12 +21,15 @@ GROUPS = {
     "deployments": "/apis/apps/v1",
     "replicasets": "/apis/apps/v1",
     "services": "/api/v1",
+    "poddisruptionbudgets": "/apis/policy/v1",
+    "networkpolicies": "/apis/networking.k8s.io/v1",
     "pods": "/api/v1",
     "events": "/api/v1",
     "secrets": "/api/v1",
     "endpoints": "/api/v1",
     "endpointslices": "/apis/discovery.k8s.io/v1",
     "leases": "/apis/coordination.k8s.io/v1",
+    "horizontalpodautoscalers": "/apis/autoscaling/v2",
 }
 POLL = 0.25
 """Seconds between two checks of a condition that a test waits for."""

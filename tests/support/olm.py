@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bundle.release import project_version
+from cluster.run.on_demand import end
 from olm import running
 from support import kube
 from support.kube import Object, eventually, kubectl
@@ -212,7 +213,7 @@ def _target_service(configuration: Object) -> Object:
 def olm_stopped() -> Generator[None]:
     """Stop the OLM operator until the block ends."""
     state, _ = running.local_cluster()
-    running.end(state, "olm-operator")
+    end(state, "olm-operator")
     try:
         yield
     finally:

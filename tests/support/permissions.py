@@ -17,6 +17,8 @@ NEVER_REQUESTED = {
 ON_CONFLICTS = {
     ("get", "apps", "deployments"),
     ("get", "", "services"),
+    ("get", "policy", "poddisruptionbudgets"),
+    ("get", "networking.k8s.io", "networkpolicies"),
     ("get", "cache.example.com", "memcacheds"),
     ("get", "app.example.com", "appservices"),
 }
@@ -115,12 +117,26 @@ def requests_by(audit: Audit, user: str, in_force: Callable[[Object], bool] = _a
     return found
 
 
+CHILDREN = ("deployments", "services", "poddisruptionbudgets", "networkpolicies")
+"""The children of a Memcached."""
+
+
 def exercise_rare_permissions() -> None:
-    """Let the controller delete children with other names, as another release may have created them."""
+    """Let the controller add and change optional children, and delete children with other names.
+
+    Another release may have created these. The controller reads a child that is missing although the object has a
+    status, before it creates it.
+    """
     with kube.temporary_namespace() as namespace:
-        kube.apply(memcached(namespace, resources=SMALL))
+        kube.apply(memcached(namespace, size=1, resources=SMALL))
         owner = wait_until_ready(namespace)
-        for plural in ("deployments", "services"):
+        for limit, pods in ((1, "web"), (2, "worker")):
+            clients = {"from": [{"podSelector": {"matchLabels": {"app": pods}}}]}
+            budget = {"enabled": True, "maxUnavailable": limit}
+            kube.apply(memcached(namespace, size=2, podDisruptionBudget=budget, networkPolicy=clients, resources=SMALL))
+            eventually(lambda limit=limit: _budget(namespace) == limit, 30, "the PodDisruptionBudget is current")
+            eventually(lambda clients=clients: _clients(namespace) == clients["from"], 30, "the clients are current")
+        for plural in CHILDREN:
             child = kube.must_get(plural, namespace, "cache")
             meta = {key: child["metadata"][key] for key in ("labels", "ownerReferences")}
             spec = {key: value for key, value in child["spec"].items() if not key.startswith("clusterIP")}
@@ -128,8 +144,18 @@ def exercise_rare_permissions() -> None:
             former.pop("status", None)
             assert meta["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
             kubectl("create", "-f", "-", stdin=former)
-        for plural in ("deployments", "services"):
+        for plural in CHILDREN:
             eventually(lambda p=plural: kube.get(p, namespace, "former") is None, 30, f"the former {plural} is deleted")
+
+
+def _budget(namespace: str) -> object:
+    found = kube.get("poddisruptionbudgets", namespace, "cache")
+    return found and found["spec"]["maxUnavailable"]
+
+
+def _clients(namespace: str) -> object:
+    found = kube.get("networkpolicies", namespace, "cache")
+    return found and found["spec"]["ingress"][0]["from"]
 
 
 def token_of(account: str, namespace: str) -> str:

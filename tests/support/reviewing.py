@@ -40,7 +40,7 @@ def patched(obj: Any, patch: Iterable[Any]) -> Any:
         parent = found
         for name in parents:
             parent = parent[name]
-        parent[last] = step["value"]
+        parent[last] = deepcopy(step["value"])  # a later step may change it
     return found
 
 

@@ -9,10 +9,14 @@ import yaml
 from crds import config
 from crds.__main__ import ROOT, write
 from crds.registered import REGISTERED, Registered
+from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Resource
 from support.widget import WIDGET
 from support.widget_controller import APP_NAME, OWNS
 
-THIRD = (*REGISTERED, Registered(WIDGET, APP_NAME, OWNS))
+OBSERVES = (POD_DISRUPTION_BUDGETS, Resource("networking.k8s.io", "v1", "Ingress", "ingresses"))
+"""The resources of which its controller also reads the objects of others: one that it owns, and one that no kind owns.
+"""
+THIRD = (*REGISTERED, Registered(WIDGET, APP_NAME, OWNS, OBSERVES))
 """All registered kinds."""
 SAMPLE: dict[str, Any] = {
     "apiVersion": "test.example.com/v1",

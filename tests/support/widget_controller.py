@@ -10,7 +10,7 @@ from typing import Any
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot, invalid
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Object, Resource
+from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, SERVICES, STATEFULSETS, Object, Resource
 from memcached_operator.workloads import children
 from memcached_operator.workloads.statefulset import STATEFULSET
 from memcached_operator.workloads.workload import workload_state
@@ -18,10 +18,9 @@ from support.widget import WIDGET, WidgetSpec
 
 WIDGETS = Resource(WIDGET.group, WIDGET.versions[0], WIDGET.name, WIDGET.plural)
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
-BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
 APP_NAME, COMPONENT = "widget", "app"
-OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, BUDGETS, MONITORS)
+OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, MONITORS)
 """The resources of its children."""
 
 
@@ -36,7 +35,7 @@ def plan(snapshot: Snapshot, _: datetime) -> Plan:
     spec, errors = WIDGET.check(cr)
     if spec is None or errors:
         return invalid(summary(errors, 1000))
-    found = [_statefulset(cr, spec), *_services(cr), _child(BUDGETS, cr, spec=_budget(cr))]
+    found = [_statefulset(cr, spec), *_services(cr), _child(POD_DISRUPTION_BUDGETS, cr, spec=_budget(cr))]
     if spec.settings:
         found.append(_child(CONFIG_MAPS, cr, data={"settings": spec.settings}))
     if MONITORS not in snapshot.missing:
@@ -48,7 +47,7 @@ def plan(snapshot: Snapshot, _: datetime) -> Plan:
 def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
     """The `WidgetStatus`."""
     meta = snapshot.cr["metadata"]
-    state = workload_state(STATEFULSET, snapshot, outcome, now, "no field")
+    state = workload_state(STATEFULSET, snapshot, outcome, now, pull_secrets_field="no field", resume="no remedy")
     found = {
         "observedGeneration": meta["generation"],
         "replicas": state.rollout.replicas,

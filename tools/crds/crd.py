@@ -111,10 +111,21 @@ def _ratcheted(rule: Rule) -> str:
     """
     if not rule.inputs:
         return rule.cel
-    unchanged = " && ".join(
-        f"oldSelf.value(){_optional(path)}.orValue('') == self{_plain(path)}" for path in rule.inputs
-    )
-    return f"({rule.cel}) || (oldSelf.hasValue() && {unchanged})"
+    unchanged = [_equal(path) for path in rule.inputs]
+    unchanged += [_equal_or_absent(path, default) for path, default in rule.optional_inputs]
+    return f"({rule.cel}) || (oldSelf.hasValue() && {' && '.join(unchanged)})"
+
+
+def _equal(path: str) -> str:
+    return f"oldSelf.value(){_optional(path)}.orValue('') == self{_plain(path)}"
+
+
+def _equal_or_absent(path: str, default: str) -> str:
+    """CEL: equal, where an absent number counts as its default, and another absent value equals only an absent one."""
+    old, new = f"oldSelf.value(){_optional(path)}", f"self{_optional(path)}"
+    if default:
+        return f"{old}.orValue({default}) == {new}.orValue({default})"
+    return f"({new}.hasValue() ? {_equal(path)} : !{old}.hasValue())"
 
 
 def _plain(path: str) -> str:

@@ -51,3 +51,8 @@ def kubernetes_type(cls: type[Any]) -> str | None:
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def plural(noun: str) -> str:
+    """The plural of a regular noun."""
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"

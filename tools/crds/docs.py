@@ -1,12 +1,15 @@
 """Kinds → the API reference page, in Markdown."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
+from crds import snapshot
 from crds.crd import object_schema
-from crds.descriptions import type_description
+from crds.descriptions import kubernetes_type, one_line, plural, type_description
 from crds.schema import Schema
+from crds.whole import whole_fields
 from memcached_api import conditions
 from memcached_api.kinds import Kind
 from memcached_api.validation.rules import Rule
@@ -22,6 +25,9 @@ def page(kinds: Sequence[Kind[Any]]) -> str:
         "Quantities use the Kubernetes syntax: an integer, or a string such as `64Mi` or `500m`. They are stored as",
         "written. The defaults shown here are written into the object when it is created, so a later release with",
         "other defaults does not change existing objects.",
+        "",
+        "*As in Kubernetes* names the type of a field and the fields below it that are supported. The",
+        "[Kubernetes API reference](https://kubernetes.io/docs/reference/kubernetes-api/) describes them.",
     ]
     for kind in kinds:
         lines += ["", *_kind(kind)]
@@ -38,7 +44,7 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
     yield from ("", f"Names for kubectl: {names}. Subresources: `/status`, `/scale`.")
     for part, cls in (("spec", kind.spec), ("status", kind.status)):
         yield from ("", f"### {kind.name} {part}", "", type_description(cls), "")
-        yield from _table(("Field", "Type", "Default", "Description"), _fields(object_schema(kind), part))
+        yield from _table(("Field", "Type", "Default", "Description"), _fields(object_schema(kind), part, cls))
     yield from (
         "",
         f"### {kind.name} rules",
@@ -54,24 +60,45 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
     )
 
 
-def _fields(root: Schema, part: str) -> Iterator[tuple[str, ...]]:
-    yield from _rows(root["properties"][part], "")
+def _fields(root: Schema, part: str, cls: type[Any]) -> Iterator[tuple[str, ...]]:
+    yield from _rows(root["properties"][part], "", whole_fields(cls))
 
 
-def _rows(schema: Schema, prefix: str) -> Iterator[tuple[str, ...]]:
+def _rows(schema: Schema, prefix: str, whole: Mapping[str, type[Any]]) -> Iterator[tuple[str, ...]]:
+    """A row for each field and the fields below it. `whole`: the fields that are described as a whole."""
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
+        path = f"{prefix}{name}"
         default = f"`{json.dumps(field['default'])}`" if field.get("default") not in (None, {}) else ""
         default = "required" if name in required and not default else default
-        yield f"`{prefix}{name}`", _type(field), default, field["description"]
-        yield from _rows(field.get("items", field), f"{prefix}{name}{'[]' if 'items' in field else ''}.")
+        below = _rows(field.get("items", field), f"{path}{'[]' if 'items' in field else ''}.", whole)
+        if path in whole:
+            yield f"`{path}`", _type(field), default, f"{field['description']} {_as_in_kubernetes(whole[path])}"
+            yield from (row for row in below if row[-1] not in _kubernetes_texts())
+        else:
+            yield f"`{path}`", _type(field), default, field["description"]
+            yield from below
+
+
+def _as_in_kubernetes(cls: type[Any]) -> str:
+    """The name of a type of Kubernetes, and those of its fields that are supported."""
+    name = (kubernetes_type(cls) or cls.__name__).rpartition(".")[2]
+    fields = [f"`{field}`" for field in cls.__struct_encode_fields__]
+    return f"*As in Kubernetes*: {name} with {', '.join(fields[:-1])} and {fields[-1]}."
+
+
+@cache
+def _kubernetes_texts() -> frozenset[str]:
+    """The descriptions of fields that are Kubernetes' own, not ours."""
+    types = [snapshot.described(name) for name in snapshot.TYPES]
+    return frozenset(field.get("description", "") for each in types for field in each["properties"].values())
 
 
 def _type(field: Schema) -> str:
     if "items" in field:
-        return f"list of {_type(field['items'])}s"
+        return f"list of {plural(_type(field['items']))}"
     if "additionalProperties" in field:
-        return f"map of {_type(field['additionalProperties'])[:-1]}ies"
+        return f"map of {plural(_type(field['additionalProperties']))}"
     if "x-kubernetes-int-or-string" in field:
         return "quantity" if "pattern" in field else "integer or string"
     return field["type"]
@@ -105,4 +132,5 @@ def _table(head: tuple[str, ...], rows: Any) -> Iterator[str]:
 
 
 def _row(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    """A row in one line. Descriptions of Kubernetes have line breaks and pipes."""
+    return f"| {' | '.join(one_line(cell).replace('|', chr(92) + '|') for cell in cells)} |"

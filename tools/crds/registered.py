@@ -14,11 +14,14 @@ from memcached_operator.kube.resource import Resource
 
 @dataclass(frozen=True)
 class Registered:
-    """A kind. `app_name`: the label of its pods, `app.kubernetes.io/name`. `owns`: the resources of its children."""
+    """A kind. `app_name`: the label of its pods, `app.kubernetes.io/name`. `owns`: the resources of its children.
+    `observes`: those of which the controller also reads the objects of others.
+    """
 
     kind: Kind[Any]
     app_name: str
     owns: tuple[Resource, ...]
+    observes: tuple[Resource, ...] = ()
 
 
 def registered(apis: Iterable[Kind[Any]], controllers: Iterable[Controller]) -> tuple[Registered, ...]:
@@ -30,12 +33,19 @@ def registered(apis: Iterable[Kind[Any]], controllers: Iterable[Controller]) -> 
 def _registered(kind: Kind[Any], controller: Controller | None) -> Registered:
     if controller is None:
         raise LookupError(f"{kind.name} has no controller: add it to operator/memcached_operator/kinds.py")
-    return Registered(kind, controller.app_name, controller.owns)
+    return Registered(kind, controller.app_name, controller.owns, controller.observes)
 
 
 def children(found: Iterable[Registered]) -> tuple[Resource, ...]:
     """The resources that any of the kinds owns, each once."""
     return tuple(dict.fromkeys(resource for each in found for resource in each.owns))
+
+
+def observed(found: Iterable[Registered]) -> tuple[Resource, ...]:
+    """The resources that the controller only reads, each once."""
+    every = list(found)
+    owned = children(every)
+    return tuple(dict.fromkeys(resource for each in every for resource in each.observes if resource not in owned))
 
 
 REGISTERED: Final = registered(KINDS, kinds(DEFAULT_IMAGE))

@@ -15,16 +15,32 @@ FILE: Final = Path(__file__).with_name("kubernetes.json")
 
 # What structs in memcached_api name as their SCHEMA.
 TYPES: Final = (
+    "io.k8s.api.core.v1.Affinity",
     "io.k8s.api.core.v1.ConfigMapKeySelector",
     "io.k8s.api.core.v1.EnvVar",
     "io.k8s.api.core.v1.EnvVarSource",
     "io.k8s.api.core.v1.LocalObjectReference",
+    "io.k8s.api.core.v1.NodeAffinity",
+    "io.k8s.api.core.v1.NodeSelector",
+    "io.k8s.api.core.v1.NodeSelectorRequirement",
+    "io.k8s.api.core.v1.NodeSelectorTerm",
     "io.k8s.api.core.v1.ObjectFieldSelector",
+    "io.k8s.api.core.v1.PodAffinity",
+    "io.k8s.api.core.v1.PodAffinityTerm",
+    "io.k8s.api.core.v1.PodAntiAffinity",
+    "io.k8s.api.core.v1.PodSecurityContext",
+    "io.k8s.api.core.v1.PreferredSchedulingTerm",
     "io.k8s.api.core.v1.ResourceFieldSelector",
     "io.k8s.api.core.v1.ResourceRequirements",
+    "io.k8s.api.core.v1.SeccompProfile",
     "io.k8s.api.core.v1.SecretKeySelector",
     "io.k8s.api.core.v1.ServicePort",
+    "io.k8s.api.core.v1.Toleration",
+    "io.k8s.api.core.v1.TopologySpreadConstraint",
+    "io.k8s.api.core.v1.WeightedPodAffinityTerm",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Condition",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement",
 )
 
 _KEPT: Final = ("description", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type")

@@ -8,11 +8,12 @@ from cluster.locks import waiting_for
 from cluster.paths import State
 from cluster.run import files
 from cluster.run.kube import Kube, wait
+from cluster.run.on_demand import apply, end, ensure_running, kubectl
 from cluster.shell import run
 from olm import components
 from olm.objects import GROUP, catalog_source
 from olm.programs import OPM, programs
-from olm.running import apply, end, ensure_running, kubectl, local_cluster, registries
+from olm.running import local_cluster, registries
 
 READY_SECONDS = 60.0
 FILE = "catalog.json"

@@ -10,6 +10,7 @@ from cluster.console.progress import Progress
 from cluster.console.report import table
 from cluster.errors import ClusterError
 from cluster.locks import waiting_for
+from cluster.run.on_demand import end
 from olm import catalogs, components, running
 from olm.programs import EVERY, programs
 from olm.validation import render_v1, validate
@@ -111,5 +112,5 @@ def run_down(_: argparse.Namespace) -> None:
     """`down`."""
     state, plan = running.local_cluster()
     with waiting_for(f"cluster-{plan.name}"):
-        ended = [running.end(state, each.name) for each in reversed(running.statuses(state))]
+        ended = [end(state, each.name) for each in reversed(running.statuses(state))]
     print(f"OLM {'stopped' if any(ended) else 'was not running'}", file=sys.stderr)

@@ -43,6 +43,7 @@ PURE = Group(
         "webhooks/memcached_webhooks/admission.py",
         "webhooks/memcached_webhooks/expiry.py",
         "webhooks/memcached_webhooks/kinds/*",
+        "webhooks/memcached_webhooks/patches.py",
         "webhooks/memcached_webhooks/review.py",
         "webhooks/memcached_webhooks/warnings.py",
     ),

@@ -31,6 +31,17 @@ def terminate(_signal: int, _frame: FrameType | None) -> None:
     raise Terminated
 
 
+@contextmanager
+def signals_ignored() -> Generator[None, None, None]:
+    """Ignore Ctrl-C, SIGTERM and SIGHUP: a second one must not interrupt a clean-up."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def use_cluster() -> None:
     """Set KUBECONFIG to the user's cluster, or else to the project's own, which is started if it is not running.
 
@@ -94,7 +105,7 @@ def changed(**variables: str | None) -> Generator[None, None, None]:
 def call(words: Sequence[str]) -> int:
     """Run a command in the project's root, with this process's terminal; returns its exit code.
 
-    On Ctrl-C it waits until the command has cleaned up. On Terminated it interrupts the command first.
+    On Ctrl-C it waits until the command has cleaned up. On Terminated it interrupts the command first, once.
     """
     interrupt: KeyboardInterrupt | None = None
     with subprocess.Popen(words, cwd=ROOT) as child:
@@ -102,8 +113,9 @@ def call(words: Sequence[str]) -> int:
             try:
                 child.wait()
             except Terminated as error:
+                if not interrupt:
+                    child.send_signal(signal.SIGINT)
                 interrupt = error
-                child.send_signal(signal.SIGINT)
             except KeyboardInterrupt as error:
                 interrupt = error
     if interrupt:

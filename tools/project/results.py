@@ -39,9 +39,9 @@ class Outcome:
 
 
 def of_junit(text: str) -> tuple[Test, ...]:
-    """The tests in a JUnit file of pytest."""
+    """The tests in a JUnit file of pytest. An element without a name is a test that Ctrl-C ended."""
     found = ElementTree.fromstring(text).iter("testcase")  # noqa: S314 - written by our own run of pytest
-    return tuple(Test(_id(each), _result(each), float(each.get("time", "0"))) for each in found)
+    return tuple(Test(_id(each), _result(each), float(each.get("time", "0"))) for each in found if each.get("name"))
 
 
 def _id(case: ElementTree.Element) -> str:

@@ -1,6 +1,5 @@
 """Running the test suites. With arguments for pytest, suites without a matching test are left out."""
 
-import signal
 import time
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,7 +12,7 @@ from cluster.console.progress import Progress
 from cluster.down import down
 from olm import running
 from project import branches, deployment, images, results
-from project.environment import ROOT, call, changed, use_cluster
+from project.environment import ROOT, call, changed, signals_ignored, use_cluster
 from project.results import Outcome
 from project.runs import Run, runs, select, split
 
@@ -50,7 +49,7 @@ class Session:
             with self._measured(run) as options:
                 code = call(run.words([*options, *self.arguments], file))
             if options and not code:
-                problem = "the coverage was not computed"
+                problem = "the coverage was not computed"  # in case the next line fails
                 problem = branches.problem(self.directory, [*(each.name for each in self.outcomes), run.name])
         finally:
             self.outcomes.append(results.outcome(run.name, file, code, self._elapsed(), problem))
@@ -151,16 +150,5 @@ def _olm_cluster(setup: Setup) -> Generator[None, None, None]:
             running.up(Progress(running.STEPS))
             yield
         finally:
-            with _signals_ignored():
+            with signals_ignored():
                 down(name)
-
-
-@contextmanager
-def _signals_ignored() -> Generator[None, None, None]:
-    """Ignore Ctrl-C, SIGTERM and SIGHUP: a second one must not leave the cluster behind."""
-    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,6 +7,7 @@ from typing import Any
 from memcached_api.kinds import Kind
 from memcached_api.validation.field_errors import SpecDecodeError
 from memcached_api.values import is_object, nested_field
+from memcached_webhooks.patches import merge_operations
 from memcached_webhooks.review import (
     ALLOWED,
     CONNECT,
@@ -22,6 +23,10 @@ from memcached_webhooks.review import (
     bad_request,
     invalid,
 )
+from memcached_webhooks.warnings import kept_warning
+
+MAX_KEPT_ERRORS = 10
+"""Warnings about errors of the old object; the API server drops warnings beyond 4 KiB."""
 
 Spec = Mapping[str, Any]
 
@@ -41,9 +46,9 @@ def _no_warnings(_: Any, __: Any) -> list[str]:
 class Admission:
     """The admission of one kind.
 
-    `defaults`: returns the fields to set in a spec, from the spec and the old object's spec, which is None on CREATE.
-    Those of the types need none: the API server sets them. `warnings`: returns warnings about a valid object that is
-    created (the old one is None) or changed.
+    `defaults`: returns the fields to set in a spec, by their paths (`rollout/maxSurge`), from the spec and the old
+    object's spec, which is None on CREATE. Those of the types need none: the API server sets them. `warnings`: returns
+    warnings about a valid object that is created (the old one is None) or changed.
     """
 
     kind: Kind[Any]
@@ -93,18 +98,29 @@ class Admission:
         if before is not None and not is_object(before):
             before = {}
         missing = self.defaults(spec or {}, before)
-        if spec is None and missing:
-            return [{"op": "add", "path": "/spec", "value": missing}]
-        return [{"op": "add", "path": f"/spec/{field}", "value": value} for field, value in missing.items()]
+        return merge_operations(spec, missing)
 
     def _validate(self, request: Request, obj: Any, old: Any) -> Response:
-        """Deny with all errors, except those of the old object; otherwise allow, with warnings."""
+        """Deny with all errors, except those of the old object; otherwise allow, with warnings.
+
+        An error of the old object is a warning.
+        """
         errors = self.kind.validate(obj)
-        if not errors:
-            return Response(warnings=self.warnings(obj, old))
-        before = self.kind.validate(old) if request.operation == UPDATE else []
+        before = self.kind.validate(old) if errors and request.operation == UPDATE else []
         new = [error for error in errors if error not in before]
-        return Response(invalid(request, obj, new)) if new else ALLOWED
+        if new:
+            return Response(invalid(request, obj, new))
+        kept = [kept_warning(error) for error in errors[:MAX_KEPT_ERRORS]]
+        return Response(warnings=[*kept, *self._effects(obj, old)])
+
+    def _effects(self, obj: Any, old: Any) -> list[str]:
+        """The warnings of the kind; none if the object or the old one has errors, such as a memory without a sensible
+        amount, with which its effects cannot be computed.
+        """
+        try:
+            return self.warnings(obj, old)
+        except ValueError:  # also SpecDecodeError
+            return []
 
 
 def path_of(verb: str, kind: Kind[Any]) -> str:

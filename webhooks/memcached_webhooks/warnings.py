@@ -1,14 +1,17 @@
 """Admission warnings about the effects of an allowed change."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from memcached_api import quantity
 from memcached_api.image import has_fixed_version
-from memcached_api.kubernetes import ResourceRequirements
-from memcached_api.validation.field_errors import SpecDecodeError
+from memcached_api.validation.field_errors import FieldError, SpecDecodeError, truncate
 
 Spec = TypeVar("Spec")
+
+MAX_IMAGE_LENGTH = 79
+"""Characters of an image in a warning: Kubernetes recommends warnings of at most 120 characters."""
+MAX_KEPT_LENGTH = 250
+"""Characters of a warning about a kept error, which includes the remedy. The API server may truncate those of 256."""
 
 
 def decode_valid(decode: Callable[[Any], Spec], old: Any) -> Spec | None:
@@ -22,31 +25,20 @@ def decode_valid(decode: Callable[[Any], Spec], old: Any) -> Spec | None:
 def image_warnings(image: str | None) -> Iterator[str]:
     """A warning if the image reference has no fixed version."""
     if image and not has_fixed_version(image):
-        yield f"spec.image {truncate(image)} has no fixed version; new pods may run a different one"
+        yield f"spec.image {truncate(image, MAX_IMAGE_LENGTH)} has no fixed version; new pods may run a different one"
 
 
-def size_warnings(new: int, old: int, consequence: str = "") -> Iterator[str]:
-    """A warning if the number of pods decreases. `consequence` is appended."""
-    if new < old:
-        yield f"{old - new} of {old} pods will be deleted{consequence}"
+def restart_warnings(fields: Sequence[str], pods: int, lost: str = "") -> Iterator[str]:
+    """A warning if fields change that replace the pods. `pods`: their number. `lost`: what they lose."""
+    if fields:
+        replaced, whose = ("1 pod", "its") if pods == 1 else (f"{pods} pods, a few at a time", "their")
+        yield f"{_names(fields)}: this change replaces {replaced}{f'; {whose} {lost} are lost' if lost else ''}"
 
 
-def restart_warnings(new: Mapping[str, object], old: Mapping[str, object], consequence: str = "") -> Iterator[str]:
-    """A warning if fields of the pod template change. `consequence` is appended."""
-    changed = [field for field, value in new.items() if value != old[field]]
-    if changed:
-        yield f"{', '.join(changed)}: this change replaces all pods in a rolling update{consequence}"
+def _names(fields: Sequence[str]) -> str:
+    return ", ".join(fields) if len(fields) <= 2 else f"{fields[0]} and {len(fields) - 1} more fields"
 
 
-def comparable_resources(resources: ResourceRequirements | None) -> list[dict[str, object]]:
-    """Limits and requests as numbers, normalized for comparison."""
-    given = resources or ResourceRequirements()
-    return [
-        {name: quantity.parse(quantity.canonical_resource(amount)) for name, amount in part.items()}
-        for part in (given.limits, given.requests)
-    ]
-
-
-def truncate(text: str) -> str:
-    """The text, truncated to 80 characters: Kubernetes recommends warnings of at most 120 characters."""
-    return text if len(text) <= 80 else f"{text[:79]}…"
+def kept_warning(error: FieldError) -> str:
+    """A warning about an error that the old object has too."""
+    return truncate(f"{error.field_text} is kept, but {error.message}", MAX_KEPT_LENGTH)

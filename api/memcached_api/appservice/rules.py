@@ -15,7 +15,7 @@ from memcached_api.validation.common_rules import (
     image_rule,
     is_cel_type,
     matches,
-    port_rule,
+    range_rule,
     size_rule,
     unique_rule,
 )
@@ -124,15 +124,13 @@ ENV_SOURCE_FIELDS: Final = (
     ),
 )
 
-PORT: Final = port_rule(
-    "spec.ports[*].port", f"between {MIN_PORT} and {MAX_PORT}: the port that clients of the Service use"
-)
+PORT: Final = range_rule("spec.ports[*].port", MIN_PORT, MAX_PORT, ": the port that clients of the Service use")
 
-NODE_PORT: Final = port_rule(
+NODE_PORT: Final = range_rule(
     "spec.ports[*].nodePort",
-    f"between {MIN_NODE_PORT} and {MAX_NODE_PORT}; remove the field to let Kubernetes choose one",
     MIN_NODE_PORT,
     MAX_NODE_PORT,
+    "; remove the field to let Kubernetes choose one",
 )
 
 PORT_NAME: Final = value_rule(

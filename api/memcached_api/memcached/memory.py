@@ -1,12 +1,11 @@
 """The memory that a memcached container needs for a given cache. Amounts are in bytes unless the name has another unit.
 
-The figures were measured on memcached 1.6.18 and 1.6.38 with caches of 64 MiB to 1 GiB, items of 64 B to 10 KiB and up
-to 1,024 connections. In addition to `-m`, memcached needs 8.4 % in the worst case (64 B items), a hash table of 16 MiB,
-and 0.6 KiB (idle) to 7.6 KiB (with an unread reply) per connection.
+The figures were measured on memcached 1.6.18 and 1.6.38; docs/sizing.md has the method and the results.
 """
 
 from decimal import Decimal
-from typing import Final
+from math import ceil
+from typing import Final, NamedTuple
 
 from memcached_api.quantity import parse
 
@@ -14,25 +13,121 @@ MEBIBYTE: Final = 2**20
 
 MIN_CACHE: Final = 2 * MEBIBYTE  # `-m 1` is invalid: an item may be 1 MiB, but at most half of the cache
 MAX_CACHE: Final = 2**50  # 1Pi: above it, the derived container memory approaches 2^63, the limit of a quantity
+DEFAULT_CACHE: Final = 64 * MEBIBYTE  # memcached's own default for `-m`
 
-OVERHEAD_PERCENT: Final = 10  # of the cache memory, for slab and item headers
-HASH_TABLE: Final = 16 * MEBIBYTE
-BYTES_PER_CONNECTION: Final = 8 * 2**10
-MAX_CONNECTIONS: Final = 1024  # memcached's own default for `-c`
+ITEM_SIZE_STEP: Final = 512 * 2**10  # memcached exits unless `-I` is a multiple of it
+MIN_ITEM_SIZE: Final = ITEM_SIZE_STEP
+MAX_ITEM_SIZE: Final = 2**30  # memcached's own limit for `-I`
+DEFAULT_ITEM_SIZE: Final = MEBIBYTE  # memcached's own default for `-I`
 
-HEADROOM_PERCENT: Final = 25  # of the minimum limit, added in the derived default
+DEFAULT_CONNECTIONS: Final = 1024  # memcached's own default for `-c`
+MIN_CONNECTIONS: Final = 15  # for one thread: see `minimum_connections`
+MAX_CONNECTIONS: Final = 65536
+DEFAULT_THREADS: Final = 4  # memcached's own default for `-t`
+MAX_THREADS: Final = 64
+CONNECTIONS_PER_THREAD: Final = 5  # file descriptors that memcached subtracts from `-c`
+INTERNAL_CONNECTIONS: Final = 10
+
+
+class Settings(NamedTuple):
+    """The settings besides the cache that determine how much memory a container needs; memcached's own defaults."""
+
+    connections: int = DEFAULT_CONNECTIONS
+    threads: int = DEFAULT_THREADS
+
+
+DEFAULTS: Final = Settings()
+
+
+def settings_of(connections: int | None, threads: int | None) -> Settings:
+    """The settings for these fields of a spec; None: the default."""
+    return Settings(
+        DEFAULTS.connections if connections is None else connections, DEFAULTS.threads if threads is None else threads
+    )
+
+
+class Need(NamedTuple):
+    """A need for memory: a percentage of the cache, and a fixed amount."""
+
+    percent: int
+    fixed: int
+
+
+NEED: Final = Need(118, 42 * MEBIBYTE)
+"""What was measured. Percentage: the smallest items while the hash table doubles, when both tables exist. Fixed: a page
+of 1 MiB for each of 39 sizes of items, which memcached allocates also when the cache is full, and the process."""
+
+FIRST_NEED: Final = Need(110, 16 * MEBIBYTE)
+"""What release 0.1.0 expected. The derived limit is based on it: see `default_limit`."""
+
+BYTES_PER_CONNECTION: Final = 8 * 2**10  # with an incomplete command
+BYTES_PER_THREAD: Final = 128 * 2**10  # of each thread beyond the default number
+
+HEADROOM: Final = Decimal("1.25")  # factor of FIRST_NEED and settings_memory in the derived limit
 MIN_DEFAULT_LIMIT: Final = 128 * MEBIBYTE
 
 
-def minimum_limit(cache_bytes: int, connections: int = MAX_CONNECTIONS) -> int:
-    """The minimum container memory limit for a full cache: m × 1.10 + 16Mi + 8Ki × connections, rounded up."""
-    return _ceil_divide(_hundred_minimums(cache_bytes, connections), 100)
+def minimum_connections(threads: int) -> int:
+    """The minimum of `-c` with which memcached serves a client; with slightly less, it starts and serves none."""
+    return CONNECTIONS_PER_THREAD * threads + INTERNAL_CONNECTIONS
 
 
-def default_limit(cache_bytes: int, connections: int = MAX_CONNECTIONS) -> int:
-    """The default memory request and limit of a container: max(128Mi, 1.25 × minimum_limit), rounded up."""
-    minimum = _hundred_minimums(cache_bytes, connections) * (100 + HEADROOM_PERCENT)
-    return max(MIN_DEFAULT_LIMIT, _ceil_divide(minimum, 100 * 100))
+def settings_memory(settings: Settings) -> int:
+    """The memory that connections and threads need in addition to the cache."""
+    threads = max(0, settings.threads - DEFAULT_THREADS)
+    return BYTES_PER_CONNECTION * settings.connections + BYTES_PER_THREAD * threads
+
+
+def exact_minimum(cache_bytes: Decimal | int, settings: Settings = DEFAULTS) -> Decimal:
+    """The minimum container memory limit for a full cache: NEED + settings_memory.
+
+    It is never more than the default limit, so that every limit that is derived is also valid.
+    """
+    return min(needed(NEED, cache_bytes, settings), _exact_default(cache_bytes, settings))
+
+
+def default_limit(cache_bytes: int, settings: Settings = DEFAULTS) -> int:
+    """The default memory request and limit of a container: max(128Mi, 1.25 × (FIRST_NEED + settings)), rounded up.
+
+    Release 0.1.0 derived the same limit; another one would replace the pods of its objects. docs/sizing.md has the
+    headroom above what was measured.
+    """
+    return ceil(_exact_default(cache_bytes, settings))
+
+
+def derived_cache(limit: Decimal | int, settings: Settings = DEFAULTS) -> int:
+    """The largest cache in whole mebibytes for a limit that leaves the headroom of `default_limit` and meets NEED.
+
+    It is less than MIN_CACHE, and may be negative, if the limit is too low.
+    """
+    with_headroom = _largest_cache(FIRST_NEED, Decimal(limit) / HEADROOM, settings)
+    largest = min(with_headroom, _largest_cache(NEED, limit, settings))
+    return int(min(largest, Decimal(MAX_CACHE)) // MEBIBYTE) * MEBIBYTE
+
+
+def exact_limit_for(cache_bytes: Decimal | int, settings: Settings = DEFAULTS) -> Decimal:
+    """The smallest limit that leaves the headroom of `default_limit` for this cache and meets NEED.
+
+    Rounded up, it is the smallest from which `derived_cache` derives this cache of whole mebibytes.
+    """
+    return max(_with_headroom(cache_bytes, settings), needed(NEED, cache_bytes, settings))
+
+
+def needed(need: Need, cache_bytes: Decimal | int, settings: Settings) -> Decimal:
+    """The memory for this need and the settings, exact: a quantity may have fractions of a byte."""
+    return Decimal(cache_bytes) * need.percent / 100 + need.fixed + settings_memory(settings)
+
+
+def _exact_default(cache_bytes: Decimal | int, settings: Settings) -> Decimal:
+    return max(Decimal(MIN_DEFAULT_LIMIT), _with_headroom(cache_bytes, settings))
+
+
+def _with_headroom(cache_bytes: Decimal | int, settings: Settings) -> Decimal:
+    return needed(FIRST_NEED, cache_bytes, settings) * HEADROOM
+
+
+def _largest_cache(need: Need, memory: Decimal | int, settings: Settings) -> Decimal:
+    return (Decimal(memory) - need.fixed - settings_memory(settings)) * 100 / need.percent
 
 
 def cache_bytes(quantity: str | float) -> int:
@@ -40,20 +135,11 @@ def cache_bytes(quantity: str | float) -> int:
     return int(parse(quantity))
 
 
-def megabytes(quantity: str | float) -> int:
-    """The value of memcached's `-m`: whole mebibytes, rounded down. Raises ValueError if it is not a quantity."""
-    return cache_bytes(quantity) // MEBIBYTE
+def megabytes(amount: int) -> int:
+    """The value of memcached's `-m`: whole mebibytes, rounded down."""
+    return amount // MEBIBYTE
 
 
 def mebibytes_text(amount: Decimal | int) -> str:
     """An amount for messages: whole mebibytes, rounded up, as a quantity (`95Mi`)."""
-    return f"{-(-int(amount) // MEBIBYTE)}Mi"
-
-
-def _hundred_minimums(cache_bytes: int, connections: int) -> int:
-    """100 times the minimum limit, an integer, so that only the final result is rounded."""
-    return cache_bytes * (100 + OVERHEAD_PERCENT) + (HASH_TABLE + BYTES_PER_CONNECTION * connections) * 100
-
-
-def _ceil_divide(amount: int, divisor: int) -> int:
-    return -(-amount // divisor)
+    return f"{ceil(Decimal(amount) / MEBIBYTE)}Mi"

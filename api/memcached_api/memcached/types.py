@@ -10,7 +10,16 @@ from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
-from memcached_api.memcached.rules import DEFAULT_CACHE_MEMORY, MIN_PORT, RULES
+from memcached_api.memcached.memory import MAX_CONNECTIONS, MAX_THREADS, MIN_CONNECTIONS
+from memcached_api.memcached.options import MAX_ITEM_LENGTH, MAX_ITEMS
+from memcached_api.memcached.placing import (
+    NetworkPolicy,
+    PodDisruptionBudget,
+    PodTemplate,
+    Rollout,
+    ServiceMetadata,
+)
+from memcached_api.memcached.rules import MIN_PORT, RULES
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
 
@@ -23,15 +32,44 @@ SHORT_NAMES: Final = ("mc",)
 
 DEFAULT_SIZE: Final = 1
 DEFAULT_CONTAINER_PORT: Final = 11211  # memcached's own default
+DEFAULT_VERBOSITY: Final = 1
 DEFAULT_IMAGE: Final = "docker.io/library/memcached:1.6.38"  # unless RELATED_IMAGE_MEMCACHED names another
 
 
 class Cache(msgspec.Struct, frozen=True, rename="camel"):
     """The cache of each memcached server."""
 
-    memory: Quantity = DEFAULT_CACHE_MEMORY
+    memory: Quantity | None = None
     """Memory for cached items, per pod: memcached's `-m`, in whole mebibytes, rounded down. From 2Mi to 1Pi. The memory
-    request and limit of the container are derived from it unless `resources` sets them. A change replaces the pods."""
+    request and limit of the container are derived from it unless `resources` sets them. If absent, it is derived from
+    the memory limit in `resources`, otherwise 64Mi. A change replaces the pods."""
+
+    max_item_size: Quantity | None = None
+    """Size of the largest item, with its key and header: memcached's `-I`, a multiple of 512Ki from 512Ki to half of
+    the cache memory, at most 1Gi. If absent, 1Mi. A change replaces the pods."""
+
+    max_connections: Annotated[int, Meta(ge=MIN_CONNECTIONS, le=MAX_CONNECTIONS)] | None = None
+    """Maximum number of connections, per pod: memcached's `-c`, at least 5 times `threads` plus 10, because it
+    needs some itself. Further clients get an error. If absent, 1024. A change replaces the pods."""
+
+    threads: Annotated[int, Meta(ge=1, le=MAX_THREADS)] | None = None
+    """Number of threads that process requests: memcached's `-t`. More threads than CPUs make memcached slower. If
+    absent, 4. A change replaces the pods."""
+
+    evictions: bool | None = None
+    """Whether a full cache evicts old items to store new ones. If false, it answers with an error: memcached's `-M`. If
+    absent, true. A change replaces the pods."""
+
+    verbosity: Annotated[int, Meta(ge=0, le=2)] | None = None
+    """What memcached logs: 0 only errors at start, 1 errors and warnings (`-v`), 2 also the commands of clients with
+    their keys (`-vv`). If absent, 1. A change replaces the pods."""
+
+    extra_args: Annotated[
+        list[Annotated[str, Meta(max_length=MAX_ITEM_LENGTH)]],
+        Meta(max_length=MAX_ITEMS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
+    ] = []
+    """Further options of memcached, one per item: `--name`, `--name=value` or `-o key=value`. Only options that cannot
+    break what the other fields promise are accepted. A change replaces the pods."""
 
 
 class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -56,11 +94,43 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     resources: ResourceRequirements | None = None
     """Compute resources of each memcached container. Resources that are not set have defaults: a request of `cpu:
-    100m`, and a memory request and limit of 1.25 times the minimum limit, but at least 128Mi. The minimum limit is 1.10
-    times `cache.memory` plus 24Mi. A change replaces the pods."""
+    100m`, a memory limit of max(128Mi, 1.25 × the expected need of `cache`), and an equal memory request. If
+    `cache.memory` is derived from a memory limit, the default request is this limit. A change replaces the pods."""
 
     cache: Cache = field(default_factory=Cache)
     """The cache of each memcached server."""
+
+    pod_template: PodTemplate | None = None
+    """Where the pods run, and their metadata: a part of a Kubernetes pod template."""
+
+    pod_disruption_budget: PodDisruptionBudget | None = None
+    """How many pods a drain of nodes may delete at the same time. If absent when the object is created, the mutating
+    webhook sets `enabled: true` and `maxUnavailable: 1`; otherwise there is no PodDisruptionBudget."""
+
+    rollout: Rollout | None = None
+    """How pods are replaced if a change requires it."""
+
+    network_policy: NetworkPolicy | None = None
+    """Which clients may connect. If absent, there is no NetworkPolicy; `{}` admits all pods in this namespace."""
+
+    service: ServiceMetadata | None = None
+    """Labels and annotations of the Service."""
+
+
+class CacheStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The settings of each memcached server that are in effect, also those that the spec does not set."""
+
+    memory: str = ""
+    """Memory for cached items."""
+
+    max_item_size: str = ""
+    """Size of the largest item."""
+
+    max_connections: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
+    """Maximum number of client connections."""
+
+    threads: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
+    """Number of threads that process requests."""
 
 
 class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -84,6 +154,9 @@ class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
     conditions: Annotated[list[Condition], Meta(extra_json_schema=LIST_BY_TYPE)] = []
     """The conditions Available, Progressing and Degraded, in this order."""
 
+    cache: CacheStatus | None = None
+    """The settings of each memcached server that are in effect, also those that the spec does not set."""
+
 
 MEMCACHED: Final = Kind(
     group=GROUP,
@@ -100,7 +173,7 @@ MEMCACHED: Final = Kind(
         *STATE_COLUMNS,
         Column("Port", "integer", ".spec.containerPort", "Port of memcached"),
         Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
-        Column("Memory", "string", ".spec.cache.memory", "Memory for items, per pod", 1),
+        Column("Memory", "string", ".status.cache.memory", "Memory for items, per pod", 1),
         Column("Image", "string", ".spec.image", "Image of memcached", 1),
         *PROBLEM_COLUMNS,
     ),

@@ -9,12 +9,12 @@ from memcached_api import image
 from memcached_api.quantity import parse
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_api.validation.rules import Rule, Violation, value_rule
-from memcached_api.values import nested_field
+from memcached_api.values import MAX_INT32, nested_field
 
 Entry = Mapping[str, Any]
 
 MIN_SIZE: Final = 1
-MAX_SIZE: Final = 2**31 - 1  # a Deployment's replicas are an int32
+MAX_SIZE: Final = MAX_INT32  # a Deployment's replicas are an int32
 MIN_PORT: Final = 1
 MAX_PORT: Final = 65535
 MAX_NAME_LENGTH: Final = 52  # characters: leaves 11 of a label's 63 for the hash of a ReplicaSet or a suffix
@@ -85,18 +85,21 @@ def size_rule(remedy: str) -> Rule:
     )
 
 
+def range_rule(path: str, lowest: int, highest: int, remark: str) -> Rule:
+    """The rule that an integer is between `lowest` and `highest`. `remark`: the rest of the message, after both."""
+    return value_rule(
+        path,
+        lambda number: lowest <= number <= highest,
+        f"self >= {lowest} && self <= {highest}",
+        f"must be between {lowest} and {highest}{remark}",
+    )
+
+
 def image_rule(message: str) -> Rule:
     """The rule that `spec.image` is a valid image reference."""
     fits = f"self.matches(r'{image.PATH_WITHIN_LIMIT}') && !self.matches(r'{image.LIBRARY_PATH_TOO_LONG}')"
     cel = f"self.matches(r'{image.PATTERN}') && !self.matches('{image.IMAGE_ID}') && {fits}"
     return value_rule("spec.image", image.is_reference, cel, message)
-
-
-def port_rule(path: str, message: str, lowest: int = MIN_PORT, highest: int = MAX_PORT) -> Rule:
-    """The rule that a port is between `lowest` and `highest`."""
-    return value_rule(
-        path, lambda port: lowest <= port <= highest, f"self >= {lowest} && self <= {highest}", f"must be {message}"
-    )
 
 
 def _repeated(entries: Sequence[Entry], key: Callable[[Entry], Hashable]) -> Iterator[int]:

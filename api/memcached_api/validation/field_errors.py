@@ -31,13 +31,15 @@ MAX_VALUE_LENGTH: Final = 100
 class FieldError(NamedTuple):
     """One error of an object: the field, its value, and a message that names the remedy.
 
-    Two errors are equal if all parts are equal. So an error with another value counts as a new one.
+    Two errors are equal if all parts are equal. So an error with another value, or of a rule on several fields with
+    another value of one of them (`inputs`), counts as a new one.
     """
 
     field: str
     value: Any
     message: str
     type: str = INVALID
+    inputs: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         """Format as Kubernetes formats field errors: `spec.size: Invalid value: 0: must be at least 1`."""
@@ -87,9 +89,9 @@ def quote_if_needed(text: str) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH and text.isprintable() else quote(text)
 
 
-def truncate(text: str) -> str:
-    """The text, truncated to 100 characters."""
-    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+def truncate(text: str, length: int = MAX_VALUE_LENGTH) -> str:
+    """The text, truncated to `length` characters and `…`."""
+    return text if len(text) <= length else f"{text[:length]}…"
 
 
 def aggregate(errors: Iterable[FieldError], more: int = 0) -> str:

@@ -29,6 +29,9 @@ class Rule:
     `message`, `message_expression`, `field_path`: the message, messageExpression and fieldPath of the CEL rule.
     `inputs`: for a rule on several fields, these fields, below `path`. A violation implies that all of them are set,
     and an update that does not change them may keep the violation.
+    `optional_inputs`: other fields of such a rule, each with its default in CEL if it is a number, otherwise with "". A
+    rule that has no other inputs is evaluated by every update.
+    `stored_violations`: instead of `violations` for stored objects, if these were accepted under a weaker rule.
     """
 
     path: str
@@ -38,6 +41,13 @@ class Rule:
     message_expression: str = ""
     field_path: str = ""
     inputs: tuple[str, ...] = ()
+    optional_inputs: tuple[tuple[str, str], ...] = ()
+    stored_violations: Callable[[Any], Iterable[Violation]] | None = None
+
+    @property
+    def fields(self) -> list[str]:
+        """All inputs."""
+        return [*self.inputs, *(field for field, _ in self.optional_inputs)]
 
 
 def value_rule(path: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
@@ -49,18 +59,39 @@ def value_rule(path: str, holds: Callable[[Any], bool], cel: str, message: str) 
     return Rule(path, violations, cel, message)
 
 
-def rule_errors(rules: Iterable[Rule], obj: Any, type_errors: Sequence[FieldError] = ()) -> Iterator[FieldError]:
-    """All violations of all rules. A rule is skipped if one of its inputs has one of these type errors."""
+def rule_errors(
+    rules: Iterable[Rule], obj: Any, type_errors: Sequence[FieldError] = (), *, stored: bool = False
+) -> Iterator[FieldError]:
+    """All violations of all rules. A rule is skipped if one of its inputs has one of these type errors.
+
+    `stored`: the object is stored already, so a weaker rule may apply to it.
+    """
     for rule in rules:
+        violations = (stored and rule.stored_violations) or rule.violations
         parent, fields, steps = _split(rule.path)
         root = nested_field(obj, *fields)
         if root is None:
             continue
         for path, value in _select(parent, root, steps):
-            if not _has_type_error(path, rule.inputs, type_errors):
+            if not type_errors or not _has_type_error(path, rule.fields, type_errors):
                 yield from (
-                    FieldError(f"{path}{subpath}", found, message) for subpath, found, message in rule.violations(value)
+                    FieldError(f"{path}{subpath}", found, message, inputs=_inputs(rule, value))
+                    for subpath, found, message in violations(value)
                 )
+
+
+def _inputs(rule: Rule, value: Any) -> tuple[Any, ...]:
+    """The values of all inputs, as the CRD's rule compares them with those of the old object. None: absent."""
+    if not rule.inputs:
+        return ()
+    defaults = dict(rule.optional_inputs)
+    given = ((nested_field(value, *_names(field)), defaults.get(field)) for field in rule.fields)
+    return tuple(int(default) if found is None and default else found for found, default in given)
+
+
+def _names(field: str) -> list[str]:
+    """The names of a path: `limits[memory]` has two."""
+    return field.replace("[", ".").replace("]", "").split(".")
 
 
 def _select(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str, Any]]:
@@ -87,9 +118,7 @@ def _children(path: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:
     return [(f"{path}[{index}]", item) for index, item in enumerate(value)] if is_array(value) else []
 
 
-def _has_type_error(path: str, inputs: tuple[str, ...], type_errors: Sequence[FieldError]) -> bool:
-    if not type_errors:
-        return False
+def _has_type_error(path: str, inputs: Sequence[str], type_errors: Sequence[FieldError]) -> bool:
     fields = [f"{path}.{field}" for field in inputs] or [path]
     return any(_within(error.field, field) or _within(field, error.field) for error in type_errors for field in fields)
 

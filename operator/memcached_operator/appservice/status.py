@@ -17,11 +17,14 @@ PULL_SECRETS_FIELD = "imagePullSecrets of the ServiceAccount default"
 """The field that names image pull secrets. An AppService has no such field; its pods use those of their
 ServiceAccount."""
 
+RESUME = "run kubectl rollout resume for the Deployment"
+"""The remedy for a pause. An AppService has no field for it, so a user has paused the Deployment."""
+
 
 def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
     """The `AppServiceStatus`. `now` is used only to decide how long a crash is reported."""
     meta = snapshot.cr["metadata"]
-    workload = workload_state(DEPLOYMENT, snapshot, outcome, now, PULL_SECRETS_FIELD)
+    workload = workload_state(DEPLOYMENT, snapshot, outcome, now, pull_secrets_field=PULL_SECRETS_FIELD, resume=RESUME)
     counted = nested_map(snapshot.child(DEPLOYMENTS) or {}, "status")
     return DesiredStatus(
         {

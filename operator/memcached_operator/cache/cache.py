@@ -4,7 +4,7 @@ Each copy is stored as JSON, which takes a quarter of the memory of a tree of di
 collector. Each read decodes a new copy.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,7 +13,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, nested_map
 
 IndexKey = tuple[Any, ...]
-"""A key of the index: the controller of an object, or its instance labels."""
+"""A key of the index: the controller of an object, its instance labels, or the namespace of a foreign object."""
 
 _MANAGER_FIELDS = ("manager", "operation", "subresource", "time")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -36,9 +36,15 @@ class Entry(NamedTuple):
 
 
 class Cache:
-    """Objects by key. All of its content can be restored by a LIST."""
+    """Objects by key. All of its content can be restored by a LIST.
 
-    def __init__(self) -> None:
+    `observed`: the resources of which the cache also finds the objects of others, except those for which `ignores` is
+    True.
+    """
+
+    def __init__(self, observed: Iterable[Resource] = (), ignores: Callable[[Object], bool] = lambda _: False) -> None:
+        self._observed = frozenset(observed)
+        self._ignores = ignores
         self._entries: dict[Resource, dict[Key, Entry]] = {}
         self._index: dict[IndexKey, set[Key]] = {}
         self._tombstones: dict[Key, int] = {}
@@ -71,15 +77,43 @@ class Cache:
         keys = self._index.get(("instance", resource, namespace, app_name, instance), ())
         return (obj for key in keys if (obj := self.get(key)) is not None)
 
+    def foreign(self, resource: Resource, namespace: str) -> Iterator[Object]:
+        """Every known object of an observed resource in a namespace that is not a child of a custom resource."""
+        keys = self._index.get(("foreign", resource, namespace), ())
+        return (obj for key in sorted(keys, key=lambda key: key.name) if (obj := self.get(key)) is not None)
+
+    def index_keys(self, key: Key, obj: Object) -> tuple[IndexKey, ...]:
+        """The index keys of an object: its controller, the instance that its labels name, and whether it is foreign."""
+        return tuple(self._index_keys(key, obj))
+
+    def _index_keys(self, key: Key, obj: Object) -> Iterator[IndexKey]:
+        controller = controller_of(obj)
+        if controller is not None:
+            yield ("owner", key.resource, controller["uid"])
+        own = nested_map(obj, "metadata", "labels")
+        if labels.INSTANCE in own:
+            yield ("instance", key.resource, key.namespace, own.get(labels.NAME), own[labels.INSTANCE])
+        if self.is_foreign(key, obj):
+            yield ("foreign", key.resource, key.namespace)
+
+    def is_foreign(self, key: Key, obj: Object) -> bool:
+        """True for an observed object that is not ignored and no child: those have a controller and our label."""
+        if key.resource not in self._observed or self._ignores(obj):
+            return False
+        managed = nested_map(obj, "metadata", "labels").get(labels.MANAGED_BY) == labels.MANAGER
+        return not managed or controller_of(obj) is None
+
     def put_event(self, resource: Resource, obj: Object) -> bool:
         """Store the version of an event. Returns False if the event has no effect.
 
         It has one if its version is newer, or known only from a live read: other reconciliations may depend on it.
         """
+        if self.put(resource, obj):
+            return True
         key = key_of(resource, obj)
         known = self.entry(key)
         if known is None or not known.from_live_read or known.version != version_of(obj):
-            return self.put(resource, obj)
+            return False
         self._entries[resource][key] = known._replace(from_live_read=False)
         return True
 
@@ -94,7 +128,7 @@ class Cache:
         self._tombstones.pop(key, None)
         self._forget(key)
         self.revision += 1
-        entry = Entry(version, index_keys(key, obj), msgspec.json.encode(transform(obj)), from_live_read)
+        entry = Entry(version, self.index_keys(key, obj), msgspec.json.encode(transform(obj)), from_live_read)
         self._entries.setdefault(resource, {})[key] = entry
         for index_key in entry.index_keys:
             self._index.setdefault(index_key, set()).add(key)
@@ -140,20 +174,6 @@ class Cache:
             if not members:
                 del self._index[index_key]
         return True
-
-
-def index_keys(key: Key, obj: Object) -> tuple[IndexKey, ...]:
-    """The index keys of an object: its controller, and the instance that its labels name."""
-    return tuple(_index_keys(key, obj))
-
-
-def _index_keys(key: Key, obj: Object) -> Iterator[IndexKey]:
-    controller = controller_of(obj)
-    if controller is not None:
-        yield ("owner", key.resource, controller["uid"])
-    own = nested_map(obj, "metadata", "labels")
-    if labels.INSTANCE in own:
-        yield ("instance", key.resource, key.namespace, own.get(labels.NAME), own[labels.INSTANCE])
 
 
 def version_of(obj: Object) -> int:

@@ -1,14 +1,26 @@
 """The Memcached controller: the resources it owns, and its two pure functions, plan and status."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, check
+from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, check
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Kind, Plan, Snapshot, invalid
-from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, Resource, nested_map
+from memcached_operator.kube.resource import (
+    AUTOSCALERS,
+    DEPLOYMENTS,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    Object,
+    Resource,
+    nested_map,
+)
 from memcached_operator.memcached.desired.deployment import APP_NAME, deployment
+from memcached_operator.memcached.desired.network_policy import network_policy
+from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.memcached.desired.service import service
+from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
 from memcached_operator.memcached.status import status
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.deployment import DEPLOYMENT
@@ -22,7 +34,16 @@ value is the default image at that time, so that a later release does not restar
 
 def memcached(default_image: str) -> Kind:
     """The Memcached kind. `default_image`: the image of objects without `spec.image`."""
-    return Kind(MEMCACHEDS, APP_NAME, (DEPLOYMENTS, SERVICES), DEPLOYMENT, plan_with(default_image), status)
+    return Kind(
+        MEMCACHEDS,
+        APP_NAME,
+        owns=(DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES),
+        workload=DEPLOYMENT,
+        plan=plan_with(default_image),
+        status=status,
+        observes=(POD_DISRUPTION_BUDGETS, AUTOSCALERS),
+        ignores=ignores,
+    )
 
 
 def plan_with(default_image: str) -> Callable[[Snapshot, datetime], Plan]:
@@ -33,12 +54,32 @@ def plan_with(default_image: str) -> Callable[[Snapshot, datetime], Plan]:
         spec, errors = check(cr)
         if spec is None or errors:
             return invalid(summary(errors, MAX_MESSAGE_LENGTH))
-        if spec.image:
-            return Plan((deployment(cr, spec, spec.image), service(cr, spec)))
-        image = pinned_image(snapshot) or default_image
-        return Plan((pinned(deployment(cr, spec, image), image), service(cr, spec)))
+        image = spec.image or pinned_image(snapshot) or default_image
+        workload = deployment(cr, spec, image)
+        budget, notices = _budget(snapshot, spec, workload["spec"]["template"]["metadata"]["labels"])
+        children = (
+            workload if spec.image else pinned(workload, image),
+            service(cr, spec),
+            *budget,
+            *([] if spec.network_policy is None else [network_policy(cr, spec.network_policy, spec.container_port)]),
+        )
+        return Plan(children, tuple(autoscaler_problems(snapshot)), notices)
 
     return plan
+
+
+def _budget(
+    snapshot: Snapshot, spec: MemcachedSpec, labels: Mapping[str, str]
+) -> tuple[tuple[Object, ...], tuple[str, ...]]:
+    """The PodDisruptionBudget if there is to be one, or why there is none although the spec asks for it.
+
+    `labels`: those of new pods.
+    """
+    if not wants_budget(spec):
+        return (), ()
+    if other := foreign_budget(snapshot, labels):
+        return (), (budget_notice(other),)
+    return (pod_disruption_budget(snapshot.cr, spec),), ()
 
 
 def count_outdated_images(objects: Iterable[Object], default_image: str) -> int:

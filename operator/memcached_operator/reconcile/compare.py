@@ -16,8 +16,25 @@ DROPPED_FIELDS = frozenset({("spec", "updateStrategy", "rollingUpdate", "maxUnav
 """Fields that a cluster drops if their feature gate is disabled (MaxUnavailableStatefulSet: by default up to 1.34, and
 in some later versions). If the live object has no such field, it counts as current: applying it again has no effect."""
 
-ATOMIC_FIELDS = frozenset({"selector", "nodeSelector"})
-"""Maps that Kubernetes replaces as a whole (`+structType=atomic`). An additional entry changes their meaning."""
+UNSTORED: Mapping[tuple[str, ...], Any] = {("spec", "paused"): False}
+"""Values that the API server stores by leaving the field out, besides null."""
+
+ATOMIC_FIELDS = frozenset(
+    {
+        "selector",
+        "nodeSelector",
+        "tolerations",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "preferredDuringSchedulingIgnoredDuringExecution",
+        "labelSelector",
+        "podSelector",
+        "namespaceSelector",
+        "ingress",
+        "policyTypes",
+    }
+)
+"""Values that Kubernetes replaces as a whole (`+structType=atomic`, `+listType=atomic`). An additional entry changes
+their meaning: in a NetworkPolicy, it can admit more clients; in a toleration, it limits the taints."""
 
 
 ALLOCATED_FIELDS = frozenset({"nodePort"})
@@ -119,7 +136,7 @@ def _project_fields(live: Mapping[str, Any], desired: Mapping[str, Any], path: t
             found[name] = value  # 0 accepts any allocated value
         elif name in live:
             found[name] = live[name] if name in ATOMIC_FIELDS else projection(live[name], value, (*path, name))
-        elif (*path, name) in DROPPED_FIELDS:
+        elif (*path, name) in DROPPED_FIELDS or UNSTORED.get((*path, name)) == value:
             found[name] = value
     return found
 

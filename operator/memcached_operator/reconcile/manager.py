@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from memcached_operator.cache.cache import Cache, index_keys, version_of
+from memcached_operator.cache.cache import Cache, Entry, transform, version_of
 from memcached_operator.kind import Kind
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiError, Client
@@ -46,28 +46,38 @@ class Manager:
         self._namespaces = tuple(namespaces)
         self._sync_period = sync_period
         self._max_backoff = min(MAX_BACKOFF, max_retry_delay)
-        self._cache = Cache()
+        self._observed = frozenset(resource for kind in kinds for resource in kind.observes)
+        observers = [kind for kind in kinds if kind.observes]
+        self._cache = Cache(self._observed, lambda obj: all(kind.ignores(obj) for kind in observers))
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
         self._missing: set[Resource] = set()
         self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._missing)
-        optional = {resource for kind in kinds for resource in kind.optional}
+        # What is only observed must not prevent the start of a kind: an older role may lack the permission to list it.
+        optional = {resource for kind in kinds for resource in kind.optional} | self._observed.difference(
+            self.child_resources
+        )
         self._reflectors = [
             Reflector(resource, namespace, "", watch=watch)
             if self._kind_of(resource)
-            else Reflector(resource, namespace, labels.SELECTOR, optional=resource in optional)
+            else Reflector(resource, namespace, self._selector(resource), optional=resource in optional)
             for resource in self._resources
             for namespace in self._namespaces or (None,)
         ]
 
     @property
     def child_resources(self) -> tuple[Resource, ...]:
-        """The resources that are watched by label: those of the children and pods."""
+        """The resources of the children, and pods."""
         return tuple(dict.fromkeys([*(owned for kind in self._kinds.values() for owned in kind.owns), PODS]))
+
+    def _selector(self, resource: Resource) -> str:
+        """The label selector of a watch: only what is ours, unless the objects of others are observed too."""
+        return "" if resource in self._observed else labels.SELECTOR
 
     @property
     def _resources(self) -> tuple[Resource, ...]:
-        return (*self.child_resources, *(kind.resource for kind in self._kinds.values()))
+        kinds = (kind.resource for kind in self._kinds.values())
+        return tuple(dict.fromkeys([*self.child_resources, *sorted(self._observed, key=str), *kinds]))
 
     def _kind_of(self, resource: Resource) -> Kind | None:
         """The kind of a custom resource; None for a child or a pod."""
@@ -80,8 +90,8 @@ class Manager:
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set. Raises the error of a task that failed.
 
-        Each kind starts when its objects and its children have been listed. A failed list is retried and does not
-        delay other kinds.
+        Each kind starts when its objects, its children and what it observes have been listed. A failed list is retried
+        and does not delay other kinds.
         """
         workers = self._reconciler.run(WORKERS)
         async with background(stop, workers, self._resync()):
@@ -101,12 +111,18 @@ class Manager:
         changed = (
             self._cache.put_event(resource, obj) if change == "updated" else self._cache.remove(key, version_of(obj))
         )
-        if not changed:
+        if not changed or (change == "updated" and before is not None and self._keeps_content(key, before, obj)):
             return
         self._enqueue(self._affected(key, obj))
-        if before is not None and before.index_keys != index_keys(key, obj):
+        if before is not None and before.index_keys != self._cache.index_keys(key, obj):
             # The object had another owner or instance label before.
             self._enqueue(self._affected(key, before.object()))
+
+    def _keeps_content(self, key: Key, before: Entry, obj: Object) -> bool:
+        """True if only the status of an observed object has changed, which no plan reads."""
+        if key.resource not in self._observed or before.from_live_read:
+            return False
+        return _content(before.object()) == _content(transform(obj))
 
     def _enqueue(self, keys: Iterable[Key]) -> None:
         for key in keys:
@@ -125,14 +141,23 @@ class Manager:
         kind = self._by_app.get(own.get(labels.NAME, ""))
         if kind is not None and labels.INSTANCE in own:
             yield Key(kind.resource, key.namespace, own[labels.INSTANCE])
+        if self._cache.is_foreign(key, obj):
+            yield from self._observers(key)
+
+    def _observers(self, key: Key) -> Iterator[Key]:
+        """The custom resources whose plan reads a foreign object."""
+        for kind in self._kinds.values():
+            if key.resource in kind.observes:
+                yield from (each for each in self._cache.keys(kind.resource) if each.namespace == key.namespace)
 
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""
         kind = self._kind_of(reflector.resource)
         if kind is not None and not reflector.synced.is_set():
-            # Children must be listed before their owners are reconciled; otherwise they would be created again.
+            # Children must be listed before their owners are reconciled; otherwise they would be created again. So must
+            # the objects of others that a plan reads; otherwise each restart would report that they do not exist.
             for child in self._reflectors:
-                if child.namespace == reflector.namespace and child.resource in (*kind.owns, PODS):
+                if child.namespace == reflector.namespace and child.resource in (*kind.owns, *kind.observes, PODS):
                     await child.synced.wait()
         was_missing = reflector.missing
         await self._list(reflector)
@@ -171,7 +196,7 @@ class Manager:
     def _enqueue_affected(self, reflector: Reflector) -> None:
         """Enqueue the objects that the listed resource may affect."""
         for kind in self._kinds.values():
-            if reflector.resource in (kind.resource, *kind.owns, PODS):
+            if reflector.resource in (kind.resource, *kind.owns, *kind.observes, PODS):
                 keys = self._cache.keys(kind.resource)
                 self._enqueue(key for key in keys if reflector.namespace in (None, key.namespace))
 
@@ -190,6 +215,12 @@ class Manager:
             await self._list(reflector)
         except ApiError as error:
             log.warning("cannot list %s: %s", reflector, explain(error))
+
+
+def _content(obj: Object) -> Object:
+    """An object without its status and without what changes with it."""
+    meta = {name: value for name, value in obj["metadata"].items() if name not in ("resourceVersion", "managedFields")}
+    return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": meta}
 
 
 def _api_group(owner: Mapping[str, Any]) -> str:

@@ -110,7 +110,7 @@ class Reconciler:
         if self._cache.revision != revision:
             snapshot = gather(self._cache, kind, cr, self._missing)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
-        delay = await self._status.write(kind, key, snapshot, Outcome(problems))
+        delay = await self._status.write(kind, key, snapshot, Outcome(problems, plan.notices))
         delays = [each for each in (plan.requeue_after, result.requeue_after, delay) if each is not None]
         for each in delays:
             self._queue.add_after(key, each)
@@ -140,7 +140,8 @@ def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource])
     if workload is not None:
         found = cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
         pods = [pod for pod in found if kind.workload.owns(pod, workload)]
-    return Snapshot(cr, children, tuple(pods), frozenset(missing & set(kind.optional)))
+    foreign = {resource: tuple(cache.foreign(resource, meta["namespace"])) for resource in kind.observes}
+    return Snapshot(cr, children, tuple(pods), frozenset(missing & set(kind.optional)), foreign)
 
 
 def most_severe(errors: list[ApiError]) -> ApiError:

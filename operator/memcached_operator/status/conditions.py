@@ -70,7 +70,8 @@ def debounce_period(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
         return 0.0
     if changed := transitions(old, new):
         return START_PERIOD if _only_starts_rollout(old, changed) else DEBOUNCE_PERIOD
-    in_rollout = _progress(old)[0] == c.TRUE
+    status, reason = _progress(old)
+    in_rollout = status == c.TRUE and reason != c.PAUSED
     return ROLLOUT_PERIOD if in_rollout and _user_visible(old) == _user_visible(new) else PROGRESS_PERIOD
 
 

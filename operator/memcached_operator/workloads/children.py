@@ -41,6 +41,15 @@ def child(
     }
 
 
+def with_metadata(obj: Object, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Object:
+    """A child or a pod template, which have no annotations yet, with more labels and annotations.
+
+    Their own labels take precedence.
+    """
+    metadata = {**obj["metadata"], "labels": {**labels, **obj["metadata"]["labels"]}}
+    return {**obj, "metadata": {**metadata, "annotations": annotations} if annotations else metadata}
+
+
 def selector(cr: Object, app_name: str) -> dict[str, str]:
     """The labels that select the pods of an object."""
     return labels.selector_labels(app_name, cr["metadata"]["name"])

@@ -6,7 +6,7 @@ from typing import Final
 
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, controller_of, nested_list, nested_map
-from memcached_operator.workloads.rollout import Rollout, WorkloadType, counted, has_minimum
+from memcached_operator.workloads.rollout import Rollout, WorkloadType, counted
 
 
 class _Deployment:
@@ -35,11 +35,8 @@ def rollout_of(deployment: Object) -> Rollout:
     found = counted(deployment)
     conditions = {condition["type"]: condition for condition in nested_list(deployment, "status", "conditions")}
     failure = nested_map(conditions, "ReplicaFailure")
-    available = nested_map(conditions, "Available").get("status") == "True"
     return replace(
         found,
-        # Until the Deployment controller observes a new size, its condition refers to the old one; compute it instead.
-        available=available if found.current else has_minimum(found.available_pods, found.size),
         complete=found.current and found.size == found.replicas == found.updated == found.available_pods,
         deadline_exceeded=nested_map(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
         replica_failure=failure.get("message", "") if failure.get("status") == "True" else "",

@@ -1,23 +1,27 @@
 """The progress of a rollout, as each type of workload reports it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from memcached_operator.kind import PodController, Snapshot
 from memcached_operator.kube.resource import Object, nested_map
 
 MAX_UNAVAILABLE_PERCENT = 25
-"""Percentage of pods that may be unavailable, rounded down: the default maxUnavailable of a Deployment."""
+"""Percentage of pods that may be unavailable: the default maxUnavailable of a Deployment."""
+
+PROGRESS_DEADLINE = timedelta(seconds=600)
+"""Time without progress after which a rollout counts as stalled: the default progressDeadlineSeconds of a Deployment.
+"""
 
 
 @dataclass(frozen=True)
 class Rollout:
     """Pod counts and state of a workload.
 
-    `current`: the counts refer to the latest spec. `available`: enough pods are available. `complete`: all pods have
-    the latest template and are available, and no other pods are left. `requeue_after`: seconds until the deadline is
-    exceeded without an event; None if an event reports that.
+    `current`: the counts refer to the latest spec. `complete`: all pods have the latest template and are available, and
+    no other pods are left. `paused`: pods are not replaced. `requeue_after`: seconds until the deadline is exceeded
+    without an event; None if an event reports that.
     """
 
     exists: bool = False
@@ -27,11 +31,20 @@ class Rollout:
     ready: int = 0
     available_pods: int = 0
     current: bool = False
-    available: bool = False
     complete: bool = False
+    paused: bool = False
     deadline_exceeded: bool = False
     replica_failure: str = ""
     requeue_after: float | None = None
+
+    @property
+    def available(self) -> bool:
+        """True if enough pods serve: at most MAX_UNAVAILABLE_PERCENT of them, rounded down, are not ready.
+
+        Counted for every type of workload: the condition of a Deployment depends on its maxUnavailable, and can be True
+        while no pod is ready.
+        """
+        return self.exists and self.ready >= self.size - self.size * MAX_UNAVAILABLE_PERCENT // 100
 
 
 class WorkloadType(PodController, Protocol):
@@ -52,10 +65,6 @@ def counted(live: Object) -> Rollout:
         updated=status.get("updatedReplicas", 0),
         ready=status.get("readyReplicas", 0),
         available_pods=status.get("availableReplicas", 0),
+        paused=bool(live["spec"].get("paused")),
         current=status.get("observedGeneration", 0) >= live["metadata"].get("generation", 0),
     )
-
-
-def has_minimum(available_pods: int, size: int) -> bool:
-    """True if at most MAX_UNAVAILABLE_PERCENT of the pods are unavailable."""
-    return available_pods >= size - size * MAX_UNAVAILABLE_PERCENT // 100

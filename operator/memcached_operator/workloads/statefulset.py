@@ -5,19 +5,15 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
-from memcached_operator.workloads.rollout import Rollout, WorkloadType, counted, has_minimum
+from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout, WorkloadType, counted
 from memcached_operator.workloads.times import past_time
-
-PROGRESS_DEADLINE = timedelta(seconds=600)
-"""Time without progress after which a rollout counts as stalled: the default progressDeadlineSeconds of a Deployment.
-A StatefulSet has no such field."""
 
 _EPOCH = datetime(1970, 1, 2, tzinfo=UTC)
 """Earlier times are not computed with."""
@@ -53,7 +49,6 @@ def _rollout(live: Object, snapshot: Snapshot, now: datetime) -> Rollout:
     left = float("inf") if complete or waiting else _until_deadline(live, snapshot, now)
     return replace(
         found,
-        available=has_minimum(found.available_pods, found.size),
         complete=complete,
         deadline_exceeded=left <= 0,
         requeue_after=left if 0 < left < float("inf") else None,
@@ -71,7 +66,7 @@ def _partition(live: Object) -> int:
 
 
 def _until_deadline(live: Object, snapshot: Snapshot, now: datetime) -> float:
-    """Seconds until the rollout has made no progress for PROGRESS_DEADLINE."""
+    """Seconds until the rollout has made no progress for PROGRESS_DEADLINE. A StatefulSet has no field for it."""
     texts = [*_write_times(live), *_pod_times(snapshot)]
     progress = (found for text in texts if (found := past_time(text, now)) is not None)
     last = max([_started(snapshot, now), *progress])

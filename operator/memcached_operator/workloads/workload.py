@@ -40,11 +40,17 @@ class WorkloadState:
 
 
 def workload_state(
-    workload: WorkloadType, snapshot: Snapshot, outcome: Outcome, now: datetime, pull_secrets_field: str
+    workload: WorkloadType,
+    snapshot: Snapshot,
+    outcome: Outcome,
+    now: datetime,
+    *,
+    pull_secrets_field: str,
+    resume: str,
 ) -> WorkloadState:
     """Compute the state of a workload from its counts, its pods and the problems of applying the children.
 
-    `pull_secrets_field`: the field that names image pull secrets, for the remedy.
+    `pull_secrets_field`: the field that names image pull secrets, for the remedy. `resume`: the remedy for a pause.
     """
     rollout = workload.rollout(snapshot, now)
     failed = failures(snapshot.pods, now, pull_secrets_field)
@@ -56,10 +62,11 @@ def workload_state(
     # Pods and workloads are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
     complete = rollout.complete and len(nodes) == rollout.size
     kind = workload.resource.kind
+    stalled = any(problem.blocks for problem in problems) or rollout.deadline_exceeded
     conditions = [
         _available(kind, rollout, unschedulable(snapshot.pods)),
-        _progressing(kind, rollout, transient, stalled=bool(problems) or rollout.deadline_exceeded, complete=complete),
-        _degraded(degraded),
+        _progressing(kind, rollout, transient, resume, stalled=stalled, complete=complete),
+        _degraded(degraded, outcome.notices),
     ]
     generation = snapshot.cr["metadata"].get("generation", 0)
     delays = (rollout.requeue_after, *(failure.clears_in for failure in failed))
@@ -90,10 +97,14 @@ def _available(kind: str, rollout: Rollout, hint: str) -> dict[str, Any]:
 
 
 def _progressing(
-    kind: str, rollout: Rollout, transient: list[Problem], *, stalled: bool, complete: bool
+    kind: str, rollout: Rollout, transient: list[Problem], resume: str, *, stalled: bool, complete: bool
 ) -> dict[str, Any]:
     if transient:
         return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
+    updated = rollout.updated if rollout.current else 0
+    if rollout.paused:
+        message = f"The rollout is paused: {updated} of {rollout.size} pods are updated"
+        return _condition(c.PROGRESSING, c.TRUE, c.PAUSED, f"{message}; to continue, {resume}")
     if stalled:
         return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "The rollout is stalled; see the Degraded condition")
     if complete:
@@ -101,15 +112,14 @@ def _progressing(
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {kind} is being created")
-    updated = rollout.updated if rollout.current else 0
     return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"{updated} of {rollout.size} pods are updated")
 
 
-def _degraded(problems: list[Problem]) -> dict[str, Any]:
-    if not problems:
-        return _condition(c.DEGRADED, c.FALSE, c.AS_EXPECTED, "All components are healthy")
+def _degraded(problems: list[Problem], notices: Iterable[str]) -> dict[str, Any]:
     ordered = sorted(problems, key=lambda problem: SEVERITY.index(problem.reason))
-    return _condition(c.DEGRADED, c.TRUE, ordered[0].reason, _join(ordered))
+    message = ". ".join([_join(ordered) if ordered else "All components are healthy", *notices])
+    status, reason = (c.TRUE, ordered[0].reason) if ordered else (c.FALSE, c.AS_EXPECTED)
+    return _condition(c.DEGRADED, status, reason, message)
 
 
 def _join(problems: list[Problem]) -> str:

@@ -358,13 +358,12 @@ WITH_OTHER_CRD: dict[str, Callable[..., Awaitable[None]]] = {
 
 
 def cases() -> list[Case]:
-    """Each scenario for both kinds. Those that change a CRD run alone."""
+    """Each scenario for both kinds. Those that change a CRD, and the one whose time is limited, run alone."""
     found: list[Case] = []
     for kind in KINDS:
         for name, scenario in SCENARIOS.items():
-            found.append(
-                Case(f"T9/{name}/{kind.plural}", partial(run_scenario, kind=kind, scenario=scenario), limit=180)
-            )
-        for name, run in WITH_OTHER_CRD.items():
-            found.append(Case(f"T9/{name}/{kind.plural}", partial(run, kind=kind), alone=True, limit=180))
+            run = partial(run_scenario, kind=kind, scenario=scenario)
+            found.append(Case(f"T9/{name}/{kind.plural}", run, alone=scenario is parallel_writes, limit=180))
+        for name, with_other_crd in WITH_OTHER_CRD.items():
+            found.append(Case(f"T9/{name}/{kind.plural}", partial(with_other_crd, kind=kind), alone=True, limit=180))
     return found

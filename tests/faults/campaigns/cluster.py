@@ -22,6 +22,7 @@ from memcached_operator.kube.client import MERGE_PATCH, ApiError
 from memcached_operator.kube.resource import Key, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import PROGRESS_PERIOD
+from support.widget_controller import CONFIG_MAPS
 
 REPORT_TIMEOUT = 30.0
 """Seconds until a problem is reported, on a busy machine."""
@@ -31,7 +32,6 @@ REPLICASET_RETRY = 60.0
 """Seconds until the ReplicaSet controller retries, which doubles its delays."""
 QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas")
 LIMITS = Resource("", "v1", "LimitRange", "limitranges")
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 POLICIES = Resource("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
 BINDINGS = Resource(
     "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
@@ -406,7 +406,6 @@ KINDS: dict[str, tuple[Resource, ...]] = {
     "appservices": (APPSERVICES,),
     "both": (MEMCACHEDS, APPSERVICES),
 }
-GATE = {"quota/deployments", "policy/deployments-update"}
 
 
 def cases() -> list[Case]:
@@ -422,7 +421,7 @@ def cases() -> list[Case]:
         "namespace/terminating": partial(namespace_deleted, finalizer=True),
         "namespace/created-later": namespace_created_later,
     }
-    found = [Case(f"T12/{name}", run, gate=name in GATE) for name, run in runs.items()]
+    found = [Case(f"T12/{name}", run) for name, run in runs.items()]
     for name, deleted in KINDS.items():
         for way, absent in (("recreated", False), ("created-later", True)):
             run = partial(crds_deleted, deleted=deleted, absent=absent)

@@ -10,17 +10,26 @@ from faults.faulty import Reject
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until
 from faults.state import state_of
-from faults.workloads import PORTS, Workload, cache
+from faults.workloads import GUARDS, PORTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import JSON_PATCH
 from memcached_operator.kube.labels import INSTANCE
-from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource, nested_map
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    Key,
+    Object,
+    Resource,
+    nested_map,
+)
 from memcached_operator.memcached.controller import MEMCACHEDS
+from support.widget_controller import CONFIG_MAPS
 
 RECOVERY = 30.0
 """Seconds until the child is restored. A blocked child is checked again every 10 s."""
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 FINALIZER = "example.com/held"
 NOTE = "example.com/note"
 
@@ -41,15 +50,20 @@ class Child:
     @property
     def workload(self) -> Workload:
         """The creation of its owner."""
-        return Workload(f"drift-{self.owner.plural}", self.owner, None, cache(size=2, **PORTS_OF[self.owner.kind]), ())
+        return Workload(f"drift-{self.owner.plural}", self.owner, None, cache(size=2, **FIELDS[self.owner.kind]), ())
 
 
-PORTS_OF: dict[str, Object] = {"Memcached": {}, "AppService": PORTS}
+FIELDS: dict[str, Object] = {"Memcached": GUARDS, "AppService": PORTS}
+"""The fields with which an object has all children."""
 OTHER_SELECTOR: Object = {"spec": {"selector": {INSTANCE: "another"}}}
 OTHER_TEMPLATE: Object = {"spec": {"template": {"spec": {"automountServiceAccountToken": True}}}}
+OTHER_BUDGET: Object = {"spec": {"maxUnavailable": 2}}
+OTHER_CLIENTS: Object = {"spec": {"ingress": [{}]}}
 CHILDREN = (
     Child(MEMCACHEDS, DEPLOYMENTS, OTHER_TEMPLATE),
     Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR),
+    Child(MEMCACHEDS, POD_DISRUPTION_BUDGETS, OTHER_BUDGET),
+    Child(MEMCACHEDS, NETWORK_POLICIES, OTHER_CLIENTS),
     Child(APPSERVICES, DEPLOYMENTS, OTHER_TEMPLATE),
     Child(APPSERVICES, SERVICES, OTHER_SELECTOR),
 )
@@ -130,15 +144,20 @@ async def reference_removed(sandbox: Sandbox, references: References, child: Chi
 async def adopted(sandbox: Sandbox, references: References, child: Child) -> None:
     """Another owner adopts the child: it is not modified, and the conflict is reported until it is free again."""
     expected, found = await create_owner(sandbox, references, child)
+    await adopt(sandbox, child, found)
+    await wait_for_reason(sandbox, child.owner, c.CONFLICT)
+    await sandbox.merge(key(sandbox, child), {"metadata": {"ownerReferences": found["metadata"]["ownerReferences"]}})
+    await check_restored(sandbox, child, expected)
+
+
+async def adopt(sandbox: Sandbox, child: Child, found: Object) -> None:
+    """Make a ConfigMap the owner of the child."""
     other_owner = await sandbox.client.request(
         "POST", CONFIG_MAPS.path(sandbox.namespace), {"metadata": {"name": "other-owner"}, "data": {}}
     )
     owner = {**found["metadata"]["ownerReferences"][0], "apiVersion": "v1", "kind": "ConfigMap", "name": "other-owner"}
     owner["uid"] = other_owner["metadata"]["uid"]
     await sandbox.merge(key(sandbox, child), {"metadata": {"ownerReferences": [owner]}})
-    await wait_for_reason(sandbox, child.owner, c.CONFLICT)
-    await sandbox.merge(key(sandbox, child), {"metadata": {"ownerReferences": found["metadata"]["ownerReferences"]}})
-    await check_restored(sandbox, child, expected)
 
 
 async def changed(sandbox: Sandbox, references: References, child: Child) -> None:
@@ -197,7 +216,7 @@ async def foreign(sandbox: Sandbox, references: References, child: Child) -> Non
     await sandbox.wait_watching()
     await sandbox.create(child.owner, VICTIM, child.workload.then or {})
     await wait_for_reason(sandbox, child.owner, c.CONFLICT)
-    if child.resource == SERVICES:
+    if child.resource != DEPLOYMENTS:
         await wait_rolled_out(sandbox, child.owner)
         await wait_for_reason(sandbox, child.owner, c.MINIMUM_REPLICAS_AVAILABLE)
     await check_quiet(sandbox)
@@ -251,6 +270,11 @@ FOREIGN: dict[str, Object] = {
         },
     },
     "Service": {"metadata": {"name": VICTIM}, "spec": {"selector": LABELS, "ports": [{"name": "foreign", "port": 9}]}},
+    "PodDisruptionBudget": {
+        "metadata": {"name": VICTIM},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}},
+    },
+    "NetworkPolicy": {"metadata": {"name": VICTIM}, "spec": {"podSelector": {"matchLabels": LABELS}}},
 }
 
 DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {
@@ -269,11 +293,6 @@ DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {
 }
 SCALED: dict[str, Callable[..., Awaitable[None]]] = {"scaled": scaled}
 """Only for Deployments."""
-GATE = {
-    CHILDREN[0].name: {"deleted", "reference-removed", "label-changed", "same-name"},
-    CHILDREN[1].name: {"deleted-while-reads-fail", "deleted-while-writes-fail"},
-    CHILDREN[3].name: {"deleted", "field-changed", "adopted"},
-}
 
 
 def cases() -> list[Case]:
@@ -282,7 +301,6 @@ def cases() -> list[Case]:
         Case(
             f"T7/{child.name}/{name}",
             partial(run, child=child),
-            gate=name in GATE.get(child.name, ()),
             sync_period=LONG_SYNC_PERIOD,
         )
         for child in CHILDREN

@@ -18,7 +18,7 @@ from faults.esr import check_operator, check_quiet
 from faults.faulty import Delay, Exchange, Fault, LoseReply, Reject, Reset, event, status
 from faults.process import ROOT, Operator, supervised
 from faults.rules import Rule
-from faults.sandbox import FailedError, Sandbox, TimedOutError, wait_until
+from faults.sandbox import FailedError, Sandbox, wait_until
 from faults.state import is_ready
 from faults.workloads import IMAGE, OTHER_IMAGE, PORTS
 from memcached_operator.appservice.controller import APPSERVICES
@@ -258,10 +258,7 @@ async def wait_all_ready(users: Users) -> None:
         last = await _first_problem(users)
         return not last
 
-    try:
-        await wait_until(poll, ALL_READY_TIMEOUT, "")
-    except TimedOutError as error:
-        raise TimedOutError(f"after {ALL_READY_TIMEOUT:g} s: {last}") from error
+    await wait_until(poll, ALL_READY_TIMEOUT, lambda: f"after {ALL_READY_TIMEOUT:g} s: {last}")
 
 
 async def _first_problem(users: Users) -> str:

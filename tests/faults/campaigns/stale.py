@@ -251,7 +251,6 @@ def t5() -> list[Case]:
                 Case(
                     f"T5/{how}/{name}/{which}",
                     partial(run, workload=workload, resources=resources),
-                    gate=which == "children" and name in ("scale-up", "ports-to-none"),
                     sync_period=LONG_SYNC_PERIOD if how == "late-events" else None,
                 )
                 for how, run in runs.items()
@@ -286,12 +285,10 @@ def t6() -> list[Case]:
         for name, (resource, (one, two, three)) in FIELDS.items():
             for route, specs in (("aba", (one, two, one)), ("abc", (one, two, three))):
                 run = partial(spec_changes, resource=resource, specs=specs, how=how)
-                gate = name == "memory" and how == "down"
                 found.append(
                     Case(
                         f"T6/{route}/{name}/{how}",
                         run,
-                        gate=gate,
                         sync_period=LONG_SYNC_PERIOD if how == "no-events" else None,
                     )
                 )

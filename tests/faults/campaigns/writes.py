@@ -1,7 +1,6 @@
 """T1, T2 and T3: faults at a write."""
 
 import time
-from fnmatch import fnmatchcase
 from functools import partial
 
 from aiohttp import web
@@ -11,9 +10,9 @@ from faults.esr import VICTIM, check_operator, check_quiet, check_stable, with_b
 from faults.faulty import Exchange, Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
-from faults.workloads import BY_NAME, IMAGE, PORT, WORKLOADS, Workload
+from faults.state import CHILDREN
+from faults.workloads import BY_NAME, GUARDS_CHANGED, GUARDS_OFF, GUARDS_ON, IMAGE, PORT, WORKLOADS, Workload
 
-GATE_WORKLOADS = ("create", "ports-to-none")
 RECOVERY = 30.0
 """Seconds from the end of a fault until the state is correct, including the longest retry delay and a start of the
 operator on a very busy machine: 1 s on an idle one.
@@ -65,7 +64,7 @@ async def run_unseen(sandbox: Sandbox, references: References, workload: Workloa
 
     (active,) = sandbox.proxy.inject(Rule(what, lose_reply, times=1, name=VICTIM))
     # From the start: the event of an earlier write could cause a reconcile, too.
-    sandbox.proxy.hold("deployments", "services", "pods")
+    sandbox.proxy.hold(*(child.plural for child in CHILDREN), "pods")
     await user_action(sandbox, workload)
     await wait_until_injected(active, READY_TIMEOUT)
 
@@ -112,7 +111,6 @@ def t1() -> list[Case]:
             partial(
                 run_with_fault, workload=workload, rule=Rule(what, Kill(moment), times=1, skip=number, name=VICTIM)
             ),
-            gate=number == 0 and moment == "during" and workload.name in GATE_WORKLOADS,
         )
         for workload in WORKLOADS
         for what, number in workload.numbered_writes()
@@ -129,7 +127,6 @@ def t2() -> list[Case]:
         Case(
             f"T2/{workload.name}/{_name(what, number)}/{how}",
             partial(run_with_fault, workload=workload, rule=Rule(what, fault, times=1, skip=number, name=VICTIM)),
-            gate=number == 0 and workload.name in GATE_WORKLOADS and how == "cut",
             sync_period=LONG_SYNC_PERIOD,
         )
         for workload in WORKLOADS
@@ -141,7 +138,7 @@ def t2() -> list[Case]:
             partial(run_unseen, workload=workload, what=what),
             sync_period=LONG_SYNC_PERIOD,
         )
-        for what, workload in WRITE_KINDS.items()
+        for what, workload in {**WRITE_KINDS, **WRITES_OF_GUARDS}.items()
     ]
 
 
@@ -157,6 +154,12 @@ WRITE_KINDS = {
     "patch appservices/status": BY_NAME["ports-back"],
 }
 """The kinds of writes, and a workload that causes each."""
+WRITES_OF_GUARDS = {
+    f"{verb} {resource}": workload
+    for resource in ("poddisruptionbudgets", "networkpolicies")
+    for verb, workload in (("create", GUARDS_ON), ("apply", GUARDS_CHANGED), ("delete", GUARDS_OFF))
+}
+"""Those of further children. All children share the handling of errors, which the other kinds of writes test."""
 
 REJECTIONS: dict[str, Fault] = {
     "409": Reject(409, "Conflict"),
@@ -172,8 +175,6 @@ SHORT_LIMIT = 40.0
 """Seconds until three failures in a row have been injected. Without a sync, which could cause the retries."""
 UNPROCESSABLE = Reject(422, "Invalid")
 FORBIDDEN = Reject(403, "Forbidden")
-GATE = {("503", "3"): "*", ("409", "1"): "apply *", ("reset", "1"): "create deployments"}
-"""The rejections that are in the gate, and for which writes."""
 
 
 def t3() -> list[Case]:
@@ -199,7 +200,6 @@ def _rejected(
     return Case(
         f"T3/{what.replace(' ', '-').replace('/', '-')}/{how}/{amount}",
         partial(run_with_fault, workload=workload, rule=rule, limit=SHORT_LIMIT if times == 3 else 180),
-        gate=fnmatchcase(what, GATE.get((how, amount), "")),
         sync_period=LONG_SYNC_PERIOD if times == 3 else None,
         limit=360,
     )

@@ -104,16 +104,59 @@ INVALID: list[tuple[Any, list[str]]] = [
         ['spec.resources.requests[memory]: Invalid value: "2Gi": must be at most the memory limit, 1Gi; lower'],
     ),
     (
-        limits(memory="64Mi"),
+        {"cache": {"memory": "64Mi"}, **limits(memory="64Mi")},
         [
-            'spec.resources.limits[memory]: Invalid value: "64Mi": must be at least 95Mi to hold spec.cache.memory of '
-            "64Mi (1.10 times it, plus 24Mi); raise this limit or lower spec.cache.memory"
+            'spec.resources.limits[memory]: Invalid value: "64Mi": must be at least 126Mi for spec.cache.memory of '
+            "64Mi, 1024 connections and 4 threads; raise this limit or lower spec.cache.memory"
         ],
     ),
-    (limits(memory=98985574), ["spec.resources.limits[memory]: Invalid value: 98985574: must be at least 95Mi"]),
+    (
+        {"cache": {"memory": "64Mi"}, **limits(memory=131617259)},
+        ["spec.resources.limits[memory]: Invalid value: 131617259: must be at least 126Mi"],
+    ),
+    (
+        limits(memory="52Mi"),
+        [
+            'spec.resources.limits[memory]: Invalid value: "52Mi": must be at least 53Mi, because spec.cache.memory is '
+            "derived from it and would be less than 2Mi"
+        ],
+    ),
+    (
+        {"cache": {"maxItemSize": "2Mi"}, **limits(memory="54Mi")},
+        ['spec.resources.limits[memory]: Invalid value: "54Mi": must be at least 55Mi, because spec.cache.memory is'],
+    ),
+    (
+        {"cache": {"maxItemSize": "32.5Mi"}},
+        [
+            'spec.cache.maxItemSize: Invalid value: "32.5Mi": must be at most half of spec.cache.memory, which is '
+            "64Mi; lower this field or raise spec.cache.memory"
+        ],
+    ),
+    (
+        {"cache": {"memory": "3Mi", "maxItemSize": "2Mi"}},
+        ['spec.cache.maxItemSize: Invalid value: "2Mi": must be at most half of spec.cache.memory, which is 3Mi'],
+    ),
+    ({"cache": {"maxItemSize": "600Ki"}}, ['spec.cache.maxItemSize: Invalid value: "600Ki": must be a multiple of']),
+    ({"cache": {"maxItemSize": 0}}, ["spec.cache.maxItemSize: Invalid value: 0: must be a multiple of 512Ki"]),
+    (
+        {"cache": {"memory": "4Gi", "maxItemSize": "1025Mi"}},
+        ['spec.cache.maxItemSize: Invalid value: "1025Mi": must be a multiple of 512Ki from 512Ki to 1Gi'],
+    ),
+    (
+        {"cache": {"maxConnections": 29}},
+        [
+            "spec.cache.maxConnections: Invalid value: 29: must be at least 30 for 4 threads (5 times "
+            "spec.cache.threads plus 10); raise it or lower spec.cache.threads"
+        ],
+    ),
+    ({"cache": {"maxConnections": 65537}}, ["spec.cache.maxConnections: Invalid value: 65537: must be between 15 and"]),
+    ({"cache": {"threads": 0}}, ["spec.cache.threads: Invalid value: 0: must be between 1 and 64"]),
+    ({"cache": {"threads": 65}}, ["spec.cache.threads: Invalid value: 65: must be between 1 and 64"]),
+    ({"cache": {"verbosity": 3}}, ["spec.cache.verbosity: Invalid value: 3: must be between 0 and 2"]),
+    ({"cache": {"evictions": "no"}}, ['spec.cache.evictions: Invalid value: "no": must be true or false']),
     (
         {"cache": {"memory": "1Gi"}, **limits(memory="1Gi")},
-        ['spec.resources.limits[memory]: Invalid value: "1Gi": must be at least 1151Mi to hold spec'],
+        ['spec.resources.limits[memory]: Invalid value: "1Gi": must be at least 1259Mi for spec'],
     ),
     ([], ['spec: Invalid value: "array": must be an object']),
     (
@@ -126,6 +169,22 @@ INVALID: list[tuple[Any, list[str]]] = [
         ],
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("cache", "limit", "valid"),
+    [
+        ("64Mi", "131617259600m", True),
+        ("64Mi", "131617259519m", False),
+        ("67108864.9", "131617260", False),
+        ("67108864.9", "131617260582m", True),
+        (None, "54903439.359", False),
+        (None, "54903439.361", True),
+    ],
+)
+def test_limits_with_fractions_of_a_byte_are_exact(cache: str | None, limit: str, valid: bool):
+    spec = {"cache": {} if cache is None else {"memory": cache}, **limits(memory=limit)}
+    assert (validate(memcached(spec)) == []) == valid
 
 
 @pytest.mark.parametrize(("spec", "expected"), INVALID)
@@ -167,7 +226,7 @@ def test_defaults():
         image_pull_policy=None,
         image_pull_secrets=[],
         resources=None,
-        cache=Cache(memory="64Mi"),
+        cache=Cache(),
     )
 
 

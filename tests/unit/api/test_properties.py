@@ -1,5 +1,6 @@
 """Properties of `validate`: it handles any JSON, and agrees with the types where these alone decide."""
 
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from memcached_api import quantity
 from memcached_api.image import is_reference
-from memcached_api.memcached.memory import minimum_limit
+from memcached_api.memcached.memory import exact_minimum
 from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
 from memcached_api.validation.field_errors import FieldError, SpecDecodeError
 
@@ -74,7 +75,7 @@ def test_image(text: str):
 
 @given(st.integers(2 * 2**20, 2**40), st.integers(-2, 2))
 def test_memory_limit(cache: int, offset: int):
-    limit = minimum_limit(cache) + offset
+    limit = ceil(exact_minimum(cache)) + offset
     spec = {"cache": {"memory": cache}, "resources": {"limits": {"memory": limit}}}
     assert bool(validate({"spec": spec})) == (offset < 0)
 

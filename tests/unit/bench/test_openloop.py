@@ -61,16 +61,28 @@ def sent(profile: Profile, *objects: Object, spec: str = load.MINIMAL, server: S
     return server
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES.keys())
+NEW = {
+    load.MINIMAL: ["/apis/apps/v1/namespaces/test/deployments", "/api/v1/namespaces/test/services"],
+    load.EVERY_FIELD: [
+        "/apis/apps/v1/namespaces/test/deployments",
+        "/api/v1/namespaces/test/services",
+        "/apis/policy/v1/namespaces/test/poddisruptionbudgets",
+        "/apis/networking.k8s.io/v1/namespaces/test/networkpolicies",
+    ],
+}
+"""The paths of the children of a new object with each spec."""
+
+
+@pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize("spec", load.SPECS)
-def test_a_new_object_costs_three_requests(profile: Profile, spec: str) -> None:
-    server = sent(profile, stored(7, 4, 1), spec=spec)
+def test_a_new_object_costs_a_request_for_each_child_and_one_status(name: str, spec: str) -> None:
+    server = sent(PROFILES[name], stored(7, 4, 1), spec=spec)
+    children = NEW[load.MINIMAL if name == "plain" else spec]
     assert [(method, path) for method, path, _ in server.requests] == [
-        ("POST", "/apis/apps/v1/namespaces/test/deployments"),
-        ("POST", "/api/v1/namespaces/test/services"),
+        *(("POST", path) for path in children),
         ("PATCH", "/apis/cache.example.com/v1/namespaces/test/memcacheds/cache-7/status"),
     ]
-    deployment, _, status = [body for _, _, body in server.requests]
+    deployment, *_, status = [body for _, _, body in server.requests]
     assert deployment["metadata"]["ownerReferences"][0]["uid"] == status["metadata"]["uid"] == "uid-7"
     assert status["status"]["observedGeneration"] == 1
     assert not [body for body in server.bodies for placeholder in PLACEHOLDERS if placeholder in body]
@@ -103,6 +115,11 @@ def test_a_rejected_request_ends_the_client() -> None:
     with pytest.raises(ExceptionGroup) as found:
         sent(PROFILES["ours"], stored(7, 1, 1), server=Server(422))
     assert "422" in str(found.value.exceptions[0])
+
+
+@pytest.mark.parametrize("spec", load.SPECS)
+def test_the_benchmark_waits_for_every_child(spec: str) -> None:
+    assert list(load.CREATES[spec]) == [f"create {path.rpartition('/')[2]}" for path in NEW[spec]]
 
 
 def test_the_spec_with_every_field_differs_from_the_minimal_spec_in_every_field() -> None:

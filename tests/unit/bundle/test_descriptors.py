@@ -1,4 +1,8 @@
-"""Every field of both kinds has a descriptor. The fields are read from the types, independently of the generator."""
+"""Every field of both kinds has a descriptor. The fields are read from the types, independently of the generator.
+
+Large types of Kubernetes are exceptions: the field has a descriptor, and a console renders the fields below from the
+CRD. With descriptors for all of them, the annotations of the CSV would mostly repeat the Kubernetes documentation.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,21 +15,34 @@ from bundle.catalog import Packed
 from bundle.csv.descriptors import spec_descriptors, status_descriptors, title
 from memcached_api.kinds import Kind
 from memcached_api.registry import KINDS
+from memcached_api.scheduling import Affinity
 from unit.bundle.tree import GOOD
 
 KNOWN = (
-    "advanced", "arrayFieldGroup:", "booleanSwitch", "fieldGroup:", "imagePullPolicy", "number", "podCount",
-    "resourceRequirements", "select:", "text",
+    "advanced", "arrayFieldGroup:", "booleanSwitch", "fieldGroup:", "imagePullPolicy", "nodeAffinity", "number",
+    "podAffinity", "podAntiAffinity", "podCount", "resourceRequirements", "select:", "text",
 )  # fmt: skip
 
 
 def fields(cls: Any, prefix: str = "") -> Iterator[str]:
     """The paths of all fields of a struct, including nested structs."""
+    yield from typed_fields(cls, prefix)
+
+
+def typed_fields(cls: Any, prefix: str = "") -> dict[str, inspect.Type]:
+    """The type of each field of a struct, by path, including nested structs that are not described as a whole."""
+    found: dict[str, inspect.Type] = {}
     for field in msgspec.structs.fields(cls):
-        path = f"{prefix}{field.encode_name}"
-        yield path
-        for struct, dots in _structs(inspect.type_info(field.type)):
-            yield from fields(struct, f"{path}{dots}")
+        path, type_ = f"{prefix}{field.encode_name}", inspect.type_info(field.type)
+        found[path] = type_
+        for struct, dots in _structs(type_):
+            found |= {} if _is_whole(struct) else typed_fields(struct, f"{path}{dots}")
+    return found
+
+
+def _is_whole(struct: Any) -> bool:
+    """Whether this is a type of Kubernetes for scheduling. An Affinity is not: its three fields have widgets."""
+    return struct.__module__ == Affinity.__module__ and struct is not Affinity
 
 
 def _structs(type_: Any) -> Iterator[tuple[Any, str]]:
@@ -72,14 +89,29 @@ def test_every_descriptor_is_complete(kind: Kind[Any]) -> None:
             assert words.startswith(KNOWN) or hint.startswith("urn:alm:descriptor:io.kubernetes"), hint
 
 
-def test_every_input_field_has_a_widget() -> None:
-    for kind in KINDS:
-        paths = [entry["path"] for entry in spec_descriptors(kind)]
-        for entry in spec_descriptors(kind):
-            below = any(path.startswith((f"{entry['path']}.", f"{entry['path']}[")) for path in paths)
-            groups = [hint for hint in entry.get("x-descriptors", []) if "ieldGroup" in hint]
-            maps = entry["path"] in ("resources.limits", "resources.requests", "resources")
-            assert below or maps or len(entry["x-descriptors"]) > len(groups), entry
+def _has_one_value(type_: inspect.Type) -> bool:
+    """Whether the value is a number, a text or a boolean, which a form needs a widget for; no object, map or list."""
+    if isinstance(type_, inspect.Metadata):
+        return _has_one_value(type_.type)
+    if isinstance(type_, inspect.UnionType):
+        return any(_has_one_value(member) for member in type_.types)
+    return isinstance(type_, inspect.IntType | inspect.StrType | inspect.BoolType | inspect.LiteralType)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_input_field_has_a_widget(kind: Kind[Any]) -> None:
+    types = typed_fields(kind.spec)
+    needed = [entry for entry in spec_descriptors(kind) if _has_one_value(types[entry["path"]])]
+    assert needed
+    for entry in needed:
+        widgets = [hint for hint in entry["x-descriptors"] if "ieldGroup" not in hint and "advanced" not in hint]
+        assert widgets, entry
+
+
+@pytest.mark.parametrize("path", ["rollout.maxSurge", "rollout.maxUnavailable", "podDisruptionBudget.maxUnavailable"])
+def test_number_of_pods_is_not_entered_as_text(path: str) -> None:
+    (entry,) = [entry for entry in spec_descriptors(KINDS[0]) if entry["path"] == path]
+    assert "urn:alm:descriptor:com.tectonic.ui:number" in entry["x-descriptors"]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +129,8 @@ def test_titles(name: str, words: str) -> None:
         ("cache.memory", "fieldGroup:cache"),
         ("imagePullSecrets", "arrayFieldGroup:imagePullSecrets"),
         ("resources", "resourceRequirements"),
+        ("podTemplate", "fieldGroup:podTemplate"),
+        ("podTemplate.spec.affinity.nodeAffinity", "nodeAffinity"),
     ],
 )
 def test_field_with_subfields_starts_a_group(path: str, hint: str) -> None:

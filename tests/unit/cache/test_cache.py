@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_operator.cache.cache import Cache, transform
-from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, key_of
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, key_of
 from memcached_operator.reconcile.ownership import controller_reference
 from unit.builders import LABELS, memcached, owned, pod
 
@@ -226,3 +226,30 @@ def test_object_that_one_list_misses_is_restored_by_the_next() -> None:
     assert cache.replace(DEPLOYMENTS, None, [], 100) == [KEY]
     cache.replace(DEPLOYMENTS, None, [live(9)], 101)
     assert version_in(cache) == "9"
+
+
+def budget(name: str, **meta: Any) -> Object:
+    """A budget that is not a child."""
+    return {"metadata": {"name": name, "namespace": "test", "resourceVersion": "1", **meta}, "spec": {}}
+
+
+def test_foreign_objects_are_those_that_are_not_children() -> None:
+    cache = Cache([POD_DISRUPTION_BUDGETS])
+    ours = owned(resource=POD_DISRUPTION_BUDGETS, name="ours")
+    theirs = owned(resource=POD_DISRUPTION_BUDGETS, name="theirs", labels={})
+    for obj in (ours, theirs, budget("b"), budget("a", labels=LABELS), budget("c", namespace="other")):
+        cache.put(POD_DISRUPTION_BUDGETS, obj)
+    assert [each["metadata"]["name"] for each in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "b", "theirs"]
+
+
+def test_foreign_objects_of_other_resources_are_not_indexed() -> None:
+    cache = Cache([POD_DISRUPTION_BUDGETS])
+    cache.put(DEPLOYMENTS, budget("a"))
+    assert list(cache.foreign(DEPLOYMENTS, "test")) == []
+
+
+def test_object_that_becomes_a_child_is_not_foreign() -> None:
+    cache = Cache([POD_DISRUPTION_BUDGETS])
+    cache.put(POD_DISRUPTION_BUDGETS, budget("cache"))
+    cache.put(POD_DISRUPTION_BUDGETS, owned(resource=POD_DISRUPTION_BUDGETS, version=2))
+    assert list(cache.foreign(POD_DISRUPTION_BUDGETS, "test")) == []

@@ -1,6 +1,7 @@
 """README.md, CONTRIBUTING.md and docs/ agree with the code."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from memcached_api import conditions
 from memcached_api.kinds import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.registry import KINDS
+from memcached_api.values import nested_field
 from memcached_operator.__main__ import main as operator_command
 from memcached_operator.metrics import REGISTRY
 from memcached_webhooks.__main__ import main as webhooks_command
+from memcached_webhooks.kinds.memcached import placing_defaults
 from memcached_webhooks.metrics import Metrics
 from unit.config.rendered import ROOT
 
@@ -75,6 +78,44 @@ def test_usage_examples_are_valid() -> None:
     examples = _examples("docs/usage.md")
     assert [example["kind"] for example in examples] == [kind.name for kind in KINDS]
     assert [kind.validate(example) for kind, example in zip(KINDS, examples, strict=True)] == [[]] * len(KINDS)
+
+
+def _specs(page: str) -> list[dict[str, Any]]:
+    """The Memcacheds in the YAML blocks of a page, which may show only the spec."""
+    head = {"apiVersion": "cache.example.com/v1", "kind": MEMCACHED.name, "metadata": {"name": "sessions"}}
+    objects = [head | example for example in _examples(page)]
+    return [each for each in objects if each["kind"] == MEMCACHED.name]
+
+
+@pytest.mark.parametrize(("page", "number"), [("docs/placing.md", 5), ("docs/security.md", 1)])
+def test_other_examples_are_valid(page: str, number: int) -> None:
+    examples = _specs(page)
+    assert (len(examples), [MEMCACHED.validate(example) for example in examples]) == (number, [[]] * number)
+
+
+def test_documented_defaults_of_new_objects_are_those_of_admission() -> None:
+    fields = {f"spec/{path}": value for path, value in placing_defaults().items()}
+    (documented, *_) = _examples("docs/placing.md")
+    assert {path: nested_field(documented, *path.split("/")) for path in fields} == fields
+    assert sum(1 for _ in _leaves(documented)) == sum(1 for _ in _leaves(fields))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The values within objects; lists are values."""
+    if isinstance(value, dict):
+        for each in value.values():  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def test_autoscaler_example_scales_a_memcached() -> None:
+    (example,) = _examples("docs/scaling.md")
+    assert (example["apiVersion"], example["kind"]) == ("autoscaling/v2", "HorizontalPodAutoscaler")
+    target = {"apiVersion": "cache.example.com/v1", "kind": MEMCACHED.name, "name": example["metadata"]["name"]}
+    assert example["spec"]["scaleTargetRef"] == target
+    commands = [text for text in (ROOT / "docs/scaling.md").read_text().split("'") if "scaleTargetRef" in text]
+    assert [yaml.safe_load(command)["spec"]["scaleTargetRef"] for command in commands if command[0] == "{"] == [target]
 
 
 def test_tested_versions_are_documented_and_the_oldest_is_min_kube_version() -> None:

@@ -17,8 +17,10 @@ from unit.config.makefile import phony
 from unit.config.rendered import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").iterdir())
-COMMAND = r"(?:sudo \S+ )?(?:make(?: [a-z-]+)+|make \${{ matrix\.target }}|\.ci/run)"
-LONG = {"test-faults", "test-soak", "bench"}
+COMMAND = r"(?:sudo \S+ )?(?:make(?: [a-z-]+)+|(?:\${{ matrix\.as }} )?make \${{ matrix\.target }}|\.ci/run)"
+HAND_OVER = 'sudo chown -R "$(id -u):$(id -g)" . "$HOME/.cache/memcached-operator"'
+"""Gives the user the files that a job has written as root, so that later steps can read and replace them."""
+LONG = {"test-faults", "test-corners", "test-soak", "bench"}
 """Targets that are too long for `make test`."""
 LIMIT = 360
 """Minutes that GitHub allows for a job."""
@@ -97,9 +99,9 @@ def test_make_lints_every_workflow() -> None:
 
 
 def test_workflows_run_only_make_and_ci_run() -> None:
-    commands = [step["run"] for step in steps() if "run" in step]
+    commands = [step["run"] for step in steps() if "run" in step and step["run"] != HAND_OVER]
     assert [command for command in commands if not re.fullmatch(COMMAND, command)] == []
-    words = {word for command in commands if "make" in command.split() for word in command.split()[1:]}
+    words = {word for command in commands for word in command.partition("make ")[2].split()}
     used = {word for word in words if word.isidentifier() or "-" in word}
     assert {"check", "test-unit"} <= used <= phony()
     assert any(command.endswith(".ci/run") for command in commands)
@@ -113,6 +115,29 @@ def test_nightly_fault_tests_keep_the_logs_of_failed_cases() -> None:
     jobs = [job for job in matrix() if job["target"] in ("test-faults", "test-soak")]
     assert jobs
     assert {job.get("arguments") for job in jobs} == {"--keep=build/faults/logs"}
+
+
+def test_nightly_job_that_runs_as_root_keeps_its_arguments_and_leaves_no_files_of_root() -> None:
+    (as_root,) = [each["as"] for each in matrix() if "as" in each]
+    steps = read(ROOT / ".github/workflows/nightly.yaml")["jobs"]["long"]["steps"]
+    (make,) = [number for number, step in enumerate(steps) if step.get("run", "").startswith("${{ matrix.as }} make")]
+    assert as_root == f'sudo --preserve-env={",".join(steps[make]["env"])} XDG_CACHE_HOME="$HOME/.cache"'
+    assert steps[make + 1]["run"] == HAND_OVER
+    assert steps[make + 1]["if"] == "always() && matrix.as"
+
+
+@pytest.mark.parametrize("job", ["gate", "long"])
+def test_nightly_jobs_cache_the_memcacheds_of_the_corner_tests(job: str) -> None:
+    steps = read(ROOT / ".github/workflows/nightly.yaml")["jobs"][job]["steps"]
+    (cache,) = [step["with"] for step in steps if step.get("uses", "").startswith("actions/cache@")]
+    assert "~/.cache/memcached-operator/memcached" in cache["path"].split()
+    assert "'tests/corners/programs.py'" in cache["key"]
+
+
+def test_long_jobs_with_other_contents_have_other_caches() -> None:
+    steps = read(ROOT / ".github/workflows/nightly.yaml")["jobs"]["long"]["steps"]
+    (cache,) = [step["with"] for step in steps if step.get("uses", "").startswith("actions/cache@")]
+    assert "${{ matrix.target }}" in cache["key"]
 
 
 def test_every_fault_case_runs_in_one_nightly_job() -> None:

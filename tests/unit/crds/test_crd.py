@@ -57,7 +57,8 @@ def test_subresources():
 def test_defaults():
     assert SCHEMA["properties"]["spec"]["default"] == {}
     assert (SPEC["size"]["default"], SPEC["containerPort"]["default"]) == (1, 11211)
-    assert (SPEC["cache"]["default"], SPEC["cache"]["properties"]["memory"]["default"]) == ({}, "64Mi")
+    assert SPEC["cache"]["default"] == {}
+    assert [name for name, field in SPEC["cache"]["properties"].items() if "default" in field] == []
     assert [name for name, field in SPEC.items() if "default" in field] == ["size", "containerPort", "cache"]
 
 
@@ -87,11 +88,17 @@ def test_every_spec_field_is_bounded_and_described(path: str, node: dict[str, An
     if "additionalProperties" in node:
         assert "maxProperties" in node
     if node.get("x-kubernetes-int-or-string"):
-        assert node["maxLength"] == (64 if "pattern" in node else 15)
+        assert node["maxLength"] <= 64
         assert re.search(node.get("pattern", ""), "64Mi")
 
 
-@pytest.mark.parametrize(("path", "node"), [node for node in NODES if "minimum" in node[1]])
+PASSED_ON = re.compile(
+    r"Memcached\.spec\.podTemplate\.spec\.(affinity|tolerations|topologySpread\w+|securityContext)\b"
+)
+"""Fields of Kubernetes that are written into the pod template unchanged, under Kubernetes' own bounds."""
+
+
+@pytest.mark.parametrize(("path", "node"), [at for at in NODES if "minimum" in at[1] and not PASSED_ON.match(at[0])])
 def test_lower_bound_has_a_cel_rule_with_the_remedy(path: str, node: dict[str, Any]):
     assert any(f"self >= {node['minimum']}" in rule["rule"] for rule in node["x-kubernetes-validations"])
 

@@ -23,21 +23,55 @@ from memcached_api.kubernetes import (
     ServicePort,
 )
 from memcached_api.registry import KINDS as REGISTERED_KINDS
+from memcached_api.scheduling import (
+    Affinity,
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PodSecurityContext,
+    PreferredSchedulingTerm,
+    SeccompProfile,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = sorted((ROOT / "config/samples").glob("*_v*.yaml"))
 KINDS = {kind.name: kind for kind in REGISTERED_KINDS}
 OWN_TYPES = (
+    Affinity,
     Condition,
     ConfigMapKeySelector,
     EnvVar,
     EnvVarSource,
+    LabelSelector,
+    LabelSelectorRequirement,
     LocalObjectReference,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
     ObjectFieldSelector,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PodSecurityContext,
+    PreferredSchedulingTerm,
     ResourceFieldSelector,
     ResourceRequirements,
+    SeccompProfile,
     SecretKeySelector,
     ServicePort,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
 )
 
 

@@ -23,6 +23,7 @@ from support.widget import WIDGET
 from unit.config.rendered import Rendered, render_directory
 
 PATHS = {"/mutate-test-example-com-v1-widget", "/validate-test-example-com-v1-widget"}
+READ = ["list", "watch"]
 WRITE = ["create", "delete", "get", "list", "patch", "watch"]
 
 
@@ -79,9 +80,18 @@ def test_controller_may_read_the_kind_and_write_its_children(installed: Rendered
         "test.example.com/widgets/finalizers": ["update"],
         "apps/statefulsets": WRITE,
         "/configmaps": WRITE,
-        "policy/poddisruptionbudgets": WRITE,
         "monitoring.coreos.com/servicemonitors": WRITE,
+        "networking.k8s.io/ingresses": READ,
     }
+    assert {resource: verbs for resource, verbs in rules.items() if resource in before} == before
+
+
+def test_controller_may_only_read_what_it_only_observes(installed: Rendered):
+    role = installed.one("ClusterRole", "memcached-operator-manager-role")
+    rules = rules_of(role)
+    assert rules["autoscaling/horizontalpodautoscalers"] == rules["networking.k8s.io/ingresses"] == READ
+    assert rules["policy/poddisruptionbudgets"] == WRITE, "a child may also be observed"
+    assert len([rule for rule in role["rules"] if "poddisruptionbudgets" in rule["resources"]]) == 1
 
 
 @pytest.mark.parametrize(("role", "cluster_role"), [("admin", "admin"), ("editor", "edit"), ("viewer", "view")])
@@ -99,15 +109,17 @@ def test_policy_allows_its_children(installed: Rendered):
     assert rules == [
         (["apps"], "deployments"),
         ([""], "services"),
+        (["policy"], "poddisruptionbudgets"),
+        (["networking.k8s.io"], "networkpolicies"),
         (["apps"], "statefulsets"),
         ([""], "configmaps"),
-        (["policy"], "poddisruptionbudgets"),
         (["monitoring.coreos.com"], "servicemonitors"),
     ]
     text = json.dumps(spec)
-    assert "in ['memcached', 'appservice', 'widget']" in text
+    assert text.count("in ['memcached', 'appservice', 'widget']") == 2, "labels of pods, and selectors"
     assert text.count("a Memcached, an AppService or a Widget") == 2
-    assert "of Deployments, Services, StatefulSets, ConfigMaps, PodDisruptionBudgets or ServiceMonitors" in text
+    plurals = "Deployments, Services, PodDisruptionBudgets, NetworkPolicies, StatefulSets, ConfigMaps"
+    assert f"of {plurals} or ServiceMonitors" in text
 
 
 def test_bundle_contains_it(generated: Path, monkeypatch: pytest.MonkeyPatch):

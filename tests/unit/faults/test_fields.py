@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from faults.campaigns.fields.expectations import DENIED, ONE_VERSION, UNAPPLICABLE, UNSEEN, VALID
-from faults.campaigns.fields.leaves import ABSENT, RESOURCES, Leaf, all_leaves, leaves
+from faults.campaigns.fields.expectations import DENIED, ONE_VALUE, UNAPPLICABLE, UNSEEN, VALID
+from faults.campaigns.fields.leaves import ABSENT, RESOURCES, Leaf, all_leaves, last_name, leaves
+from faults.campaigns.fields.places import parts
 from faults.campaigns.fields.run import effect, run_steps
 from faults.campaigns.fields.steps import INVALID, Step, actions, values_of
+from faults.campaigns.fields.wholes import WHOLES
 from faults.sandbox import FailedError
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -19,12 +21,20 @@ from support.plan_stage import PlanStage
 MESSAGE = "refused by this test"
 LEAVES = list(all_leaves())
 ALL = [(leaf, action, steps) for leaf in LEAVES for action, steps in actions(leaf).items()]
-WITHOUT_EFFECT = [leaf.name for leaf in LEAVES if ONE_VERSION in UNSEEN.get(leaf.name, {}).values()]
+WITHOUT_EFFECT = [leaf.name for leaf in LEAVES if not {*ONE_VALUE}.isdisjoint(UNSEEN.get(leaf.name, {}).values())]
 EFFECTIVE = [case for case in ALL if case[0].name not in WITHOUT_EFFECT]
 EFFECTIVE_LEAVES = [leaf for leaf in LEAVES if leaf.name not in WITHOUT_EFFECT]
+WHOLE_LEAVES = [leaf for leaf in LEAVES if last_name(leaf.path) in WHOLES]
 ACTIONS = {"set", "change", "revert", "delete", "empty", "bounds", "doubled-halved", "invalid"}
 THREADS = {"type": "integer", "minimum": 1}
-MEMORY_LIMIT = "memcacheds/resources.limits.memory"
+MEMORIES = ("memcacheds/resources.limits.memory", "memcacheds/resources.requests.memory")
+BY_ABSENCE = {
+    "memcacheds/cache.evictions",
+    "memcacheds/cache.verbosity",
+    "memcacheds/podDisruptionBudget.enabled",
+    "memcacheds/rollout.paused",
+}
+"""Fields of which one value is shown by the absence of an option or a child: only the change of a child shows it."""
 Selected = list[tuple[Leaf, str, list[Step]]]
 
 
@@ -116,14 +126,17 @@ def test_plan_that_uses_a_constant_for_a_field_fails() -> None:
     def stage(leaf: Leaf) -> PlanStage:
         return PlanStage(leaf.resource, lambda spec: seen(spec, leaf.path, values_of(leaf)[0]))
 
-    assert wrong(errors_of(of_actions("change", "revert"), stage), "no child has the value of the field") == {}
+    errors = wrong(errors_of(of_actions("change", "revert"), stage), "no child has the value of the field")
+    assert {name.rpartition("/")[0] for name in errors} <= BY_ABSENCE
+    assert wrong(errors, "the operator ignores the field") == {}
 
 
 def test_plan_that_ignores_a_field_fails() -> None:
     errors = errors_of(EFFECTIVE, ignoring)
     assert [name for name, error in errors.items() if not error] == []
     required = [name for name, error in errors.items() if "no child has the value of the field" not in error]
-    assert {name for name in required if "absent" not in DENIED.get(name.rpartition("/")[0], {})} == set()
+    fields = {name.rpartition("/")[0] for name in required}
+    assert {name for name in fields if "absent" not in DENIED.get(name, {})} <= BY_ABSENCE
 
 
 def test_plan_that_keeps_a_removed_field_fails() -> None:
@@ -143,6 +156,15 @@ def swapped(spec: Object) -> Object:
     return {**spec, "resources": {name: part for name, part in parts.items() if part is not None}}
 
 
+def with_first_items(value: Any) -> Any:
+    """Every list has at most one item."""
+    if isinstance(value, list):
+        return [with_first_items(item) for item in cast("list[Any]", value)[:1]]
+    if isinstance(value, dict):
+        return {name: with_first_items(inner) for name, inner in cast("Object", value).items()}
+    return value
+
+
 def with_other_node_ports(spec: Object) -> Object:
     """Every node port is the next one."""
     ports: list[Object] = spec.get("ports") or []
@@ -155,17 +177,15 @@ def with_other_node_ports(spec: Object) -> Object:
 WRONG: dict[str, Callable[[Object], Object]] = {
     "another size": lambda spec: {**spec, "size": 2 * spec.get("size", 1) + 1},
     "limits and requests swapped": swapped,
-    "only the first item": lambda spec: {
-        name: value[:1] if isinstance(value, list) else value for name, value in spec.items()
-    },
+    "only the first item": with_first_items,
     "another node port": with_other_node_ports,
     "another image": lambda spec: {**spec, "image": f"mirror.{spec['image']}"} if spec.get("image") else spec,
 }
 """Plans that apply another value than that of a field, by name: the spec as they see it."""
 AFFECTED: dict[str, Callable[[Leaf], bool]] = {
     "another size": lambda leaf: leaf.path == ("size",),
-    # The memory limit of a Memcached follows its request: both plans give the same limit.
-    "limits and requests swapped": lambda leaf: leaf.path[0] == "resources" and leaf.name != MEMORY_LIMIT,
+    # The memory limit and request of a Memcached follow each other: both plans give the same amounts.
+    "limits and requests swapped": lambda leaf: leaf.path[0] == "resources" and leaf.name not in MEMORIES,
     "only the first item": lambda leaf: "[]" in leaf.path,
     "another node port": lambda leaf: leaf.path[-1] == "nodePort",
     "another image": lambda leaf: leaf.path == ("image",),
@@ -213,7 +233,7 @@ def test_error_names_field_value_and_message() -> None:
 
 
 def test_every_field_has_two_values_and_the_first_is_not_the_default() -> None:
-    same = {leaf.name for leaf in LEAVES if len(set(values_of(leaf))) == 1}
+    same = {leaf.name for leaf in LEAVES if values_of(leaf)[0] == values_of(leaf)[1]}
     assert same == set(WITHOUT_EFFECT)
     assert [leaf.name for leaf in LEAVES if values_of(leaf)[0] == leaf.schema.get("default")] == []
 
@@ -239,6 +259,16 @@ def test_denial_because_of_another_field_fails() -> None:
     assert "want a denial with 'spec.image:', got: spec.imagePullPolicy" in error
 
 
+@pytest.mark.parametrize("leaf", WHOLE_LEAVES, ids=[leaf.name for leaf in WHOLE_LEAVES])
+def test_values_of_a_whole_field_have_every_part(leaf: Leaf) -> None:
+    given = {path for value in values_of(leaf) for path, _ in parts(value)}
+    assert [path for path in paths_of(leaf.schema) if path not in given] == []
+
+
+def test_every_whole_value_is_used() -> None:
+    assert {last_name(leaf.path) for leaf in WHOLE_LEAVES} == WHOLES.keys()
+
+
 def test_leaves_cover_every_kind() -> None:
     assert {leaf.resource for leaf in LEAVES} == set(RESOURCES)
 
@@ -247,18 +277,27 @@ def test_leaves_cover_every_kind() -> None:
     "spec",
     [
         {},
-        {"size": 1, "containerPort": 11211, "cache": {"memory": "64Mi"}},
+        {"size": 1, "containerPort": 11211},
         {"size": None, "resources": {}, "imagePullSecrets": [], "cache": {}},
         {"resources": {"limits": {}, "requests": {}}},
     ],
 )
 def test_defaults_and_empty_fields_have_no_effect(spec: Object) -> None:
-    assert effect(LEAVES[0], spec) == {"size": 1, "containerPort": 11211, "cache": {"memory": "64Mi"}}
+    assert effect(LEAVES[0], spec) == {"size": 1, "containerPort": 11211}
+
+
+@pytest.mark.parametrize(
+    "spec", [{"networkPolicy": {}}, {"podDisruptionBudget": {}}, {"podTemplate": {"spec": {"securityContext": {}}}}]
+)
+def test_some_empty_objects_have_an_effect(spec: Object) -> None:
+    assert effect(LEAVES[0], spec) == {"size": 1, "containerPort": 11211} | spec
 
 
 def seen(value: Any, path: tuple[str, ...], replacement: Any) -> Any:
     """A spec in which a field, where it is present, has another value, or is absent."""
     head, rest = path[0], path[1:]
+    if head == "[]" and not rest:
+        return [] if replacement is ABSENT else [replacement for _ in value]
     if head == "[]":
         return [seen(item, rest, replacement) for item in value]
     if head not in value:
@@ -267,6 +306,13 @@ def seen(value: Any, path: tuple[str, ...], replacement: Any) -> Any:
         return {**value, head: seen(value[head], rest, replacement)}
     others = {name: inner for name, inner in value.items() if name != head}
     return others if replacement is ABSENT else {**others, head: replacement}
+
+
+def paths_of(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The path of every field of a schema without fields of its own."""
+    if "properties" in schema:
+        return [found for name, inner in schema["properties"].items() for found in paths_of(inner, (*path, name))]
+    return paths_of(schema["items"], (*path, "[]")) if "items" in schema else [path]
 
 
 def changes_of(leaf: Leaf, steps: list[Step]) -> Iterable[str]:

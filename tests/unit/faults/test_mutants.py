@@ -19,6 +19,7 @@ from faults.campaigns import mutants as t14
 from faults.campaigns.mutants import Mutant, apply_mutant, check_detected, check_imports, copy_sources, mutants
 from faults.case import Case
 from faults.edits import Edit, apply_edit
+from faults.gate import GATE
 from faults.process import ROOT, ROOTS, Operator, supervised
 from faults.sandbox import FailedError, Settings, TimedOutError, wait_until
 
@@ -39,10 +40,10 @@ def test_every_edit_applies_and_names_only_what_exists(mutant: Mutant, tmp_path:
 
 
 def test_mutant_is_applied_to_a_copy(tmp_path: Path) -> None:
-    mutant = Mutant("", "", [Edit("HASH_TABLE", "16", "17"), Edit("HASH_TABLE", "MEBIBYTE", "1")])
+    mutant = Mutant("", "", [Edit("MIN_DEFAULT_LIMIT", "128", "129"), Edit("MIN_DEFAULT_LIMIT", "MEBIBYTE", "1")])
     sources = apply_mutant(mutant, tmp_path)
-    assert "HASH_TABLE: Final = 17 * 1\n" in (sources / "api/memcached_api/memcached/memory.py").read_text()
-    assert "HASH_TABLE: Final = 16 * MEBIBYTE" in (ROOT / "api/memcached_api/memcached/memory.py").read_text()
+    assert "MIN_DEFAULT_LIMIT: Final = 129 * 1\n" in (sources / "api/memcached_api/memcached/memory.py").read_text()
+    assert "MIN_DEFAULT_LIMIT: Final = 128 * MEBIBYTE" in (ROOT / "api/memcached_api/memcached/memory.py").read_text()
 
 
 def test_every_mutant_names_a_case() -> None:
@@ -51,7 +52,13 @@ def test_every_mutant_names_a_case() -> None:
 
 @pytest.mark.parametrize("campaign", CAMPAIGNS)
 def test_gate_has_a_mutant_of_every_campaign(campaign: str) -> None:
-    assert any(mutant.gate for mutant in MUTANTS.values() if mutant.case.partition("/")[0] == campaign)
+    found = [MUTANTS[name.removeprefix("T14/")] for name in GATE if name.startswith("T14/")]
+    assert any(mutant.case.partition("/")[0] == campaign for mutant in found)
+
+
+def test_gate_names_cases_that_no_mutant_of_the_gate_runs() -> None:
+    assert {case.name for case in all_cases()} >= GATE
+    assert not {mutant.case for name, mutant in MUTANTS.items() if f"T14/{name}" in GATE} & GATE
 
 
 def test_sources_without_mutant_can_be_imported() -> None:

@@ -18,7 +18,7 @@ from unit.servers import serving
 
 START = 60.0
 """Seconds until the controller watches; enough for a busy machine."""
-CHILDREN = ("deployments", "services", "pods")
+CHILDREN = ("deployments", "services", "poddisruptionbudgets", "networkpolicies", "horizontalpodautoscalers", "pods")
 
 
 class Server:

@@ -41,9 +41,11 @@ def stored(deployment: Object) -> Object:
     return {**owned(), **deployment, "metadata": {**owned()["metadata"], **deployment["metadata"]}}
 
 
-def test_children_are_a_deployment_and_a_service() -> None:
-    assert list(children(OLD, cr_of())) == ["Deployment", "Service"]
-    assert {resource.kind for resource in memcached(OLD).owns} == {"Deployment", "Service"}
+def test_children() -> None:
+    every = ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"]
+    assert list(children(OLD, cr_of())) == every[:2]
+    assert list(children(OLD, cr_of(size=2, podDisruptionBudget={}, networkPolicy={}))) == every
+    assert [resource.kind for resource in memcached(OLD).owns] == every
 
 
 def test_image_of_the_spec_is_not_pinned() -> None:
@@ -78,9 +80,13 @@ INVALID: dict[str, tuple[Object, str]] = {
     "too small": (cr_of(size=0), "spec.size: Invalid value: 0: must be at least 1"),
     "wrong type": (cr_of(size="three"), 'spec.size: Invalid value: "three": must be an integer'),
     "name not valid for a Service": (cr_of("1st"), 'metadata.name: Invalid value: "1st": must be a DNS-1035 label'),
-    "cache larger than the memory limit": (
-        cr_of(cache={"memory": "1Gi"}, resources={"limits": {"memory": "1Gi"}}),
-        'spec.resources.limits[memory]: Invalid value: "1Gi": must be at least',
+    "memory limit below that of the first release": (
+        cr_of(cache={"memory": "1Gi"}, resources={"limits": {"memory": "1150Mi"}}),
+        'spec.resources.limits[memory]: Invalid value: "1150Mi": must be at least 1259Mi',
+    ),
+    "memory limit without room for a cache": (
+        cr_of(resources={"limits": {"memory": "50Mi"}}),
+        'spec.resources.limits[memory]: Invalid value: "50Mi": must be at least',
     ),
 }
 

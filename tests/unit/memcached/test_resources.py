@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import decode_spec, validate
 from memcached_api.quantity import parse
-from memcached_operator.memcached.desired.resources import requirements
 from unit.builders import memcached
 
 Amounts = dict[str, str]
@@ -31,7 +31,7 @@ TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Amounts]]] = {
     "empty lists": ({"limits": {}, "requests": {}}, DERIVED),
     "a memory limit above the derived one": (
         {"limits": {"memory": "1Gi"}},
-        {"limits": {"memory": "1Gi"}, "requests": CPU | {"memory": "128Mi"}},
+        {"limits": {"memory": "1Gi"}, "requests": CPU | {"memory": "1Gi"}},
     ),
     "a memory limit below the derived one": (
         {"limits": {"memory": "100Mi"}},

@@ -1,8 +1,9 @@
 import msgspec
+import pytest
 
 from memcached_api.memcached.types import MemcachedStatus
 from memcached_operator.kind import Outcome, Snapshot
-from memcached_operator.kube.resource import DEPLOYMENTS, key_of
+from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.status import status
 from memcached_operator.status.conditions import with_transition_times
 from unit.builders import NOW, memcached, pod, rolled_out, running_again, waiting
@@ -21,6 +22,7 @@ def test_counts_of_the_deployment_and_names_of_live_pods() -> None:
         "selector": "app.kubernetes.io/instance=cache,app.kubernetes.io/managed-by=memcached-operator,"
         "app.kubernetes.io/name=memcached",
         "nodes": ["a", "b", "c"],
+        "cache": {"memory": "64Mi", "maxItemSize": "1Mi", "maxConnections": 1024, "threads": 4},
     }
     assert [(each["type"], each["status"]) for each in conditions] == [
         ("Available", "True"),
@@ -47,6 +49,29 @@ def test_crash_sets_requeue_after() -> None:
 
 def test_no_requeue_if_nothing_expires() -> None:
     assert status(OBSERVED, Outcome(), NOW).requeue_after is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "before", "expected"),
+    [
+        (
+            {"resources": {"limits": {"memory": "2Gi"}}, "cache": {"maxItemSize": 8 * 2**20, "threads": 8}},
+            None,
+            {"memory": "1467Mi", "maxItemSize": "8Mi", "maxConnections": 1024, "threads": 8},
+        ),
+        (
+            {"cache": {"memory": "1Gi"}},
+            None,
+            {"memory": "1Gi", "maxItemSize": "1Mi", "maxConnections": 1024, "threads": 4},
+        ),
+        # An invalid spec leaves the pods as they are.
+        ({"size": 0}, {"memory": "1Gi"}, {"memory": "1Gi"}),
+        ({"size": 0}, None, None),
+    ],
+)
+def test_settings_in_effect(spec: Object, before: Object | None, expected: Object | None) -> None:
+    cr = {**memcached(**spec), "status": {"cache": before} if before else {}}
+    assert status(Snapshot(cr), Outcome(), NOW).status.get("cache") == expected
 
 
 def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:

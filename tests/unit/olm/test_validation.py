@@ -6,7 +6,7 @@ import pytest
 
 from cluster.binaries.families import KUBERNETES
 from cluster.errors import ClusterError
-from olm import cli
+from olm import cli, validation
 from olm.findings import Finding, count, from_log, outcome
 from olm.programs import EVERY
 from olm.validation import KUBERNETES as NEWEST
@@ -77,3 +77,15 @@ def test_external_cluster_is_not_modified(
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "mine"))
     assert cli.main(["up"]) == 1
     assert "is not a local cluster of this project" in capsys.readouterr().err
+
+
+KNOWN = {
+    "the removed versions of an API that the controller does not use": ("warning", validation.UNVERSIONED, True),
+    "another warning": ("warning", "Migrate the API(s) for cronjobs: ([", False),
+    "an error": ("error", validation.UNVERSIONED, False),
+}
+
+
+@pytest.mark.parametrize(("level", "text", "expected"), KNOWN.values(), ids=KNOWN.keys())
+def test_known_warning(level: str, text: str, expected: bool) -> None:
+    assert validation.is_known(Finding(level, f"Value x: {text}rules])")) is expected

@@ -16,6 +16,7 @@ JUNIT = """<?xml version="1.0" encoding="utf-8"?>
 <testcase classname="tests.unit.test_a" name="test_setup" time="0.1"><error message="no">x</error></testcase>
 <testcase classname="tests.unit.test_a" name="test_skipped" time="0.0"><skipped message="y">z</skipped></testcase>
 <testcase classname="tests.unit.test_a" name="test_both" time="0.0"><skipped/><error message="no">x</error></testcase>
+<testcase time="0.1"/>
 </testsuite></testsuites>"""
 SHAPE = r"\d+ passed(, [1-9]\d* failed)?(, [1-9]\d* skipped)? in \d+\.\d\ds"
 

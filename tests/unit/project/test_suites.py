@@ -11,12 +11,11 @@ import pytest
 from cluster.errors import ClusterError
 from project import branches, suites
 from project.branches import INPUT_OUTPUT, Branches
-from project.environment import ROOT
 from project.runs import NO_TESTS, Run
 from project.suites import Session, Setup
+from unit.project.test_branches import SOURCES
 
 ONE = "def test_one(): pass\n"
-SOURCES = [str(path.relative_to(ROOT)) for name in ("operator", "webhooks") for path in (ROOT / name).rglob("*.py")]
 SETUP = Setup("localhost/op:1", (), "config/default")
 
 

@@ -52,6 +52,7 @@ COVERED: dict[str, tuple[Any, Any]] = {
         [{"containerPort": 80, "protocol": "TCP"}],
     ),
     "an equal atomic map": ({"selector": {"app": "x"}}, {"selector": {"app": "x"}}),
+    "an equal peer": ({"ingress": [{"from": [{"podSelector": {}}]}]}, {"ingress": [{"from": [{"podSelector": {}}]}]}),
     "unnamed maps with additions": ([{"a": 1, "b": 2}], [{"a": 1}]),
 }
 
@@ -86,6 +87,22 @@ NOT_COVERED: dict[str, tuple[Any, Any]] = {
     "a named item that differs": ([{"name": "a", "image": "j"}], [{"name": "a", "image": "i"}]),
     "scalars instead of named items": (["a"], [{"name": "a"}]),
     "a foreign entry in an atomic map": ({"selector": {"app": "x", "tier": "y"}}, {"selector": {"app": "x"}}),
+    "a peer that admits more clients": (
+        {"ingress": [{"from": [{"podSelector": {"a": "b"}, "namespaceSelector": {}}]}]},
+        {"ingress": [{"from": [{"podSelector": {"a": "b"}}]}]},
+    ),
+    "a peer that admits fewer clients": (
+        {"ingress": [{"from": [{"podSelector": {"a": "b"}}]}]},
+        {"ingress": [{"from": [{"podSelector": {}}]}]},
+    ),
+    "a toleration of fewer taints": (
+        {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}]},
+        {"tolerations": [{"key": "a", "operator": "Exists"}]},
+    ),
+    "an affinity for other pods": (
+        {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", "namespaces": ["a"]}]},
+        {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]},
+    ),
     "another order of items with the same name": (
         [{"name": "a", "value": 2}, {"name": "a", "value": 1}],
         [{"name": "a", "value": 1}, {"name": "a", "value": 2}],
@@ -214,3 +231,21 @@ def test_field_that_the_cluster_may_drop(live: Object, expected: bool) -> None:
 
 def test_field_of_the_same_name_elsewhere_is_not_optional() -> None:
     assert not covers({"spec": {}}, {"spec": {"maxUnavailable": 2}})
+
+
+PAUSED: dict[str, tuple[Object, bool, bool]] = {
+    "absent means false": ({}, False, True),
+    "absent is not true": ({}, True, False),
+    "true": ({"paused": True}, True, True),
+    "true is not false": ({"paused": True}, False, False),
+}
+
+
+@pytest.mark.parametrize(("live", "paused", "expected"), PAUSED.values(), ids=PAUSED.keys())
+def test_false_that_the_api_server_does_not_store(live: Object, paused: bool, expected: bool) -> None:
+    assert covers({"spec": live}, {"spec": {"paused": paused}}) is expected
+
+
+def test_false_of_another_field_must_be_stored() -> None:
+    assert not covers({"spec": {}}, {"spec": {"enableServiceLinks": False}})
+    assert not covers({"spec": {"template": {}}}, {"spec": {"template": {"paused": False}}})

@@ -12,7 +12,16 @@ from memcached_operator import metrics
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kind import Kind, Plan, Snapshot
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
+from memcached_operator.kube.resource import (
+    AUTOSCALERS,
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    SERVICES,
+    Key,
+    Object,
+    Resource,
+)
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.manager import Manager
 from memcached_operator.runtime.queue import Queue
@@ -245,6 +254,16 @@ def test_optional_resource_that_cannot_be_listed_does_not_delay_the_kind(
     run_scenario(scenario, kind=monitored())
 
 
+def test_observed_resource_that_cannot_be_listed_does_not_delay_the_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older role lacks the permission."""
+    fail_lists(monkeypatch, ApiError(403, "Forbidden", "horizontalpodautoscalers is forbidden"), AUTOSCALERS)
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        await until(lambda: api.statuses)
+
+    run_scenario(scenario, sync_period=3600)
+
+
 def test_optional_resource_that_a_resync_finds_missing_is_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.kube.reflector.MISSING_PERIOD", 0.05)
     failing = fail_lists(monkeypatch, NOT_SERVED)
@@ -339,3 +358,66 @@ def test_child_with_a_new_owner_enqueues_both_owners() -> None:
         return [(await queue.get()).name for _ in range(len(queue))]
 
     assert sorted(asyncio.run(run())) == ["first", "second"]
+
+
+def theirs(version: int, *, namespace: str = "test", spec: Object | None = None, **rest: Any) -> Object:
+    """A budget of another owner."""
+    meta = {"name": "theirs", "namespace": namespace, "resourceVersion": str(version)}
+    return {"metadata": meta, "spec": {"maxUnavailable": 1} if spec is None else spec, **rest}
+
+
+def enqueued(*events: tuple[Resource, Any, Object]) -> list[list[str]]:
+    """The names that each event enqueues; two Memcacheds are known in namespace `test`, and one in another."""
+
+    async def run() -> list[list[str]]:
+        manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1"), appservice()])
+        queue: Queue[Key] = vars(manager)["_queue"]
+        found: list[list[str]] = []
+        elsewhere = builders.memcached("elsewhere")
+        elsewhere["metadata"]["namespace"] = "other"
+        known = [builders.memcached("one"), builders.memcached("two"), elsewhere]
+        for cr in known:
+            vars(manager)["_cache"].put(MEMCACHEDS, cr)
+        vars(manager)["_cache"].put(APPSERVICES, builders.appservice())
+        for event in events:
+            manager.handle_event(*event)
+            keys = [await queue.get() for _ in range(len(queue))]
+            found.append(sorted(key.name for key in keys))
+            for key in keys:
+                queue.done(key)
+        return found
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("resource", [POD_DISRUPTION_BUDGETS, AUTOSCALERS], ids=lambda each: each.kind)
+def test_foreign_object_enqueues_the_kinds_that_observe_it_in_its_namespace(resource: Resource) -> None:
+    both, changed = ["one", "two"], {"maxUnavailable": 2}
+    assert enqueued(
+        (resource, "updated", theirs(1)),
+        (resource, "updated", theirs(2, status={"currentHealthy": 1})),
+        (resource, "updated", theirs(3, spec=changed)),
+        (resource, "deleted", theirs(4, spec=changed)),
+        (resource, "updated", theirs(5, namespace="other")),
+    ) == [both, [], both, both, ["elsewhere"]]
+
+
+def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:
+    def ours(version: int, **rest: Any) -> Object:
+        cr = builders.memcached("one")
+        return {**builders.owned(cr, POD_DISRUPTION_BUDGETS, version=version, labels={}), **rest}
+
+    # Without the operator's label it is also one that others may observe.
+    assert enqueued(
+        (POD_DISRUPTION_BUDGETS, "updated", ours(1, spec={"maxUnavailable": 1})),
+        (POD_DISRUPTION_BUDGETS, "updated", ours(2, spec={"maxUnavailable": 1}, status={"currentHealthy": 1})),
+        (POD_DISRUPTION_BUDGETS, "updated", ours(3, spec={"maxUnavailable": 2})),
+    )[1:] == [[], ["one", "two"]]
+
+
+def test_only_observed_resources_are_watched_without_a_label() -> None:
+    manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1"), appservice()])
+    reflectors = vars(manager)["_reflectors"]
+    unlabelled = {each.resource for each in reflectors if not each.selector}
+    assert unlabelled == {POD_DISRUPTION_BUDGETS, AUTOSCALERS, MEMCACHEDS, APPSERVICES}
+    assert len(reflectors) == len({each.resource for each in reflectors})

@@ -36,7 +36,7 @@ def status_of(*conditions: dict[str, Any], generation: int = 1) -> dict[str, Any
 UP, DOWN = condition("Available", "True"), condition("Available", "False")
 CRASHING, HEALTHY = condition("Degraded", "True", "Crash"), condition("Degraded", "False", "AsExpected")
 PROGRESSING, COMPLETE = condition("Progressing", "True"), condition("Progressing", "False", "RolloutComplete")
-ROLLING_OUT = condition("Progressing", "True", "RollingOut")
+ROLLING_OUT, PAUSED = condition("Progressing", "True", "RollingOut"), condition("Progressing", "True", "Paused")
 WAITING, STALLED = condition("Progressing", "True", "WaitingForDeletion"), condition("Progressing", "False", "Stalled")
 
 TIMES = {
@@ -119,6 +119,11 @@ DEBOUNCE: dict[str, tuple[Any, Any, Any]] = {
         status_of(UP, PROGRESSING),
         status_of(UP, PROGRESSING | {"message": "1 of 3"}),
         ROLLOUT_PERIOD,
+    ),
+    "another updated pod while the rollout is paused": (
+        status_of(UP, PAUSED),
+        status_of(UP, PAUSED | {"message": "0 of 3"}),
+        PROGRESS_PERIOD,
     ),
     "another ready pod": (
         status_of(UP, PROGRESSING),

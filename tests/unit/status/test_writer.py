@@ -226,7 +226,7 @@ def test_pending_status_does_not_keep_the_backoff_of_earlier_failures(monkeypatc
         cluster.complete_rollout()
         await until(lambda: cluster.reports(Progressing="RolloutComplete"))
         written, live = len(cluster.api.statuses), cluster.api.objects[DEPLOYMENT]
-        changed = {**live, "spec": {**live["spec"], "replicas": 5}, "status": {**live["status"], "replicas": 2}}
+        changed = {**live, "spec": {**live["spec"], "replicas": 5}, "status": {**live["status"], "readyReplicas": 5}}
         cluster.api.hooks["scale"] = [raising(BROKEN)]
         cluster.observe(DEPLOYMENT, cluster.api.put(DEPLOYMENT, changed, generation=1))
         await until(lambda: cluster.queue.failures(KEY) == 1)

@@ -13,7 +13,7 @@ KIND = GroupVersionKind("app.example.com", "v1", "AppService")
 HANDLERS = appservice.admission("").handlers()
 MUTATE, VALIDATE = "/mutate-app-example-com-v1-appservice", "/validate-app-example-com-v1-appservice"
 IMAGE = "docker.io/library/nginx:1.28"
-REPLACES = "this change replaces all pods in a rolling update"
+REPLACES = "this change replaces 1 pod"
 
 
 def obj(spec: Any) -> dict[str, Any]:

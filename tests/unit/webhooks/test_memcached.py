@@ -6,6 +6,7 @@ import pytest
 
 from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED, GroupVersionKind, Patch, Response
+from support.reviewing import patched
 
 from .reviews import DEFAULT
 from .reviews import memcached as obj
@@ -26,12 +27,34 @@ def fields(result: Response) -> list[str]:
     return [cause["field"] for cause in result.denial.details["causes"]] if result.denial else []
 
 
+def spread(key: str) -> dict[str, Any]:
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
+    return {**constraint, "matchLabelKeys": ["pod-template-hash"]}
+
+
+SPREAD = [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")]
+BUDGET = {"enabled": True, "maxUnavailable": 1}
+ROLLOUT = {"maxUnavailable": 0, "maxSurge": 1}
+PLACED: dict[str, Any] = {
+    "podTemplate": {"spec": {"topologySpreadConstraints": SPREAD}},
+    "podDisruptionBudget": BUDGET,
+    "rollout": ROLLOUT,
+}
+PLACING: Patch = [
+    {"op": "add", "path": "/spec/podTemplate", "value": PLACED["podTemplate"]},
+    {"op": "add", "path": "/spec/podDisruptionBudget", "value": BUDGET},
+    {"op": "add", "path": "/spec/rollout", "value": {"maxUnavailable": 0}},
+    {"op": "add", "path": "/spec/rollout/maxSurge", "value": 1},
+]
+
+
 @pytest.mark.parametrize(
     ("spec", "old", "patch"),
     [
-        ({}, None, [SIZE, PORT, IMAGE]),
-        ({"size": None, "containerPort": 2000}, None, [SIZE, IMAGE]),
-        ({"size": 0, "containerPort": "x", "image": "A b"}, None, []),
+        ({}, None, [SIZE, PORT, IMAGE, *PLACING]),
+        ({"size": None, "containerPort": 2000}, None, [SIZE, IMAGE, *PLACING]),
+        ({"size": 0, "containerPort": "x", "image": "A b"}, None, PLACING),
+        ({"size": 0, "containerPort": "x", "image": "A b", "podTemplate": 1, "rollout": []}, None, PLACING[1:2]),
         ({"size": 2, "containerPort": 2000}, {"image": "memcached:old"}, [OLD_IMAGE]),
         ({"size": 2, "containerPort": 2000}, {"image": 7}, []),
         ({"size": 2, "containerPort": 2000}, {}, []),
@@ -45,8 +68,64 @@ def test_defaults(spec: Any, old: Any, patch: Patch):
 
 
 def test_object_without_a_spec_gets_one():
-    value = {"size": 1, "containerPort": 11211, "image": DEFAULT}
-    assert respond(memcached.MUTATE, obj()).patch == [{"op": "add", "path": "/spec", "value": value}]
+    operations = respond(memcached.MUTATE, obj()).patch
+    assert operations[0] == {"op": "add", "path": "/spec", "value": {"size": 1}}
+    assert patched(obj(), operations)["spec"] == {"size": 1, "containerPort": 11211, "image": DEFAULT, **PLACED}
+
+
+FULL: dict[str, Any] = {"size": 2, "containerPort": 2000, "image": DEFAULT}
+CREATED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, PLACED),
+    ({"podTemplate": None, "podDisruptionBudget": None, "rollout": None}, PLACED),
+    (
+        {"podTemplate": {"metadata": {"labels": {"a": "b"}}}},
+        {**PLACED, "podTemplate": {"metadata": {"labels": {"a": "b"}}, **PLACED["podTemplate"]}},
+    ),
+    ({"podTemplate": {"spec": {"topologySpreadConstraints": []}}}, {"podDisruptionBudget": BUDGET, "rollout": ROLLOUT}),
+    ({"podDisruptionBudget": {"enabled": False}}, {**PLACED, "podDisruptionBudget": {"enabled": False}}),
+    ({"podDisruptionBudget": {}}, {**PLACED, "podDisruptionBudget": {}}),
+    ({"rollout": {"maxSurge": "50%"}}, {**PLACED, "rollout": {"maxUnavailable": 0, "maxSurge": "50%"}}),
+    # With both 0, no pod could be replaced.
+    ({"rollout": {"maxSurge": 0}}, {**PLACED, "rollout": {"maxSurge": 0}}),
+    ({"rollout": {"maxSurge": "0%"}}, {**PLACED, "rollout": {"maxSurge": "0%"}}),
+    ({"rollout": {"maxUnavailable": 1}}, {**PLACED, "rollout": {"maxUnavailable": 1, "maxSurge": 1}}),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), CREATED)
+def test_new_object_gets_placing_defaults(given: dict[str, Any], expected: dict[str, Any]):
+    new = obj({**FULL, **given})
+    result = patched(new, respond(memcached.MUTATE, new).patch)
+    assert result["spec"] == {**FULL, **given, **expected}
+    assert respond(memcached.VALIDATE, result) == ALLOWED
+
+
+RESTARTED = {"restartedAt": "2026-11-22T10:00:00Z"}
+UPDATED: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    # The old object has what a new object gets: an update without it keeps it.
+    ({}, PLACED, PLACED),
+    ({"rollout": {"paused": True}}, PLACED, {**PLACED, "rollout": {"paused": True, **ROLLOUT}}),
+    ({"podDisruptionBudget": {"enabled": False}}, PLACED, {**PLACED, "podDisruptionBudget": {"enabled": False}}),
+    ({"rollout": {"maxSurge": 0}}, PLACED, {**PLACED, "rollout": {"maxSurge": 0}}),
+    # The old object has something else, or nothing: an update adds nothing.
+    ({}, {}, {}),
+    ({}, {"podDisruptionBudget": {"enabled": True, "maxUnavailable": 2}}, {}),
+    ({}, {"rollout": {"maxUnavailable": 1, "maxSurge": 1}}, {"rollout": {"maxSurge": 1}}),
+    ({}, {"podTemplate": {"spec": {"topologySpreadConstraints": SPREAD[:1]}}}, {}),
+    # A restart cannot be undone: an update without its time would be another one.
+    ({}, {"rollout": RESTARTED}, {"rollout": RESTARTED}),
+    ({"rollout": {}}, {"rollout": RESTARTED}, {"rollout": RESTARTED}),
+    ({"rollout": {"restartedAt": "2026-11-23T10:00:00Z"}}, {"rollout": RESTARTED}, {}),
+]
+
+
+@pytest.mark.parametrize(("given", "old", "expected"), UPDATED)
+def test_update_adds_nothing_and_keeps_what_a_new_object_gets(
+    given: dict[str, Any], old: dict[str, Any], expected: dict[str, Any]
+):
+    new = obj({**FULL, **given})
+    operations = respond(memcached.MUTATE, new, obj({**FULL, **old})).patch
+    assert patched(new, operations)["spec"] == {**FULL, **given, **expected}
 
 
 @pytest.mark.parametrize("new", [None, [], "x"])
@@ -56,8 +135,8 @@ def test_value_that_is_not_an_object_is_denied_by_validation_only(new: Any):
 
 
 def test_defaulting_is_idempotent():
-    spec = {op["path"].removeprefix("/spec/"): op["value"] for op in respond(memcached.MUTATE, obj({})).patch}
-    assert respond(memcached.MUTATE, obj(spec)) == ALLOWED
+    result = patched(obj({}), respond(memcached.MUTATE, obj({})).patch)
+    assert respond(memcached.MUTATE, result) == ALLOWED
 
 
 @pytest.mark.parametrize(
@@ -83,6 +162,22 @@ def test_defaulting_is_idempotent():
             {"size": 3, "resources": {"limits": {"memory": "32Mi", "cpu": 1}}},
             [],
         ),
+        # The rule for the limit has several inputs; an absent number equals its default, as in the CRD.
+        (
+            {"cache": {"memory": "67108864"}, "resources": {"limits": {"memory": "100Mi"}}},
+            {"cache": {"memory": 67108864}, "resources": {"limits": {"memory": "100Mi"}}},
+            ["spec.resources.limits[memory]"],
+        ),
+        (
+            {"cache": {"memory": "64Mi", "threads": 4}, "resources": {"limits": {"memory": "100Mi"}}},
+            {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "100Mi"}}},
+            [],
+        ),
+        (
+            {"cache": {"maxItemSize": "1Mi"}, "resources": {"limits": {"memory": "50Mi"}}},
+            {"resources": {"limits": {"memory": "50Mi"}}},
+            ["spec.resources.limits[memory]"],
+        ),
     ],
 )
 def test_denied_fields(new: Any, old: Any, denied: list[str]):
@@ -95,7 +190,28 @@ def test_errors_are_not_tolerated_without_an_old_object():
 
 def test_allowed_update_has_warnings():
     result = respond(memcached.VALIDATE, obj({"size": 1}), obj({"size": 3}))
-    assert result == Response(warnings=["2 of 3 pods will be deleted; the cached data of these pods is lost"])
+    assert result == Response(
+        warnings=[
+            "3 → 1 pods: with consistent hashing about 67 % of the keys move; the cached items of the deleted pods are "
+            "lost"
+        ]
+    )
+
+
+def test_kept_error_is_a_warning_with_the_remedy():
+    spec = {"size": 1, "image": DEFAULT, "cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "100Mi"}}}
+    result = respond(memcached.VALIDATE, obj(spec), obj(spec))
+    assert result == Response(
+        warnings=[
+            "spec.resources.limits[memory] is kept, but must be at least 126Mi for spec.cache.memory of 64Mi, 1024 "
+            "connections and 4 threads; raise this limit or lower spec.cache.memory"
+        ]
+    )
+
+
+def test_huge_memory_of_the_old_object_can_be_repaired():
+    result = respond(memcached.VALIDATE, obj({"cache": {"memory": "64Mi"}}), obj({"cache": {"memory": "1e999"}}))
+    assert result == ALLOWED
 
 
 @pytest.mark.parametrize("path", sorted(HANDLERS))
@@ -134,5 +250,5 @@ def test_other_kinds_are_denied(path: str, kind: GroupVersionKind):
 @pytest.mark.parametrize("version", ["v1", "v1alpha1"])
 def test_both_versions_are_handled_on_the_same_paths(version: str):
     kind = GroupVersionKind("cache.example.com", version, "Memcached")
-    assert respond(memcached.MUTATE, obj({}), kind=kind).patch == [SIZE, PORT, IMAGE]
+    assert respond(memcached.MUTATE, obj({}), kind=kind).patch == [SIZE, PORT, IMAGE, *PLACING]
     assert fields(respond(memcached.VALIDATE, obj({"size": 0}), kind=kind)) == ["spec.size"]

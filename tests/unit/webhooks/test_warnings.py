@@ -8,13 +8,22 @@ from memcached_webhooks.kinds.memcached import warnings
 
 from .reviews import DEFAULT, memcached
 
-REPLACES = "this change replaces all pods in a rolling update; the cached data of these pods is lost"
+REPLACES = "this change replaces 1 pod; its cached items are lost"
+REPLACES_3 = "this change replaces 3 pods, a few at a time; their cached items are lost"
+MOVES = "with consistent hashing about {} % of the keys move"
+TOO_MANY_THREADS = (
+    "spec.cache.threads of 5 is more than twice the CPU limit: threads that wait for a CPU make memcached slower"
+)
 NOT_FIXED = "has no fixed version; new pods may run a different one"
 LONG = "memcached:" + "t" * 100
 
 
 def resources(**limits: Any) -> dict[str, Any]:
     return {"resources": {"limits": limits}}
+
+
+def cache(**settings: Any) -> dict[str, Any]:
+    return {"cache": settings}
 
 
 @pytest.mark.parametrize(
@@ -24,14 +33,39 @@ def resources(**limits: Any) -> dict[str, Any]:
         (None, {"image": "memcached:1"}, []),
         (None, {"image": "memcached"}, [f"spec.image memcached {NOT_FIXED}"]),
         (None, {"image": "memcached:latest"}, [f"spec.image memcached:latest {NOT_FIXED}"]),
-        ({"size": 1}, {"size": 3}, []),
-        ({"size": 3}, {"size": 2}, ["1 of 3 pods will be deleted; the cached data of these pods is lost"]),
-        ({"size": 3}, {}, ["2 of 3 pods will be deleted; the cached data of these pods is lost"]),
+        ({"size": 3}, {"size": 3}, []),
+        ({"size": 3}, {"size": 4}, ["3 → 4 pods: with consistent hashing about 25 % of the keys move"]),
+        ({"size": 1}, {"size": 3}, ["1 → 3 pods: with consistent hashing about 67 % of the keys move"]),
+        ({"size": 3}, {"size": 2}, [f"3 → 2 pods: {MOVES.format(33)}; the cached items of the deleted pods are lost"]),
+        ({"size": 3}, {}, [f"3 → 1 pods: {MOVES.format(67)}; the cached items of the deleted pods are lost"]),
         ({}, {"containerPort": 11211, "cache": {"memory": "65536Ki"}, "resources": {}}, []),
         ({}, {"containerPort": 2000}, [f"spec.containerPort: {REPLACES}"]),
+        ({"size": 3}, {"size": 3, "containerPort": 2000}, [f"spec.containerPort: {REPLACES_3}"]),
+        (cache(), cache(memory="64Mi", threads=4, maxConnections=1024, maxItemSize=2**20, evictions=True), []),
+        (cache(), cache(threads=5, evictions=False), [f"spec.cache.threads, spec.cache.evictions: {REPLACES}"]),
+        (
+            cache(),
+            cache(threads=5, evictions=False, verbosity=0),
+            [f"spec.cache.threads and 2 more fields: {REPLACES}"],
+        ),
+        (cache(memory="64Mi"), cache(memory="64.5Mi"), []),
+        (resources(memory="128Mi"), cache(), [f"spec.resources, spec.cache.memory: {REPLACES}"]),
+        (cache(memory="64Mi"), {**cache(memory="64Mi"), **resources(memory="128Mi")}, []),
+        ({"size": 300}, {"size": 301}, [f"300 → 301 pods: {MOVES.format(1)}"]),
+        (cache(), cache(verbosity=0), [f"spec.cache.verbosity: {REPLACES}"]),
+        (None, cache(threads=5), []),
+        (None, {**cache(threads=4), **resources(cpu=2)}, []),
+        (None, {**cache(threads=5), **resources(cpu=2)}, [TOO_MANY_THREADS]),
+        (None, resources(cpu="500m"), []),
+        ({**cache(threads=5), **resources(cpu=2)}, {"size": 1, **cache(threads=5), **resources(cpu="2000m")}, []),
+        (
+            {**cache(threads=5), **resources(cpu=3)},
+            {**cache(threads=5), **resources(cpu=2)},
+            [f"spec.resources: {REPLACES}", TOO_MANY_THREADS],
+        ),
         ({}, {"cache": {"memory": "65Mi"}}, [f"spec.cache.memory: {REPLACES}"]),
         (resources(memory="1Gi", cpu="0.5"), resources(memory="1024Mi", cpu="500m"), []),
-        (resources(memory="1Gi"), resources(memory="2Gi"), [f"spec.resources: {REPLACES}"]),
+        (resources(memory="1Gi"), resources(memory="2Gi"), [f"spec.resources, spec.cache.memory: {REPLACES}"]),
         (
             {},
             {"imagePullPolicy": "Always", "imagePullSecrets": [{"name": "a"}]},

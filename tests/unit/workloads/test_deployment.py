@@ -41,19 +41,8 @@ def test_complete() -> None:
     assert rollout_of(rolled_out()).complete
 
 
-AVAILABLE: dict[str, tuple[Any, Any]] = {
-    "True": ({"Available": "True"}, True),
-    "False": ({"Available": "False"}, False),
-    "no condition": ({}, False),
-}
-
-
-@pytest.mark.parametrize(("conditions", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
-def test_available_is_the_condition_of_the_deployment(conditions: dict[str, Any], expected: bool) -> None:
-    assert rollout_of(deployment(conditions=conditions)).available is expected
-
-
-OUTDATED = {
+AVAILABLE = {
+    "all": (3, 3, True),
     "one of three is missing": (3, 2, False),
     "one of four is missing": (4, 3, True),
     "two of seven are missing": (7, 5, False),
@@ -62,13 +51,20 @@ OUTDATED = {
 }
 
 
-@pytest.mark.parametrize(("size", "available", "expected"), OUTDATED.values(), ids=OUTDATED.keys())
-def test_available_is_calculated_while_the_deployment_status_is_outdated(
-    size: int, available: int, expected: bool
-) -> None:
+@pytest.mark.parametrize(("size", "ready", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
+def test_available_is_counted_and_not_copied(size: int, ready: int, expected: bool) -> None:
+    """With maxUnavailable 1 and one pod, the condition of the Deployment is True while no pod is ready."""
     for reported in ("True", "False"):
-        live = deployment(size, {"Available": reported}, availableReplicas=available, observedGeneration=1)
-        assert rollout_of(live).available is expected
+        for observed in (1, 2):
+            live = deployment(size, {"Available": reported}, readyReplicas=ready, observedGeneration=observed)
+            assert rollout_of(live).available is expected
+
+
+@pytest.mark.parametrize(("paused", "expected"), [(True, True), (False, False), (None, False)])
+def test_paused(paused: bool | None, expected: bool) -> None:
+    live = rolled_out()
+    live["spec"] |= {} if paused is None else {"paused": paused}
+    assert rollout_of(live).paused is expected
 
 
 DEADLINES = {

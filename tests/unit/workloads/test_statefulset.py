@@ -78,9 +78,9 @@ def test_complete(live: Object, expected: bool) -> None:
 AVAILABLE = {"all": (3, 3, True), "one of three is missing": (3, 2, False), "one of four is missing": (4, 3, True)}
 
 
-@pytest.mark.parametrize(("size", "available", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
-def test_available(size: int, available: int, expected: bool) -> None:
-    assert rollout(statefulset(size, availableReplicas=available)).available is expected
+@pytest.mark.parametrize(("size", "ready", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
+def test_available(size: int, ready: int, expected: bool) -> None:
+    assert rollout(statefulset(size, readyReplicas=ready)).available is expected
 
 
 ROLLING = statefulset(**DONE | {"updatedReplicas": 1, "availableReplicas": 2})

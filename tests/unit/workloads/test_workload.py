@@ -21,6 +21,7 @@ from unit.builders import (
 )
 
 PULL_SECRETS_FIELD = "spec.imagePullSecrets"
+RESUME = "set spec.rollout.paused to false"
 UP, DOWN = "MinimumReplicasAvailable", "MinimumReplicasUnavailable"
 HEALTHY = ("False", "AsExpected", "All components are healthy")
 STALLED = "The rollout is stalled; see the Degraded condition"
@@ -34,16 +35,20 @@ Observed = tuple[Snapshot, Outcome]
 
 
 def snapshot(
-    live: Object | None, *pods: Object, problems: tuple[Problem, ...] = (), cr: Object | None = None
+    live: Object | None,
+    *pods: Object,
+    problems: tuple[Problem, ...] = (),
+    notices: tuple[str, ...] = (),
+    cr: Object | None = None,
 ) -> Observed:
     """A snapshot of a Memcached's Deployment and pods, and the outcome of its plan."""
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    return Snapshot(cr or memcached(), children, pods), Outcome(problems)
+    return Snapshot(cr or memcached(), children, pods), Outcome(problems, notices)
 
 
 def state_of(observed: Observed) -> WorkloadState:
     """The state of the Deployment."""
-    return workload_state(DEPLOYMENT, *observed, NOW, PULL_SECRETS_FIELD)
+    return workload_state(DEPLOYMENT, *observed, NOW, pull_secrets_field=PULL_SECRETS_FIELD, resume=RESUME)
 
 
 def conditions_of(observed: Observed) -> dict[str, tuple[str, str, str]]:
@@ -86,7 +91,20 @@ def test_available(observed: Observed, expected: tuple[str, str, str]) -> None:
 
 WAITING_FOR_DELETION = Problem("WaitingForDeletion", "Service cache is being deleted")
 CONFLICT = Problem("Conflict", "Service cache belongs to Redis r")
+AUTOSCALER = Problem("Conflict", "HorizontalPodAutoscaler a scales Deployment cache", blocks=False)
+PAUSED = {**rolled_out(), "spec": {"replicas": 3, "paused": True}}
+PAUSE_MESSAGE = "The rollout is paused: 3 of 3 pods are updated; to continue, set spec.rollout.paused to false"
 PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
+    "paused": (snapshot(PAUSED), ("True", "Paused", PAUSE_MESSAGE)),
+    "paused, the counts are of an earlier generation": (
+        snapshot(PAUSED | {"metadata": {**PAUSED["metadata"], "generation": 7}}),
+        ("True", "Paused", PAUSE_MESSAGE.replace("3 of 3", "0 of 3")),
+    ),
+    "paused, with a problem": (snapshot(PAUSED, problems=(CONFLICT,)), ("True", "Paused", PAUSE_MESSAGE)),
+    "a problem that does not block": (
+        snapshot(rolled_out(), *(pod(name) for name in "abc"), problems=(AUTOSCALER,)),
+        ("False", "RolloutComplete", "3 of 3 pods are updated and ready"),
+    ),
     "no Deployment": (snapshot(None), ("True", "RollingOut", "The Deployment is being created")),
     "pods are replaced": (
         snapshot(deployment(updatedReplicas=1)),
@@ -129,6 +147,14 @@ def test_progressing(observed: Observed, expected: tuple[str, str, str]) -> None
 DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     "healthy": (snapshot(rolled_out()), HEALTHY),
     "no Deployment yet": (snapshot(None), HEALTHY),
+    "healthy, with notices": (
+        snapshot(rolled_out(), notices=("One", "Two")),
+        ("False", "AsExpected", "All components are healthy. One. Two"),
+    ),
+    "a problem, with a notice": (
+        snapshot(None, problems=(CONFLICT,), notices=("One",)),
+        ("True", "Conflict", f"{CONFLICT.message}. One"),
+    ),
     "waiting for a deletion": (snapshot(None, problems=(WAITING_FOR_DELETION,)), HEALTHY),
     "invalid spec": (
         snapshot(rolled_out(), problems=(Problem("InvalidSpec", "spec.size: must be at least 1"),)),

@@ -1,21 +1,24 @@
 """Descriptors, from which consoles render each field, generated from the types in `memcached_api` like the CRDs."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any, Final
 
 from crds.crd import object_schema
 from crds.schema import Schema
+from crds.whole import whole_fields
 from memcached_api.kinds import Kind
 
 _UI: Final = "urn:alm:descriptor:com.tectonic.ui:"
 _KUBERNETES: Final = "urn:alm:descriptor:io.kubernetes"
 
 _TITLES: Final = {
-    "apiVersion": "API Version", "appProtocol": "Application Protocol", "configMapKeyRef": "From a ConfigMap",
-    "divisor": "Unit", "envs": "Environment", "fieldRef": "From a Field of the Pod", "nodes": "Pod Names",
+    "apiVersion": "API Version", "appProtocol": "Application Protocol", "cidr": "CIDR",
+    "configMapKeyRef": "From a ConfigMap", "divisor": "Unit", "envs": "Environment",
+    "fieldRef": "From a Field of the Pod", "from": "Clients", "ipBlock": "IP Block", "metadata": "Pod Metadata",
+    "nodes": "Pod Names", "podAntiAffinity": "Pod Anti-Affinity",
     "resourceFieldRef": "From a Resource of the Container", "secretKeyRef": "From a Secret", "size": "Pods",
-    "valueFrom": "Value From",
+    "spec": "Pod Spec", "valueFrom": "Value From",
 }  # fmt: skip
 """Display names that differ from the field's name."""
 
@@ -34,6 +37,11 @@ _TEXTS: Final = {
     f"{_SOURCE}.resourceFieldRef": "A request or a limit of the container.",
     f"{_SOURCE}.resourceFieldRef.resource": "The resource, such as `limits.memory` or `requests.cpu`.",
     f"{_SOURCE}.resourceFieldRef.divisor": "Unit of the value, such as `1Mi`. Defaults to `1`.",
+    "podTemplate.spec.affinity.nodeAffinity": "Rules about the labels of the node.",
+    "podTemplate.spec.affinity.podAffinity": "Rules about pods that must or should run on the same node or in the same "
+    "zone.",
+    "podTemplate.spec.affinity.podAntiAffinity": "Rules about pods that must not or should not run on the same node or "
+    "in the same zone.",
     "conditions[0].type": "Available, Progressing or Degraded.",
     "conditions[0].status": "`True` or `False`.",
     "conditions[0].reason": "The reason in one word. The API reference describes each reason and its remedy.",
@@ -49,6 +57,17 @@ _WIDGETS: Final = {
     "imagePullPolicy": [f"{_UI}imagePullPolicy", f"{_UI}advanced"],
     "imagePullSecrets": [f"{_UI}arrayFieldGroup:imagePullSecrets", f"{_UI}advanced"],
     "imagePullSecrets[0].name": [f"{_KUBERNETES}:Secret", f"{_UI}advanced"],
+    "cache.extraArgs": [f"{_UI}text", f"{_UI}advanced"],
+    "podTemplate": [f"{_UI}fieldGroup:podTemplate", f"{_UI}advanced"],
+    "podTemplate.spec.affinity.nodeAffinity": [f"{_UI}nodeAffinity"],
+    "podTemplate.spec.affinity.podAffinity": [f"{_UI}podAffinity"],
+    "podTemplate.spec.affinity.podAntiAffinity": [f"{_UI}podAntiAffinity"],
+    "podTemplate.spec.serviceAccountName": [f"{_KUBERNETES}:ServiceAccount"],
+    # A text field would store the string "1" instead of the number. Percentages are entered as YAML.
+    "podDisruptionBudget.maxUnavailable": [f"{_UI}number"],
+    "rollout.maxUnavailable": [f"{_UI}number"],
+    "rollout.maxSurge": [f"{_UI}number"],
+    "service": [f"{_UI}fieldGroup:service", f"{_UI}advanced"],
     "envs[0].valueFrom.secretKeyRef.name": [f"{_KUBERNETES}:Secret"],
     "envs[0].valueFrom.configMapKeyRef.name": [f"{_KUBERNETES}:ConfigMap"],
     "nodes": [f"{_UI}text"],
@@ -58,8 +77,13 @@ _WIDGETS: Final = {
 
 
 def spec_descriptors(kind: Kind[Any]) -> list[dict[str, Any]]:
-    """One descriptor for each field of the spec, nested ones included, in the order of the types."""
-    return list(_below(object_schema(kind)["properties"]["spec"], "", "", _entered))
+    """One descriptor for each field of the spec, in the order of the types.
+
+    Nested fields are included, but not those of types that users know from Kubernetes as a whole: a console renders
+    them from the CRD.
+    """
+    leaves = frozenset(whole_fields(kind.spec, "[0]"))
+    return list(_below(object_schema(kind)["properties"]["spec"], "", "", _entered, leaves))
 
 
 def status_descriptors(kind: Kind[Any]) -> list[dict[str, Any]]:
@@ -67,8 +91,18 @@ def status_descriptors(kind: Kind[Any]) -> list[dict[str, Any]]:
     return list(_below(object_schema(kind)["properties"]["status"], "", "", _shown))
 
 
-def _below(schema: Schema, prefix: str, group: str, widget: Callable[[Schema], list[str]]) -> Iterator[dict[str, Any]]:
-    """`group` is the x-descriptor of the parent field's group; `widget` returns those of a type."""
+def _below(
+    schema: Schema,
+    prefix: str,
+    group: str,
+    widget: Callable[[Schema], list[str]],
+    leaves: Container[str] = (),
+) -> Iterator[dict[str, Any]]:
+    """The descriptors below a field.
+
+    `group` is the x-descriptor of the parent field's group; `widget` returns those of a type. Fields below `leaves`
+    have none.
+    """
     for name, field in schema.get("properties", {}).items():
         path, inner, dot = f"{prefix}{name}", field.get("items", field), "[0]." if "items" in field else "."
         below = group or f"{_UI}{'arrayFieldGroup' if 'items' in field else 'fieldGroup'}:{name}"
@@ -76,7 +110,8 @@ def _below(schema: Schema, prefix: str, group: str, widget: Callable[[Schema], l
         # A field with subfields is the head of its group, unless it has a widget.
         hints += [group] if group else [below] if "properties" in inner and not hints else []
         yield _descriptor(path, name, field, hints)
-        yield from _below(inner, f"{path}{dot}", below, widget)
+        if path not in leaves:
+            yield from _below(inner, f"{path}{dot}", below, widget, leaves)
 
 
 def _descriptor(path: str, name: str, field: Schema, hints: list[str]) -> dict[str, Any]:

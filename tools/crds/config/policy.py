@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from crds.descriptions import plural
 from crds.registered import Registered, children
 from memcached_api.kinds import Kind
 from memcached_operator.kube.resource import Resource
@@ -23,7 +24,7 @@ def with_kinds(text: str, registered: Sequence[Registered]) -> str:
         r"(?<=\n    resourceRules:\n)(?:    [- ] .*\n)+": "".join(map(_resource_rule, resources)),
         r"(?<=\n  - name: owners\n    expression: >-\n)(?:      .*\n)+": f"      [{owners}]\n",
         r"(?<='app\.kubernetes\.io/name'\]\.orValue\(''\) in )\[.*?\]": str([each.app_name for each in registered]),
-        r"(?<=subresources of )[\w, ]+": _listed(_plural(each.kind) for each in resources),
+        r"(?<=subresources of )[\w, ]+": _listed(plural(each.kind) for each in resources),
         rf"\ban? {registered[0].kind.name}\b(?:(?:,| or) an? [A-Z]\w+)*": _listed(
             _with_article(each.kind.name) for each in registered
         ),
@@ -55,10 +56,6 @@ def _owners(kind: Kind[Any]) -> list[str]:
 
 def _with_article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
-
-
-def _plural(name: str) -> str:
-    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from crds.registered import Registered, children
+from crds.registered import Registered, children, observed
 from memcached_api.kinds import Kind
 from memcached_operator.kube.resource import EVENTS, PODS
 
@@ -22,6 +22,7 @@ def manager_role(registered: Sequence[Registered]) -> dict[str, Any]:
     """The controller's permissions in the namespaces that it watches: the minimum. An unused rule is a defect."""
     rules = [rule for each in registered for rule in _own(each.kind)]
     rules += [_rule(each.group, each.plural, "create", "delete", "patch", *READ) for each in children(registered)]
+    rules += [_rule(each.group, each.plural, "list", "watch") for each in observed(registered)]
     rules += [_rule(PODS.group, PODS.plural, "list", "watch"), _rule(EVENTS.group, EVENTS.plural, "create")]
     return _role("manager-role", {}, rules)
 

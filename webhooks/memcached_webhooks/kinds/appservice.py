@@ -3,17 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from memcached_api.appservice.ports import listening_ports
+from memcached_api.appservice.changes import replaces_pods
 from memcached_api.appservice.types import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
-from memcached_api.kubernetes import canonical_env
 from memcached_webhooks.admission import Admission, Spec
-from memcached_webhooks.warnings import (
-    comparable_resources,
-    decode_valid,
-    image_warnings,
-    restart_warnings,
-    size_warnings,
-)
+from memcached_webhooks.warnings import decode_valid, image_warnings, restart_warnings
 
 
 def admission(_: str) -> Admission:
@@ -33,23 +26,18 @@ def warnings(obj: Any, old: Any) -> list[str]:
     if before is None:
         return list(image_warnings(new.image))
     return [
-        *size_warnings(new.size, before.size),
-        *restart_warnings(_template(new), _template(before)),
+        *_size_warnings(new.size, before.size),
+        *restart_warnings(replaces_pods(new, before), min(new.size, before.size)),
         *_port_warnings(new, before),
         *(image_warnings(new.image) if new.image != before.image else ()),
     ]
 
 
+def _size_warnings(new: int, old: int) -> Iterator[str]:
+    if new < old:
+        yield f"{old - new} of {old} pods will be deleted"
+
+
 def _port_warnings(new: AppServiceSpec, old: AppServiceSpec) -> Iterator[str]:
     if old.ports and not new.ports:
         yield "spec.ports: without ports, the Service is deleted with its cluster IP and node ports"
-
-
-def _template(spec: AppServiceSpec) -> dict[str, object]:
-    """The fields that affect the pod template, normalized for comparison."""
-    return {
-        "spec.image": spec.image,
-        "spec.envs": [canonical_env(env) for env in spec.envs],
-        "spec.resources": comparable_resources(spec.resources),
-        "spec.ports": listening_ports(spec.ports),
-    }

@@ -5,12 +5,17 @@ Otherwise an upgrade of the operator restarts all caches (docs/decisions/templat
 this.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
-from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.effective import Effective, effective, verbosity
+from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
+from memcached_api.memcached.options import arguments
+from memcached_api.memcached.placing import PodSpec, security_context
+from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.resources import requirements
+from memcached_operator.memcached.desired.placement import placement, pod_metadata, strategy
 from memcached_operator.workloads import children
 
 APP_NAME = "memcached"
@@ -18,32 +23,31 @@ COMPONENT = "cache"
 CONTAINER = "memcached"
 PORT_NAME = "memcached"
 
-USER = 1001
-"""Numeric, non-root user and group of the container. The image does not need to define them."""
-
 DRAIN_SECONDS = 5
 """Seconds from the start of a pod's termination to SIGTERM. memcached closes client connections ~1 s after SIGTERM."""
 
 LIVENESS_DELAY, LIVENESS_PERIOD, READINESS_PERIOD = 30, 10, 5
 """Seconds. The probes open a TCP connection, which succeeds even while memcached is at its connection limit."""
 
+_VERBOSITY = ((), ("-v",), ("-vv",))
+"""The options of each verbosity."""
+
 
 def deployment(cr: Object, spec: MemcachedSpec, image: str) -> Object:
     """Build the Deployment: `spec.size` non-root pods of `image` with a read-only root file system."""
-    return children.deployment(cr, APP_NAME, COMPONENT, spec.size, _pod(spec, image))
+    built = children.deployment(cr, APP_NAME, COMPONENT, spec.size, _pod(spec, image, children.selector(cr, APP_NAME)))
+    template = children.with_metadata(built["spec"]["template"], **pod_metadata(spec.pod_template, spec.rollout))
+    return {**built, "spec": {**built["spec"], "template": template, **strategy(spec.rollout)}}
 
 
-def _pod(spec: MemcachedSpec, image: str) -> Object:
+def _pod(spec: MemcachedSpec, image: str, selector: dict[str, str]) -> Object:
+    placed = spec.pod_template.spec if spec.pod_template else PodSpec()
     pod: dict[str, Any] = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": security_context(placed),
         "containers": [_container(spec, image)],
+        **placement(placed, selector),
     }
     if spec.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
@@ -76,16 +80,35 @@ def _container(spec: MemcachedSpec, image: str) -> Object:
 
 
 def command(spec: MemcachedSpec) -> list[str]:
-    """The command line. Flags and values are separate arguments, because memcached parses `-m=64` as 0."""
+    """The command line. Flags and values are separate arguments, because memcached parses `-m=64` as 0.
+
+    memcached's own defaults are left out, except those that are part of every command line since release 0.1.0.
+    """
+    found = effective(spec)
     return [
         "memcached",
         "-m",
-        str(megabytes(spec.cache.memory)),
+        str(megabytes(found.memory)),
         "-p",
         str(spec.container_port),
         "-U",  # disables UDP, which older images enable; it allows amplification attacks
         "0",
         "-o",
         "modern",
-        "-v",
+        *_VERBOSITY[verbosity(spec)],
+        # Before -I: after it, `-o track_sizes` would reserve memory for each size of items up to the largest.
+        *arguments(spec.cache.extra_args),
+        *_options(found),
+        *(["-M"] if spec.cache.evictions is False else []),
     ]
+
+
+def _options(found: Effective) -> Iterator[str]:
+    """The options of the settings that differ from memcached's defaults."""
+    settings = found.settings
+    if found.item_size != DEFAULT_ITEM_SIZE:
+        yield from ("-I", str(found.item_size))
+    if settings.connections != DEFAULTS.connections:
+        yield from ("-c", str(settings.connections))
+    if settings.threads != DEFAULTS.threads:
+        yield from ("-t", str(settings.threads))

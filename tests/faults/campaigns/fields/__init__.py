@@ -23,13 +23,8 @@ def cases() -> list[Case]:
         Case(
             f"T8/{leaf.name}/{action}",
             partial(run, leaf=leaf, steps=steps),
-            gate=_in_gate(leaf, action),
             alone=leaf.path[-1] == "nodePort",
         )
         for leaf in all_leaves()
         for action, steps in actions(leaf).items()
     ]
-
-
-def _in_gate(leaf: Leaf, action: str) -> bool:
-    return action == "delete" and leaf.path[0] in ("cache", "envs") and leaf.path[-1] in ("memory", "value")

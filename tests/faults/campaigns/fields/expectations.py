@@ -9,9 +9,35 @@ from faults.campaigns.fields.steps import Step
 
 KEPT = "the Service keeps the node port of a port that stays"
 ONE_VERSION = "v1 is the only version, and the API server sets it if it is absent"
+ALWAYS_SET = "true is the only value, and the operator sets it if it is absent"
+ONE_VALUE = (ONE_VERSION, ALWAYS_SET)
+"""Reasons for which the field has no effect at all."""
+
+TEXT = ("-1x", "Not Valid!")
+PASSED_ON = tuple(
+    f"memcacheds/{path}"
+    for path in (
+        "podTemplate.metadata.labels.team",
+        "podTemplate.spec.nodeSelector.team",
+        "podTemplate.spec.priorityClassName",
+        "podTemplate.spec.serviceAccountName",
+        "networkPolicy.from[].ipBlock.cidr",
+        "networkPolicy.from[].ipBlock.except[]",
+        "service.labels.team",
+    )
+)
+"""Fields with texts whose syntax only the API server checks, when it gets the child."""
 
 DENIED: dict[str, dict[str, str]] = {
     "memcacheds/imagePullSecrets[].name": {"absent": "spec.imagePullSecrets[0].name: Required value"},
+    "memcacheds/cache.maxConnections": {"minimum": "must be at least 30 for 4 threads"},
+    "memcacheds/networkPolicy.from[].ipBlock.cidr": {
+        "absent": "spec.networkPolicy.from[0].ipBlock.cidr: Required value"
+    },
+    **{
+        f"memcacheds/networkPolicy.from[].{name}": {"absent": "must have podSelector, namespaceSelector or ipBlock"}
+        for name in ("podSelector", "namespaceSelector")
+    },
     "appservices/image": {"absent": "spec.image: Required value", "empty": "spec.image: Required value"},
     "appservices/envs[].name": {"absent": "spec.envs[0].name: Required value"},
     **{
@@ -45,12 +71,16 @@ VALID: dict[str, tuple[str, ...]] = {
     "appservices/envs[].valueFrom.secretKeyRef.key": ("-1x",),
     "appservices/envs[].valueFrom.fieldRef.apiVersion": ("-1x", "Not Valid!"),
     "appservices/envs[].valueFrom.resourceFieldRef.divisor": ("-1",),
+    "memcacheds/podTemplate.metadata.annotations.team": TEXT,
+    "memcacheds/service.annotations.team": TEXT,
+    **dict.fromkeys(PASSED_ON, TEXT),
 }
 """Labels of `steps.INVALID` with a value that a field accepts."""
 
 UNAPPLICABLE: dict[str, tuple[str, ...]] = {
     "appservices/envs[].valueFrom.fieldRef.apiVersion": ("-1x", "Not Valid!"),
     "appservices/envs[].valueFrom.resourceFieldRef.divisor": ("-1",),
+    **dict.fromkeys(PASSED_ON, TEXT),
 }
 """Values that a field accepts although the API server denies the Deployment: the operator must report the problem."""
 
@@ -60,6 +90,10 @@ UNSEEN: dict[str, dict[str, str]] = {
         "one -> absent": ONE_VERSION,
     },
     "appservices/ports[].nodePort": {"one -> absent": KEPT},
+    "memcacheds/podTemplate.spec.securityContext.runAsNonRoot": {
+        "absent -> one": ALWAYS_SET,
+        "one -> absent": ALWAYS_SET,
+    },
 }
 """Changes that no child shows, with the reason, by field and the labels of the steps before and after."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from faults.campaigns.fields.wholes import WHOLES
 from faults.schemas import spec_schema
 from faults.workloads import IMAGE
 from memcached_operator.appservice.controller import APPSERVICES
@@ -14,7 +15,20 @@ BASES: dict[str, Object] = {"Memcached": {"image": IMAGE}, "AppService": {"image
 RESOURCES = (MEMCACHEDS, APPSERVICES)
 Path = tuple[str, ...]
 """Path of a field: names, `[]` for the items of a list, and keys of a map."""
-MAP_KEYS = ("cpu", "memory")
+PAUSED: Object = {"rollout": {"paused": True}}
+BESIDE: dict[Path, Object] = {
+    ("podDisruptionBudget",): {"size": 2},  # there is no PodDisruptionBudget for a single pod
+    # What the values name does not exist, so pods would never start.
+    **{
+        ("podTemplate", "spec", name): PAUSED
+        for name in ("nodeSelector", "affinity", "priorityClassName", "serviceAccountName")
+    },
+}
+"""What a spec also has, by the beginning of the field's path."""
+RESOURCE_KEYS = ("cpu", "memory")
+TEXT_KEYS = ("team",)
+"""Keys of maps of quantities, and of maps of texts, such as labels."""
+
 ABSENT = object()
 """Instead of a value: the field is left out."""
 
@@ -23,12 +37,25 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "image": ("example.com/app:2", "example.com/app:3"),
     "cpu": ("150m", "300m"),
     "memory": ("192Mi", "256Mi"),
+    "maxItemSize": ("2Mi", "4Mi"),
+    "maxConnections": (2000, 3000),
+    "evictions": (False, True),
+    "verbosity": (0, 2),
+    "extraArgs[]": ("--disable-cas", "-o track_sizes"),
     "fieldPath": ("metadata.name", "metadata.namespace"),
     "apiVersion": ("v1", "v1"),
     "resource": ("limits.cpu", "limits.memory"),
     "divisor": ("1m", "1"),  # only cpu has fractions, and it is the first resource
     "targetPort": (8080, 8081),
     "nodePort": (30080, 30081),  # Kubernetes does not allocate node ports below 30086 itself
+    "runAsNonRoot": (True, True),  # false is denied
+    "enabled": (False, True),
+    "maxUnavailable": ("50%", 2),
+    "maxSurge": ("50%", 2),
+    "restartedAt": ("2026-11-22T10:00:00Z", "2026-11-23T10:00:00+01:00"),
+    "cidr": ("10.0.0.0/8", "10.0.0.0/9"),
+    "except[]": ("10.1.0.0/16", "10.2.0.0/16"),
+    **WHOLES,
 }
 """Two valid values of fields whose schema does not suffice, by the last name of the path.
 
@@ -64,8 +91,9 @@ class Leaf:
 
     @property
     def base(self) -> Object:
-        """The smallest spec."""
-        return BASES[self.resource.kind]
+        """The smallest spec in which the field can have an effect."""
+        beside = [fields for path, fields in BESIDE.items() if self.path[: len(path)] == path]
+        return {**BASES[self.resource.kind], **{name: value for fields in beside for name, value in fields.items()}}
 
     def with_value(self, value: Any) -> Object:
         """The smallest spec in which the field has this value; what is outside its top-level parent is as in `base`."""
@@ -96,16 +124,18 @@ def all_leaves() -> Iterator[Leaf]:
 
 
 def leaves(resource: Resource, root: Mapping[str, Any]) -> Iterator[Leaf]:
-    """Every field without fields of its own."""
+    """Every field without fields of its own, and those of WHOLES."""
 
     def walk(schema: Mapping[str, Any], path: Path) -> Iterator[Leaf]:
-        if "properties" in schema:
+        if last_name(path) in WHOLES:
+            yield Leaf(resource, path, schema, root)
+        elif "properties" in schema:
             for name, inner in schema["properties"].items():
                 yield from walk(inner, (*path, name))
         elif schema.get("type") == "array":
             yield from walk(schema["items"], (*path, "[]"))
         elif "additionalProperties" in schema:
-            for key in MAP_KEYS:
+            for key in _keys(schema["additionalProperties"]):
                 yield from walk(schema["additionalProperties"], (*path, key))
         else:
             yield Leaf(resource, path, schema, root)
@@ -113,10 +143,16 @@ def leaves(resource: Resource, root: Mapping[str, Any]) -> Iterator[Leaf]:
     return walk(root, ())
 
 
+def last_name(path: Path) -> str:
+    """The last name of a path: of an item, with that of its list, such as `extraArgs[]`."""
+    return "".join(path[-2:] if path[-1:] == ("[]",) else path[-1:])
+
+
 def values(path: Path, schema: Mapping[str, Any]) -> tuple[Any, Any]:
     """Two valid values of a field; the first is not the default."""
-    if path[-1] in VALUES:
-        return VALUES[path[-1]]
+    name = last_name(path)
+    if name in VALUES:
+        return VALUES[name]
     found = sorted(_candidates(schema), key=lambda value: value == schema.get("default"))
     return found[0], found[1]
 
@@ -128,6 +164,11 @@ def _candidates(schema: Mapping[str, Any]) -> list[Any]:
         start = schema.get("minimum", 0) + 1
         return [start, start + 1, start + 2]
     return [True, False] if schema.get("type") == "boolean" else ["aa", "bb"]
+
+
+def _keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys of a map whose values have this schema."""
+    return TEXT_KEYS if schema.get("type") == "string" else RESOURCE_KEYS
 
 
 def _build(schema: Mapping[str, Any], path: Path, value: Any, number: int = 0) -> Any:

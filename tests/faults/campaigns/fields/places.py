@@ -7,12 +7,40 @@ from faults.campaigns.fields.leaves import Leaf, Path
 from memcached_api import quantity
 from memcached_operator.kube.resource import Object
 
+VERBOSITY = {0: "memcached", 1: "-v", 2: "-vv"}
 QUANTITIES = ("cpu", "memory", "divisor")
 """Last names of the fields whose values are compared as quantities."""
-RENAMED: dict[Path, Path] = {("size",): ("replicas",), ("envs",): ("env",), ("cache", "memory"): ("command", "[]")}
-"""The beginnings of the paths of fields that have another name in a child."""
+COMMAND: Path = ("command", "[]")
+HIDDEN = object()
+"""Instead of a value: no child shows it. Only the change from and to the field's other value is visible."""
+
+RENAMED: dict[Path, Path] = {
+    ("size",): ("replicas",),
+    ("envs",): ("env",),
+    **{("cache", name): COMMAND for name in ("memory", "maxItemSize", "maxConnections", "threads")},
+    **{("cache", name): COMMAND for name in ("evictions", "verbosity")},
+    ("cache", "extraArgs", "[]"): COMMAND,
+    ("podTemplate",): ("template",),
+    ("podDisruptionBudget", "enabled"): ("PodDisruptionBudget", "unhealthyPodEvictionPolicy"),
+    ("podDisruptionBudget",): ("PodDisruptionBudget",),
+    **{("rollout", name): ("rollingUpdate", name) for name in ("maxUnavailable", "maxSurge")},
+    ("rollout", "restartedAt"): ("template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"),
+    ("rollout",): ("Deployment",),
+    ("networkPolicy",): ("NetworkPolicy", "ingress", "[]"),
+    ("service",): ("Service", "metadata"),
+}
+"""The beginnings of the paths of fields that have another name in a child. The first that fits is used."""
 DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/cache.memory": lambda value: str(int(quantity.parse(value)) // 2**20),  # memcached -m, in MiB
+    "memcacheds/cache.maxItemSize": lambda value: str(int(quantity.parse(value))),
+    "memcacheds/cache.maxConnections": str,
+    "memcacheds/cache.threads": str,
+    # Without an option, only the program's name shows that there is a command.
+    "memcacheds/cache.evictions": lambda value: "memcached" if value else "-M",
+    "memcacheds/cache.verbosity": lambda value: VERBOSITY.get(value, ""),
+    "memcacheds/cache.extraArgs[]": lambda value: str(value).split()[-1],
+    "memcacheds/podDisruptionBudget.enabled": lambda value: "AlwaysAllow" if value else HIDDEN,
+    "memcacheds/rollout.paused": lambda value: value or HIDDEN,  # the API server does not store false
 }
 """How a child shows the value of a field, by its name, if not as it is."""
 
@@ -21,8 +49,8 @@ def missing(leaf: Leaf, spec: Object, children: Object) -> str:
     """The values of the field in a spec that no child shows, and what there is instead; empty if there are none."""
     place = place_of(leaf.path)
     wanted = [DERIVED.get(leaf.name, _unchanged)(value) for value in at(spec, leaf.path)]
-    found = [value for path, value in scalars(children) if path[-len(place) :] == place]
-    absent = [value for value in wanted if not any(_equal(leaf, value, other) for other in found)]
+    found = [value for path, value in parts(children) if path[-len(place) :] == place]
+    absent = [value for value in wanted if value is not HIDDEN and not any(_equal(leaf, value, one) for one in found)]
     return f"{'.'.join(place)}: got {found}, want {absent}" if absent else ""
 
 
@@ -43,21 +71,24 @@ def at(value: Any, path: Path) -> list[Any]:
     return at(value[path[0]], path[1:]) if path[0] in value else []
 
 
-def scalars(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every value without values of its own, with its path."""
+def parts(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every value within a value, with its path: the maps and lists, and what they contain."""
+    yield path, value
     if isinstance(value, dict):
         for name, inner in cast("Object", value).items():
-            yield from scalars(inner, (*path, name))
+            yield from parts(inner, (*path, name))
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
-            yield from scalars(item, (*path, "[]"))
-    else:
-        yield path, value
+            yield from parts(item, (*path, "[]"))
 
 
 def _equal(leaf: Leaf, one: Any, other: Any) -> bool:
+    """Whether a child has a value. A map may have further fields there, such as the selector of a constraint."""
     if leaf.path[-1] in QUANTITIES and leaf.name not in DERIVED:
         return quantity.equal(one, other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        given, found = cast("Object", one), cast("Object", other)
+        return {name: found.get(name) for name in given} == given
     return one == other
 
 

@@ -8,8 +8,10 @@ from typing import Any, Protocol, cast
 from faults.esr import check_operator, check_quiet
 from faults.sandbox import Sandbox, wait_until
 from faults.state import CHILDREN
+from memcached_api import conditions as c
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
+from memcached_operator.reconcile.compare import INTENT_ANNOTATION
 
 RECOVERY = 30.0
 """Seconds until a spec is applied."""
@@ -17,6 +19,10 @@ COLLECTION = 90.0
 """Seconds until the garbage collector deletes children. It looks for new kinds every 30 s."""
 ALLOCATED = ("clusterIP", "clusterIPs")
 """Values that differ between two Services with the same spec."""
+GENERATED = (INTENT_ANNOTATION, "deployment.kubernetes.io/revision")
+"""Annotations of children that are not compared: what they depend on is, and a changed Deployment has a history."""
+MEANINGFUL = ("networkPolicy", "podDisruptionBudget", "securityContext", "podSelector", "namespaceSelector")
+"""Fields whose empty object has another effect than leaving them out."""
 PROBLEM = "problem"
 """Key of the reported problem in a result."""
 DENIED = (400, 422)
@@ -88,7 +94,7 @@ class SandboxStage:
             await self._sandbox.wait_deleted(resource, name, COLLECTION)
 
     async def applied(self, name: str) -> tuple[Object, Object]:
-        """Wait until the operator has processed the current generation and does not progress."""
+        """Wait until the operator has processed the current generation and does not progress or is paused."""
         obj = await wait_until(partial(self._applied, name), RECOVERY, f"the spec of {name} is applied")
         keys = [Key(resource, self._sandbox.namespace, name) for resource in CHILDREN]
         children = [await self._sandbox.client.get(key) for key in keys]
@@ -102,15 +108,26 @@ class SandboxStage:
     async def _applied(self, name: str) -> Object | None:
         obj = await self._sandbox.get(self._resource, name) or {}
         status = nested_map(obj, "status")
-        found = {each["type"]: each["status"] for each in status.get("conditions", [])}
-        current = status.get("observedGeneration") == obj["metadata"]["generation"]
-        return obj if current and found["Progressing"] == "False" else None
+        found = {each["type"]: each for each in status.get("conditions", [])}
+        if status.get("observedGeneration") != obj["metadata"]["generation"]:
+            return None
+        progressing = found[c.PROGRESSING]
+        return obj if progressing["status"] == c.FALSE or progressing["reason"] == c.PAUSED else None
 
 
 def result(children: Iterable[Object | None], name: str, problem: str) -> Object:
-    """The specs of children by kind, without the object's name and ALLOCATED values, and the reported problem."""
-    specs = {child["kind"]: without(child["spec"], *ALLOCATED) for child in children if child}
-    return {**json.loads(json.dumps(specs).replace(f'"{name}"', '"NAME"')), PROBLEM: problem}
+    """The children by kind, and the reported problem.
+
+    Of a child: its spec without ALLOCATED values, its labels, and its annotations without GENERATED ones; NAME instead
+    of the object's name.
+    """
+    found = {child["kind"]: _visible(child) for child in children if child}
+    return {**json.loads(json.dumps(found).replace(f'"{name}"', '"NAME"')), PROBLEM: problem}
+
+
+def _visible(child: Object) -> Object:
+    meta: Object = {field: child["metadata"].get(field) or {} for field in ("labels", "annotations")}
+    return {**without(child["spec"], *ALLOCATED), "metadata": without(meta, *GENERATED)}
 
 
 def without(value: Any, *names: str) -> Any:
@@ -122,13 +139,17 @@ def without(value: Any, *names: str) -> Any:
 
 
 def pruned(value: Any) -> Any:
-    """A value without empty fields."""
+    """A value without empty fields, except MEANINGFUL ones."""
     if isinstance(value, list):
         return [pruned(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
     found = {name: pruned(inner) for name, inner in cast("Object", value).items()}
-    return {name: inner for name, inner in found.items() if inner is not None and inner not in ([], {})}
+    return {name: inner for name, inner in found.items() if _has_meaning(name, inner)}
+
+
+def _has_meaning(name: str, value: Any) -> bool:
+    return value is not None and value != [] and (value != {} or name in MEANINGFUL)
 
 
 def _problem(obj: Object) -> str:

@@ -3,15 +3,35 @@
 from dataclasses import dataclass
 from typing import Any
 
-from faults.campaigns.fields.leaves import MAP_KEYS, Leaf, values
+from faults.campaigns.fields.leaves import Leaf, values
 from memcached_operator.kube.resource import Object
 
-BOUNDS_SKIPPED = {"size": "no cluster has room for 2147483647 pods", "nodePort": "another Service may use it"}
+BOUNDS_SKIPPED = {
+    "size": "no cluster has room for 2147483647 pods",
+    "nodePort": "another Service may use it",
+    "minReadySeconds": "a rollout would take a day",
+}
+PERCENTAGES = {
+    "memcacheds/podDisruptionBudget.maxUnavailable": {"minimum": 1, "maximum": "100%"},
+    "memcacheds/rollout.maxUnavailable": {"minimum": 0, "maximum": "100%"},
+    "memcacheds/rollout.maxSurge": {"minimum": 0, "maximum": "999%"},
+}
+"""The bounds of fields of integers or percentages, which no schema contains."""
+
 AMOUNTS = {"cpu": (100, "m"), "memory": (128, "Mi")}
 INVALID: dict[str, Any] = {"object": {"no": "such field"}, "-1x": "-1x", "-1": -1, "Not Valid!": "Not Valid!"}
 """Values that a field denies unless `expectations.VALID` lists them for it, by label."""
+FURTHER: dict[str, dict[str, Any]] = {
+    "memcacheds/podTemplate.spec.securityContext.runAsNonRoot": {"false": False},
+    "memcacheds/podDisruptionBudget.maxUnavailable": {"zero": 0, "zero percent": "0%", "above": "101%"},
+    "memcacheds/rollout.maxUnavailable": {"above": "101%"},
+    "memcacheds/rollout.maxSurge": {"above": "1000%"},
+    "memcacheds/rollout.restartedAt": {"date": "2026-11-22"},
+}
+"""Further ones, by field."""
+
 BEYOND = (("below", "minimum", -1), ("above", "maximum", 1))
-"""Further ones: the label, the bound of the schema, and what is added to it."""
+"""The same of a number: the label, the bound of the schema, and what is added to it."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +75,12 @@ def _bounds(leaf: Leaf) -> list[Step]:
         return []
     named = {value: value for value in leaf.schema.get("enum", ())}
     named |= {end: leaf.schema[end] for end in ("minimum", "maximum") if end in leaf.schema}
+    named |= PERCENTAGES.get(leaf.name, {})
     return [Step(label, leaf.with_value(value)) for label, value in named.items()]
 
 
 def _amounts(leaf: Leaf) -> list[Step]:
-    if leaf.path[-1] not in MAP_KEYS:
+    if leaf.path[-1] not in AMOUNTS:
         return []
     amount, unit = AMOUNTS[leaf.path[-1]]
     texts = [f"{number}{unit}" for number in (amount, 2 * amount, amount)]
@@ -68,7 +89,10 @@ def _amounts(leaf: Leaf) -> list[Step]:
 
 def _invalid(leaf: Leaf) -> list[Step]:
     beyond = {label: leaf.schema[end] + by for label, end, by in BEYOND if end in leaf.schema}
-    return [Step(label, leaf.with_value(value), invalid=True) for label, value in {**INVALID, **beyond}.items()]
+    invalid = {**INVALID, **beyond, **FURTHER.get(leaf.name, {})}
+    if leaf.schema.get("type") == "object":
+        del invalid["object"]
+    return [Step(label, leaf.with_value(value), invalid=True) for label, value in invalid.items()]
 
 
 def _without_repetitions(steps: list[Step]) -> list[Step]:

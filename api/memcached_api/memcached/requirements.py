@@ -2,7 +2,8 @@
 
 from decimal import Decimal
 
-from memcached_api.memcached.memory import cache_bytes, default_limit, mebibytes_text
+from memcached_api.memcached.effective import effective
+from memcached_api.memcached.memory import default_limit, mebibytes_text
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical_resource, canonical_resource_list, parse
 
@@ -21,13 +22,21 @@ def requirements(spec: MemcachedSpec) -> dict[str, ResourceList]:
     given = spec.resources
     limits = canonical_resource_list(given.limits) if given else {}
     requests = canonical_resource_list(given.requests) if given else {}
-    memory = canonical_resource(mebibytes_text(default_limit(cache_bytes(spec.cache.memory))))
+    memory = _memory(spec, limits.get("memory"))
     derived_limit = _larger(memory, requests.get("memory", memory))
     derived_request = {
         "cpu": _smaller(REQUEST_CPU, limits.get("cpu", REQUEST_CPU)),
         "memory": _smaller(memory, limits.get("memory", memory)),
     }
     return {"limits": {"memory": derived_limit} | limits, "requests": derived_request | requests}
+
+
+def _memory(spec: MemcachedSpec, limit: str | None) -> str:
+    """The memory for the cache: the limit if the cache is derived from it."""
+    if limit is not None and spec.cache.memory is None:
+        return limit
+    found = effective(spec)
+    return canonical_resource(mebibytes_text(default_limit(found.memory, found.settings)))
 
 
 def _smaller(one: str, other: str) -> str:

@@ -1,0 +1,260 @@
+"""The rules about `spec.cache` and the memory limit, each in Python and in CEL."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from memcached_api.memcached import memory
+from memcached_api.memcached.memory import Need, Settings
+from memcached_api.quantity import parse
+from memcached_api.validation.common_rules import range_rule
+from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.values import nested_field
+
+Spec = Mapping[str, Any]
+
+DEFAULT_CACHE_MEMORY: Final = memory.mebibytes_text(memory.DEFAULT_CACHE)
+_MEBIBYTE: Final = memory.MEBIBYTE
+_LIMIT: Final = "resources.limits[memory]"
+_SETTINGS: Final = (
+    ("cache.maxConnections", str(memory.DEFAULT_CONNECTIONS)),
+    ("cache.threads", str(memory.DEFAULT_THREADS)),
+)
+"""The fields of `Settings` with the values that CEL compares while they are absent."""
+
+# Parts of CEL expressions, all numbers as floats.
+_LIMIT_CEL: Final = "quantity(string(self.resources.limits['memory'])).asApproximateFloat()"
+_HAS_LIMIT_CEL: Final = "has(self.resources) && has(self.resources.limits) && 'memory' in self.resources.limits"
+_CACHE_CEL: Final = "quantity(string(self.cache.memory)).asApproximateFloat()"
+_HAS_CACHE_CEL: Final = "has(self.cache) && has(self.cache.memory)"
+_ITEM_CEL: Final = "quantity(string(self.cache.maxItemSize)).asApproximateFloat()"
+_HAS_ITEM_CEL: Final = "has(self.cache) && has(self.cache.maxItemSize)"
+_CONNECTIONS_CEL: Final = f"self.?cache.?maxConnections.orValue({memory.DEFAULT_CONNECTIONS})"
+_THREADS_CEL: Final = f"self.?cache.?threads.orValue({memory.DEFAULT_THREADS})"
+_SETTINGS_CEL: Final = (
+    f"double({_CONNECTIONS_CEL}) * {memory.BYTES_PER_CONNECTION}.0"
+    f" + double([{_THREADS_CEL} - {memory.DEFAULT_THREADS}, 0].max()) * {memory.BYTES_PER_THREAD}.0"
+)
+"""memory.settings_memory."""
+
+CACHE_MEMORY: Final = value_rule(
+    "spec.cache.memory",
+    lambda amount: memory.MIN_CACHE <= parse(amount) <= memory.MAX_CACHE,
+    "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('2Mi')) >= 0"
+    " && quantity(string(self)).compareTo(quantity('1Pi')) <= 0",
+    f"must be a quantity from 2Mi (memcached does not start with less) to 1Pi; the default is {DEFAULT_CACHE_MEMORY}",
+)
+
+_BYTES_CEL: Final = "int(quantity(string(self)).asApproximateFloat() + 0.5)"  # asInteger() denies `1.5Mi` and `1e9m`
+
+MAX_ITEM_SIZE: Final = value_rule(
+    "spec.cache.maxItemSize",
+    lambda amount: (
+        memory.MIN_ITEM_SIZE <= parse(amount) <= memory.MAX_ITEM_SIZE and not parse(amount) % memory.ITEM_SIZE_STEP
+    ),
+    "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('512Ki')) >= 0"
+    " && quantity(string(self)).compareTo(quantity('1Gi')) <= 0"
+    f" && {_BYTES_CEL} % {memory.ITEM_SIZE_STEP} == 0"
+    f" && quantity(string(self)).compareTo(quantity('0').add({_BYTES_CEL})) == 0",
+    "must be a multiple of 512Ki from 512Ki to 1Gi (memcached does not start with another size); the default is 1Mi",
+)
+
+MAX_CONNECTIONS: Final = range_rule(
+    "spec.cache.maxConnections",
+    memory.MIN_CONNECTIONS,
+    memory.MAX_CONNECTIONS,
+    f"; the default is {memory.DEFAULT_CONNECTIONS}; for more clients, add pods with spec.size",
+)
+
+THREADS: Final = range_rule(
+    "spec.cache.threads",
+    1,
+    memory.MAX_THREADS,
+    f"; the default is {memory.DEFAULT_THREADS}; more threads than CPUs make memcached slower",
+)
+
+VERBOSITY: Final = range_rule(
+    "spec.cache.verbosity", 0, 2, "; 0 logs only errors at start, 1 also later errors, 2 also the commands of clients"
+)
+
+
+def _too_few_connections(cache: Mapping[str, Any]) -> Iterable[Violation]:
+    given = nested_field(cache, "maxConnections")
+    connections, threads = memory.settings_of(given, nested_field(cache, "threads"))
+    minimum = memory.minimum_connections(threads)
+    if given is None or connections >= minimum:
+        return ()
+    return (Violation(".maxConnections", given, _connections_message(str(minimum), str(threads))),)
+
+
+def _connections_message(minimum: str, threads: str) -> str:
+    return (
+        f"must be at least {minimum} for {threads} threads ({memory.CONNECTIONS_PER_THREAD} times spec.cache.threads "
+        f"plus {memory.INTERNAL_CONNECTIONS}); raise it or lower spec.cache.threads"
+    )
+
+
+_THREADS_OF_CACHE_CEL: Final = f"self.?threads.orValue({memory.DEFAULT_THREADS})"
+_MIN_CONNECTIONS_CEL: Final = (
+    f"{memory.CONNECTIONS_PER_THREAD} * {_THREADS_OF_CACHE_CEL} + {memory.INTERNAL_CONNECTIONS}"
+)
+
+CONNECTIONS: Final = Rule(
+    "spec.cache",
+    _too_few_connections,
+    f"!has(self.maxConnections) || self.maxConnections >= {_MIN_CONNECTIONS_CEL}",
+    "must be large enough for spec.cache.threads; raise it or lower spec.cache.threads",
+    message_expression=f"'%d {_connections_message('%d', '%d')}'"
+    f".format([self.maxConnections, {_MIN_CONNECTIONS_CEL}, {_THREADS_OF_CACHE_CEL}])",
+    field_path=".maxConnections",
+    optional_inputs=(("maxConnections", ""), ("threads", "")),
+)
+
+
+def _settings(spec: Spec) -> Settings:
+    """The settings of a spec in JSON whose fields have the right types."""
+    return memory.settings_of(nested_field(spec, "cache", "maxConnections"), nested_field(spec, "cache", "threads"))
+
+
+def _memory_limit_too_low(spec: Spec) -> Iterable[Violation]:
+    limit, cache = nested_field(spec, "resources", "limits", "memory"), nested_field(spec, "cache", "memory")
+    if limit is None or cache is None:
+        return ()
+    settings = _settings(spec)
+    minimum = memory.exact_minimum(parse(cache), settings)
+    if parse(limit) >= minimum:
+        return ()
+    message = _minimum_message(memory.mebibytes_text(minimum), str(cache), *map(str, settings))
+    return (Violation(f".{_LIMIT}", limit, message),)
+
+
+def _memory_limit_below_the_first(spec: Spec) -> Iterable[Violation]:
+    """The rule of release 0.1.0, which stored objects meet."""
+    limit, cache = nested_field(spec, "resources", "limits", "memory"), nested_field(spec, "cache", "memory")
+    if limit is None or cache is None:
+        return ()
+    needed = memory.needed(memory.FIRST_NEED, parse(cache), _settings(spec))
+    return _memory_limit_too_low(spec) if parse(limit) < needed else ()
+
+
+def _minimum_message(minimum: str, cache: str, connections: str, threads: str) -> str:
+    return (
+        f"must be at least {minimum} for spec.cache.memory of {cache}, {connections} connections and {threads} "
+        "threads; raise this limit or lower spec.cache.memory"
+    )
+
+
+# CEL for 100 times the amounts of the functions in `memory`: integers for whole bytes, exact up to 2^53.
+_HUNDRED_LIMIT_CEL: Final = f"{_LIMIT_CEL} * 100.0"
+
+
+def _needed_cel(need: Need, cache: str) -> str:
+    """memory.needed."""
+    return f"({cache} * {need.percent}.0 + {need.fixed * 100}.0 + ({_SETTINGS_CEL}) * 100.0)"
+
+
+def _with_headroom_cel(cache: str) -> str:
+    return f"{_needed_cel(memory.FIRST_NEED, cache)} * {memory.HEADROOM}"
+
+
+def _mebibytes_cel(hundred: str) -> str:
+    """memory.mebibytes_text, without the unit."""
+    return f"int(({hundred} + {_MEBIBYTE * 100 - 1}.0) / {_MEBIBYTE * 100}.0)"
+
+
+_MINIMUM_CEL: Final = (
+    f"[{_needed_cel(memory.NEED, _CACHE_CEL)},"
+    f" [{memory.MIN_DEFAULT_LIMIT * 100}.0, {_with_headroom_cel(_CACHE_CEL)}].max()].min()"
+)
+"""memory.exact_minimum."""
+
+MEMORY_LIMIT: Final = Rule(
+    "spec",
+    _memory_limit_too_low,
+    f"!({_HAS_LIMIT_CEL}) || !({_HAS_CACHE_CEL}) || {_HUNDRED_LIMIT_CEL} >= {_MINIMUM_CEL}",
+    "must be large enough for spec.cache.memory; raise this limit or lower spec.cache.memory",
+    # Of the ways to format a number in CEL, only format() has a cost that the API server can bound.
+    message_expression=f"'limit %s {_minimum_message('%dMi', '%s', '%d', '%d')}'"
+    f".format([self.resources.limits['memory'], {_mebibytes_cel(_MINIMUM_CEL)}, self.cache.memory,"
+    f" {_CONNECTIONS_CEL}, {_THREADS_CEL}])",
+    field_path=".resources.limits.memory",
+    inputs=(_LIMIT, "cache.memory"),
+    optional_inputs=_SETTINGS,
+    stored_violations=_memory_limit_below_the_first,
+)
+
+
+def _limit_without_cache(spec: Spec) -> Iterable[Violation]:
+    limit = nested_field(spec, "resources", "limits", "memory")
+    if limit is None or nested_field(spec, "cache", "memory") is not None:
+        return ()
+    size = nested_field(spec, "cache", "maxItemSize")
+    smallest = max(memory.MIN_CACHE, 0 if size is None else 2 * parse(size))
+    minimum = memory.exact_limit_for(smallest, _settings(spec))
+    if parse(limit) >= minimum:
+        return ()
+    return (Violation(f".{_LIMIT}", limit, _derived_message(memory.mebibytes_text(minimum))),)
+
+
+def _derived_message(minimum: str) -> str:
+    return (
+        f"must be at least {minimum}, because spec.cache.memory is derived from it and would be "
+        "less than 2Mi or twice spec.cache.maxItemSize; raise this limit or set spec.cache.memory"
+    )
+
+
+_SMALLEST_CACHE_CEL: Final = (
+    f"({_HAS_ITEM_CEL} && {_ITEM_CEL} > {memory.DEFAULT_ITEM_SIZE}.0 ? {_ITEM_CEL} * 2.0 : {memory.MIN_CACHE}.0)"
+)
+_LIMIT_FOR_CEL: Final = (
+    f"[{_with_headroom_cel(_SMALLEST_CACHE_CEL)}, {_needed_cel(memory.NEED, _SMALLEST_CACHE_CEL)}].max()"
+)
+"""memory.exact_limit_for."""
+
+DERIVED_MEMORY: Final = Rule(
+    "spec",
+    _limit_without_cache,
+    f"!({_HAS_LIMIT_CEL}) || ({_HAS_CACHE_CEL}) || {_HUNDRED_LIMIT_CEL} >= {_LIMIT_FOR_CEL}",
+    "must be large enough to derive spec.cache.memory from it; raise this limit or set spec.cache.memory",
+    message_expression=f"'limit %s {_derived_message('%dMi')}'"
+    f".format([self.resources.limits['memory'], {_mebibytes_cel(_LIMIT_FOR_CEL)}])",
+    field_path=".resources.limits.memory",
+    inputs=(_LIMIT,),
+    optional_inputs=(*_SETTINGS, ("cache.maxItemSize", ""), ("cache.memory", "")),
+)
+
+
+def _item_size_too_large(spec: Spec) -> Iterable[Violation]:
+    size, cache = nested_field(spec, "cache", "maxItemSize"), nested_field(spec, "cache", "memory")
+    if size is None or (cache is None and nested_field(spec, "resources", "limits", "memory") is not None):
+        return ()
+    cache = DEFAULT_CACHE_MEMORY if cache is None else cache
+    if parse(size) * 2 <= parse(cache):
+        return ()
+    message = (
+        f"must be at most half of spec.cache.memory, which is {cache}; lower this field or raise spec.cache.memory"
+    )
+    return (Violation(".cache.maxItemSize", size, message),)
+
+
+ITEM_SIZE_IN_CACHE: Final = Rule(
+    "spec",
+    _item_size_too_large,
+    f"!({_HAS_ITEM_CEL}) || (!({_HAS_CACHE_CEL}) && {_HAS_LIMIT_CEL})"
+    f" || {_ITEM_CEL} * 2.0 <= (has(self.cache.memory) ? {_CACHE_CEL} : {memory.DEFAULT_CACHE}.0)",
+    "must be at most half of spec.cache.memory; lower this field or raise spec.cache.memory",
+    field_path=".cache.maxItemSize",
+    inputs=("cache.maxItemSize",),
+    optional_inputs=(("cache.memory", ""), (_LIMIT, "")),
+)
+
+CACHE_RULES: Final = (
+    CACHE_MEMORY,
+    MAX_ITEM_SIZE,
+    MAX_CONNECTIONS,
+    THREADS,
+    VERBOSITY,
+    CONNECTIONS,
+    MEMORY_LIMIT,
+    DERIVED_MEMORY,
+    ITEM_SIZE_IN_CACHE,
+)

@@ -1,0 +1,79 @@
+"""The effect of a change of each field on the pods; a test compares it with the builders of the operator."""
+
+from typing import Final
+
+from memcached_api.changes import changed
+from memcached_api.kubernetes import comparable_resources
+from memcached_api.memcached.effective import effective, verbosity
+from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.placing import DEFAULT_ACCOUNT, DEFAULT_GRACE_SECONDS, PodTemplate, security_context
+from memcached_api.memcached.requirements import requirements
+from memcached_api.memcached.types import MemcachedSpec
+
+KEEPS_PODS: Final = (
+    "spec.size",
+    "spec.podDisruptionBudget.enabled",
+    "spec.podDisruptionBudget.maxUnavailable",
+    "spec.rollout.maxUnavailable",
+    "spec.rollout.maxSurge",
+    "spec.rollout.minReadySeconds",
+    "spec.rollout.paused",
+    "spec.networkPolicy.from",
+    "spec.service.annotations",
+    "spec.service.labels",
+)
+"""The fields whose change replaces no pods. All others are in `values`."""
+
+
+def replaces_pods(new: MemcachedSpec, old: MemcachedSpec) -> list[str]:
+    """The changed fields if their change replaces the pods, otherwise none. Both specs must be valid.
+
+    Requests and limits are derived from several fields, and memcached uses whole mebibytes: if all that the pods use is
+    the same, a different value keeps them.
+    """
+    return changed(values(new), values(old)) if changed(_used(new), _used(old)) else []
+
+
+def values(spec: MemcachedSpec) -> dict[str, object]:
+    """The values of the fields whose change can replace the pods, normalized for comparison."""
+    memory, settings, item_size = effective(spec)
+    return {
+        "spec.containerPort": spec.container_port,
+        "spec.image": spec.image,
+        "spec.imagePullPolicy": spec.image_pull_policy,
+        "spec.imagePullSecrets": spec.image_pull_secrets,
+        "spec.resources": comparable_resources(spec.resources),
+        "spec.cache.memory": memory,
+        "spec.cache.maxItemSize": item_size,
+        "spec.cache.maxConnections": settings.connections,
+        "spec.cache.threads": settings.threads,
+        "spec.cache.evictions": spec.cache.evictions is not False,
+        "spec.cache.verbosity": verbosity(spec),
+        "spec.cache.extraArgs": spec.cache.extra_args,
+        **_template(spec.pod_template or PodTemplate()),
+        "spec.rollout.restartedAt": (spec.rollout and spec.rollout.restarted_at) or "",
+    }
+
+
+def _template(given: PodTemplate) -> dict[str, object]:
+    """The values of `spec.podTemplate`."""
+    metadata, pod = given.metadata, given.spec
+    grace = pod.termination_grace_period_seconds
+    return {
+        "spec.podTemplate.metadata.labels": metadata.labels,
+        "spec.podTemplate.metadata.annotations": metadata.annotations,
+        "spec.podTemplate.spec.nodeSelector": pod.node_selector,
+        "spec.podTemplate.spec.tolerations": pod.tolerations,
+        "spec.podTemplate.spec.affinity": pod.affinity,
+        "spec.podTemplate.spec.topologySpreadConstraints": pod.topology_spread_constraints,
+        "spec.podTemplate.spec.priorityClassName": pod.priority_class_name,
+        "spec.podTemplate.spec.serviceAccountName": pod.service_account_name or DEFAULT_ACCOUNT,
+        "spec.podTemplate.spec.terminationGracePeriodSeconds": DEFAULT_GRACE_SECONDS if grace is None else grace,
+        "spec.podTemplate.spec.securityContext": security_context(pod),
+    }
+
+
+def _used(spec: MemcachedSpec) -> dict[str, object]:
+    """What the pods use of the values."""
+    used = {"spec.resources": requirements(spec), "spec.cache.memory": megabytes(effective(spec).memory)}
+    return values(spec) | used

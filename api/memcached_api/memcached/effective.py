@@ -1,0 +1,36 @@
+"""The settings of a memcached server that are in effect, for a spec that sets only some of them."""
+
+from typing import NamedTuple
+
+from memcached_api.memcached import memory
+from memcached_api.memcached.memory import Settings
+from memcached_api.memcached.types import DEFAULT_VERBOSITY, MemcachedSpec
+from memcached_api.quantity import parse
+
+
+class Effective(NamedTuple):
+    """The settings in effect. Sizes are in bytes; memcached uses whole mebibytes of `memory`."""
+
+    memory: int
+    settings: Settings
+    item_size: int
+
+
+def effective(spec: MemcachedSpec) -> Effective:
+    """The settings of a valid spec. Without `cache.memory`, it is derived from the memory limit if there is one."""
+    cache = spec.cache
+    settings = memory.settings_of(cache.max_connections, cache.threads)
+    item_size = memory.DEFAULT_ITEM_SIZE if cache.max_item_size is None else int(parse(cache.max_item_size))
+    return Effective(_memory(spec, settings), settings, item_size)
+
+
+def _memory(spec: MemcachedSpec, settings: Settings) -> int:
+    limit = None if spec.resources is None else spec.resources.limits.get("memory")
+    if spec.cache.memory is not None:
+        return memory.cache_bytes(spec.cache.memory)
+    return memory.DEFAULT_CACHE if limit is None else memory.derived_cache(parse(limit), settings)
+
+
+def verbosity(spec: MemcachedSpec) -> int:
+    """The number of `-v`."""
+    return DEFAULT_VERBOSITY if spec.cache.verbosity is None else spec.cache.verbosity

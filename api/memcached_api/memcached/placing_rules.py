@@ -1,0 +1,208 @@
+"""The rules about placement, rollouts and the objects beside the Deployment, each in Python and in CEL."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from memcached_api.memcached.placing import MAX_GRACE_SECONDS, MAX_READY_SECONDS, MIN_GRACE_SECONDS
+from memcached_api.validation.common_rules import cel_string, is_cel_type, matches, range_rule, unique_rule
+from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.values import MAX_INT32
+
+OWN_PREFIX: Final = "memcached-operator.example.com/"
+"""The prefix of the operator's own annotations and labels."""
+
+RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
+"""The annotation of `kubectl rollout restart`."""
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation of `kubectl apply`. The operator does not cache it, so it could not see that it is set."""
+
+OWN_LABELS: Final = tuple(f"app.kubernetes.io/{name}" for name in ("component", "instance", "managed-by", "name"))
+"""The labels that the operator sets."""
+
+_RFC_3339: Final = (
+    "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?"
+    "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+
+
+def _reserved_rule(path: str, keys: tuple[str, ...], remedy: str) -> Rule:
+    """The rule that a map has none of these keys, and none with OWN_PREFIX."""
+    message = f"must not be set, because the operator sets it; {remedy}"
+    reserved = " || ".join([*(f"key == '{key}'" for key in keys), f"key.startsWith('{OWN_PREFIX}')"])
+
+    def violations(given: Mapping[str, Any]) -> Iterable[Violation]:
+        return (
+            Violation(f"[{key}]", value, message)
+            for key, value in given.items()
+            if key in keys or key.startswith(OWN_PREFIX)
+        )
+
+    return Rule(
+        path,
+        violations,
+        f"!self.exists(key, {reserved})",
+        message,
+        message_expression=cel_string("%s " + message) + f".format([self.filter(key, {reserved})])",
+    )
+
+
+_REMOVE: Final = "remove this key"
+
+RESERVED: Final = (
+    _reserved_rule("spec.podTemplate.metadata.labels", (*OWN_LABELS, "pod-template-hash"), _REMOVE),
+    _reserved_rule(
+        "spec.podTemplate.metadata.annotations",
+        (RESTARTED_AT,),
+        f"{_REMOVE}; to restart the pods, set spec.rollout.restartedAt",
+    ),
+    _reserved_rule("spec.service.labels", OWN_LABELS, _REMOVE),
+    _reserved_rule("spec.service.annotations", (LAST_APPLIED,), _REMOVE),
+)
+
+GRACE_PERIOD: Final = range_rule(
+    "spec.podTemplate.spec.terminationGracePeriodSeconds",
+    MIN_GRACE_SECONDS,
+    MAX_GRACE_SECONDS,
+    "; a pod needs 5 s until clients have stopped using it, and a few more to stop; the default is 30",
+)
+
+MIN_READY_SECONDS: Final = range_rule("spec.rollout.minReadySeconds", 0, MAX_READY_SECONDS, ", a day; the default is 0")
+
+UNIQUE_CONSTRAINTS: Final = unique_rule(
+    "spec.podTemplate.spec.topologySpreadConstraints",
+    "topologyKey",
+    "a.topologyKey == b.topologyKey && a.whenUnsatisfiable == b.whenUnsatisfiable",
+    "must be unique in topologySpreadConstraints for its whenUnsatisfiable; remove one of the two",
+    lambda each: None if each.get("topologyKey") is None else (each["topologyKey"], each.get("whenUnsatisfiable")),
+)
+
+RUN_AS_USER: Final = value_rule(
+    "spec.podTemplate.spec.securityContext.runAsUser",
+    lambda user: user >= 1,
+    "self >= 1",
+    "must be at least 1, because memcached does not run as root; remove the field to let the platform choose a user",
+)
+
+RUN_AS_NON_ROOT: Final = value_rule(
+    "spec.podTemplate.spec.securityContext.runAsNonRoot",
+    lambda value: value is True,
+    "self",
+    "must be true, because memcached does not run as root; remove the field",
+)
+
+
+def _int_or_percent_rule(path: str, lowest: int, highest: str, message: str) -> Rule:
+    """The rule that a value is a 32-bit integer of at least `lowest`, or a percentage that matches `highest`."""
+    pattern = f"^{highest}%$"
+
+    def holds(value: Any) -> bool:
+        return matches(pattern, value) if isinstance(value, str) else lowest <= value <= MAX_INT32
+
+    # Both bounds: the schema of an int-or-string has none.
+    number = f"self >= {lowest} && self <= {MAX_INT32}"
+    return value_rule(path, holds, f"{is_cel_type('self', 'int')} ? {number} : self.matches('{pattern}')", message)
+
+
+MAX_UNAVAILABLE: Final = _int_or_percent_rule(
+    "spec.rollout.maxUnavailable",
+    0,
+    "(0|[1-9][0-9]?|100)",
+    "must be a number of pods, or a percentage from 0% to 100%, such as 1 or 25%",
+)
+
+MAX_SURGE: Final = _int_or_percent_rule(
+    "spec.rollout.maxSurge",
+    0,
+    "(0|[1-9][0-9]{0,2})",
+    "must be a number of pods, or a percentage from 0% to 999%, such as 1 or 25%",
+)
+
+BUDGET: Final = _int_or_percent_rule(
+    "spec.podDisruptionBudget.maxUnavailable",
+    1,
+    "([1-9][0-9]?|100)",
+    "must be a number of pods of at least 1, or a percentage from 1% to 100%, such as 1 or 25%; with 0, a drain of a "
+    "node would never end",
+)
+
+ZERO: Final = (0, "0%")
+_NO_PROGRESS: Final = (
+    "must not be 0 together with spec.rollout.maxUnavailable, because no pod could be replaced; raise one"
+)
+
+
+def _no_progress(rollout: Mapping[str, Any]) -> Iterable[Violation]:
+    if rollout.get("maxSurge") in ZERO and rollout.get("maxUnavailable") in ZERO:
+        yield Violation(".maxSurge", rollout["maxSurge"], _NO_PROGRESS)
+
+
+ROLLOUT_PROGRESS: Final = Rule(
+    "spec.rollout",
+    _no_progress,
+    "!has(self.maxSurge) || !has(self.maxUnavailable)"
+    " || ![self.maxSurge, self.maxUnavailable].all(each, string(each) in ['0', '0%'])",
+    _NO_PROGRESS,
+    field_path=".maxSurge",
+)
+
+RESTART_TIME: Final = value_rule(
+    "spec.rollout.restartedAt",
+    lambda text: matches(_RFC_3339, text),
+    f"self.matches('{_RFC_3339}')",
+    "must be a time in RFC 3339, such as 2026-11-22T10:00:00Z",
+)
+
+PEERS: Final = value_rule(
+    "spec.networkPolicy.from",
+    lambda peers: len(peers) > 0,
+    "size(self) > 0",
+    "must not be empty, because Kubernetes would admit all clients; remove the field to admit all pods in this "
+    "namespace, or remove spec.networkPolicy to admit all clients",
+)
+
+_EMPTY_PEER: Final = "must have podSelector, namespaceSelector or ipBlock; remove this entry or complete it"
+_MIXED_PEER: Final = "must not be set together with a selector; use two entries"
+_PEER_FIELDS: Final = ("podSelector", "namespaceSelector", "ipBlock")
+
+
+def _set_fields(peer: Mapping[str, Any]) -> list[str]:
+    return [name for name in _PEER_FIELDS if peer.get(name) is not None]
+
+
+def _mixed(peer: Mapping[str, Any]) -> Iterable[Violation]:
+    if "ipBlock" in (found := _set_fields(peer)) and len(found) > 1:
+        yield Violation(".ipBlock", peer["ipBlock"], _MIXED_PEER)
+
+
+EMPTY_PEER: Final = value_rule(
+    "spec.networkPolicy.from[*]",
+    lambda peer: bool(_set_fields(peer)),
+    " || ".join(f"has(self.{name})" for name in _PEER_FIELDS),
+    _EMPTY_PEER,
+)
+
+MIXED_PEER: Final = Rule(
+    "spec.networkPolicy.from[*]",
+    _mixed,
+    "!has(self.ipBlock) || !(has(self.podSelector) || has(self.namespaceSelector))",
+    _MIXED_PEER,
+    field_path=".ipBlock",
+)
+
+PLACING_RULES: Final = (
+    *RESERVED,
+    GRACE_PERIOD,
+    MIN_READY_SECONDS,
+    UNIQUE_CONSTRAINTS,
+    RUN_AS_USER,
+    RUN_AS_NON_ROOT,
+    MAX_UNAVAILABLE,
+    MAX_SURGE,
+    ROLLOUT_PROGRESS,
+    RESTART_TIME,
+    BUDGET,
+    PEERS,
+    EMPTY_PEER,
+    MIXED_PEER,
+)

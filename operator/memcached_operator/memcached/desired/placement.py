@@ -1,0 +1,59 @@
+"""The parts of the Deployment about placement and rollouts. A field that the spec does not set is left out."""
+
+from typing import Any
+
+import msgspec
+
+from memcached_api.memcached.placing import (
+    DEFAULT_ACCOUNT,
+    DEFAULT_GRACE_SECONDS,
+    PodMetadata,
+    PodSpec,
+    PodTemplate,
+    Rollout,
+)
+from memcached_api.memcached.placing_rules import RESTARTED_AT
+from memcached_api.scheduling import TopologySpreadConstraint
+from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+
+DEFAULT_LIMITS = {"maxUnavailable": "25%", "maxSurge": "25%"}
+"""The strategy of a Deployment that sets none."""
+
+_DEFAULTS = {"serviceAccountName": DEFAULT_ACCOUNT, "terminationGracePeriodSeconds": DEFAULT_GRACE_SECONDS}
+"""Values that Kubernetes sets itself: with and without them, the pods are the same."""
+
+
+def placement(pod: PodSpec, selector: dict[str, str]) -> dict[str, Any]:
+    """The fields of a pod spec. `selector`: the labels of the object's pods."""
+    given = {name: value for name, value in msgspec.to_builtins(pod).items() if value != _DEFAULTS.get(name)}
+    given.pop("securityContext", None)
+    if pod.topology_spread_constraints:
+        given["topologySpreadConstraints"] = [_constraint(each, selector) for each in pod.topology_spread_constraints]
+    return given
+
+
+def _constraint(given: TopologySpreadConstraint, selector: dict[str, str]) -> dict[str, Any]:
+    """A constraint; without a selector, for the object's pods: one without a selector would count no pods."""
+    return {"labelSelector": {"matchLabels": selector}} | msgspec.to_builtins(given)
+
+
+def pod_metadata(template: PodTemplate | None, rollout: Rollout | None) -> dict[str, dict[str, str]]:
+    """Labels and annotations of the pods from the spec. The operator's labels are added to them."""
+    given = template.metadata if template else PodMetadata()
+    restart = {RESTARTED_AT: rollout.restarted_at} if rollout and rollout.restarted_at else {}
+    return {"labels": given.labels, "annotations": {**given.annotations, **restart}}
+
+
+def strategy(rollout: Rollout | None) -> dict[str, Any]:
+    """The fields of a Deployment's spec about rollouts."""
+    if rollout is None:
+        return {}
+    found: dict[str, Any] = {} if rollout.paused is None else {"paused": rollout.paused}
+    if rollout.min_ready_seconds:
+        found["minReadySeconds"] = rollout.min_ready_seconds
+        # It must be greater than minReadySeconds.
+        found["progressDeadlineSeconds"] = PROGRESS_DEADLINE.seconds + rollout.min_ready_seconds
+    limits = {"maxUnavailable": rollout.max_unavailable, "maxSurge": rollout.max_surge}
+    given = {name: value for name, value in limits.items() if value is not None}
+    # Both, so that none of another client stays beside a given one: with two zeros, no repair would be valid.
+    return found | ({"strategy": {"type": "RollingUpdate", "rollingUpdate": DEFAULT_LIMITS | given}} if given else {})

@@ -1,0 +1,30 @@
+"""The PodDisruptionBudget of a Memcached."""
+
+from memcached_api.memcached.types import MemcachedSpec
+from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Object
+from memcached_operator.memcached.desired.deployment import APP_NAME, COMPONENT
+from memcached_operator.workloads import children
+
+DEFAULT_MAX_UNAVAILABLE = 1
+MIN_SIZE = 2
+"""Minimum number of pods: a budget for a single pod would block every drain of its node."""
+
+
+def wants_budget(spec: MemcachedSpec) -> bool:
+    """Whether there should be a PodDisruptionBudget."""
+    given = spec.pod_disruption_budget
+    return given is not None and given.enabled is not False and spec.size >= MIN_SIZE
+
+
+def pod_disruption_budget(cr: Object, spec: MemcachedSpec) -> Object:
+    """Build the budget. Pods that are not ready can always be evicted: they serve no clients."""
+    given = spec.pod_disruption_budget
+    limit = None if given is None else given.max_unavailable
+    content = {
+        "maxUnavailable": DEFAULT_MAX_UNAVAILABLE if limit is None else limit,
+        # Removes that of another client: with both, the API server would reject every repair.
+        "minAvailable": None,
+        "selector": {"matchLabels": children.selector(cr, APP_NAME)},
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    }
+    return children.child(POD_DISRUPTION_BUDGETS, cr, APP_NAME, COMPONENT, spec=content)

@@ -1,0 +1,67 @@
+"""The objects of others that affect a Memcached: budgets for its pods, and autoscalers of its Deployment."""
+
+from collections.abc import Iterator, Mapping
+
+from memcached_api import conditions as c
+from memcached_api.memcached.types import GROUP, KIND, VERSION
+from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.kube.resource import AUTOSCALERS, DEPLOYMENTS, POD_DISRUPTION_BUDGETS, Object, nested_map
+from memcached_operator.workloads.selectors import selects
+
+
+def foreign_budget(snapshot: Snapshot, labels: Mapping[str, str]) -> str | None:
+    """The name of the first PodDisruptionBudget of others that selects a pod, or new pods with these labels, or None.
+
+    The labels of existing pods differ during a rollout, and by those that Kubernetes and webhooks add. A budget with
+    the name of ours is not returned: it is a Conflict, or an orphan that is adopted again.
+    """
+    own = snapshot.cr["metadata"]["name"]
+    found = snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ())
+    others = (budget for budget in found if budget["metadata"]["name"] != own)
+    pods = [labels, *(nested_map(pod, "metadata", "labels") for pod in snapshot.pods)]
+    selecting = (
+        budget["metadata"]["name"]
+        for budget in others
+        if (selector := nested_map(budget, "spec").get("selector")) is not None
+        and any(selects(selector, each) for each in pods)
+    )
+    return next(selecting, None)
+
+
+def budget_notice(name: str) -> str:
+    """Why no PodDisruptionBudget exists, with the remedy. `name`: that of the budget of others."""
+    return (
+        f"No PodDisruptionBudget is created, because PodDisruptionBudget {name} selects the same pods, and "
+        "Kubernetes evicts no pod that has two. Delete it, or set spec.podDisruptionBudget.enabled to false"
+    )
+
+
+def ignores(obj: Object) -> bool:
+    """True for a HorizontalPodAutoscaler of anything else than a Deployment, such as a Memcached.
+
+    There can be one for each Memcached of a namespace, and each would cause a reconciliation of all of them.
+    """
+    target = nested_map(obj, "spec").get("scaleTargetRef")
+    if target is None:
+        return False
+    group = str(target.get("apiVersion", "")).partition("/")[0]
+    return (group, target.get("kind")) != (DEPLOYMENTS.group, DEPLOYMENTS.kind)
+
+
+def autoscaler_problems(snapshot: Snapshot) -> Iterator[Problem]:
+    """A problem for each HorizontalPodAutoscaler of the Deployment, whose size the Memcached sets.
+
+    None if the Deployment does not belong to the Memcached: the controller does not change that one.
+    """
+    if snapshot.child(DEPLOYMENTS) is None:
+        return
+    name = snapshot.cr["metadata"]["name"]
+    for autoscaler in snapshot.foreign.get(AUTOSCALERS, ()):
+        if nested_map(autoscaler, "spec", "scaleTargetRef").get("name") == name and not ignores(autoscaler):
+            yield Problem(
+                c.CONFLICT,
+                f"HorizontalPodAutoscaler {autoscaler['metadata']['name']} scales Deployment {name}, but the "
+                "controller reverts every change, because spec.size sets its size. Set the autoscaler's "
+                f"spec.scaleTargetRef to apiVersion {GROUP}/{VERSION}, kind {KIND}, name {name}",
+                blocks=False,
+            )

@@ -1,0 +1,152 @@
+"""The memory rule: full caches in containers of the derived limit. No process may be killed, no floor exceeded."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from corners import loads
+from corners.containers import Container, container
+from corners.loads import HALF, MEBIBYTE, UNREAD, Cache, Load, every_size, every_size_last, items_of, largest_items
+from corners.options import COMBINATIONS
+from corners.server import Server, started
+from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE
+from memcached_api.quantity import parse
+
+KIBIBYTE: Final = 1024
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cache and how it is used. `sample`: part of the gate."""
+
+    version: str
+    cache: Mapping[str, Any]
+    load: Load
+    sample: bool = False
+    options: str = ""
+    """The name of its options in OPTIONS."""
+
+    @property
+    def name(self) -> str:
+        """`memory/VERSION/SETTINGS/LOAD`."""
+        return f"memory/{self.version}/{self.settings}/{self.load.name}"
+
+    @property
+    def settings(self) -> str:
+        """The settings in short."""
+        named = {"extraArgs": self.options} if self.options else {}
+        return " ".join(f"{key}={value}" for key, value in {**self.cache, **named}.items())
+
+    @property
+    def container(self) -> Container:
+        """The container that the operator builds."""
+        return container({"cache": {**self.cache, "extraArgs": OPTIONS.get(self.options, ())}})
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The result of a case; amounts in bytes. `problem`: empty if the case passed."""
+
+    version: str
+    settings: str
+    load: str
+    peak: int
+    sockets: int
+    floor: int
+    limit: int
+    problem: str = ""
+
+
+def cases(version: str) -> Iterator[Case]:
+    """The grid, for one release of memcached."""
+    for memory in ("2Mi", "16Mi", "64Mi", "73Mi", "256Mi"):
+        yield Case(version, {"memory": memory}, every_size_last())
+        yield Case(version, {"memory": memory}, every_size(), sample=memory == "2Mi")
+    for size, text in SIZES.items():
+        yield Case(version, {"memory": "64Mi"}, items_of(size, text))
+    for memory in ("64Mi", "72Mi", "73Mi", "80Mi", "144Mi"):
+        yield Case(version, {"memory": memory}, every_size(UNREAD, 950))
+    yield from _settings(version)
+    for options in OPTIONS:
+        for memory in ("2Mi", "64Mi", "73Mi"):
+            yield Case(version, {"memory": memory}, every_size_last(), options=options)
+            sample = (memory, options) == ("2Mi", "most-memory")
+            yield Case(version, {"memory": memory}, every_size(), sample, options)
+    # One client is allowed, so the minimum limit contains the least for connections.
+    for load in (every_size_last(), every_size()):
+        yield Case(version, {"memory": "2Mi", "maxConnections": 30}, load, options="most-memory")
+    for memory in ("590Mi", "1180Mi", "2350Mi"):
+        yield Case(version, {"memory": memory}, every_size())
+
+
+def _settings(version: str) -> Iterator[Case]:
+    """Caches with other settings than the defaults."""
+    for size in (loads.SMALLEST, 1000, 100_000):
+        yield Case(version, {"memory": "64Mi", "evictions": False}, items_of(size))
+    for memory, size in (("64Mi", "512Ki"), ("64Mi", "2Mi"), ("64Mi", "8Mi"), ("256Mi", "64Mi")):
+        cache = {"memory": memory, "maxItemSize": size}
+        yield Case(version, cache, largest_items(), sample=size == "8Mi")
+        yield Case(version, cache, every_size())
+    for threads in (1, 16, 64):
+        cache = {"memory": "64Mi", "threads": threads, "maxConnections": 1500}
+        yield Case(version, cache, every_size(UNREAD, 1000))
+    for connections in (500, 5000):
+        cache = {"memory": "64Mi", "maxConnections": connections + 50}
+        yield Case(version, cache, every_size(UNREAD, connections))
+        yield Case(version, cache, every_size(HALF, connections))
+    yield Case(version, {"memory": "16Mi", "maxConnections": 550}, every_size(UNREAD, 500), sample=True)
+    yield Case(version, {"memory": "64Mi", "maxConnections": 550}, every_size(UNREAD, 500, 100 * KIBIBYTE))
+
+
+OPTIONS: Final[Mapping[str, Sequence[str]]] = {
+    "highest": COMBINATIONS[-1],
+    "most-memory": (
+        "-o hashpower=17",
+        "-o track_sizes",
+        "--slab-growth-factor=1.25",
+        "--slab-min-size=48",
+        "--listen-backlog=4096",
+        "--max-reqs-per-event=20",
+        "-o lru_crawler_tocrawl=0",
+    ),
+}
+"""Lists of extraArgs by name. most-memory: the options that could need memory, with the values that need the most."""
+
+SIZES: Final = {
+    32: "32 B",
+    100: "100 B",
+    KIBIBYTE: "1 KiB",
+    10 * KIBIBYTE: "10 KiB",
+    100 * KIBIBYTE: "100 KiB",
+    1000 * KIBIBYTE: "1000 KiB",
+}
+
+
+def measure(case: Case, root: Path) -> Measurement:
+    """Run a case; `root` is the directory of its memcached."""
+    made = case.container
+    item_size = int(parse(case.cache.get("maxItemSize", DEFAULT_ITEM_SIZE)))
+    with started(root, made.command, made.port, made.limit) as server, server.sampled():
+        problem = server.problem() or _use(server, case.load, Cache(server, made.cache // MEBIBYTE, item_size))
+        if server.peak > made.floor and not problem:
+            problem = f"used {mebibytes(server.peak)} MiB, more than the minimum limit of {mebibytes(made.floor)} MiB"
+        found = server.peak, server.sockets
+    return Measurement(case.version, case.settings, case.load.name, *found, made.floor, made.limit, problem)
+
+
+def _use(server: Server, load: Load, cache: Cache) -> str:
+    """Run a load; returns an empty string, or what went wrong."""
+    problem = ""
+    try:
+        load.run(cache)
+    except OSError as error:
+        problem = f"{type(error).__name__}: {error}"
+    if server.group.kills():
+        return "the kernel ended memcached: it was at its memory limit"
+    return problem or server.problem()
+
+
+def mebibytes(amount: int) -> str:
+    """An amount with one decimal."""
+    return f"{amount / MEBIBYTE:.1f}"

@@ -1,0 +1,213 @@
+"""Objects of others with the names of our children are not modified, and everything else of the object works."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from integration.control_plane import ControlPlane, create_as_user, eventually
+from integration.test_manager import cache, create, missing, patch, run_operator, wait_until_ready
+from memcached_operator.kube.client import Client
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    Key,
+    Object,
+    Resource,
+    controller_of,
+    nested_map,
+)
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from support.admitted import admitted
+from support.draining import condition
+from support.widget_controller import CONFIG_MAPS
+
+CHILDREN = memcached("").owns
+SELECTOR = {"app": "foreign"}
+POD = {"metadata": {"labels": SELECTOR}, "spec": {"containers": [{"name": "main", "image": "localhost/foreign:1"}]}}
+CONTENT: dict[Resource, Object] = {
+    DEPLOYMENTS: {"spec": {"replicas": 0, "selector": {"matchLabels": SELECTOR}, "template": POD}},
+    SERVICES: {"spec": {"selector": SELECTOR, "ports": [{"port": 80}]}},
+    POD_DISRUPTION_BUDGETS: {"spec": {"maxUnavailable": 1, "selector": {"matchLabels": SELECTOR}}},
+    NETWORK_POLICIES: {"spec": {"podSelector": {"matchLabels": SELECTOR}, "policyTypes": ["Ingress"]}},
+    CONFIG_MAPS: {"data": {"key": "value"}},
+}
+"""The content of a foreign object of each resource, which selects none of our pods."""
+
+BEFORE: Object = {"size": 2, "containerPort": 11211, "networkPolicy": {}}
+AFTER: Object = {"size": 3, "containerPort": 11311, "podDisruptionBudget": {"maxUnavailable": 2}}
+VALUES: dict[Resource, tuple[Callable[[Object], Any], Any]] = {
+    DEPLOYMENTS: (lambda spec: (spec["replicas"], spec["template"]["spec"]["containers"][0]["ports"]), (3, 11311)),
+    SERVICES: (lambda spec: spec["ports"][0]["port"], 11311),
+    POD_DISRUPTION_BUDGETS: (lambda spec: spec["maxUnavailable"], 2),
+    NETWORK_POLICIES: (lambda spec: spec["ingress"][0]["ports"][0]["port"], 11311),
+}
+"""Of each child, how to read what changes from BEFORE to AFTER, and its value then."""
+
+
+def labels(name: str) -> dict[str, str]:
+    """The labels of the children of a Memcached."""
+    own = {"name": "memcached", "instance": name, "managed-by": "memcached-operator", "component": "cache"}
+    return {f"app.kubernetes.io/{key}": value for key, value in own.items()}
+
+
+def foreign(key: Key, *, labelled: bool) -> Object:
+    """An object with the name of a child that does not belong to the operator, with the operator's labels or not."""
+    meta: Object = {"name": key.name, "namespace": key.namespace}
+    meta |= {"labels": labels(key.name)} if labelled else {}
+    return {
+        "apiVersion": key.resource.api_version,
+        "kind": key.resource.kind,
+        "metadata": meta,
+        **CONTENT[key.resource],
+    }
+
+
+async def create_foreign(client: Client, key: Key, *, labelled: bool) -> Object:
+    """Create a foreign object; return it when its own controller has no more to write."""
+    await create_as_user(client, key.resource, foreign(key, labelled=labelled))
+
+    async def settled() -> Object | None:
+        found = await client.get(key)
+        assert found is not None
+        done = {
+            POD_DISRUPTION_BUDGETS: bool(condition(found, "DisruptionAllowed")),
+            DEPLOYMENTS: condition(found, "Progressing").get("reason") == "NewReplicaSetAvailable",
+        }
+        return found if done.get(key.resource, True) else None
+
+    found = await eventually(settled)
+    assert found is not None
+    return found
+
+
+async def is_owned(client: Client, key: Key, uid: str) -> bool:
+    """Whether a child exists and belongs to the object with this uid."""
+    found = await client.get(key)
+    return found is not None and (controller_of(found) or {}).get("uid") == uid
+
+
+async def has_value(client: Client, key: Key) -> bool:
+    """Whether a child has what AFTER asks for."""
+    read, expected = VALUES[key.resource]
+    found = read((await client.get(key) or {"spec": {}})["spec"])
+    return (found[0], found[1][0]["containerPort"]) == expected if isinstance(found, tuple) else found == expected
+
+
+async def expect(client: Client, key: Key, check: Callable[[Client, Key], Awaitable[bool]], but: Resource) -> None:
+    """Wait until a check of every child of a Memcached is true, except for one that cannot exist."""
+    for resource in CHILDREN:
+        if resource != but:
+            await eventually(lambda resource=resource: check(client, key._replace(resource=resource)))
+
+
+async def wait_for_conflict(client: Client, key: Key, kind: str) -> None:
+    """Wait until a Memcached reports the conflict with an object of its name."""
+
+    async def check() -> bool:
+        found = condition(await client.get(key) or {}, "Degraded")
+        return found.get("reason") == "Conflict" and f"{kind} {key.name} exists" in found["message"]
+
+    await eventually(check)
+
+
+async def has_no_effect(client: Client, namespace: str, resource: Resource, *, labelled: bool) -> None:
+    """Check everything for one resource, with a Memcached whose name is the resource's."""
+    key = Key(MEMCACHEDS, namespace, f"{resource.plural}-labelled" if labelled else resource.plural)
+    name = key._replace(resource=resource)
+    before = await create_foreign(client, name, labelled=labelled)
+    await create(client, cache(namespace, key.name, **admitted(**BEFORE)))
+    if resource in CHILDREN:
+        await wait_for_conflict(client, key, resource.kind)
+    else:
+        await wait_until_ready(client, namespace, key.name)
+    uid = (await client.get(key) or {})["metadata"]["uid"]
+    await expect(client, key, lambda client, child: is_owned(client, child, uid), resource)
+    await patch(client, key, {"spec": AFTER})
+    await expect(client, key, has_value, resource)
+    assert await client.get(name) == before
+    await client.request("DELETE", resource.path(namespace, key.name))
+    await wait_until_ready(client, namespace, key.name)
+    await expect(client, key, lambda client, child: is_owned(client, child, uid), CONFIG_MAPS)
+    await expect(client, key, has_value, CONFIG_MAPS)
+
+
+def test_foreign_objects_with_our_names_are_not_modified(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: Client) -> None:
+        every = [(resource, labelled) for resource in CONTENT for labelled in (False, True)]
+        await asyncio.gather(*(has_no_effect(client, namespace, each, labelled=also) for each, also in every))
+
+    run_operator(plane, (namespace,), scenario)
+
+
+OPTIONS = {POD_DISRUPTION_BUDGETS: "podDisruptionBudget", NETWORK_POLICIES: "networkPolicy"}
+"""The fields whose removal deletes a child."""
+
+
+def test_switched_off_option_leaves_a_foreign_object(plane: ControlPlane, namespace: str) -> None:
+    """With the option on, it is a Conflict; with the option off, the object is not in the way."""
+
+    async def check(client: Client, resource: Resource, field: str) -> None:
+        key = Key(MEMCACHEDS, namespace, resource.plural)
+        name = key._replace(resource=resource)
+        before = await create_foreign(client, name, labelled=True)
+        await create(client, cache(namespace, key.name, **admitted(**BEFORE)))
+        await wait_for_conflict(client, key, resource.kind)
+        await patch(client, key, {"spec": {field: None}})
+        await wait_until_ready(client, namespace, key.name)
+        assert await client.get(name) == before
+
+    async def scenario(client: Client) -> None:
+        await asyncio.gather(*(check(client, *option) for option in OPTIONS.items()))
+
+    audit = plane.audit()
+    run_operator(plane, (namespace,), scenario)
+    assert not [what for what in audit.writes(namespace) if what.startswith("delete")]
+
+
+def test_child_that_was_replaced_before_its_deletion_is_not_deleted(
+    plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deletion is only of the object that was seen: someone else takes its name just before."""
+    replaced: dict[Resource, Object] = {}
+    original = Client.delete
+
+    async def replace_first(self: Client, key: Key, uid: str, resource_version: str) -> None:
+        if key.resource not in replaced:
+            await self.request("DELETE", key.resource.path(key.namespace, key.name))
+            replaced[key.resource] = await create_foreign(self, key, labelled=True)
+        await original(self, key, uid, resource_version)
+
+    monkeypatch.setattr(Client, "delete", replace_first)
+
+    async def scenario(client: Client) -> None:
+        await create(client, cache(namespace, **admitted(**BEFORE)))
+        await wait_until_ready(client, namespace)
+        await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": dict.fromkeys(OPTIONS.values())})
+        await eventually(lambda: all_replaced(client))
+        await wait_until_ready(client, namespace)
+        for resource, obj in replaced.items():
+            assert await client.get(Key(resource, namespace, "cache")) == obj
+
+    async def all_replaced(_: Client) -> bool:
+        return replaced.keys() == OPTIONS.keys()
+
+    run_operator(plane, (namespace,), scenario)
+
+
+def test_switched_off_option_deletes_our_child(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: Client) -> None:
+        await create(client, cache(namespace, **admitted(**BEFORE)))
+        await wait_until_ready(client, namespace)
+        await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": {"networkPolicy": None}})
+        await eventually(lambda: missing(client, Key(NETWORK_POLICIES, namespace, "cache")))
+        off = {"podDisruptionBudget": {"enabled": False}}
+        await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": off})
+        await eventually(lambda: missing(client, Key(POD_DISRUPTION_BUDGETS, namespace, "cache")))
+        found = await wait_until_ready(client, namespace)
+        assert nested_map(found, "spec", "podDisruptionBudget")["enabled"] is False
+
+    run_operator(plane, (namespace,), scenario)

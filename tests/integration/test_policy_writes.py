@@ -1,0 +1,144 @@
+"""The admission policies: all that the controller writes is allowed."""
+
+from typing import Any
+
+import pytest
+
+import goldens
+from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, dry_run
+from integration.control_plane import ControlPlane, until
+from integration.test_apply import Owner
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    Object,
+    Resource,
+)
+from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.reconcile.apply import build_intent
+
+TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+NODES = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]}
+AFFINITY = {
+    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": NODES},
+    "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]},
+    "podAntiAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": {**TERM}}],
+    },
+}
+SPREAD = {
+    "maxSkew": 1,
+    "minDomains": 2,
+    "topologyKey": "topology.kubernetes.io/zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "matchLabelKeys": ["pod-template-hash"],
+    "nodeAffinityPolicy": "Honor",
+    "nodeTaintsPolicy": "Ignore",
+}
+POD = {
+    "nodeSelector": {"disk": "ssd"},
+    "tolerations": [{"key": "cache", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}],
+    "affinity": AFFINITY,
+    "topologySpreadConstraints": [SPREAD],
+    "priorityClassName": "caches",
+    "serviceAccountName": "caches",
+    "terminationGracePeriodSeconds": 60,
+    "securityContext": {
+        "runAsUser": 1002,
+        "runAsGroup": 0,
+        "runAsNonRoot": True,
+        "fsGroup": 0,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "supplementalGroups": [0],
+        "seccompProfile": {"type": "Localhost", "localhostProfile": "cache.json"},
+    },
+}
+SPEC: Object = {
+    "size": 2,
+    "image": "example.com/memcached:1",
+    "podTemplate": {"metadata": {"labels": {"team": "a"}, "annotations": {"example.com/a": "b"}}, "spec": POD},
+    "podDisruptionBudget": {"maxUnavailable": 1},
+    "rollout": {
+        "maxUnavailable": 0,
+        "maxSurge": "25%",
+        "minReadySeconds": 5,
+        "paused": True,
+        "restartedAt": "2026-01-01T00:00:00Z",
+    },
+    "networkPolicy": {
+        "from": [
+            {"podSelector": {"matchLabels": {"app": "web"}}, "namespaceSelector": {}},
+            {"ipBlock": {"cidr": "192.0.2.0/24", "except": ["192.0.2.1/32"]}},
+        ]
+    },
+    "service": {"labels": {"team": "a"}, "annotations": {"example.com/a": "b"}},
+}
+"""A Memcached with every field of which the Deployment, or another child, has something that others lack."""
+OWNS = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
+
+
+def created(stolen_token: Account, namespace: str) -> Owner:
+    """A Memcached with SPEC, and all its children."""
+    kind = {"apiVersion": MEMCACHEDS.api_version, "kind": MEMCACHEDS.kind}
+    meta = {"name": "cache", "namespace": namespace}
+    owned = Owner(stolen_token, stolen_token.create(MEMCACHEDS, {**kind, "metadata": meta, "spec": SPEC}))
+    assert owned.apply() == {f"create {resource.plural}": 1 for resource in OWNS}
+    return owned
+
+
+def test_the_controllers_writes_are_allowed(stolen_token: Account, namespace: str) -> None:
+    owned = created(stolen_token, namespace)
+    owned.spec(
+        size=3,
+        containerPort=11212,
+        podTemplate={"metadata": {"labels": {"team": "b"}}, "spec": {"serviceAccountName": "others"}},
+        rollout={"paused": False, "restartedAt": "2026-01-02T00:00:00Z"},
+        podDisruptionBudget={"maxUnavailable": "50%"},
+        service={"annotations": {"example.com/a": "c"}},
+    )
+    assert owned.apply().keys() == {f"patch {resource.plural}" for resource in OWNS}
+    assert owned.live(SERVICES)["spec"]["ports"][0]["port"] == 11212
+    assert owned.live(NETWORK_POLICIES)["spec"]["ingress"][0]["ports"][0]["port"] == 11212
+    others = OWNS[1:]
+
+    def deleted() -> bool:
+        # A deletion conflicts with a change of the budget's status.
+        owned.relist(OWNS)
+        assert owned.apply([owned.desired()[0]]).keys() <= {f"delete {resource.plural}" for resource in others}
+        return all(stolen_token.get(owned.key(resource)) is None for resource in others)
+
+    until(deleted)
+    owned.relist(OWNS)
+    assert owned.apply() == {f"create {resource.plural}": 1 for resource in others}
+    assert owned.problems == []
+
+
+@pytest.mark.parametrize("resource", MINIMAL, ids=lambda resource: resource.kind)
+def test_the_controller_can_adopt_an_orphan(
+    plane: ControlPlane, stolen_token: Account, namespace: str, resource: Resource
+) -> None:
+    owned = created(stolen_token, namespace)
+    plane.change(owned.key(resource), {"metadata": {"ownerReferences": None}})
+    owned.relist(OWNS)
+    assert owned.apply().keys() == {f"patch {resource.plural}"}
+    assert owned.problems == []
+    (reference,) = owned.live(resource)["metadata"]["ownerReferences"]
+    assert reference["uid"] == owned.cr["metadata"]["uid"]
+
+
+SHAPES = {f"{kind}/{shape}": path for kind in goldens.KINDS for shape, path in goldens.paths(kind).items()}
+
+
+@pytest.mark.parametrize("path", SHAPES.values(), ids=SHAPES.keys())
+def test_every_golden_can_be_created(stolen_token: Account, path: Any) -> None:
+    cr, *built = goldens.objects(path)
+    cr["metadata"] |= {"namespace": ACCOUNT_NAMESPACE, "uid": "of-no-object"}
+    resources = {resource.kind: resource for resource in MINIMAL}
+    for child in built:
+        complete_child = build_intent(cr, child)
+        # The node port may be allocated to another Service.
+        for port in complete_child["spec"].get("ports", ()):
+            port.pop("nodePort", None)
+        assert not stolen_token.denial(dry_run("POST", resources[child["kind"]], complete_child))

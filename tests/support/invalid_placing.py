@@ -1,0 +1,85 @@
+"""Parts of Memcached specs that violate a rule about placement, rollouts or children, each with its error's parts."""
+
+from typing import Any, Final
+
+OPERATOR = "must not be set, because the operator sets it"
+PERCENT = "such as 1 or 25%"
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    """A spec with fields of the pod spec."""
+    return {"podTemplate": {"spec": spec}}
+
+
+def _spread(key: str) -> dict[str, Any]:
+    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
+
+
+INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
+    "label of the operator": (
+        {"podTemplate": {"metadata": {"labels": {"app.kubernetes.io/name": "mine"}}}},
+        ("spec.podTemplate.metadata.labels", "app.kubernetes.io/name", OPERATOR),
+    ),
+    "annotation of a restart": (
+        {"podTemplate": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}},
+        ("spec.podTemplate.metadata.annotations", "restartedAt", OPERATOR, "set spec.rollout.restartedAt"),
+    ),
+    "label of the Service": (
+        {"service": {"labels": {"app.kubernetes.io/instance": "mine"}}},
+        ("spec.service.labels", "app.kubernetes.io/instance", OPERATOR),
+    ),
+    "annotation of the operator": (
+        {"service": {"annotations": {"memcached-operator.example.com/intent": "mine"}}},
+        ("spec.service.annotations", "memcached-operator.example.com/intent", "must not be set", "remove this key"),
+    ),
+    "annotation of kubectl apply": (
+        {"service": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}},
+        ("spec.service.annotations", "last-applied-configuration", "must not be set", "remove this key"),
+    ),
+    "short grace period": (
+        pod(terminationGracePeriodSeconds=9),
+        ("spec.podTemplate.spec.terminationGracePeriodSeconds", "9", "must be between 10 and 86400"),
+    ),
+    "long ready time": (
+        {"rollout": {"minReadySeconds": 86401}},
+        ("spec.rollout.minReadySeconds", "86401", "must be between 0 and 86400"),
+    ),
+    "two equal constraints": (
+        pod(topologySpreadConstraints=[_spread("zone"), _spread("zone")]),
+        ("spec.podTemplate.spec.topologySpreadConstraints", "zone", "must be unique"),
+    ),
+    "root": (
+        pod(securityContext={"runAsUser": 0}),
+        ("spec.podTemplate.spec.securityContext.runAsUser", "0", "does not run as root"),
+    ),
+    "root allowed": (
+        pod(securityContext={"runAsNonRoot": False}),
+        ("spec.podTemplate.spec.securityContext.runAsNonRoot", "does not run as root"),
+    ),
+    "more than all pods unavailable": (
+        {"rollout": {"maxUnavailable": "101%"}},
+        ("spec.rollout.maxUnavailable", "101%", PERCENT),
+    ),
+    "surge without percent sign": ({"rollout": {"maxSurge": "1"}}, ("spec.rollout.maxSurge", "1", PERCENT)),
+    "rollout without progress": (
+        {"rollout": {"maxSurge": "0%", "maxUnavailable": 0}},
+        ("spec.rollout.maxSurge", "must not be 0 together with spec.rollout.maxUnavailable"),
+    ),
+    "time without zone": (
+        {"rollout": {"restartedAt": "2026-11-22T10:00:00"}},
+        ("spec.rollout.restartedAt", "2026-11-22T10:00:00", "RFC 3339"),
+    ),
+    "budget that blocks drains": (
+        {"podDisruptionBudget": {"maxUnavailable": 0}},
+        ("spec.podDisruptionBudget.maxUnavailable", "0", PERCENT),
+    ),
+    "no clients": ({"networkPolicy": {"from": []}}, ("spec.networkPolicy.from", "must not be empty")),
+    "client without a field": (
+        {"networkPolicy": {"from": [{}]}},
+        ("spec.networkPolicy.from[0]", "must have podSelector, namespaceSelector or ipBlock"),
+    ),
+    "client with all fields": (
+        {"networkPolicy": {"from": [{"podSelector": {}, "ipBlock": {"cidr": "192.0.2.0/24"}}]}},
+        ("spec.networkPolicy.from[0].ipBlock", "must not be set together with a selector"),
+    ),
+}

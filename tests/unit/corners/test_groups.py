@@ -1,0 +1,90 @@
+"""Memory control groups of both versions, read from files."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import ClusterError
+from corners import groups
+from corners.groups import MemoryGroup, memory_group
+
+FILES = {
+    True: {
+        "memory.current": "5700\n",
+        "memory.stat": "anon 3000\nfile 700\nsock 1000\nshmem 0\n",
+        "memory.events": "low 0\nmax 7\noom 2\noom_kill 1\n",
+    },
+    False: {
+        "memory.usage_in_bytes": "4700\n",
+        "memory.stat": "cache 700\nrss 4000\n",
+        "memory.kmem.tcp.usage_in_bytes": "1000\n",
+        "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+    },
+}
+
+
+@pytest.mark.parametrize("unified", [True, False], ids=["v2", "v1"])
+def test_memory_without_the_page_cache_sockets_and_kills(tmp_path: Path, *, unified: bool) -> None:
+    for name, text in FILES[unified].items():
+        (tmp_path / name).write_text(text)
+    group = MemoryGroup(tmp_path, unified)
+    assert group.current() == (4000, 1000)
+    assert group.kills() == 1
+
+
+@pytest.mark.parametrize(
+    ("unified", "limit", "written"),
+    [
+        (True, 100, {"memory.max": "100"}),
+        (True, None, {"memory.max": "max"}),
+        (False, 100, {"memory.limit_in_bytes": "100", "memory.kmem.tcp.limit_in_bytes": str(groups.UNLIMITED)}),
+        (False, None, {"memory.kmem.tcp.limit_in_bytes": str(groups.UNLIMITED)}),
+    ],
+)
+def test_limit(tmp_path: Path, *, unified: bool, limit: int | None, written: dict[str, str]) -> None:
+    MemoryGroup(tmp_path, unified).set_limit(limit)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == written
+
+
+def test_group_that_cannot_be_created_is_an_error_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups.cgroups, "ROOT", tmp_path)
+    monkeypatch.setattr(groups.cgroups, "is_v2", lambda: False)
+    with pytest.raises(ClusterError, match=r"need root.*--privileged"), memory_group("any"):
+        pass
+
+
+@pytest.mark.parametrize("delegated", [True, False])
+def test_v2_enables_the_memory_controller_or_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, delegated: bool
+) -> None:
+    control = tmp_path / "cgroup.subtree_control"
+    # A container with its own cgroup namespace cannot write this file: here it is a directory.
+    control.touch() if delegated else control.mkdir()
+    monkeypatch.setattr(groups.cgroups, "ROOT", tmp_path)
+    monkeypatch.setattr(groups.cgroups, "is_v2", lambda: True)
+    monkeypatch.setattr(groups.cgroups, "REMOVE_SECONDS", 0)
+    if delegated:
+        with memory_group("any", 100) as group:
+            assert (control.read_text(), (group.path / "memory.max").read_text()) == ("+memory", "100")
+    else:
+        with (
+            pytest.raises(ClusterError, match=r"memory control group in .*--cgroupns=host") as caught,
+            memory_group("any"),
+        ):
+            pass
+        assert "CLUSTER" not in str(caught.value)
+
+
+def test_processes_that_are_left_in_a_group_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups.cgroups, "ROOT", tmp_path)
+    monkeypatch.setattr(groups.cgroups, "is_v2", lambda: False)
+    monkeypatch.setattr(groups.cgroups, "REMOVE_SECONDS", 0.2)
+    (tmp_path / "memory").mkdir()
+    with subprocess.Popen(["sleep", "60"]) as left:
+        with memory_group("any") as group:
+            (group.path / "cgroup.procs").write_text(f"{left.pid}\n")
+        assert left.wait(30) == -signal.SIGKILL

@@ -1,0 +1,158 @@
+"""A field that is declared to replace the pods does, and no other field does."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crds.schema import struct_schema
+from memcached_api.memcached.changes import KEEPS_PODS, replaces_pods, values
+from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec, validate
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.desired.deployment import deployment
+from unit.builders import memcached
+
+MI = 2**20
+Specs = st.SearchStrategy[dict[str, Any]]
+CPU: st.SearchStrategy[Any] = st.sampled_from(["500m", "0.5", 1, "2"])
+MEMORY: st.SearchStrategy[Any] = st.sampled_from(["512Mi", 2**29, "1Gi", "1024Mi"])
+AMOUNTS: Specs = st.fixed_dictionaries({}, optional={"cpu": CPU, "memory": MEMORY})
+CACHES: Specs = st.fixed_dictionaries(
+    {},
+    optional={
+        "memory": st.sampled_from(["64Mi", 64 * MI, "65536Ki", "64.5Mi", "65Mi", "100Mi", "100.3Mi"]),
+        "maxItemSize": st.sampled_from(["1Mi", MI, "512Ki", "8Mi"]),
+        "maxConnections": st.sampled_from([1024, 1023, 2000]),
+        "threads": st.sampled_from([4, 1, 8]),
+        "evictions": st.booleans(),
+        "verbosity": st.integers(0, 2),
+        "extraArgs": st.sampled_from([[], ["-o modern"], ["--disable-cas", "-o modern"]]),
+    },
+)
+LABELS: Specs = st.sampled_from([{}, {"a": "b"}, {"a": "c"}])
+METADATA: Specs = st.fixed_dictionaries({}, optional={"labels": LABELS, "annotations": LABELS})
+CONSTRAINT = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+PODS: Specs = st.fixed_dictionaries(
+    {},
+    optional={
+        "nodeSelector": LABELS,
+        "tolerations": st.sampled_from([[], [{"key": "a"}], [{"key": "a", "operator": "Exists"}]]),
+        "affinity": st.sampled_from([{}, AFFINITY]),
+        "topologySpreadConstraints": st.sampled_from([[], [CONSTRAINT], [{**CONSTRAINT, "labelSelector": {}}]]),
+        "priorityClassName": st.sampled_from(["", "high"]),
+        "serviceAccountName": st.sampled_from(["", "default", "own"]),
+        "terminationGracePeriodSeconds": st.sampled_from([30, 60]),
+        "securityContext": st.sampled_from([{}, {"runAsUser": 1001, "runAsGroup": 1001}, {"runAsNonRoot": True}]),
+    },
+)
+ROLLOUTS: Specs = st.fixed_dictionaries(
+    {},
+    optional={
+        "maxUnavailable": st.sampled_from([1, "25%"]),
+        "paused": st.booleans(),
+        "restartedAt": st.sampled_from(["2026-11-22T10:00:00Z", "2026-11-22T11:00:00Z"]),
+    },
+)
+ALL: Specs = st.fixed_dictionaries(
+    {"image": st.sampled_from(["memcached:1", "memcached:2"])},
+    optional={
+        "size": st.integers(1, 3),
+        "containerPort": st.sampled_from([11211, 12000]),
+        "imagePullPolicy": st.sampled_from(["Always", "Never"]),
+        "imagePullSecrets": st.sampled_from([[], [{"name": "a"}], [{"name": "a"}, {"name": "b"}]]),
+        "resources": st.fixed_dictionaries({}, optional={"limits": AMOUNTS, "requests": AMOUNTS}),
+        "cache": CACHES,
+        "podTemplate": st.fixed_dictionaries({}, optional={"metadata": METADATA, "spec": PODS}),
+        "rollout": ROLLOUTS,
+    },
+)
+SPECS = ALL.filter(lambda spec: not validate(memcached(**spec)))
+
+
+def template(spec: dict[str, Any]) -> Object:
+    """The pod template that the operator builds."""
+    cr = memcached(**spec)
+    return deployment(cr, decode_spec(cr), spec["image"])["spec"]["template"]
+
+
+def declared(spec: dict[str, Any]) -> dict[str, object]:
+    """The declared values for a spec."""
+    return values(decoded(spec))
+
+
+def decoded(spec: dict[str, Any]) -> MemcachedSpec:
+    """The spec as the operator reads it."""
+    return decode_spec(memcached(**spec))
+
+
+def with_field_of(spec: dict[str, Any], other: dict[str, Any], field: str) -> dict[str, Any]:
+    """The spec with one field of another one, such as `image` or `cache.threads`; the field may be absent there."""
+    name, _, rest = field.partition(".")
+    if rest:
+        return {**spec, name: with_field_of(spec.get(name, {}), other.get(name, {}), rest)}
+    return {key: value for key, value in spec.items() if key != name} | ({name: other[name]} if name in other else {})
+
+
+NESTED = (
+    "spec",
+    *(
+        f"spec.{name}"
+        for name in ("cache", "podTemplate", "podDisruptionBudget", "rollout", "networkPolicy", "service")
+    ),
+    "spec.podTemplate.metadata",
+    "spec.podTemplate.spec",
+)
+"""The structs whose fields are declared one by one."""
+
+FIELDS = [field.removeprefix("spec.") for field in declared({"image": "a"})]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@given(SPECS, SPECS)
+def test_change_of_one_field_changes_the_template_if_it_is_declared(
+    field: str, spec: dict[str, Any], other: dict[str, Any]
+) -> None:
+    changed = with_field_of(spec, other, field)
+    if "image" not in changed or validate(memcached(**changed)):
+        return
+    assert bool(replaces_pods(decoded(changed), decoded(spec))) == (template(spec) != template(changed))
+
+
+@given(SPECS, st.integers(1, 9))
+def test_other_fields_do_not_change_the_template(spec: dict[str, Any], size: int) -> None:
+    assert template({**spec, "size": size}) == template(spec)
+
+
+def test_every_field_is_declared_once() -> None:
+    declared_fields = [*KEEPS_PODS, *declared({"image": "a"})]
+    assert sorted(declared_fields) == sorted(fields(MemcachedSpec))
+
+
+@pytest.mark.parametrize("field", sorted(declared({"image": "a"})))
+def test_description_says_that_a_change_replaces_the_pods(field: str) -> None:
+    assert "A change replaces the pods." in description(field)
+
+
+@pytest.mark.parametrize("field", KEEPS_PODS)
+def test_description_of_other_fields_does_not_say_so(field: str) -> None:
+    assert "replaces the pods" not in description(field)
+
+
+def fields(spec: type[MemcachedSpec]) -> list[str]:
+    """The fields of a spec, those within the structs of NESTED separately."""
+
+    def below(schema: dict[str, Any], path: str) -> list[str]:
+        names: dict[str, dict[str, Any]] = schema["properties"] if path in NESTED else {}
+        return [each for name, field in names.items() for each in below(field, f"{path}.{name}")] or [path]
+
+    return below(struct_schema(spec), "spec")
+
+
+def description(field: str) -> str:
+    """The description of a field in the CRD."""
+    schema = struct_schema(MEMCACHED.spec)
+    for name in field.split(".")[1:]:
+        schema = schema["properties"][name]
+    return schema["description"]

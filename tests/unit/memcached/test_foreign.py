@@ -1,0 +1,145 @@
+"""Budgets and autoscalers of others."""
+
+from typing import Any
+
+import pytest
+
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import Plan, Snapshot
+from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, Object, Resource, key_of
+from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.memcached.controller import plan_with
+from unit.builders import DEPLOYMENTS, LABELS, NOW, deployment, memcached, pod
+
+KIND = memcached_kind("example.com/memcached:1")
+BUDGET = {"podDisruptionBudget": {"enabled": True}}
+
+
+def foreign(resource: Resource, spec: Object, name: str = "theirs") -> dict[Resource, tuple[Object, ...]]:
+    """One object of another owner."""
+    return {resource: ({"metadata": {"name": name, "namespace": "test"}, "spec": spec},)}
+
+
+def planned(found: dict[Resource, tuple[Object, ...]], *pods: Object, live: Object | None = None, **spec: Any) -> Plan:
+    """The plan of a Memcached beside these objects. `live`: its Deployment; None if another owner has one."""
+    cr = {**memcached(), "spec": {"size": 2, **spec}}
+    children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
+    return plan_with("example.com/memcached:1")(Snapshot(cr, children, pods, foreign=found), NOW)
+
+
+def kinds(plan: Plan) -> list[str]:
+    """The kinds of the children."""
+    return [child["kind"] for child in plan.children or ()]
+
+
+SELECTING: dict[str, dict[str, Any]] = {
+    "all pods": {},
+    "our label": {"matchLabels": {"app.kubernetes.io/instance": "cache"}},
+    "a label of the spec": {"matchLabels": {"team": "web"}},
+    "all labels": {"matchLabels": LABELS},
+}
+
+
+@pytest.mark.parametrize("selector", SELECTING.values(), ids=SELECTING.keys())
+def test_budget_of_others_for_the_pods_replaces_ours(selector: dict[str, Any]) -> None:
+    labelled = {"metadata": {"labels": {"team": "web"}}}
+    plan = planned(foreign(POD_DISRUPTION_BUDGETS, {"selector": selector}), **BUDGET, podTemplate=labelled)
+    assert "PodDisruptionBudget" not in kinds(plan)
+    (notice,) = plan.notices
+    assert "PodDisruptionBudget theirs selects the same pods" in notice
+    assert "spec.podDisruptionBudget.enabled to false" in notice
+    assert plan.problems == ()
+
+
+def test_budget_of_others_for_a_pod_replaces_ours() -> None:
+    """A pod before a change of its labels is deleted only during the rollout, which may be paused."""
+    old = pod("a")
+    old["metadata"]["labels"] = {**LABELS, "team": "web"}
+    found = foreign(POD_DISRUPTION_BUDGETS, {"selector": {"matchLabels": {"team": "web"}}})
+    assert "PodDisruptionBudget" in kinds(planned(found, **BUDGET))
+    assert "PodDisruptionBudget" not in kinds(planned(found, pod("b"), old, **BUDGET))
+
+
+OTHER: dict[str, dict[Resource, tuple[Object, ...]]] = {
+    "none": {},
+    "other pods": foreign(POD_DISRUPTION_BUDGETS, {"selector": {"matchLabels": {"app": "web"}}}),
+    "no selector": foreign(POD_DISRUPTION_BUDGETS, {"maxUnavailable": 1}),
+    # Applying ours reports the conflict, or adopts the orphan.
+    "our name": foreign(POD_DISRUPTION_BUDGETS, {"selector": {}}, "cache"),
+}
+
+
+@pytest.mark.parametrize("found", OTHER.values(), ids=OTHER.keys())
+def test_other_budgets_do_not_matter(found: dict[Resource, tuple[Object, ...]]) -> None:
+    plan = planned(found, **BUDGET)
+    assert "PodDisruptionBudget" in kinds(plan)
+    assert plan.notices == ()
+
+
+WITHOUT: dict[str, dict[str, Any]] = {
+    "not set": {},
+    "disabled": {"podDisruptionBudget": {"enabled": False, "maxUnavailable": 1}},
+    "one pod": {"size": 1, **BUDGET},
+}
+
+
+@pytest.mark.parametrize("spec", WITHOUT.values(), ids=WITHOUT.keys())
+def test_no_budget_and_no_notice(spec: dict[str, Any]) -> None:
+    plan = planned(foreign(POD_DISRUPTION_BUDGETS, {"selector": {}}), **spec)
+    assert "PodDisruptionBudget" not in kinds(plan)
+    assert plan.notices == ()
+
+
+def target(**changes: str) -> dict[Resource, tuple[Object, ...]]:
+    """An autoscaler of the Deployment, or of something else."""
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cache"} | changes
+    return foreign(AUTOSCALERS, {"scaleTargetRef": ref})
+
+
+def test_autoscaler_of_the_deployment_is_a_conflict_that_does_not_block() -> None:
+    (problem,) = planned(target(), live=deployment()).problems
+    assert (problem.reason, problem.blocks) == ("Conflict", False)
+    assert "HorizontalPodAutoscaler theirs scales Deployment cache" in problem.message
+    assert "apiVersion cache.example.com/v1, kind Memcached, name cache" in problem.message
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        target(apiVersion="cache.example.com/v1", kind="Memcached"),
+        target(name="other"),
+        target(kind="StatefulSet"),
+        target(apiVersion="example.com/v1"),
+        foreign(AUTOSCALERS, {}),
+    ],
+    ids=["the Memcached", "another name", "another kind", "another group", "no target"],
+)
+def test_other_autoscalers_are_no_problem(found: dict[Resource, tuple[Object, ...]]) -> None:
+    assert planned(found, live=deployment()).problems == ()
+
+
+def test_autoscaler_of_a_deployment_of_others_is_no_problem() -> None:
+    """The controller does not change this Deployment; its own conflict is reported when ours is applied."""
+    assert planned(target()).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("found", "ignored"),
+    [
+        (target(), False),
+        (target(name="other"), False),
+        (foreign(POD_DISRUPTION_BUDGETS, {"selector": {}}), False),
+        (target(apiVersion="cache.example.com/v1", kind="Memcached"), True),
+        (target(kind="StatefulSet"), True),
+    ],
+    ids=["of ours", "of another Deployment", "a budget", "of a Memcached", "of a StatefulSet"],
+)
+def test_autoscalers_of_anything_but_a_deployment_cause_no_work(
+    found: dict[Resource, tuple[Object, ...]], ignored: bool
+) -> None:
+    """Otherwise the autoscalers of many Memcacheds in a namespace would reconcile each of them for each other."""
+    (resource,) = found
+    cache = Cache(KIND.observes, KIND.ignores)
+    (obj,) = found[resource]
+    cache.put(resource, {**obj, "metadata": {**obj["metadata"], "resourceVersion": "1"}})
+    assert [each["metadata"]["name"] for each in cache.foreign(resource, "test")] == ([] if ignored else ["theirs"])

@@ -8,7 +8,7 @@ import msgspec
 
 from memcached_api.validation import decoding
 from memcached_api.validation.field_errors import TOO_MANY, TYPE_INVALID, FieldError, SpecDecodeError
-from memcached_api.validation.rules import Rule, rule_errors
+from memcached_api.validation.rules import Rule, TransitionRule, rule_errors, transition_errors
 from memcached_api.validation.schema import MAX_ERRORS, schema_errors
 from memcached_api.values import normalized
 
@@ -59,6 +59,7 @@ class Kind(Generic[Spec]):
     status: type[msgspec.Struct]
     rules: tuple[Rule, ...]
     columns: tuple[Column, ...]
+    transitions: tuple[TransitionRule, ...] = ()
 
     def decode(self, obj: Mapping[str, Any]) -> Spec:
         """The spec, with defaults and without unknown fields. Raises SpecDecodeError with all structural errors."""
@@ -76,6 +77,10 @@ class Kind(Generic[Spec]):
     def validate(self, obj: Any) -> list[FieldError]:
         """All errors of an object that is written; empty if it is valid. Never raises, for any JSON value."""
         return self._check(obj, stored=False)[1]
+
+    def validate_change(self, obj: Any, old: Any) -> list[FieldError]:
+        """The errors of a change from `old` to `obj`. Never raises, for any JSON values."""
+        return list(transition_errors(self.transitions, obj, old))
 
     def check(self, obj: Any) -> tuple[Spec | None, list[FieldError]]:
         """The decoded spec of a stored object, or None if it cannot be decoded, and all errors.

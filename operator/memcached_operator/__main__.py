@@ -11,8 +11,10 @@ import click
 
 from memcached_api.image import is_reference
 from memcached_api.memcached.types import DEFAULT_IMAGE
+from memcached_api.validation.common_rules import SUBDOMAIN, matches
 from memcached_operator import app
 from memcached_operator.kube.credentials import ConfigError
+from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
 from memcached_operator.runtime.leader_election import LeaseLostError
 from memcached_process.options import process_options, set_up
 
@@ -21,6 +23,9 @@ log = logging.getLogger("memcached_operator")
 MAX_CERTIFICATE_LIFETIME = timedelta(days=3650)
 """Maximum --certificate-lifetime. A longer one defeats the purpose of renewal, and a certificate
 cannot contain dates after the year 9999."""
+
+MAX_DOMAIN_LENGTH = 75
+"""Maximum characters of --cluster-domain: with it, the DNS name of a slot has at most the 253 that DNS allows."""
 
 
 def _namespaces(_: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:
@@ -34,6 +39,12 @@ def _namespaces(_: click.Context, parameter: click.Parameter, text: str) -> tupl
 def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
     if not is_reference(text):
         raise click.BadParameter(f"{text!r}: invalid image reference", param=parameter)
+    return text
+
+
+def _domain(_: click.Context, parameter: click.Parameter, text: str) -> str:
+    if len(text) > MAX_DOMAIN_LENGTH or not matches(SUBDOMAIN, text):
+        raise click.BadParameter(f"{text!r}: invalid DNS domain; use a form such as {CLUSTER_DOMAIN}", param=parameter)
     return text
 
 
@@ -52,6 +63,12 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
     envvar="RELATED_IMAGE_MEMCACHED",
     callback=_image,
     help="Image for Memcached objects that have no spec.image.",
+)
+@click.option(
+    "--cluster-domain",
+    default=CLUSTER_DOMAIN,
+    callback=_domain,
+    help="DNS domain of the cluster, for the addresses of Memcacheds with identity Stable.",
 )
 @click.option(
     "--manage-certificates/--no-manage-certificates",

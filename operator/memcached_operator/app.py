@@ -19,6 +19,7 @@ from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiError, Client, describe
 from memcached_operator.kube.config import load_config
 from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_images
+from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
 from memcached_operator.runtime.leader_election import LeaderElector
 from memcached_operator.runtime.queue import MAX_DELAY
@@ -53,6 +54,7 @@ class Options:
     health_probe_bind_address: Address | None = None
     watch_namespaces: tuple[str, ...] = ()
     default_image: str = DEFAULT_IMAGE
+    cluster_domain: str = CLUSTER_DOMAIN
     manage_certificates: bool = False
     certificate_lifetime: timedelta = CERTIFICATE_LIFETIME
     sync_period: float = SYNC_PERIOD
@@ -84,7 +86,8 @@ async def run(options: Options) -> None:
             leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.sync_period, options.max_retry_delay
         watch = kopf_watch(handlers, config, lambda: stop_on_signals(stop))
-        manager = Manager(client, kinds(options.default_image), options.watch_namespaces, *periods, watch=watch)
+        registered = kinds(options.default_image, options.cluster_domain)
+        manager = Manager(client, registered, options.watch_namespaces, *periods, watch=watch)
         metrics.OUTDATED_IMAGES.set_function(
             lambda: count_outdated_images(manager.objects(MEMCACHEDS), options.default_image)
         )

@@ -92,6 +92,7 @@ class Kind:
     """One kind of custom resource.
 
     `app_name`: the value of `app.kubernetes.io/name` on its children. `owns`: the resources of its children.
+    `workloads`: the types of workload that run its pods; an object has one of them.
     `optional`: those of `owns` whose API a cluster may lack; a plan must not contain children of a missing one.
     `observes`: the resources of which a plan also reads the objects of others, in the same namespace.
     `ignores`: True for an object of these resources that no plan needs, so that its events cause no work.
@@ -101,7 +102,7 @@ class Kind:
     resource: Resource
     app_name: str
     owns: tuple[Resource, ...]
-    workload: PodController
+    workloads: tuple[PodController, ...]
     plan: Callable[[Snapshot, datetime], Plan]
     status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
     optional: tuple[Resource, ...] = ()

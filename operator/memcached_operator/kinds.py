@@ -3,8 +3,12 @@
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Kind
 from memcached_operator.memcached.controller import memcached
+from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
 
 
-def kinds(default_image: str) -> list[Kind]:
-    """Every kind that this operator reconciles. `default_image`: the image of Memcacheds without `spec.image`."""
-    return [memcached(default_image), appservice()]
+def kinds(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> list[Kind]:
+    """Every kind that this operator reconciles.
+
+    `default_image`: the image of Memcacheds without `spec.image`. `cluster_domain`: the DNS domain of the cluster.
+    """
+    return [memcached(default_image, cluster_domain), appservice()]

@@ -10,7 +10,7 @@ from memcached_api.memcached.effective import effective
 from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec, decode_spec
 from memcached_api.quantity import parse
-from memcached_operator.memcached.desired.deployment import command
+from memcached_operator.memcached.desired.pods import command
 from support.memcached import memcached
 
 Spec = Mapping[str, Any]

@@ -26,7 +26,7 @@ OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, MONITORS)
 
 def widget() -> Kind:
     """The Widget kind."""
-    return Kind(WIDGETS, APP_NAME, OWNS, STATEFULSET, plan, status, optional=(MONITORS,))
+    return Kind(WIDGETS, APP_NAME, OWNS, (STATEFULSET,), plan, status, optional=(MONITORS,))
 
 
 def plan(snapshot: Snapshot, _: datetime) -> Plan:

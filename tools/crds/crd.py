@@ -71,8 +71,14 @@ def object_schema(kind: Kind[Any]) -> Schema:
         },
     }
     for rule in kind.rules:
-        _node(root, rule.path).setdefault("x-kubernetes-validations", []).append(validation(rule))
+        _add(root, rule.path, validation(rule))
+    for change in kind.transitions:
+        _add(root, change.path, {"rule": change.cel, "message": change.message, "fieldPath": change.field_path})
     return root
+
+
+def _add(root: Schema, at: str, entry: dict[str, Any]) -> None:
+    _node(root, at).setdefault("x-kubernetes-validations", []).append(entry)
 
 
 def _node(schema: Schema, at: str) -> Schema:

@@ -106,8 +106,10 @@ class Admission:
         An error of the old object is a warning.
         """
         errors = self.kind.validate(obj)
-        before = self.kind.validate(old) if errors and request.operation == UPDATE else []
-        new = [error for error in errors if error not in before]
+        update = request.operation == UPDATE
+        before = self.kind.validate(old) if errors and update else []
+        changes = self.kind.validate_change(obj, old) if update else []
+        new = [*changes, *(error for error in errors if error not in before)]
         if new:
             return Response(invalid(request, obj, new))
         kept = [kept_warning(error) for error in errors[:MAX_KEPT_ERRORS]]

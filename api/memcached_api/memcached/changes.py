@@ -11,6 +11,7 @@ from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec
 
 KEEPS_PODS: Final = (
+    "spec.identity",  # it cannot be changed
     "spec.size",
     "spec.podDisruptionBudget.enabled",
     "spec.podDisruptionBudget.maxUnavailable",
@@ -21,6 +22,7 @@ KEEPS_PODS: Final = (
     "spec.networkPolicy.from",
     "spec.service.annotations",
     "spec.service.labels",
+    "spec.service.perPod",
 )
 """The fields whose change replaces no pods. All others are in `values`."""
 

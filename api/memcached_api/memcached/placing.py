@@ -171,14 +171,18 @@ class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
     """The clients, with at least one entry. If absent, all pods in this namespace."""
 
 
-class ServiceMetadata(msgspec.Struct, frozen=True, rename="camel"):
-    """Labels and annotations of the Service, in addition to the operator's."""
+class Service(msgspec.Struct, frozen=True, rename="camel"):
+    """Labels and annotations of every Service, in addition to the operator's, and the Services of the slots."""
 
     annotations: Annotations = {}
-    """Annotations of the Service. Those that the operator sets are denied."""
+    """Annotations of every Service. Those that the operator sets are denied."""
 
     labels: Labels = {}
-    """Labels of the Service. Those that the operator sets are denied."""
+    """Labels of every Service. Those that the operator sets are denied."""
+
+    per_pod: bool | None = None
+    """Whether each slot has a Service of its own with a fixed IP address, for clients that resolve a name only once.
+    Only with `identity: Stable`. If absent, false."""
 
 
 def security_context(pod: PodSpec) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The rules of Memcached, each in Python and in CEL."""
 
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from memcached_api.memcached.cache_rules import CACHE_RULES
 from memcached_api.memcached.option_rules import EXTRA_ARGS_RULES
@@ -17,7 +18,8 @@ from memcached_api.validation.common_rules import (
     size_rule,
     unique_rule,
 )
-from memcached_api.validation.rules import value_rule
+from memcached_api.validation.rules import Rule, TransitionRule, Violation, value_rule
+from memcached_api.values import nested_field
 
 MIN_PORT: Final = 1024  # memcached does not run as root, and only root can bind lower ports
 
@@ -51,6 +53,83 @@ UNIQUE_IMAGE_PULL_SECRETS: Final = unique_rule(
     lambda secret: secret.get("name"),
 )
 
+POOLED: Final = "Pooled"
+STABLE: Final = "Stable"
+
+MAX_SLOTS: Final = 1000
+"""Maximum size with slots: each is an entry of the status and of a ConfigMap, which are limited to about 1 MiB."""
+
+_IS_POOLED: Final = f"!has(self.identity) || self.identity != '{STABLE}'"
+_IDENTITY: Final = (
+    "cannot be changed, because all pods and their addresses would change; create another Memcached with it, move the "
+    "clients there, and delete this one"
+)
+
+
+def _identity_changes(spec: Any, old: Any) -> Iterable[Violation]:
+    new, before = (nested_field(each, "identity") or POOLED for each in (spec, old))
+    if new != before:
+        yield Violation(".identity", new, _IDENTITY)
+
+
+IDENTITY: Final = TransitionRule(
+    "spec",
+    _identity_changes,
+    f"self.?identity.orValue('{POOLED}') == oldSelf.?identity.orValue('{POOLED}')",
+    _IDENTITY,
+    ".identity",
+)
+
+
+def _stable_rule(field: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
+    """A rule about a field of `spec` with `identity: Stable`. `cel`: for the value `self.FIELD`, which is set."""
+
+    def violations(spec: Mapping[str, Any]) -> Iterable[Violation]:
+        value = nested_field(spec, *field.split("."))
+        if spec.get("identity") == STABLE and value is not None and not holds(value):
+            yield Violation(f".{field}", value, message)
+
+    parts = field.split(".")
+    absent = " || ".join(f"!has(self.{'.'.join(parts[: end + 1])})" for end in range(len(parts)))
+    return Rule("spec", violations, f"{_IS_POOLED} || {absent} || {cel}", message, field_path=f".{field}")
+
+
+def _per_pod_without_slots(spec: Mapping[str, Any]) -> Iterable[Violation]:
+    if spec.get("identity") != STABLE and nested_field(spec, "service", "perPod") is True:
+        yield Violation(".service.perPod", True, _PER_POD)
+
+
+_PER_POD: Final = "must not be true without spec.identity Stable, because only slots have Services of their own"
+
+SLOTS: Final = (
+    _stable_rule(
+        "size",
+        lambda size: size <= MAX_SLOTS,
+        f"self.size <= {MAX_SLOTS}",
+        f"must be at most {MAX_SLOTS} with spec.identity Stable; use several Memcacheds, or identity Pooled",
+    ),
+    _stable_rule(
+        "rollout.maxUnavailable",
+        lambda value: value == 1,
+        "string(self.rollout.maxUnavailable) == '1'",
+        "must be 1 with spec.identity Stable, because one slot is updated after the other; remove the field",
+    ),
+    _stable_rule(
+        "rollout.maxSurge",
+        lambda value: value == 0,
+        "string(self.rollout.maxSurge) == '0'",
+        "must be 0 with spec.identity Stable, because a slot has one pod; remove the field",
+    ),
+    Rule(
+        "spec",
+        _per_pod_without_slots,
+        "!has(self.service) || !has(self.service.perPod) || !self.service.perPod || "
+        f"(has(self.identity) && self.identity == '{STABLE}')",
+        _PER_POD,
+        field_path=".service.perPod",
+    ),
+)
+
 RULES: Final = (
     NAME,
     SIZE,
@@ -62,4 +141,7 @@ RULES: Final = (
     *CACHE_RULES,
     *EXTRA_ARGS_RULES,
     *PLACING_RULES,
+    *SLOTS,
 )
+
+TRANSITIONS: Final = (IDENTITY,)

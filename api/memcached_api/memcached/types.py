@@ -17,9 +17,9 @@ from memcached_api.memcached.placing import (
     PodDisruptionBudget,
     PodTemplate,
     Rollout,
-    ServiceMetadata,
+    Service,
 )
-from memcached_api.memcached.rules import MIN_PORT, RULES
+from memcached_api.memcached.rules import MIN_PORT, RULES, STABLE, TRANSITIONS
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
 
@@ -113,8 +113,13 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     network_policy: NetworkPolicy | None = None
     """Which clients may connect. If absent, there is no NetworkPolicy; `{}` admits all pods in this namespace."""
 
-    service: ServiceMetadata | None = None
-    """Labels and annotations of the Service."""
+    service: Service | None = None
+    """Labels and annotations of the Service, and whether each slot has one of its own."""
+
+    identity: Literal["Pooled", "Stable"] | None = None
+    """How clients address the pods. `Pooled`: a Deployment, whose pods have changing names and addresses. `Stable`: a
+    StatefulSet with one slot per pod, each with a DNS name that its next pod inherits. It cannot be changed. If absent,
+    `Pooled`."""
 
 
 class CacheStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -157,6 +162,10 @@ class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
     cache: CacheStatus | None = None
     """The settings of each memcached server that are in effect, also those that the spec does not set."""
 
+    servers: Annotated[list[str], Meta(extra_json_schema={"x-kubernetes-list-type": "atomic"})] = []
+    """The address of each slot, `host:port`, in the order of the slots: for clients that distribute keys over them.
+    It follows `spec.size`, also while pods are not ready. Only with `identity: Stable`."""
+
 
 MEMCACHED: Final = Kind(
     group=GROUP,
@@ -177,7 +186,13 @@ MEMCACHED: Final = Kind(
         Column("Image", "string", ".spec.image", "Image of memcached", 1),
         *PROBLEM_COLUMNS,
     ),
+    transitions=TRANSITIONS,
 )
+
+
+def is_stable(spec: MemcachedSpec) -> bool:
+    """Whether each pod has a slot with a DNS name that stays."""
+    return spec.identity == STABLE
 
 
 def decode_spec(obj: Mapping[str, Any]) -> MemcachedSpec:

@@ -50,6 +50,29 @@ class Rule:
         return [*self.inputs, *(field for field, _ in self.optional_inputs)]
 
 
+@dataclass(frozen=True, slots=True)
+class TransitionRule:
+    """A rule about a change: `path`, `cel`, `message` and `field_path` are those of a Rule; `oldSelf` is the old value.
+
+    `violations`: those of a new value, with an old one. CEL evaluates it only if both exist.
+    """
+
+    path: str
+    violations: Callable[[Any, Any], Iterable[Violation]]
+    cel: str
+    message: str
+    field_path: str = ""
+
+
+def transition_errors(rules: Iterable[TransitionRule], obj: Any, old: Any) -> Iterator[FieldError]:
+    """All violations of a change from `old` to `obj`."""
+    for rule in rules:
+        before, after = (nested_field(each, *rule.path.split(".")) for each in (old, obj))
+        if before is not None and after is not None:
+            for subpath, found, message in rule.violations(after, before):
+                yield FieldError(f"{rule.path}{subpath}", found, message)
+
+
 def value_rule(path: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
     """A rule about a single value."""
 

@@ -17,7 +17,7 @@ APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
 
 def appservice() -> Kind:
     """The AppService kind."""
-    return Kind(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), DEPLOYMENT, plan, status)
+    return Kind(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), (DEPLOYMENT,), plan, status)
 
 
 def plan(snapshot: Snapshot, _: datetime) -> Plan:

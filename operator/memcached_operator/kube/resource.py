@@ -68,6 +68,7 @@ def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 STATEFULSETS = Resource("apps", "v1", "StatefulSet", "statefulsets")
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 SERVICES = Resource("", "v1", "Service", "services")
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")

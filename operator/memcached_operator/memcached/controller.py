@@ -3,50 +3,60 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, check
+from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, check, is_stable
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Kind, Plan, Snapshot, invalid
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
+    CONFIG_MAPS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     SERVICES,
+    STATEFULSETS,
     Object,
     Resource,
     nested_map,
 )
-from memcached_operator.memcached.desired.deployment import APP_NAME, deployment
+from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
+from memcached_operator.memcached.desired.connection import connection
+from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
-from memcached_operator.memcached.desired.service import service
+from memcached_operator.memcached.desired.pods import APP_NAME
+from memcached_operator.memcached.desired.service import services
+from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
-from memcached_operator.memcached.status import status
+from memcached_operator.memcached.status import status_with
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.deployment import DEPLOYMENT
+from memcached_operator.workloads.statefulset import STATEFULSET
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
 PINNED_IMAGE_ANNOTATION = "memcached-operator.example.com/default-image"
-"""Annotation of a Deployment whose Memcached has no `spec.image`, because the webhook was unavailable on create. Its
+"""Annotation of a workload whose Memcached has no `spec.image`, because the webhook was unavailable on create. Its
 value is the default image at that time, so that a later release does not restart the cache."""
 
 
-def memcached(default_image: str) -> Kind:
-    """The Memcached kind. `default_image`: the image of objects without `spec.image`."""
+def memcached(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Kind:
+    """The Memcached kind. `default_image`: the image of objects without `spec.image`.
+
+    `cluster_domain`: the DNS domain of the cluster.
+    """
     return Kind(
         MEMCACHEDS,
         APP_NAME,
-        owns=(DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES),
-        workload=DEPLOYMENT,
-        plan=plan_with(default_image),
-        status=status,
+        owns=(DEPLOYMENTS, STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES),
+        workloads=(DEPLOYMENT, STATEFULSET),
+        plan=plan_with(default_image, cluster_domain),
+        status=status_with(cluster_domain),
         observes=(POD_DISRUPTION_BUDGETS, AUTOSCALERS),
         ignores=ignores,
     )
 
 
-def plan_with(default_image: str) -> Callable[[Snapshot, datetime], Plan]:
+def plan_with(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Callable[[Snapshot, datetime], Plan]:
     """The function that computes the children of a Memcached."""
 
     def plan(snapshot: Snapshot, _: datetime) -> Plan:
@@ -54,18 +64,27 @@ def plan_with(default_image: str) -> Callable[[Snapshot, datetime], Plan]:
         spec, errors = check(cr)
         if spec is None or errors:
             return invalid(summary(errors, MAX_MESSAGE_LENGTH))
-        image = spec.image or pinned_image(snapshot) or default_image
-        workload = deployment(cr, spec, image)
+        workload = _workload(snapshot, spec, default_image)
         budget, notices = _budget(snapshot, spec, workload["spec"]["template"]["metadata"]["labels"])
         children = (
-            workload if spec.image else pinned(workload, image),
-            service(cr, spec),
+            workload,
+            *services(cr, spec),
+            *([connection(cr, spec, cluster_domain)] if is_stable(spec) else []),
             *budget,
             *([] if spec.network_policy is None else [network_policy(cr, spec.network_policy, spec.container_port)]),
         )
         return Plan(children, tuple(autoscaler_problems(snapshot)), notices)
 
     return plan
+
+
+def _workload(snapshot: Snapshot, spec: MemcachedSpec, default_image: str) -> Object:
+    """The Deployment or the StatefulSet."""
+    live = snapshot.child(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
+    image = spec.image or pinned_image(live) or default_image
+    cr = snapshot.cr
+    built = statefulset(cr, spec, image, live) if is_stable(spec) else deployment(cr, spec, image)
+    return built if spec.image else pinned(built, image)
 
 
 def _budget(
@@ -87,12 +106,16 @@ def count_outdated_images(objects: Iterable[Object], default_image: str) -> int:
     return sum(nested_map(obj, "spec").get("image", default_image) != default_image for obj in objects)
 
 
-def pinned_image(snapshot: Snapshot) -> str | None:
-    """The image that this or an earlier release of the operator chose for a Memcached without `spec.image`."""
-    live = snapshot.child(DEPLOYMENTS)
+def pinned_image(live: Object | None) -> str | None:
+    """The image that this or an earlier release of the operator chose for a Memcached without `spec.image`.
+
+    `live`: its workload, or None.
+    """
     return None if live is None else nested_map(live, "metadata", "annotations").get(PINNED_IMAGE_ANNOTATION)
 
 
-def pinned(deployment: Object, image: str) -> Object:
-    """The Deployment with its image recorded in PINNED_IMAGE_ANNOTATION."""
-    return {**deployment, "metadata": {**deployment["metadata"], "annotations": {PINNED_IMAGE_ANNOTATION: image}}}
+def pinned(workload: Object, image: str) -> Object:
+    """The workload with its image recorded in PINNED_IMAGE_ANNOTATION."""
+    meta = workload["metadata"]
+    annotations = {**meta.get("annotations", {}), PINNED_IMAGE_ANNOTATION: image}
+    return {**workload, "metadata": {**meta, "annotations": annotations}}

@@ -1,12 +1,24 @@
-"""The objects of others that affect a Memcached: budgets for its pods, and autoscalers of its Deployment."""
+"""The objects of others that affect a Memcached: budgets for its pods, and autoscalers of its workload."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from memcached_api import conditions as c
 from memcached_api.memcached.types import GROUP, KIND, VERSION
 from memcached_operator.kind import Problem, Snapshot
-from memcached_operator.kube.resource import AUTOSCALERS, DEPLOYMENTS, POD_DISRUPTION_BUDGETS, Object, nested_map
+from memcached_operator.kube.resource import (
+    AUTOSCALERS,
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    STATEFULSETS,
+    Object,
+    Resource,
+    nested_map,
+)
 from memcached_operator.workloads.selectors import selects
+
+WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
+"""The resources of the workload of a Memcached, which has one of them."""
 
 
 def foreign_budget(snapshot: Snapshot, labels: Mapping[str, str]) -> str | None:
@@ -37,31 +49,37 @@ def budget_notice(name: str) -> str:
 
 
 def ignores(obj: Object) -> bool:
-    """True for a HorizontalPodAutoscaler of anything else than a Deployment, such as a Memcached.
+    """True for a HorizontalPodAutoscaler of anything else than a workload of ours, such as a Memcached.
 
     There can be one for each Memcached of a namespace, and each would cause a reconciliation of all of them.
     """
     target = nested_map(obj, "spec").get("scaleTargetRef")
     if target is None:
         return False
+    return all(not _targets(target, each) for each in WORKLOADS)
+
+
+def _targets(target: Mapping[str, Any], workload: Resource) -> bool:
+    """Whether the target of an autoscaler is a workload of this type."""
     group = str(target.get("apiVersion", "")).partition("/")[0]
-    return (group, target.get("kind")) != (DEPLOYMENTS.group, DEPLOYMENTS.kind)
+    return (group, target.get("kind")) == (workload.group, workload.kind)
 
 
 def autoscaler_problems(snapshot: Snapshot) -> Iterator[Problem]:
-    """A problem for each HorizontalPodAutoscaler of the Deployment, whose size the Memcached sets.
+    """A problem for each HorizontalPodAutoscaler of the workload, whose size the Memcached sets.
 
-    None if the Deployment does not belong to the Memcached: the controller does not change that one.
+    None if the workload does not belong to the Memcached: the controller does not change that one.
     """
-    if snapshot.child(DEPLOYMENTS) is None:
-        return
     name = snapshot.cr["metadata"]["name"]
+    existing = [each for each in WORKLOADS if snapshot.child(each) is not None]
     for autoscaler in snapshot.foreign.get(AUTOSCALERS, ()):
-        if nested_map(autoscaler, "spec", "scaleTargetRef").get("name") == name and not ignores(autoscaler):
-            yield Problem(
-                c.CONFLICT,
-                f"HorizontalPodAutoscaler {autoscaler['metadata']['name']} scales Deployment {name}, but the "
-                "controller reverts every change, because spec.size sets its size. Set the autoscaler's "
-                f"spec.scaleTargetRef to apiVersion {GROUP}/{VERSION}, kind {KIND}, name {name}",
-                blocks=False,
-            )
+        target = nested_map(autoscaler, "spec", "scaleTargetRef")
+        for workload in existing:
+            if target.get("name") == name and _targets(target, workload):
+                yield Problem(
+                    c.CONFLICT,
+                    f"HorizontalPodAutoscaler {autoscaler['metadata']['name']} scales {workload.kind} {name}, but the "
+                    "controller reverts every change, because spec.size sets its size. Set the autoscaler's "
+                    f"spec.scaleTargetRef to apiVersion {GROUP}/{VERSION}, kind {KIND}, name {name}",
+                    blocks=False,
+                )

@@ -1,17 +1,22 @@
-"""The status of a Memcached, from its Deployment and its pods."""
+"""The status of a Memcached, from its workload and its pods."""
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
-from memcached_api.memcached.types import check
+from memcached_api.memcached.rules import STABLE
+from memcached_api.memcached.types import MemcachedSpec, check, is_stable
 from memcached_api.quantity import canonical
 from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, nested_map
-from memcached_operator.memcached.desired.deployment import APP_NAME
+from memcached_operator.memcached.desired.addresses import servers
+from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.workloads.deployment import DEPLOYMENT
-from memcached_operator.workloads.workload import workload_state
+from memcached_operator.workloads.statefulset import STATEFULSET
+from memcached_operator.workloads.workload import WorkloadState, workload_state
 
 PULL_SECRETS_FIELD = "spec.imagePullSecrets"
 """The field that names image pull secrets."""
@@ -20,36 +25,49 @@ RESUME = "set spec.rollout.paused to false"
 """The remedy for a pause."""
 
 
-def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
-    """The `MemcachedStatus`. `now` is used only to decide how long a crash is reported."""
-    meta = snapshot.cr["metadata"]
-    workload = workload_state(DEPLOYMENT, snapshot, outcome, now, pull_secrets_field=PULL_SECRETS_FIELD, resume=RESUME)
-    return DesiredStatus(
-        {
-            "observedGeneration": meta.get("generation", 0),
-            "replicas": workload.rollout.replicas,
-            "readyReplicas": workload.rollout.ready,
-            "selector": labels.selector(APP_NAME, meta["name"]),
-            "nodes": workload.nodes,
-            **_cache(snapshot.cr),
-            "conditions": workload.conditions,
-        },
-        workload.requeue_after,
-    )
+def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], DesiredStatus]:
+    """The function that computes the `MemcachedStatus`. `cluster_domain`: the DNS domain of the cluster."""
+
+    def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
+        """`now` is used only to decide how long a crash is reported, and whether a StatefulSet is stuck."""
+        meta = snapshot.cr["metadata"]
+        state = _workload_state(snapshot, outcome, now)
+        return DesiredStatus(
+            {
+                "observedGeneration": meta.get("generation", 0),
+                "replicas": state.rollout.replicas,
+                "readyReplicas": state.rollout.ready,
+                "selector": labels.selector(APP_NAME, meta["name"]),
+                "nodes": state.nodes,
+                **_from_spec(snapshot.cr, cluster_domain),
+                "conditions": state.conditions,
+            },
+            state.requeue_after,
+        )
+
+    return status
 
 
-def _cache(cr: Object) -> dict[str, Object]:
-    """The `CacheStatus`. An invalid spec leaves the pods as they are, and so the previous one."""
+def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> WorkloadState:
+    workload = STATEFULSET if nested_map(snapshot.cr, "spec").get("identity") == STABLE else DEPLOYMENT
+    return workload_state(workload, snapshot, outcome, now, pull_secrets_field=PULL_SECRETS_FIELD, resume=RESUME)
+
+
+def _from_spec(cr: Object, domain: str) -> dict[str, Any]:
+    """What follows from the spec alone. An invalid spec leaves the pods as they are, and so the previous values."""
     spec, errors = check(cr)
     if spec is None or errors:
-        before = nested_map(cr, "status").get("cache")
-        return {} if before is None else {"cache": before}
+        before = nested_map(cr, "status")
+        return {name: before[name] for name in ("cache", "servers") if before.get(name) is not None}
+    return {"cache": _cache(spec), **({"servers": servers(cr, spec, domain)} if is_stable(spec) else {})}
+
+
+def _cache(spec: MemcachedSpec) -> Object:
+    """The `CacheStatus`."""
     found = effective(spec)
     return {
-        "cache": {
-            "memory": canonical(f"{megabytes(found.memory)}Mi"),
-            "maxItemSize": canonical(f"{found.item_size // 1024}Ki"),
-            "maxConnections": found.settings.connections,
-            "threads": found.settings.threads,
-        }
+        "memory": canonical(f"{megabytes(found.memory)}Mi"),
+        "maxItemSize": canonical(f"{found.item_size // 1024}Ki"),
+        "maxConnections": found.settings.connections,
+        "threads": found.settings.threads,
     }

@@ -135,11 +135,11 @@ def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource])
     meta = cr["metadata"]
     owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))
     children = {key: child for key in owned if (child := cache.get(key)) is not None}
-    workload = children.get(Key(kind.workload.resource, meta["namespace"], meta["name"]))
     pods: list[Object] = []
-    if workload is not None:
-        found = cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
-        pods = [pod for pod in found if kind.workload.owns(pod, workload)]
+    for each in kind.workloads:
+        if workload := children.get(Key(each.resource, meta["namespace"], meta["name"])):
+            found = cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
+            pods += [pod for pod in found if each.owns(pod, workload)]
     foreign = {resource: tuple(cache.foreign(resource, meta["namespace"])) for resource in kind.observes}
     return Snapshot(cr, children, tuple(pods), frozenset(missing & set(kind.optional)), foreign)
 

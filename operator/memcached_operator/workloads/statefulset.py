@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from memcached_api import conditions as c
@@ -14,6 +14,12 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout, WorkloadType, counted
 from memcached_operator.workloads.times import past_time
+
+PAUSED_ANNOTATION = "memcached-operator.example.com/paused"
+"""Annotation of a StatefulSet whose pod template is not changed now, which Kubernetes has no field for."""
+
+OUTDATED, UP_TO_DATE = "outdated", "up-to-date"
+"""The values of PAUSED_ANNOTATION: whether a newer pod template waits for the end of the pause."""
 
 _EPOCH = datetime(1970, 1, 2, tzinfo=UTC)
 """Earlier times are not computed with."""
@@ -41,18 +47,24 @@ STATEFULSET: Final[WorkloadType] = _StatefulSet()
 
 
 def _rollout(live: Object, snapshot: Snapshot, now: datetime) -> Rollout:
-    found = counted(live)
+    found = _with_pause(counted(live), live)
     all_available = found.current and found.size == found.replicas == found.available_pods
     # With OnDelete, outdated pods stay until a user deletes them, so they are not a stalled rollout.
     waiting = all_available and _strategy(live).get("type") == "OnDelete"
     complete = all_available and found.updated >= found.size - _partition(live)
-    left = float("inf") if complete or waiting else _until_deadline(live, snapshot, now)
+    left = float("inf") if complete or waiting or found.paused else _until_deadline(live, snapshot, now)
     return replace(
         found,
         complete=complete,
         deadline_exceeded=left <= 0,
         requeue_after=left if 0 < left < float("inf") else None,
     )
+
+
+def _with_pause(found: Rollout, live: Object) -> Rollout:
+    """The counts during a pause: pods with an older template than the spec's are not updated."""
+    value = nested_map(live, "metadata", "annotations").get(PAUSED_ANNOTATION)
+    return replace(found, paused=value is not None, updated=0 if value == OUTDATED else found.updated)
 
 
 def _strategy(live: Object) -> Mapping[str, Any]:
@@ -70,7 +82,8 @@ def _until_deadline(live: Object, snapshot: Snapshot, now: datetime) -> float:
     texts = [*_write_times(live), *_pod_times(snapshot)]
     progress = (found for text in texts if (found := past_time(text, now)) is not None)
     last = max([_started(snapshot, now), *progress])
-    return (last + PROGRESS_DEADLINE - now).total_seconds()
+    ready = timedelta(seconds=live["spec"].get("minReadySeconds", 0))
+    return (last + PROGRESS_DEADLINE + ready - now).total_seconds()
 
 
 def _started(snapshot: Snapshot, now: datetime) -> datetime:

@@ -372,7 +372,7 @@ async def same_leader(election: Election) -> AsyncGenerator[None]:
 def newer_release(settings: Settings) -> Settings:
     """Sources of another release, whose pod templates differ."""
     target = copy_sources(Path(f"{settings.sources}-newer-{time.monotonic_ns()}"), settings.sources)
-    file = target / "operator/memcached_operator/memcached/desired/deployment.py"
+    file = target / "operator/memcached_operator/memcached/desired/pods.py"
     text = file.read_text()
     changed = text.replace("DRAIN_SECONDS = 5", "DRAIN_SECONDS = 6")
     assert changed != text, "DRAIN_SECONDS was not found"

@@ -25,7 +25,7 @@ KIND = Kind(
     MEMCACHEDS,
     "memcached",
     (SERVICES,),
-    DEPLOYMENT,
+    (DEPLOYMENT,),
     plan=lambda snapshot, now: Plan((CHILD,)),
     status=lambda snapshot, outcome, now: DesiredStatus(STATUS),
 )

@@ -4,8 +4,9 @@ import pytest
 
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.deployment import command, deployment
-from memcached_operator.memcached.desired.service import service
+from memcached_operator.memcached.desired.deployment import deployment
+from memcached_operator.memcached.desired.pods import command
+from memcached_operator.memcached.desired.service import services
 from unit.builders import LABELS, memcached
 
 IMAGE = "example.com/memcached:1"
@@ -29,9 +30,10 @@ def container_of(**spec: Any) -> Object:
 
 
 def served(**spec: Any) -> Object:
-    """The Service for a spec."""
+    """The only Service for a spec."""
     cr = memcached(**spec)
-    return service(cr, decode_spec(cr))
+    (found,) = services(cr, decode_spec(cr))
+    return found
 
 
 COMMANDS: dict[str, tuple[dict[str, Any], str]] = {

@@ -4,10 +4,11 @@ import pytest
 from memcached_api.memcached.types import MemcachedStatus
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
-from memcached_operator.memcached.status import status
+from memcached_operator.memcached.status import status_with
 from memcached_operator.status.conditions import with_transition_times
 from unit.builders import NOW, memcached, pod, rolled_out, running_again, waiting
 
+status = status_with("cluster.example")
 LIVE = rolled_out()
 OBSERVED = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
 

@@ -59,7 +59,7 @@ def test_snapshot_has_only_the_pods_of_its_workload() -> None:
 
 def test_snapshot_names_the_missing_resources_of_its_kind_only() -> None:
     other = Resource("example.com", "v1", "Other", "others")
-    kind = Kind(MEMCACHEDS, "memcached", (MONITORS,), KIND.workload, KIND.plan, KIND.status, optional=(MONITORS,))
+    kind = Kind(MEMCACHEDS, "memcached", (MONITORS,), KIND.workloads, KIND.plan, KIND.status, optional=(MONITORS,))
     assert snapshot_of(kind, missing=frozenset({MONITORS, other})).missing == {MONITORS}
     assert snapshot_of(KIND, missing=frozenset({MONITORS})).missing == set()
 

@@ -95,7 +95,7 @@ def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = chi
         cache, queue = Cache(), Queue[Key]("test")
         for obj in objects or (memcached(),):
             cache.put(MEMCACHEDS, obj)
-        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), DEPLOYMENT, plan, status_of)
+        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of)
         reconciler = Reconciler(cast("Client", api), cache, queue, [kind])
         working = asyncio.create_task(reconciler.run(workers))
         for obj in cache.list_objects(MEMCACHEDS):
@@ -217,7 +217,7 @@ def test_most_severe_error_is_reported(errors: list[ApiError], expected: ApiErro
 
 def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
     async def run() -> None:
-        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), DEPLOYMENT, child, status_of)
+        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of)
         reconciler = Reconciler(cast("Client", Api()), Cache(), Queue[Key]("test"), [kind])
         known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"

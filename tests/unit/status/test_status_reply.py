@@ -17,7 +17,7 @@ KIND = Kind(
     MEMCACHEDS,
     "memcached",
     (),
-    DEPLOYMENT,
+    (DEPLOYMENT,),
     plan=lambda snapshot, now: Plan(()),
     status=lambda snapshot, outcome, now: DesiredStatus(STATUS),
 )

@@ -8,7 +8,15 @@ from typing import Any, Final
 from memcached_api.image import repository
 from memcached_api.memcached.changes import replaces_pods
 from memcached_api.memcached.placing_rules import ZERO
-from memcached_api.memcached.types import DEFAULT_CONTAINER_PORT, DEFAULT_SIZE, MEMCACHED, MemcachedSpec, decode_spec
+from memcached_api.memcached.rules import STABLE
+from memcached_api.memcached.types import (
+    DEFAULT_CONTAINER_PORT,
+    DEFAULT_SIZE,
+    MEMCACHED,
+    MemcachedSpec,
+    decode_spec,
+    is_stable,
+)
 from memcached_api.quantity import parse
 from memcached_api.validation.field_errors import truncate
 from memcached_webhooks.admission import Admission, Spec, path_of
@@ -35,30 +43,29 @@ def defaults(spec: Spec, old: Spec | None, default_image: str) -> dict[str, Any]
     old object has none, because the webhook was unavailable on create, the controller keeps the image that it chose.
     """
     wanted: dict[str, Any] = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
-    wanted |= {"image": default_image, **placing_defaults()} if old is None else _kept(old)
+    new = {"image": default_image, **placing_defaults(spec.get("identity"))}
+    wanted |= new if old is None else _kept(old)
     if field_at(spec, "rollout/maxSurge") in ZERO:
         wanted.pop("rollout/maxUnavailable", None)  # no pod could be replaced
     return {path: value for path, value in wanted.items() if field_at(spec, path) is None}
 
 
-def placing_defaults() -> dict[str, Any]:
+def placing_defaults(identity: Any) -> dict[str, Any]:
     """The defaults of a new object that an existing one does not get, because it would lose its cache."""
+    # The slots are updated in place: all pods count for the distribution, not only those of one rollout.
+    rollout = (1, 0) if identity == STABLE else (0, 1)
+    counted = {} if identity == STABLE else {"matchLabelKeys": ["pod-template-hash"]}
     return {
-        "podTemplate/spec/topologySpreadConstraints": [_spread(key) for key in SPREAD_KEYS],
+        "podTemplate/spec/topologySpreadConstraints": [_spread(key) | counted for key in SPREAD_KEYS],
         "podDisruptionBudget": {"enabled": True, "maxUnavailable": 1},
-        "rollout/maxUnavailable": 0,
-        "rollout/maxSurge": 1,
+        "rollout/maxUnavailable": rollout[0],
+        "rollout/maxSurge": rollout[1],
     }
 
 
 def _spread(key: str) -> dict[str, Any]:
-    """Pods of one rollout are distributed evenly over the values of a node label, if possible."""
-    return {
-        "maxSkew": 1,
-        "topologyKey": key,
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "matchLabelKeys": ["pod-template-hash"],
-    }
+    """Pods are distributed evenly over the values of a node label, if possible."""
+    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
 
 
 def _kept(old: Spec) -> dict[str, Any]:
@@ -69,7 +76,9 @@ def _kept(old: Spec) -> dict[str, Any]:
     """
     found = {path: field_at(old, path) for path in ("image", "rollout/restartedAt")}
     kept = {path: value for path, value in found.items() if isinstance(value, str)}
-    return kept | {path: value for path, value in placing_defaults().items() if field_at(old, path) == value}
+    return kept | {
+        path: value for path, value in placing_defaults(old.get("identity")).items() if field_at(old, path) == value
+    }
 
 
 def warnings(obj: Any, old: Any, default_image: str) -> list[str]:
@@ -78,11 +87,11 @@ def warnings(obj: Any, old: Any, default_image: str) -> list[str]:
     before = decode_valid(decode_spec, old)
     threads = _thread_warnings(new, before)
     if before is None:
-        return [*threads, *image_warnings(new.image)]
+        return [*_address_warnings(new), *threads, *image_warnings(new.image)]
     image = _outdated_image_warnings(new, default_image) if new.image == before.image else image_warnings(new.image)
     pods = min(new.size, before.size)
     restart = restart_warnings(replaces_pods(new, before), pods, "cached items")
-    return [*_size_warnings(new.size, before.size), *restart, *threads, *image]
+    return [*_size_warnings(new, before), *restart, *threads, *image]
 
 
 def _outdated_image_warnings(new: MemcachedSpec, default_image: str) -> Iterator[str]:
@@ -92,12 +101,28 @@ def _outdated_image_warnings(new: MemcachedSpec, default_image: str) -> Iterator
         yield f"spec.image {kept} is kept; this operator's default is {default}"
 
 
-def _size_warnings(new: int, old: int) -> Iterator[str]:
+def _address_warnings(new: MemcachedSpec) -> Iterator[str]:
+    """A warning about clients that use only one of several pods, which have no names of their own."""
+    if new.size > 1 and not is_stable(new):
+        yield "Clients must use all addresses of the Service's name, or set spec.identity to Stable for a name per pod"
+
+
+def _size_warnings(new: MemcachedSpec, old: MemcachedSpec) -> Iterator[str]:
     """A warning about the keys that move. With consistent hashing, these are the keys of the new or deleted pods."""
-    if new != old:
-        share = max(1, round(abs(new - old) / max(new, old) * 100))
-        lost = "; the cached items of the deleted pods are lost" if new < old else ""
-        yield f"{old} → {new} pods: with consistent hashing about {share} % of the keys move{lost}"
+    if new.size != old.size:
+        share = max(1, round(abs(new.size - old.size) / max(new.size, old.size) * 100))
+        yield (
+            f"{old.size} → {new.size} pods: with consistent hashing about {share} % of the keys move"
+            f"{_lost(new, old.size) if new.size < old.size else ''}"
+        )
+
+
+def _lost(new: MemcachedSpec, old_size: int) -> str:
+    """What a smaller size deletes."""
+    if not is_stable(new):
+        return "; the cached items of the deleted pods are lost"
+    slots = f"slot {new.size}" if old_size - new.size == 1 else f"slots {new.size} to {old_size - 1}"
+    return f"; {slots} and the cached items there are deleted"
 
 
 def _thread_warnings(new: MemcachedSpec, old: MemcachedSpec | None) -> Iterator[str]:

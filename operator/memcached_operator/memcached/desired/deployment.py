@@ -1,114 +1,14 @@
-"""The Deployment of a Memcached.
+"""The Deployment of a Memcached with `identity: Pooled`."""
 
-The pod template is stable across releases: for the same spec, every later release must build an identical template.
-Otherwise an upgrade of the operator restarts all caches (docs/decisions/template-stability.md). The golden files check
-this.
-"""
-
-from collections.abc import Iterator
-from typing import Any
-
-from memcached_api.memcached.effective import Effective, effective, verbosity
-from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
-from memcached_api.memcached.options import arguments
-from memcached_api.memcached.placing import PodSpec, security_context
-from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.placement import placement, pod_metadata, strategy
+from memcached_operator.memcached.desired.placement import strategy
+from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, with_pod_metadata, workload_pod
 from memcached_operator.workloads import children
-
-APP_NAME = "memcached"
-COMPONENT = "cache"
-CONTAINER = "memcached"
-PORT_NAME = "memcached"
-
-DRAIN_SECONDS = 5
-"""Seconds from the start of a pod's termination to SIGTERM. memcached closes client connections ~1 s after SIGTERM."""
-
-LIVENESS_DELAY, LIVENESS_PERIOD, READINESS_PERIOD = 30, 10, 5
-"""Seconds. The probes open a TCP connection, which succeeds even while memcached is at its connection limit."""
-
-_VERBOSITY = ((), ("-v",), ("-vv",))
-"""The options of each verbosity."""
 
 
 def deployment(cr: Object, spec: MemcachedSpec, image: str) -> Object:
-    """Build the Deployment: `spec.size` non-root pods of `image` with a read-only root file system."""
-    built = children.deployment(cr, APP_NAME, COMPONENT, spec.size, _pod(spec, image, children.selector(cr, APP_NAME)))
-    template = children.with_metadata(built["spec"]["template"], **pod_metadata(spec.pod_template, spec.rollout))
-    return {**built, "spec": {**built["spec"], "template": template, **strategy(spec.rollout)}}
-
-
-def _pod(spec: MemcachedSpec, image: str, selector: dict[str, str]) -> Object:
-    placed = spec.pod_template.spec if spec.pod_template else PodSpec()
-    pod: dict[str, Any] = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": security_context(placed),
-        "containers": [_container(spec, image)],
-        **placement(placed, selector),
-    }
-    if spec.image_pull_secrets:
-        pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
-    return pod
-
-
-def _container(spec: MemcachedSpec, image: str) -> Object:
-    container: dict[str, Any] = {
-        "name": CONTAINER,
-        "image": image,
-        "command": command(spec),
-        "ports": [{"name": PORT_NAME, "containerPort": spec.container_port, "protocol": "TCP"}],
-        "resources": requirements(spec),
-        "livenessProbe": {
-            "tcpSocket": {"port": PORT_NAME},
-            "initialDelaySeconds": LIVENESS_DELAY,
-            "periodSeconds": LIVENESS_PERIOD,
-        },
-        "readinessProbe": {"tcpSocket": {"port": PORT_NAME}, "periodSeconds": READINESS_PERIOD},
-        "lifecycle": {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
-    }
-    if spec.image_pull_policy is not None:
-        container["imagePullPolicy"] = spec.image_pull_policy
-    return container
-
-
-def command(spec: MemcachedSpec) -> list[str]:
-    """The command line. Flags and values are separate arguments, because memcached parses `-m=64` as 0.
-
-    memcached's own defaults are left out, except those that are part of every command line since release 0.1.0.
-    """
-    found = effective(spec)
-    return [
-        "memcached",
-        "-m",
-        str(megabytes(found.memory)),
-        "-p",
-        str(spec.container_port),
-        "-U",  # disables UDP, which older images enable; it allows amplification attacks
-        "0",
-        "-o",
-        "modern",
-        *_VERBOSITY[verbosity(spec)],
-        # Before -I: after it, `-o track_sizes` would reserve memory for each size of items up to the largest.
-        *arguments(spec.cache.extra_args),
-        *_options(found),
-        *(["-M"] if spec.cache.evictions is False else []),
-    ]
-
-
-def _options(found: Effective) -> Iterator[str]:
-    """The options of the settings that differ from memcached's defaults."""
-    settings = found.settings
-    if found.item_size != DEFAULT_ITEM_SIZE:
-        yield from ("-I", str(found.item_size))
-    if settings.connections != DEFAULTS.connections:
-        yield from ("-c", str(settings.connections))
-    if settings.threads != DEFAULTS.threads:
-        yield from ("-t", str(settings.threads))
+    """Build the Deployment of `spec.size` pods."""
+    pods = workload_pod(cr, spec, image)
+    built = with_pod_metadata(children.deployment(cr, APP_NAME, COMPONENT, spec.size, pods), spec)
+    return {**built, "spec": {**built["spec"], **strategy(spec.rollout)}}

@@ -6,7 +6,7 @@ import msgspec
 
 from memcached_api.memcached.placing import NetworkPolicy
 from memcached_operator.kube.resource import NETWORK_POLICIES, Object
-from memcached_operator.memcached.desired.deployment import APP_NAME, COMPONENT
+from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
 
 

@@ -2,7 +2,7 @@
 
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Object
-from memcached_operator.memcached.desired.deployment import APP_NAME, COMPONENT
+from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
 
 DEFAULT_MAX_UNAVAILABLE = 1

@@ -1,0 +1,28 @@
+"""The DNS names of a Memcached."""
+
+from memcached_api.memcached.types import MemcachedSpec
+from memcached_operator.kube.resource import Object
+
+CLUSTER_DOMAIN = "cluster.local"
+"""The DNS domain of most clusters. The API server does not know it, so it is an option of the controller."""
+
+
+def host(cr: Object, domain: str, name: str | None = None) -> str:
+    """The DNS name of a Service, by default the headless one, in the cluster with this domain."""
+    meta = cr["metadata"]
+    return f"{name or meta['name']}.{meta['namespace']}.svc.{domain}"
+
+
+def slot_name(cr: Object, slot: int) -> str:
+    """The name of the pod of a slot, and of the slot's Service."""
+    return f"{cr['metadata']['name']}-{slot}"
+
+
+def servers(cr: Object, spec: MemcachedSpec, domain: str) -> list[str]:
+    """The address of each slot, `host:port`, in the order of the slots."""
+    return [f"{slot_name(cr, slot)}.{host(cr, domain)}:{spec.container_port}" for slot in range(spec.size)]
+
+
+def fixed_servers(cr: Object, spec: MemcachedSpec, domain: str) -> list[str]:
+    """The address of each slot's own Service, `host:port`, in the order of the slots."""
+    return [f"{host(cr, domain, slot_name(cr, slot))}:{spec.container_port}" for slot in range(spec.size)]

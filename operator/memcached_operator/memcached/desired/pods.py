@@ -1,0 +1,115 @@
+"""The pods of a Memcached.
+
+The pod template is stable across releases: for the same spec, every later release must build an identical template.
+Otherwise an upgrade of the operator restarts all caches (docs/decisions/template-stability.md). The golden files check
+this.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from memcached_api.memcached.effective import Effective, effective, verbosity
+from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
+from memcached_api.memcached.options import arguments
+from memcached_api.memcached.placing import PodSpec, security_context
+from memcached_api.memcached.requirements import requirements
+from memcached_api.memcached.types import MemcachedSpec
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.desired.placement import placement, pod_metadata
+from memcached_operator.workloads import children
+
+APP_NAME = "memcached"
+COMPONENT = "cache"
+CONTAINER = "memcached"
+PORT_NAME = "memcached"
+
+DRAIN_SECONDS = 5
+"""Seconds from the start of a pod's termination to SIGTERM. memcached closes client connections ~1 s after SIGTERM."""
+
+LIVENESS_DELAY, LIVENESS_PERIOD, READINESS_PERIOD = 30, 10, 5
+"""Seconds. The probes open a TCP connection, which succeeds even while memcached is at its connection limit."""
+
+_VERBOSITY = ((), ("-v",), ("-vv",))
+"""The options of each verbosity."""
+
+
+def with_pod_metadata(workload: Object, spec: MemcachedSpec) -> Object:
+    """A workload whose pods have the labels and annotations of the spec too."""
+    template = children.with_metadata(workload["spec"]["template"], **pod_metadata(spec.pod_template, spec.rollout))
+    return {**workload, "spec": {**workload["spec"], "template": template}}
+
+
+def workload_pod(cr: Object, spec: MemcachedSpec, image: str) -> Object:
+    """The pod spec: one non-root container of `image` with a read-only root file system."""
+    selector = children.selector(cr, APP_NAME)
+    placed = spec.pod_template.spec if spec.pod_template else PodSpec()
+    pod: dict[str, Any] = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": security_context(placed),
+        "containers": [_container(spec, image)],
+        **placement(placed, selector),
+    }
+    if spec.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
+    return pod
+
+
+def _container(spec: MemcachedSpec, image: str) -> Object:
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": image,
+        "command": command(spec),
+        "ports": [{"name": PORT_NAME, "containerPort": spec.container_port, "protocol": "TCP"}],
+        "resources": requirements(spec),
+        "livenessProbe": {
+            "tcpSocket": {"port": PORT_NAME},
+            "initialDelaySeconds": LIVENESS_DELAY,
+            "periodSeconds": LIVENESS_PERIOD,
+        },
+        "readinessProbe": {"tcpSocket": {"port": PORT_NAME}, "periodSeconds": READINESS_PERIOD},
+        "lifecycle": {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+    }
+    if spec.image_pull_policy is not None:
+        container["imagePullPolicy"] = spec.image_pull_policy
+    return container
+
+
+def command(spec: MemcachedSpec) -> list[str]:
+    """The command line. Flags and values are separate arguments, because memcached parses `-m=64` as 0.
+
+    memcached's own defaults are left out, except those that are part of every command line since release 0.1.0.
+    """
+    found = effective(spec)
+    return [
+        "memcached",
+        "-m",
+        str(megabytes(found.memory)),
+        "-p",
+        str(spec.container_port),
+        "-U",  # disables UDP, which older images enable; it allows amplification attacks
+        "0",
+        "-o",
+        "modern",
+        *_VERBOSITY[verbosity(spec)],
+        # Before -I: after it, `-o track_sizes` would reserve memory for each size of items up to the largest.
+        *arguments(spec.cache.extra_args),
+        *_options(found),
+        *(["-M"] if spec.cache.evictions is False else []),
+    ]
+
+
+def _options(found: Effective) -> Iterator[str]:
+    """The options of the settings that differ from memcached's defaults."""
+    settings = found.settings
+    if found.item_size != DEFAULT_ITEM_SIZE:
+        yield from ("-I", str(found.item_size))
+    if settings.connections != DEFAULTS.connections:
+        yield from ("-c", str(settings.connections))
+    if settings.threads != DEFAULTS.threads:
+        yield from ("-t", str(settings.threads))

@@ -1,0 +1,52 @@
+"""The StatefulSet of a Memcached with `identity: Stable`: one slot per pod, with a name that its next pod inherits."""
+
+from typing import Any
+
+from memcached_api.memcached.rules import MAX_SLOTS
+from memcached_api.memcached.types import MemcachedSpec
+from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, with_pod_metadata, workload_pod
+from memcached_operator.reconcile.compare import fingerprint
+from memcached_operator.workloads import children
+from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
+
+TEMPLATE_ANNOTATION = "memcached-operator.example.com/template"
+"""Annotation of a StatefulSet: a digest of the pod template that the operator applied. It shows during a pause whether
+the spec asks for another one."""
+
+
+def statefulset(cr: Object, spec: MemcachedSpec, image: str, live: Object | None) -> Object:
+    """Build the StatefulSet of `spec.size` pods, which start together and are replaced one after the other.
+
+    A StatefulSet has no field for a pause: during one, a changed pod template is not written, and that of `live` stays.
+    """
+    pods = workload_pod(cr, spec, image)
+    # The DNS names of the slots end with that of the headless Service, which has the object's name.
+    built = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, pods, cr["metadata"]["name"])
+    built = with_pod_metadata({**built, "spec": {**built["spec"], **_updates(spec)}}, spec)
+    applied = {TEMPLATE_ANNOTATION: fingerprint(built["spec"]["template"])}
+    if not (spec.rollout and spec.rollout.paused):
+        return children.with_metadata(built, {}, applied)
+    if live is None or _recorded(live) == applied:
+        return children.with_metadata(built, {}, {**applied, PAUSED_ANNOTATION: UP_TO_DATE})
+    held = {**built, "spec": {**built["spec"], "template": live["spec"]["template"]}}
+    return children.with_metadata(held, {}, {**_recorded(live), PAUSED_ANNOTATION: OUTDATED})
+
+
+def _recorded(live: Object) -> dict[str, str]:
+    """The digest of the pod template that was applied, if the live object records one."""
+    found = nested_map(live, "metadata", "annotations").get(TEMPLATE_ANNOTATION)
+    return {} if found is None else {TEMPLATE_ANNOTATION: found}
+
+
+def _updates(spec: MemcachedSpec) -> dict[str, Any]:
+    """The fields about updates, also those with Kubernetes' defaults: with other values, pods could stay outdated."""
+    # A pause that begins during a rollout stops it: pods of slots below the partition are not replaced.
+    partition = MAX_SLOTS if spec.rollout and spec.rollout.paused else 0
+    found: dict[str, Any] = {
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition, "maxUnavailable": 1}},
+    }
+    if spec.rollout and spec.rollout.min_ready_seconds:
+        found["minReadySeconds"] = spec.rollout.min_ready_seconds
+    return found

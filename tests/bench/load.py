@@ -26,7 +26,7 @@ def _golden(shape: str) -> Object:
 
 SPECS: dict[str, Object] = {
     MINIMAL: {"size": 1, "containerPort": 11211, "image": IMAGE},
-    EVERY_FIELD: _golden("placing") | _golden("every-field"),
+    EVERY_FIELD: _golden("placing") | _golden("every-field") | {"identity": "Pooled"},
 }
 """The specs of created objects, as admission stores them."""
 

@@ -7,11 +7,13 @@ from typing import Any, cast
 
 from memcached_operator.kube.client import FIELD_MANAGER, Client
 from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     PODS,
     SERVICES,
+    STATEFULSETS,
     Key,
     Object,
     Resource,
@@ -24,7 +26,10 @@ COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "
 """Fields of a Deployment's status that are compared. The others are times and generated names."""
 
 COUNTERS = ("generation", "observedGeneration", "deployment.kubernetes.io/revision", "fields")
-CHILDREN = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
+CHILDREN = (DEPLOYMENTS, STATEFULSETS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
+"""The resources of the children with the object's name."""
+SLOT_CHILDREN = ((CONFIG_MAPS, "-connection"), (SERVICES, "-0"))
+"""Those of the other children of a Memcached with slots, and what follows the object's name."""
 KEPT = ("labels", "annotations", "generation", "finalizers", "ownerReferences")
 """Fields of the metadata that are compared."""
 CHOSEN = ("clusterIP", "clusterIPs", "nodePort")

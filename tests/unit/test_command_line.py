@@ -17,6 +17,7 @@ OPTIONS = {
     "--health-probe-bind-address",
     "--watch-namespaces",
     "--default-image",
+    "--cluster-domain",
     "--manage-certificates",
     "--certificate-lifetime",
     "--sync-period",

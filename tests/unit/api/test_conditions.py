@@ -16,7 +16,7 @@ def test_every_reason_has_a_meaning():
 
 def test_status_is_encoded_with_kubernetes_field_names():
     condition = Condition("Available", "True", "MinimumReplicasAvailable", "3 of 3", "2026-01-01T00:00:00Z", 2)
-    status = MemcachedStatus(2, 3, 3, "a=b", ["x-0"], [condition], CacheStatus("64Mi", "1Mi", 1024, 4))
+    status = MemcachedStatus(2, 3, 3, "a=b", ["x-0"], [condition], CacheStatus("64Mi", "1Mi", 1024, 4), ["x-0.x:1"])
     assert msgspec.to_builtins(status) == {
         "observedGeneration": 2,
         "replicas": 3,
@@ -34,4 +34,5 @@ def test_status_is_encoded_with_kubernetes_field_names():
             }
         ],
         "cache": {"memory": "64Mi", "maxItemSize": "1Mi", "maxConnections": 1024, "threads": 4},
+        "servers": ["x-0.x:1"],
     }

@@ -78,8 +78,6 @@ def test_controller_may_read_the_kind_and_write_its_children(installed: Rendered
         "test.example.com/widgets": ["get", "list", "watch"],
         "test.example.com/widgets/status": ["patch"],
         "test.example.com/widgets/finalizers": ["update"],
-        "apps/statefulsets": WRITE,
-        "/configmaps": WRITE,
         "monitoring.coreos.com/servicemonitors": WRITE,
         "networking.k8s.io/ingresses": READ,
     }
@@ -108,17 +106,17 @@ def test_policy_allows_its_children(installed: Rendered):
     rules = [(rule["apiGroups"], rule["resources"][0]) for rule in spec["matchConstraints"]["resourceRules"]]
     assert rules == [
         (["apps"], "deployments"),
+        (["apps"], "statefulsets"),
         ([""], "services"),
+        ([""], "configmaps"),
         (["policy"], "poddisruptionbudgets"),
         (["networking.k8s.io"], "networkpolicies"),
-        (["apps"], "statefulsets"),
-        ([""], "configmaps"),
         (["monitoring.coreos.com"], "servicemonitors"),
     ]
     text = json.dumps(spec)
     assert text.count("in ['memcached', 'appservice', 'widget']") == 2, "labels of pods, and selectors"
     assert text.count("a Memcached, an AppService or a Widget") == 2
-    plurals = "Deployments, Services, PodDisruptionBudgets, NetworkPolicies, StatefulSets, ConfigMaps"
+    plurals = "Deployments, StatefulSets, Services, ConfigMaps, PodDisruptionBudgets, NetworkPolicies"
     assert f"of {plurals} or ServiceMonitors" in text
 
 

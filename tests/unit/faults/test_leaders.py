@@ -6,7 +6,7 @@ from faults.campaigns.leaders import newer_release
 from faults.campaigns.mutants import copy_sources
 from faults.sandbox import Settings
 
-CONSTANT = "memcached/desired/deployment.py"
+CONSTANT = "memcached/desired/pods.py"
 
 
 def test_other_release_is_built_from_the_sources_of_the_run(tmp_path: Path) -> None:

@@ -42,10 +42,13 @@ def stored(deployment: Object) -> Object:
 
 
 def test_children() -> None:
-    every = ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"]
-    assert list(children(OLD, cr_of())) == every[:2]
-    assert list(children(OLD, cr_of(size=2, podDisruptionBudget={}, networkPolicy={}))) == every
-    assert [resource.kind for resource in memcached(OLD).owns] == every
+    placed: dict[str, Any] = {"size": 2, "podDisruptionBudget": {}, "networkPolicy": {}}
+    beside = ["PodDisruptionBudget", "NetworkPolicy"]
+    assert list(children(OLD, cr_of())) == ["Deployment", "Service"]
+    assert list(children(OLD, cr_of(**placed))) == ["Deployment", "Service", *beside]
+    stable = children(OLD, cr_of(**placed, identity="Stable"))
+    assert list(stable) == ["StatefulSet", "Service", "ConfigMap", *beside]
+    assert [resource.kind for resource in memcached(OLD).owns] == ["Deployment", *stable]
 
 
 def test_image_of_the_spec_is_not_pinned() -> None:

@@ -130,11 +130,12 @@ def test_autoscaler_of_a_deployment_of_others_is_no_problem() -> None:
         (target(name="other"), False),
         (foreign(POD_DISRUPTION_BUDGETS, {"selector": {}}), False),
         (target(apiVersion="cache.example.com/v1", kind="Memcached"), True),
-        (target(kind="StatefulSet"), True),
+        (target(kind="StatefulSet"), False),
+        (target(kind="ReplicaSet"), True),
     ],
-    ids=["of ours", "of another Deployment", "a budget", "of a Memcached", "of a StatefulSet"],
+    ids=["of ours", "of another Deployment", "a budget", "of a Memcached", "of a StatefulSet", "of a ReplicaSet"],
 )
-def test_autoscalers_of_anything_but_a_deployment_cause_no_work(
+def test_autoscalers_of_anything_but_a_workload_cause_no_work(
     found: dict[Resource, tuple[Object, ...]], ignored: bool
 ) -> None:
     """Otherwise the autoscalers of many Memcacheds in a namespace would reconcile each of them for each other."""

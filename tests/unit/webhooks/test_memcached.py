@@ -73,7 +73,7 @@ def test_object_without_a_spec_gets_one():
     assert patched(obj(), operations)["spec"] == {"size": 1, "containerPort": 11211, "image": DEFAULT, **PLACED}
 
 
-FULL: dict[str, Any] = {"size": 2, "containerPort": 2000, "image": DEFAULT}
+FULL: dict[str, Any] = {"size": 1, "containerPort": 2000, "image": DEFAULT}
 CREATED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, PLACED),
     ({"podTemplate": None, "podDisruptionBudget": None, "rollout": None}, PLACED),
@@ -98,6 +98,24 @@ def test_new_object_gets_placing_defaults(given: dict[str, Any], expected: dict[
     result = patched(new, respond(memcached.MUTATE, new).patch)
     assert result["spec"] == {**FULL, **given, **expected}
     assert respond(memcached.VALIDATE, result) == ALLOWED
+
+
+STABLE_SPREAD = [{key: value for key, value in each.items() if key != "matchLabelKeys"} for each in SPREAD]
+STABLE = {
+    "podTemplate": {"spec": {"topologySpreadConstraints": STABLE_SPREAD}},
+    "podDisruptionBudget": PLACED["podDisruptionBudget"],
+    "rollout": {"maxUnavailable": 1, "maxSurge": 0},
+}
+
+
+def test_new_object_with_slots_gets_defaults_that_it_may_have():
+    new = obj({**FULL, "size": 3, "identity": "Stable"})
+    result = patched(new, respond(memcached.MUTATE, new).patch)
+    assert result["spec"] == {**FULL, "size": 3, "identity": "Stable", **STABLE}
+    assert respond(memcached.VALIDATE, result) == ALLOWED
+    without = obj({**FULL, "identity": "Stable"})
+    kept = patched(without, respond(memcached.MUTATE, without, result).patch)["spec"]
+    assert kept == {**FULL, "identity": "Stable", **STABLE}
 
 
 RESTARTED = {"restartedAt": "2026-11-22T10:00:00Z"}
@@ -182,6 +200,28 @@ def test_defaulting_is_idempotent():
 )
 def test_denied_fields(new: Any, old: Any, denied: list[str]):
     assert fields(respond(memcached.VALIDATE, obj(new), old and obj(old))) == denied
+
+
+IDENTITY_CHANGES: list[tuple[Any, Any, list[str]]] = [
+    ({"identity": "Stable"}, {"identity": "Stable"}, []),
+    ({"identity": "Pooled"}, {}, []),
+    ({}, {"identity": "Pooled"}, []),
+    ({"identity": None}, {"identity": "Pooled"}, []),
+    ({"identity": "Stable"}, {}, ["spec.identity"]),
+    ({"identity": "Stable"}, {"identity": "Pooled"}, ["spec.identity"]),
+    ({}, {"identity": "Stable"}, ["spec.identity"]),
+    ({"identity": None}, {"identity": "Stable"}, ["spec.identity"]),
+    # Also beside another error, and if the old object has that one too.
+    ({"identity": "Stable", "size": 0}, {"size": 0}, ["spec.identity"]),
+]
+
+
+@pytest.mark.parametrize(("new", "old", "denied"), IDENTITY_CHANGES)
+def test_identity_cannot_be_changed(new: Any, old: Any, denied: list[str]):
+    result = respond(memcached.VALIDATE, obj(new), obj(old))
+    assert fields(result) == denied
+    if result.denial:
+        assert "create another Memcached with it" in result.denial.message
 
 
 def test_errors_are_not_tolerated_without_an_old_object():

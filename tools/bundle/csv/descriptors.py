@@ -71,6 +71,7 @@ _WIDGETS: Final = {
     "envs[0].valueFrom.secretKeyRef.name": [f"{_KUBERNETES}:Secret"],
     "envs[0].valueFrom.configMapKeyRef.name": [f"{_KUBERNETES}:ConfigMap"],
     "nodes": [f"{_UI}text"],
+    "servers": [f"{_UI}text"],
     "conditions": [f"{_KUBERNETES}.conditions"],
 }
 """Widgets that do not follow from the type of the field."""

@@ -10,7 +10,8 @@ from faults.campaigns.fields.steps import Step
 KEPT = "the Service keeps the node port of a port that stays"
 ONE_VERSION = "v1 is the only version, and the API server sets it if it is absent"
 ALWAYS_SET = "true is the only value, and the operator sets it if it is absent"
-ONE_VALUE = (ONE_VERSION, ALWAYS_SET)
+POOLED = "it means Pooled, and the other value is denied"
+ONE_VALUE = (ONE_VERSION, ALWAYS_SET, POOLED)
 """Reasons for which the field has no effect at all."""
 
 TEXT = ("-1x", "Not Valid!")
@@ -30,6 +31,10 @@ PASSED_ON = tuple(
 
 DENIED: dict[str, dict[str, str]] = {
     "memcacheds/imagePullSecrets[].name": {"absent": "spec.imagePullSecrets[0].name: Required value"},
+    "memcacheds/identity": {
+        "two": 'spec.identity: Invalid value: "Stable": cannot be changed',
+        "Stable": 'spec.identity: Invalid value: "Stable": cannot be changed',
+    },
     "memcacheds/cache.maxConnections": {"minimum": "must be at least 30 for 4 threads"},
     "memcacheds/networkPolicy.from[].ipBlock.cidr": {
         "absent": "spec.networkPolicy.from[0].ipBlock.cidr: Required value"
@@ -94,6 +99,7 @@ UNSEEN: dict[str, dict[str, str]] = {
         "absent -> one": ALWAYS_SET,
         "one -> absent": ALWAYS_SET,
     },
+    "memcacheds/identity": {"base -> one": POOLED, "one -> absent": POOLED, "one -> empty": POOLED},
 }
 """Changes that no child shows, with the reason, by field and the labels of the steps before and after."""
 

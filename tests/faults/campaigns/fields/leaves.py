@@ -18,6 +18,7 @@ Path = tuple[str, ...]
 PAUSED: Object = {"rollout": {"paused": True}}
 BESIDE: dict[Path, Object] = {
     ("podDisruptionBudget",): {"size": 2},  # there is no PodDisruptionBudget for a single pod
+    ("service", "perPod"): {"identity": "Stable"},
     # What the values name does not exist, so pods would never start.
     **{
         ("podTemplate", "spec", name): PAUSED
@@ -34,6 +35,7 @@ ABSENT = object()
 
 VALUES: dict[str, tuple[Any, Any]] = {
     "size": (2, 3),
+    "identity": ("Pooled", "Stable"),
     "image": ("example.com/app:2", "example.com/app:3"),
     "cpu": ("150m", "300m"),
     "memory": ("192Mi", "256Mi"),

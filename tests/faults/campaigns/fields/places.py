@@ -27,6 +27,7 @@ RENAMED: dict[Path, Path] = {
     ("rollout", "restartedAt"): ("template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"),
     ("rollout",): ("Deployment",),
     ("networkPolicy",): ("NetworkPolicy", "ingress", "[]"),
+    ("service", "perPod"): ("Service-0", "publishNotReadyAddresses"),
     ("service",): ("Service", "metadata"),
 }
 """The beginnings of the paths of fields that have another name in a child. The first that fits is used."""
@@ -40,6 +41,8 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/cache.verbosity": lambda value: VERBOSITY.get(value, ""),
     "memcacheds/cache.extraArgs[]": lambda value: str(value).split()[-1],
     "memcacheds/podDisruptionBudget.enabled": lambda value: "AlwaysAllow" if value else HIDDEN,
+    "memcacheds/identity": lambda _: HIDDEN,  # it cannot be changed
+    "memcacheds/service.perPod": lambda value: value or HIDDEN,
     "memcacheds/rollout.paused": lambda value: value or HIDDEN,  # the API server does not store false
 }
 """How a child shows the value of a field, by its name, if not as it is."""

@@ -7,10 +7,11 @@ from typing import Any, Protocol, cast
 
 from faults.esr import check_operator, check_quiet
 from faults.sandbox import Sandbox, wait_until
-from faults.state import CHILDREN
+from faults.state import CHILDREN, SLOT_CHILDREN
 from memcached_api import conditions as c
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
+from memcached_operator.memcached.desired.statefulset import TEMPLATE_ANNOTATION
 from memcached_operator.reconcile.compare import INTENT_ANNOTATION
 
 RECOVERY = 30.0
@@ -19,7 +20,7 @@ COLLECTION = 90.0
 """Seconds until the garbage collector deletes children. It looks for new kinds every 30 s."""
 ALLOCATED = ("clusterIP", "clusterIPs")
 """Values that differ between two Services with the same spec."""
-GENERATED = (INTENT_ANNOTATION, "deployment.kubernetes.io/revision")
+GENERATED = (INTENT_ANNOTATION, TEMPLATE_ANNOTATION, "deployment.kubernetes.io/revision")
 """Annotations of children that are not compared: what they depend on is, and a changed Deployment has a history."""
 MEANINGFUL = ("networkPolicy", "podDisruptionBudget", "securityContext", "podSelector", "namespaceSelector")
 """Fields whose empty object has another effect than leaving them out."""
@@ -97,6 +98,7 @@ class SandboxStage:
         """Wait until the operator has processed the current generation and does not progress or is paused."""
         obj = await wait_until(partial(self._applied, name), RECOVERY, f"the spec of {name} is applied")
         keys = [Key(resource, self._sandbox.namespace, name) for resource in CHILDREN]
+        keys += [Key(resource, self._sandbox.namespace, f"{name}{suffix}") for resource, suffix in SLOT_CHILDREN]
         children = [await self._sandbox.client.get(key) for key in keys]
         return obj["spec"], result(children, name, _problem(obj))
 
@@ -116,18 +118,21 @@ class SandboxStage:
 
 
 def result(children: Iterable[Object | None], name: str, problem: str) -> Object:
-    """The children by kind, and the reported problem.
+    """The children by kind, with what follows the object's name in theirs (`Service-0`), and the reported problem.
 
     Of a child: its spec without ALLOCATED values, its labels, and its annotations without GENERATED ones; NAME instead
     of the object's name.
     """
-    found = {child["kind"]: _visible(child) for child in children if child}
-    return {**json.loads(json.dumps(found).replace(f'"{name}"', '"NAME"')), PROBLEM: problem}
+    found = {
+        f"{child['kind']}{child['metadata']['name'].removeprefix(name)}": _visible(child) for child in children if child
+    }
+    return {**json.loads(json.dumps(found).replace(name, "NAME")), PROBLEM: problem}
 
 
 def _visible(child: Object) -> Object:
     meta: Object = {field: child["metadata"].get(field) or {} for field in ("labels", "annotations")}
-    return {**without(child["spec"], *ALLOCATED), "metadata": without(meta, *GENERATED)}
+    content: Object = child["spec"] if "spec" in child else {"data": child["data"]}
+    return {**without(content, *ALLOCATED), "metadata": without(meta, *GENERATED)}
 
 
 def without(value: Any, *names: str) -> Any:

@@ -1,0 +1,187 @@
+"""A Memcached with slots on the real API server: what its children cost, and what stays where it is."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from integration.control_plane import ControlPlane, eventually
+from integration.test_manager import cache, create, missing, run_operator, wait_until_ready
+from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
+from memcached_operator.memcached.controller import MEMCACHEDS
+from support.admitted import admitted
+from support.draining import condition
+
+QUIET = 2.0
+"""Seconds without a write after which no more is expected: twice the minimum between two statuses."""
+
+STATUS = "patch memcacheds/status"
+CREATED = {
+    "create statefulsets": 1,
+    "create services": 1,
+    "create configmaps": 1,
+    "create poddisruptionbudgets": 1,
+    "create networkpolicies": 1,
+}
+CHANGES: list[tuple[Object, dict[str, int]]] = [
+    # The first change of a child also transfers the field ownership. The size alone needs no apply.
+    ({"size": 3}, {"patch statefulsets": 1, "patch configmaps": 2}),
+    ({"service": {"perPod": True}}, {"create services": 3, "patch configmaps": 1}),
+    ({"size": 2}, {"patch statefulsets": 1, "patch configmaps": 1, "delete services": 1}),
+    ({"image": "example.com/memcached:2"}, {"patch statefulsets": 2}),
+    ({"service": None}, {"delete services": 2, "patch configmaps": 1}),
+]
+"""Changes of the spec, one after the other, and the writes of children that each may cost."""
+
+
+def stable(namespace: str, name: str = "cache", **spec: Any) -> Object:
+    """A Memcached with slots."""
+    return cache(namespace, name, **{"identity": "Stable", **spec})
+
+
+async def image_of(client: Client, namespace: str) -> str:
+    """The image in the pod template of the StatefulSet `cache`."""
+    found = await client.get(Key(STATEFULSETS, namespace, "cache")) or {}
+    return nested_map(found, "spec", "template", "spec")["containers"][0]["image"]
+
+
+async def degraded(client: Client, namespace: str, name: str, reason: str) -> Object | None:
+    """The Memcached if it is degraded for a reason."""
+    found = await client.get(Key(MEMCACHEDS, namespace, name))
+    return found if found and condition(found, "Degraded").get("reason") == reason else None
+
+
+def test_request_budgets_and_servers(plane: ControlPlane, namespace: str) -> None:
+    key = Key(MEMCACHEDS, namespace, "cache")
+
+    async def check(client: Client, action: Any, expected: dict[str, int]) -> Object:
+        audit = plane.audit()
+        await asyncio.to_thread(action)
+        found = await wait_until_ready(client, namespace)
+        await asyncio.to_thread(audit.wait_until_quiet, QUIET, namespace)
+        writes = audit.writes(namespace)
+        assert writes.pop(STATUS) >= 1
+        assert writes == expected
+        return found
+
+    async def scenario(client: Client) -> None:
+        spec = admitted(identity="Stable", size=2, networkPolicy={})
+        found = await check(client, lambda: plane.create(MEMCACHEDS, cache(namespace, **spec)), CREATED)
+        for change, expected in CHANGES:
+            found = await check(client, partial(plane.change, key, {"spec": change}), expected)
+            size = found["spec"]["size"]
+            servers = [f"cache-{slot}.cache.{namespace}.svc.cluster.local:11211" for slot in range(size)]
+            assert found["status"]["servers"] == servers
+            config = await client.get(Key(CONFIG_MAPS, namespace, "cache-connection"))
+            assert config is not None
+            assert config["data"]["servers"].splitlines() == servers
+
+    async def steady(client: Client) -> None:
+        audit = plane.audit()
+        await wait_until_ready(client, namespace)
+        await asyncio.sleep(3 * SHORT_SYNC)
+        assert audit.writes(namespace) == {}
+
+    run_operator(plane, (namespace,), scenario)
+    run_operator(plane, (namespace,), steady, sync_period=SHORT_SYNC)
+
+
+SHORT_SYNC = 1.0
+"""Seconds between full resyncs, so that a test sees several."""
+
+
+def test_deleted_pod_returns_to_its_slot(plane: ControlPlane, namespace: str) -> None:
+    async def scenario(client: Client) -> None:
+        async def pods() -> dict[str, str]:
+            found, _ = await client.list(PODS, namespace, "")
+            return {each["metadata"]["name"]: each["metadata"]["uid"] for each in found}
+
+        await create(client, stable(namespace, size=3))
+        before = await wait_until_ready(client, namespace)
+        uids = await pods()
+        await asyncio.to_thread(plane.delete, Key(PODS, namespace, "cache-1"))
+
+        async def replaced() -> bool:
+            return (await pods()).get("cache-1", uids["cache-1"]) != uids["cache-1"]
+
+        await eventually(replaced)
+        after = await wait_until_ready(client, namespace)
+        assert {name for name, uid in (await pods()).items() if uids[name] == uid} == {"cache-0", "cache-2"}
+        assert after["status"]["servers"] == before["status"]["servers"]
+
+    run_operator(plane, (namespace,), scenario)
+
+
+def test_changed_template_waits_for_the_end_of_a_pause(plane: ControlPlane, namespace: str) -> None:
+    key = Key(MEMCACHEDS, namespace, "cache")
+    old, new = "example.com/memcached:1", "example.com/memcached:2"
+
+    async def scenario(client: Client) -> None:
+        async def says(text: str) -> bool:
+            found = await client.get(key) or {}
+            shown = condition(found, "Progressing")
+            return shown["reason"] == "Paused" and text in shown["message"] and _is_current(found)
+
+        await create(client, stable(namespace, size=2, image=old))
+        await wait_until_ready(client, namespace)
+        await asyncio.to_thread(plane.change, key, {"spec": {"image": new, "rollout": {"paused": True}}})
+        await eventually(lambda: says("0 of 2 pods are updated; to continue, set spec.rollout.paused to false"))
+        await asyncio.to_thread(plane.change, key, {"spec": {"size": 3}})
+        await eventually(lambda: says("0 of 3 pods"))
+        assert await image_of(client, namespace) == old
+        await asyncio.to_thread(plane.change, key, {"spec": {"rollout": {"paused": False}}})
+        await wait_until_ready(client, namespace)
+        assert await image_of(client, namespace) == new
+
+    run_operator(plane, (namespace,), scenario)
+
+
+def _is_current(obj: Object) -> bool:
+    return obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
+
+
+@pytest.mark.parametrize("first", ["cache", "cache-0"])
+def test_two_memcacheds_that_want_one_service(plane: ControlPlane, namespace: str, first: str) -> None:
+    """The second one gets Conflict; the first one, and everything else of the second, works."""
+    second = {"cache": "cache-0", "cache-0": "cache"}[first]
+    objects = {
+        "cache": stable(namespace, size=2, service={"perPod": True}),
+        "cache-0": cache(namespace, "cache-0"),
+    }
+
+    async def scenario(client: Client) -> None:
+        await create(client, objects[first])
+        await wait_until_ready(client, namespace, first)
+        service = await client.get(Key(SERVICES, namespace, "cache-0"))
+        await create(client, objects[second])
+        await eventually(lambda: degraded(client, namespace, second, "Conflict"))
+        found = await degraded(client, namespace, second, "Conflict")
+        assert found is not None
+        assert f"Service cache-0 belongs to Memcached {first}" in condition(found, "Degraded")["message"]
+        await eventually(lambda: is_available(client, namespace, second))
+        assert await client.get(Key(SERVICES, namespace, "cache-0")) == service
+        if second == "cache":
+            assert not await missing(client, Key(SERVICES, namespace, "cache-1"))
+        await asyncio.to_thread(plane.delete, Key(MEMCACHEDS, namespace, first))
+        await wait_until_ready(client, namespace, second)
+
+    run_operator(plane, (namespace,), scenario)
+
+
+async def is_available(client: Client, namespace: str, name: str) -> bool:
+    """Whether enough pods are ready."""
+    found = await client.get(Key(MEMCACHEDS, namespace, name))
+    return found is not None and condition(found, "Available").get("status") == "True"
+
+
+def test_identity_cannot_be_changed_without_the_webhook(plane: ControlPlane, namespace: str) -> None:
+    key = Key(MEMCACHEDS, namespace, "cache")
+    plane.create(MEMCACHEDS, stable(namespace))
+    for spec in ({"identity": "Pooled"}, {"identity": None}):
+        with pytest.raises(ApiError) as caught:
+            plane.change(key, {"spec": spec})
+        assert "spec.identity" in str(caught.value)
+        assert "create another Memcached with it" in str(caught.value)
+    plane.change(key, {"spec": {"size": 2, "identity": "Stable"}})

@@ -1,0 +1,189 @@
+"""A Memcached with slots: its StatefulSet, its Services and the addresses of its slots."""
+
+from typing import Any
+
+import pytest
+
+from memcached_api.memcached.rules import MAX_SLOTS
+from memcached_api.memcached.types import validate
+from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.kube.resource import STATEFULSETS, Key, Object, key_of
+from memcached_operator.memcached.controller import PINNED_IMAGE_ANNOTATION, plan_with
+from memcached_operator.memcached.status import status_with
+from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
+from unit.builders import NOW
+from unit.builders import memcached as cr_of
+
+IMAGE = "example.com/memcached:1"
+NEXT = "example.com/memcached:2"
+DOMAIN = "cluster.example"
+PAUSE = {"rollout": {"paused": True}}
+
+
+def planned(live: Object | None = None, **spec: Any) -> dict[str, Object]:
+    """The children of a Memcached with slots, by kind and the rest of their names: `Service-0`."""
+    plan = plan_with(IMAGE, DOMAIN)(snapshot(live, **spec), NOW)
+    return {f"{each['kind']}{each['metadata']['name'].removeprefix('cache')}": each for each in plan.children or ()}
+
+
+def snapshot(live: Object | None = None, **spec: Any) -> Snapshot:
+    """A Memcached with slots and its live StatefulSet."""
+    return Snapshot(cr_of(**stable(spec)), {} if live is None else {key_of(STATEFULSETS, live): live})
+
+
+def stable(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec with slots unless it says otherwise."""
+    return {"identity": "Stable", **spec}
+
+
+def template(statefulset: Object) -> Object:
+    """The pod template."""
+    return statefulset["spec"]["template"]
+
+
+def image(statefulset: Object) -> str:
+    """The image of the pods."""
+    return template(statefulset)["spec"]["containers"][0]["image"]
+
+
+def paused(statefulset: Object) -> str | None:
+    """The annotation about a pause."""
+    return statefulset["metadata"]["annotations"].get(PAUSED_ANNOTATION)
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, {"podTemplate": {"metadata": {"labels": {"team": "web"}}}, "containerPort": 2000}]
+)
+def test_pods_are_those_of_a_deployment(spec: dict[str, Any]) -> None:
+    """What a pooled cache is tested with, such as each field of the pod template, holds for slots too."""
+    pooled = planned(identity="Pooled", **spec)["Deployment"]
+    assert template(planned(**spec)["StatefulSet"]) == template(pooled)
+
+
+def test_slots_start_together_and_are_updated_one_by_one() -> None:
+    spec = planned(size=3, rollout={"minReadySeconds": 5})["StatefulSet"]["spec"]
+    assert (spec["replicas"], spec["serviceName"], spec["podManagementPolicy"]) == (3, "cache", "Parallel")
+    assert spec["updateStrategy"]["rollingUpdate"] == {"partition": 0, "maxUnavailable": 1}
+    assert spec["minReadySeconds"] == 5
+
+
+def test_names_of_slots_have_addresses_before_the_pods_are_ready() -> None:
+    assert planned()["Service"]["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_each_slot_has_a_service_if_asked_for() -> None:
+    assert [name for name in planned(size=2) if name.startswith("Service")] == ["Service"]
+    found = planned(size=2, service={"perPod": True, "labels": {"team": "web"}})
+    assert [name for name in found if name.startswith("Service")] == ["Service", "Service-0", "Service-1"]
+    (first, second) = (found[f"Service-{slot}"]["spec"] for slot in range(2))
+    assert first["selector"] == {
+        **found["Service"]["spec"]["selector"],
+        "statefulset.kubernetes.io/pod-name": "cache-0",
+    }
+    assert second["selector"]["statefulset.kubernetes.io/pod-name"] == "cache-1"
+    assert (first["publishNotReadyAddresses"], "clusterIP" in first) == (True, False)
+    assert found["Service-1"]["metadata"]["labels"]["team"] == "web"
+
+
+def test_config_map_tells_clients_the_addresses() -> None:
+    assert planned(size=2, containerPort=2000)["ConfigMap-connection"]["data"] == {
+        "MEMCACHED_HOST": "cache.test.svc.cluster.example",
+        "MEMCACHED_PORT": "2000",
+        "MEMCACHED_SERVERS": "cache-0.cache.test.svc.cluster.example:2000,cache-1.cache.test.svc.cluster.example:2000",
+        "servers": "cache-0.cache.test.svc.cluster.example:2000\ncache-1.cache.test.svc.cluster.example:2000\n",
+    }
+    fixed = planned(size=2, service={"perPod": True})["ConfigMap-connection"]["data"]
+    assert (
+        fixed["MEMCACHED_FIXED_SERVERS"]
+        == "cache-0.test.svc.cluster.example:11211,cache-1.test.svc.cluster.example:11211"
+    )
+    assert fixed["fixed-servers"].splitlines() == fixed["MEMCACHED_FIXED_SERVERS"].split(",")
+
+
+def status_of(**spec: Any) -> dict[str, Any]:
+    """The status of a Memcached without children."""
+    return status_with(DOMAIN)(Snapshot(cr_of(**spec)), Outcome(), NOW).status
+
+
+def test_status_lists_the_servers_of_slots_only() -> None:
+    assert "servers" not in status_of(size=2)
+    servers = status_of(size=2, identity="Stable")["servers"]
+    assert servers == [f"cache-{slot}.cache.test.svc.cluster.example:11211" for slot in range(2)]
+
+
+def test_invalid_spec_keeps_the_servers() -> None:
+    cr = {**cr_of(size=0, identity="Stable"), "status": {"servers": ["a:1"]}}
+    assert status_with(DOMAIN)(Snapshot(cr), Outcome(), NOW).status["servers"] == ["a:1"]
+
+
+def test_status_names_the_statefulset() -> None:
+    available, *_ = status_of(identity="Stable")["conditions"]
+    assert available["message"] == "The StatefulSet does not exist yet"
+
+
+def test_pause_before_any_change() -> None:
+    live = planned(image=IMAGE)["StatefulSet"]
+    found = planned(live, image=IMAGE, size=3, **PAUSE)["StatefulSet"]
+    assert template(found) == template(live)
+    assert (paused(live), paused(found)) == (None, UP_TO_DATE)
+    assert (found["spec"]["replicas"], found["spec"]["updateStrategy"]["rollingUpdate"]["partition"]) == (3, MAX_SLOTS)
+
+
+def test_changed_template_is_not_written_during_a_pause() -> None:
+    live = planned(image=IMAGE)["StatefulSet"]
+    stored = {**live, "spec": {**live["spec"], "template": {**template(live), "defaulted": True}}}
+    found = planned(stored, image=NEXT, **PAUSE)["StatefulSet"]
+    assert (template(found), paused(found)) == (template(stored), OUTDATED)
+    assert (found["spec"]["replicas"], paused(planned(found, image=NEXT, **PAUSE)["StatefulSet"])) == (1, OUTDATED)
+    back = planned(found, image=IMAGE, **PAUSE)["StatefulSet"]
+    assert (template(back), paused(back)) == (template(live), UP_TO_DATE)
+    resumed = planned(found, image=NEXT)["StatefulSet"]
+    assert (image(resumed), paused(resumed)) == (NEXT, None)
+    assert resumed["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 0
+
+
+def test_drift_of_an_unchanged_template_is_reverted_during_a_pause() -> None:
+    live = planned(image=IMAGE)["StatefulSet"]
+    drifted = planned(image=NEXT)["StatefulSet"]
+    drifted["metadata"]["annotations"] = live["metadata"]["annotations"]
+    assert image(planned(drifted, image=IMAGE, **PAUSE)["StatefulSet"]) == IMAGE
+
+
+def test_new_object_is_created_although_it_is_paused() -> None:
+    found = planned(image=IMAGE, **PAUSE)["StatefulSet"]
+    assert (image(found), paused(found)) == (IMAGE, UP_TO_DATE)
+
+
+def test_default_image_is_pinned_in_the_statefulset() -> None:
+    first = planned()["StatefulSet"]
+    assert first["metadata"]["annotations"][PINNED_IMAGE_ANNOTATION] == IMAGE
+    cr = cr_of(identity="Stable")
+    plan = plan_with(NEXT)(Snapshot(cr, {Key(STATEFULSETS, "test", "cache"): first}), NOW)
+    (after,) = [each for each in plan.children or () if each["kind"] == "StatefulSet"]
+    assert image(after) == IMAGE
+
+
+@pytest.mark.parametrize(
+    ("spec", "denied"),
+    [
+        ({"identity": "Stable"}, []),
+        ({"identity": "Pooled"}, []),
+        ({"identity": "Other"}, ["spec.identity"]),
+        ({"identity": "Stable", "size": MAX_SLOTS}, []),
+        ({"identity": "Stable", "size": MAX_SLOTS + 1}, ["spec.size"]),
+        ({"size": MAX_SLOTS + 1}, []),
+        ({"identity": "Stable", "rollout": {"maxUnavailable": 1, "maxSurge": 0}}, []),
+        ({"identity": "Stable", "rollout": {"maxUnavailable": 2}}, ["spec.rollout.maxUnavailable"]),
+        ({"identity": "Stable", "rollout": {"maxUnavailable": "1%"}}, ["spec.rollout.maxUnavailable"]),
+        ({"identity": "Stable", "rollout": {"maxSurge": 1}}, ["spec.rollout.maxSurge"]),
+        ({"identity": "Stable", "rollout": {"maxSurge": "0%"}}, ["spec.rollout.maxSurge"]),
+        ({"rollout": {"maxSurge": 1}}, []),
+        ({"identity": "Stable", "service": {"perPod": True}}, []),
+        ({"identity": "Pooled", "service": {"perPod": True}}, ["spec.service.perPod"]),
+        ({"service": {"perPod": True}}, ["spec.service.perPod"]),
+        ({"service": {"perPod": False}}, []),
+        ({"identity": "Stable", "rollout": {"paused": True}}, []),
+    ],
+)
+def test_what_slots_allow(spec: dict[str, Any], denied: list[str]) -> None:
+    assert [error.field for error in validate(cr_of(**spec))] == denied

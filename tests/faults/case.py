@@ -8,7 +8,7 @@ from typing import Any
 
 from faults.esr import VICTIM, Reference, reference
 from faults.sandbox import Plane, Sandbox, Settings
-from faults.state import CHILDREN
+from faults.state import CHILDREN, SLOT_CHILDREN
 from faults.workloads import Workload
 from memcached_operator.status.writer import STATUS_PERIOD
 
@@ -118,3 +118,5 @@ async def wait_all_deleted(sandbox: Sandbox, workload: Workload, name: str = VIC
     """Wait until an object and its children are deleted."""
     for resource in (workload.resource, *CHILDREN):
         await sandbox.wait_deleted(resource, name)
+    for resource, suffix in SLOT_CHILDREN:
+        await sandbox.wait_deleted(resource, f"{name}{suffix}")

@@ -42,6 +42,8 @@ READY_CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "Fa
 async def state_of(client: Client, resource: Resource, namespace: str, name: str) -> Object:
     """An object and its children of the same name, masked; None for each that does not exist."""
     found = {each.plural: await client.get(Key(each, namespace, name)) for each in (resource, *CHILDREN)}
+    for each, suffix in SLOT_CHILDREN:
+        found[f"{each.plural}{suffix}"] = await client.get(Key(each, namespace, f"{name}{suffix}"))
     state = {plural: obj and masked(obj, namespace) for plural, obj in found.items()}
     obj = found[resource.plural]
     return {
@@ -72,10 +74,11 @@ def masked(obj: Object, namespace: str) -> Object:
     supervised: Object = {
         "metadata": {name: meta[name] for name in KEPT if meta.get(name)},
         "spec": obj.get("spec", {}),
+        "data": obj.get("data", {}),
         "status": _status(obj),
         "fields": sorted(_fields(meta), key=str),
     }
-    text = json.dumps(supervised).replace(f'"{namespace}"', '"NAMESPACE"')
+    text = json.dumps(supervised).replace(namespace, "NAMESPACE")
     return json.loads(UID.sub("UID", text), object_hook=_mask)
 
 
@@ -117,7 +120,7 @@ def without_generations(state: Any) -> Any:
 
 def _status(obj: Object) -> Object:
     status: Object = obj.get("status", {})
-    if obj["kind"] in {child.kind for child in CHILDREN}:
+    if obj["kind"] in {child.kind for child in (*CHILDREN, CONFIG_MAPS)}:
         return {name: status[name] for name in COUNTS if name in status}
     conditions = [
         {name: text for name, text in condition.items() if name != "lastTransitionTime"}

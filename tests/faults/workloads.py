@@ -88,6 +88,9 @@ OTHER_GUARDS: Object = {
     "networkPolicy": {"from": [{"podSelector": {}}, ANYWHERE]},
 }
 
+SLOTS: Object = {"identity": "Stable", "service": {"perPod": True}}
+"""The fields with which a Memcached has slots, each with a Service."""
+
 GUARDS_ON = Workload(
     "guards-on",
     MEMCACHEDS,
@@ -117,7 +120,32 @@ GUARDS_OFF = Workload(
 )
 """For the children that the eight workloads do not have."""
 
-BY_NAME = {workload.name: workload for workload in WORKLOADS}
+SLOT_WORKLOADS = (
+    Workload(
+        "stable-create",
+        MEMCACHEDS,
+        None,
+        cache(size=2, **SLOTS),
+        ("create statefulsets", "create services", "create configmaps", "patch {}/status", "patch {}/status"),
+    ),
+    Workload(
+        "stable-image",
+        MEMCACHEDS,
+        cache(size=2, **SLOTS),
+        cache(size=2, **SLOTS, image=OTHER_IMAGE),
+        ("migrate statefulsets", "apply statefulsets", "patch {}/status", "patch {}/status"),
+    ),
+    Workload(
+        "stable-scale-down",
+        MEMCACHEDS,
+        cache(size=3, **SLOTS),
+        cache(size=1, **SLOTS),
+        ("patch statefulsets", "patch {}/status"),
+    ),
+)
+"""The same actions for a Memcached with slots."""
+
+BY_NAME = {workload.name: workload for workload in (*WORKLOADS, *SLOT_WORKLOADS)}
 
 
 def new_object(resource: Resource, namespace: str, name: str, spec: Mapping[str, Any]) -> Object:

@@ -10,24 +10,26 @@ from faults.faulty import Reject
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until
 from faults.state import state_of
-from faults.workloads import GUARDS, PORTS, Workload, cache
+from faults.workloads import GUARDS, PORTS, SLOTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import JSON_PATCH
 from memcached_operator.kube.labels import INSTANCE
 from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     SERVICES,
+    STATEFULSETS,
     Key,
     Object,
     Resource,
     nested_map,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
-from support.widget_controller import CONFIG_MAPS
 
+WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
 RECOVERY = 30.0
 """Seconds until the child is restored. A blocked child is checked again every 10 s."""
 FINALIZER = "example.com/held"
@@ -36,34 +38,51 @@ NOTE = "example.com/note"
 
 @dataclass(frozen=True)
 class Child:
-    """A child of a kind of object, and a patch that changes one of our fields."""
+    """A child of a kind of object, and a patch that changes one of our fields.
+
+    `fields`: those with which the object has the child. `suffix`: what follows the object's name in the child's.
+    """
 
     owner: Resource
     resource: Resource
     patch: Object
+    fields: str = ""
+    suffix: str = ""
 
     @property
     def name(self) -> str:
         """As in the names of cases."""
-        return f"{self.owner.plural}-{self.resource.plural}"
+        return f"{self.owner.plural}-{self.resource.plural}{self.suffix}"
+
+    @property
+    def own_name(self) -> str:
+        """The name of the child."""
+        return f"{VICTIM}{self.suffix}"
 
     @property
     def workload(self) -> Workload:
         """The creation of its owner."""
-        return Workload(f"drift-{self.owner.plural}", self.owner, None, cache(size=2, **FIELDS[self.owner.kind]), ())
+        fields = self.fields or self.owner.kind
+        return Workload(f"drift-{fields}", self.owner, None, cache(size=2, **FIELDS[fields]), ())
 
 
-FIELDS: dict[str, Object] = {"Memcached": GUARDS, "AppService": PORTS}
+STABLE = "Stable"
+FIELDS: dict[str, Object] = {"Memcached": GUARDS, "AppService": PORTS, STABLE: {**GUARDS, **SLOTS}}
 """The fields with which an object has all children."""
 OTHER_SELECTOR: Object = {"spec": {"selector": {INSTANCE: "another"}}}
 OTHER_TEMPLATE: Object = {"spec": {"template": {"spec": {"automountServiceAccountToken": True}}}}
 OTHER_BUDGET: Object = {"spec": {"maxUnavailable": 2}}
+OTHER_PARTITION: Object = {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}}}
+OTHER_SERVERS: Object = {"data": {"servers": "elsewhere:11211"}}
 OTHER_CLIENTS: Object = {"spec": {"ingress": [{}]}}
 CHILDREN = (
     Child(MEMCACHEDS, DEPLOYMENTS, OTHER_TEMPLATE),
     Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR),
     Child(MEMCACHEDS, POD_DISRUPTION_BUDGETS, OTHER_BUDGET),
     Child(MEMCACHEDS, NETWORK_POLICIES, OTHER_CLIENTS),
+    Child(MEMCACHEDS, STATEFULSETS, OTHER_PARTITION, STABLE),
+    Child(MEMCACHEDS, CONFIG_MAPS, OTHER_SERVERS, STABLE, "-connection"),
+    Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR, STABLE, "-0"),
     Child(APPSERVICES, DEPLOYMENTS, OTHER_TEMPLATE),
     Child(APPSERVICES, SERVICES, OTHER_SELECTOR),
 )
@@ -76,7 +95,7 @@ async def create_owner(sandbox: Sandbox, references: References, child: Child) -
     await sandbox.wait_watching()
     await sandbox.create(child.owner, VICTIM, child.workload.then or {})
     await sandbox.wait_ready(child.owner, VICTIM)
-    found = await sandbox.get(child.resource, VICTIM)
+    found = await sandbox.get(child.resource, child.own_name)
     return expected, found or {}
 
 
@@ -84,19 +103,19 @@ async def check_restored(sandbox: Sandbox, child: Child, expected: Reference, ti
     """Check that the state is as before, and that the child was created this many times."""
     await wait_for_state(sandbox, child.owner, expected, RECOVERY + sandbox.settings.sync_time, loose=True)
     await check_quiet(sandbox)
-    counted = sandbox.proxy.requests.counts("create", VICTIM)[child.resource.plural]
+    counted = sandbox.proxy.requests.counts("create", child.own_name)[child.resource.plural]
     sandbox.check(counted == times, f"the child was created {counted} times, want {times}")
     check_operator(sandbox)
 
 
 def key(sandbox: Sandbox, child: Child) -> Key:
     """Key of the child."""
-    return Key(child.resource, sandbox.namespace, VICTIM)
+    return Key(child.resource, sandbox.namespace, child.own_name)
 
 
 async def _delete_and_check(sandbox: Sandbox, child: Child, expected: Reference, found: Object) -> None:
     """Delete the child, and wait until another one replaces it and the state is as before."""
-    await sandbox.delete(child.resource, VICTIM)
+    await sandbox.delete(child.resource, child.own_name)
     await _wait_replaced(sandbox, child, found)
     await check_restored(sandbox, child, expected, 2)
 
@@ -130,7 +149,7 @@ async def orphaned(sandbox: Sandbox, references: References, child: Child) -> No
     await sandbox.wait_deleted(child.owner, VICTIM)
     await sandbox.create(child.owner, VICTIM, child.workload.then or {})
     await check_restored(sandbox, child, expected)
-    live = await sandbox.get(child.resource, VICTIM)
+    live = await sandbox.get(child.resource, child.own_name)
     sandbox.check(live and live["metadata"]["uid"] == found["metadata"]["uid"], "the child was replaced")
 
 
@@ -172,7 +191,7 @@ async def annotated(sandbox: Sandbox, references: References, child: Child) -> N
     expected, _ = await create_owner(sandbox, references, child)
     await sandbox.merge(key(sandbox, child), {"metadata": {"annotations": {NOTE: "foreign"}}})
     await check_quiet(sandbox)
-    live = await sandbox.get(child.resource, VICTIM)
+    live = await sandbox.get(child.resource, child.own_name)
     sandbox.check(live and live["metadata"]["annotations"].get(NOTE) == "foreign", "the foreign field was removed")
     await sandbox.merge(key(sandbox, child), {"metadata": {"annotations": {NOTE: None}}})
     await check_restored(sandbox, child, expected)
@@ -186,7 +205,7 @@ async def relabelled(sandbox: Sandbox, references: References, child: Child, lab
 
 
 async def scaled(sandbox: Sandbox, references: References, child: Child) -> None:
-    """The Deployment is scaled manually."""
+    """The workload is scaled manually."""
     expected, _ = await create_owner(sandbox, references, child)
     for replicas in (5, 0):
         await sandbox.merge(key(sandbox, child), {"spec": {"replicas": replicas}})
@@ -198,10 +217,10 @@ async def finalized(sandbox: Sandbox, references: References, child: Child) -> N
     """The child is deleted, and another client's finalizer blocks the deletion for a while."""
     expected, found = await create_owner(sandbox, references, child)
     await sandbox.merge(key(sandbox, child), {"metadata": {"finalizers": [FINALIZER]}})
-    await sandbox.delete(child.resource, VICTIM)
+    await sandbox.delete(child.resource, child.own_name)
     await wait_for_reason(sandbox, child.owner, c.WAITING_FOR_DELETION)
     patch = [{"op": "remove", "path": "/metadata/finalizers"}]
-    path = child.resource.path(sandbox.namespace, VICTIM)
+    path = child.resource.path(sandbox.namespace, child.own_name)
     await sandbox.client.request("PATCH", path, patch, JSON_PATCH)
     await _wait_replaced(sandbox, child, found)
     await check_restored(sandbox, child, expected, 2)
@@ -211,18 +230,19 @@ async def foreign(sandbox: Sandbox, references: References, child: Child) -> Non
     """Another owner's object has the name: it is not modified, and the conflict is reported until it is deleted."""
     expected = await references.of(child.workload)
     path = child.resource.path(sandbox.namespace)
-    original = await sandbox.client.request("POST", path, FOREIGN[child.resource.kind])
+    body = {**FOREIGN[child.resource.kind], "metadata": {"name": child.own_name}}
+    original = await sandbox.client.request("POST", path, body)
     sandbox.operator.start()
     await sandbox.wait_watching()
     await sandbox.create(child.owner, VICTIM, child.workload.then or {})
     await wait_for_reason(sandbox, child.owner, c.CONFLICT)
-    if child.resource != DEPLOYMENTS:
-        await wait_rolled_out(sandbox, child.owner)
+    if child.resource not in WORKLOADS:
+        await wait_rolled_out(sandbox, child.owner, STATEFULSETS if child.fields == STABLE else DEPLOYMENTS)
         await wait_for_reason(sandbox, child.owner, c.MINIMUM_REPLICAS_AVAILABLE)
     await check_quiet(sandbox)
-    live = await sandbox.get(child.resource, VICTIM)
-    sandbox.check(live and live["spec"] == original["spec"], "another owner's object was changed")
-    await sandbox.delete(child.resource, VICTIM)
+    live = await sandbox.get(child.resource, child.own_name)
+    sandbox.check(live and without_metadata(live) == without_metadata(original), "another owner's object was changed")
+    await sandbox.delete(child.resource, child.own_name)
     await check_restored(sandbox, child, expected)
 
 
@@ -236,11 +256,18 @@ async def wait_for_reason(sandbox: Sandbox, owner: Resource, reason: str) -> Non
     await wait_until(poll, RECOVERY, f"a condition has the reason {reason}")
 
 
-async def wait_rolled_out(sandbox: Sandbox, owner: Resource, seconds: float = READY_TIMEOUT) -> None:
+def without_metadata(obj: Object) -> Object:
+    """What a child contains: its spec, or its data."""
+    return {name: obj.get(name) for name in ("spec", "data")}
+
+
+async def wait_rolled_out(
+    sandbox: Sandbox, owner: Resource, workload: Resource = DEPLOYMENTS, seconds: float = READY_TIMEOUT
+) -> None:
     """Wait until all pods have the Deployment's current template and are available, and the status is current."""
 
     async def poll() -> bool:
-        live = await sandbox.get(DEPLOYMENTS, VICTIM) or {}
+        live = await sandbox.get(workload, VICTIM) or {}
         size, status = nested_map(live, "spec").get("replicas"), nested_map(live, "status")
         current = status.get("observedGeneration") == nested_map(live, "metadata").get("generation")
         counted = {status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
@@ -248,12 +275,12 @@ async def wait_rolled_out(sandbox: Sandbox, owner: Resource, seconds: float = RE
         ready = nested_map(state, owner.plural, "status").get("readyReplicas")
         return current and counted == {size, ready} and state["nodes are the pods"]
 
-    await wait_until(poll, seconds, f"Deployment {VICTIM} is rolled out")
+    await wait_until(poll, seconds, f"{workload.kind} {VICTIM} is rolled out")
 
 
 async def _wait_replaced(sandbox: Sandbox, child: Child, found: Object) -> None:
     async def poll() -> bool:
-        live = await sandbox.get(child.resource, VICTIM)
+        live = await sandbox.get(child.resource, child.own_name)
         return live is not None and live["metadata"]["uid"] != found["metadata"]["uid"]
 
     await wait_until(poll, RECOVERY, "the child is created again")
@@ -274,8 +301,11 @@ FOREIGN: dict[str, Object] = {
         "metadata": {"name": VICTIM},
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}},
     },
+    "ConfigMap": {"metadata": {"name": VICTIM}, "data": {"servers": "theirs:11211"}},
     "NetworkPolicy": {"metadata": {"name": VICTIM}, "spec": {"podSelector": {"matchLabels": LABELS}}},
 }
+
+FOREIGN["StatefulSet"] = {**FOREIGN["Deployment"], "spec": {**FOREIGN["Deployment"]["spec"], "serviceName": "theirs"}}
 
 DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {
     "deleted": deleted,
@@ -292,7 +322,7 @@ DRIFTS: dict[str, Callable[..., Awaitable[None]]] = {
     "deleted-while-writes-fail": deleted_while_writes_fail,
 }
 SCALED: dict[str, Callable[..., Awaitable[None]]] = {"scaled": scaled}
-"""Only for Deployments."""
+"""Only for workloads."""
 
 
 def cases() -> list[Case]:
@@ -304,5 +334,5 @@ def cases() -> list[Case]:
             sync_period=LONG_SYNC_PERIOD,
         )
         for child in CHILDREN
-        for name, run in (DRIFTS | (SCALED if child.resource == DEPLOYMENTS else {})).items()
+        for name, run in (DRIFTS | (SCALED if child.resource in WORKLOADS else {})).items()
     ]

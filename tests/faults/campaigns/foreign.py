@@ -98,7 +98,7 @@ async def switched_off(sandbox: Sandbox, references: References, child: Child) -
     await sandbox.change(child.owner, VICTIM, {}, {OPTIONS[child.resource]: None})
     await sandbox.wait_ready(child.owner, VICTIM)
     await check_quiet(sandbox)
-    live = await sandbox.get(child.resource, VICTIM)
+    live = await sandbox.get(child.resource, child.own_name)
     sandbox.check(live and live["metadata"]["uid"] == found["metadata"]["uid"], "another owner's child was deleted")
     sandbox.check(live and live["spec"] == found["spec"], "another owner's child was changed")
     sandbox.check(await sandbox.client.get(key(sandbox, _other(child))), "another child was deleted")

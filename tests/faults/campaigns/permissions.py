@@ -13,16 +13,18 @@ from faults.esr import VICTIM, check_operator, check_quiet, check_rate, wait_for
 from faults.faulty import event, status
 from faults.sandbox import RBAC, ROLES, Sandbox, user_of, wait_until
 from faults.state import CHILDREN
-from faults.workloads import BY_NAME, GUARDS, IMAGE, OTHER_GUARDS, OTHER_IMAGE, PORTS, cache
+from faults.workloads import BY_NAME, GUARDS, IMAGE, OTHER_GUARDS, OTHER_IMAGE, PORTS, SLOTS, cache
 from integration.control_plane import client_of
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
 from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     SERVICES,
+    STATEFULSETS,
     Object,
     Resource,
     nested_list,
@@ -43,12 +45,16 @@ OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, "lost"): cache(size=2, **GUARDS),
     (MEMCACHEDS, "guarded"): cache(size=2, **GUARDS),
     (MEMCACHEDS, "guard-less"): cache(size=2, **GUARDS),
+    (MEMCACHEDS, "slots"): cache(size=2, **SLOTS),
+    (MEMCACHEDS, "slots-lost"): cache(size=2, **SLOTS),
     (APPSERVICES, "app"): cache(**PORTS),
     (APPSERVICES, "app-lost"): cache(**PORTS),
     (APPSERVICES, "app-less"): cache(**PORTS),
 }
 """Objects that exist before, by resource and name."""
 UNWANTED = "stray"
+UNWANTED_RESOURCES = {DEPLOYMENTS: VICTIM, STATEFULSETS: "slots", CONFIG_MAPS: "slots-connection"}
+"""The resources of unneeded children, and the names of those that are copied."""
 GUARD_RESOURCES = (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
 
 
@@ -77,7 +83,7 @@ class Grant:
     def in_condition(self) -> bool:
         """Whether a condition reports it. Errors of the object itself are only in the log."""
         return self.resource.endswith("/finalizers") or (
-            self.resource in {child.plural for child in CHILDREN} and self.verb not in ("list", "watch")
+            self.resource in {child.plural for child in (*CHILDREN, CONFIG_MAPS)} and self.verb not in ("list", "watch")
         )
 
     def without(self, rules: Sequence[Object]) -> list[Object]:
@@ -118,14 +124,16 @@ async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> Non
     await wait_until_authorized(sandbox, grant, True)
     check_rejection_rate(sandbox, since)
     await wait_for_state(sandbox, MEMCACHEDS, expected, RECOVERY + sandbox.settings.sync_period, loose=True)
-    for resource, name in (*OBJECTS, (MEMCACHEDS, "created"), (APPSERVICES, "app-created")):
+    created = ((MEMCACHEDS, "created"), (MEMCACHEDS, "slots-created"), (APPSERVICES, "app-created"))
+    for resource, name in (*OBJECTS, *created):
         await sandbox.wait_ready(resource, name, RECOVERY)
         for child in children_of(name):
             await _wait_until_exists(sandbox, child, name)
     await sandbox.wait_deleted(SERVICES, "app-less")
     for resource in GUARD_RESOURCES:
         await sandbox.wait_deleted(resource, "guard-less")
-    await sandbox.wait_deleted(DEPLOYMENTS, UNWANTED)
+    for resource in UNWANTED_RESOURCES:
+        await sandbox.wait_deleted(resource, UNWANTED)
     # Progress alone (names of pods, node ports) is written with a delay.
     await asyncio.sleep(PROGRESS_PERIOD)
     await check_quiet(sandbox)
@@ -134,6 +142,8 @@ async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> Non
 
 def children_of(name: str) -> tuple[Resource, ...]:
     """The children that an object must have in the end."""
+    if name.startswith("slots"):
+        return (STATEFULSETS, SERVICES)
     services = () if name == "app-less" else (SERVICES,)
     return (DEPLOYMENTS, *services, *(GUARD_RESOURCES if name in ("created", "lost", "guarded") else ()))
 
@@ -143,10 +153,12 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
     for stream in sandbox.proxy.open_watches():
         await stream.interrupt(event("ERROR", status(410, "Expired")))
     await sandbox.create(MEMCACHEDS, "created", cache(size=2, **GUARDS))
+    await sandbox.create(MEMCACHEDS, "slots-created", cache(size=2, **SLOTS))
     await sandbox.create(APPSERVICES, "app-created", cache(**PORTS))
     await sandbox.change(MEMCACHEDS, VICTIM, {}, {"image": OTHER_IMAGE})
     await sandbox.change(MEMCACHEDS, "guarded", {}, OTHER_GUARDS)
     await sandbox.change(MEMCACHEDS, "guard-less", GUARDS, {})
+    await sandbox.change(MEMCACHEDS, "slots", {}, {"size": 3, "image": OTHER_IMAGE})
     await sandbox.change(APPSERVICES, "app", {}, {"image": OTHER_IMAGE, "ports": [{"port": 81, "name": "http"}]})
     await sandbox.change(APPSERVICES, "app-less", {}, {"ports": None, "image": IMAGE})
     await _create_unwanted(sandbox)
@@ -155,15 +167,18 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
             await sandbox.delete(resource, name)
     for resource in GUARD_RESOURCES:
         await sandbox.delete(resource, "lost")
+    await sandbox.delete(STATEFULSETS, "slots-lost")
+    await sandbox.delete(CONFIG_MAPS, "slots-lost-connection")
 
 
 async def _create_unwanted(sandbox: Sandbox) -> None:
-    """Create a Deployment that an object owns but does not need, as an earlier release may have done."""
-    child = await sandbox.get(DEPLOYMENTS, VICTIM) or {}
-    meta = {name: child["metadata"][name] for name in ("labels", "ownerReferences")}
-    spec = {**child["spec"], "replicas": 0}
-    unwanted = {"metadata": {**meta, "name": UNWANTED}, "spec": spec}
-    await sandbox.client.request("POST", DEPLOYMENTS.path(sandbox.namespace), unwanted)
+    """Create children that an object owns but does not need, as an earlier release may have done."""
+    for resource, original in UNWANTED_RESOURCES.items():
+        child = await sandbox.get(resource, original) or {}
+        meta = {name: child["metadata"][name] for name in ("labels", "ownerReferences")}
+        content = {"data": child["data"]} if "data" in child else {"spec": {**child["spec"], "replicas": 0}}
+        unwanted = {"metadata": {**meta, "name": UNWANTED}, **content}
+        await sandbox.client.request("POST", resource.path(sandbox.namespace), unwanted)
 
 
 async def wait_until_reported(sandbox: Sandbox, grant: Grant) -> None:

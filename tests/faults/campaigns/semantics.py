@@ -94,7 +94,7 @@ async def thousand_pods(sandbox: Sandbox, references: References, resource: Reso
 
     await wait_until(poll, 3 * READY_TIMEOUT, f"{MANY} pods exist")
     await sandbox.change(resource, VICTIM, changed, VALID)
-    await wait_rolled_out(sandbox, resource, 3 * READY_TIMEOUT)
+    await wait_rolled_out(sandbox, resource, seconds=3 * READY_TIMEOUT)
     await check_recovered(sandbox, resource, expected)
     check_operator(sandbox)
 

@@ -15,17 +15,26 @@ from faults.esr import VICTIM, Reference, check_operator, check_quiet, check_sta
 from faults.faulty import ServeList
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, Sandbox, wait_until
-from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, Workload, cache
+from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, SLOTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Object, Resource, controller_of
+from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    PODS,
+    SERVICES,
+    STATEFULSETS,
+    Object,
+    Resource,
+    controller_of,
+)
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 DELAY = 3.0
 """Seconds for which events are held back."""
 RECOVERY = 30.0
-CHILDREN: tuple[Resource, ...] = (DEPLOYMENTS, SERVICES, PODS)
+CHILDREN: tuple[Resource, ...] = (DEPLOYMENTS, STATEFULSETS, SERVICES, CONFIG_MAPS, PODS)
 
 
 async def stale_list(
@@ -73,11 +82,10 @@ async def late_events(
 
 
 async def recreated(
-    sandbox: Sandbox, references: References, resource: Resource, delayed: tuple[Resource, ...]
+    sandbox: Sandbox, references: References, workload: Workload, delayed: tuple[Resource, ...]
 ) -> None:
     """An object is deleted and created again with the same name, while no event arrives."""
-    workload = BY_NAME["create"] if resource == MEMCACHEDS else BY_NAME["ports-back"]
-    spec = workload.then or {}
+    resource, spec = workload.resource, workload.then or {}
     sandbox.operator.start()
     await sandbox.wait_watching()
     await sandbox.create(resource, VICTIM, spec)
@@ -94,6 +102,11 @@ async def recreated(
     check_operator(sandbox)
 
 
+RECREATED = {
+    "memcacheds": BY_NAME["create"],
+    "appservices": BY_NAME["ports-back"],
+    "slots": BY_NAME["stable-create"],
+}
 SPECS: dict[str, tuple[Mapping[str, Any], ...]] = {
     "Memcached": tuple(cache(containerPort=port) for port in (11212, 11213, 11214)),
     "AppService": tuple(cache(ports=[{"port": port}]) for port in (80, 81, 82)),
@@ -242,7 +255,7 @@ async def _resume_events(sandbox: Sandbox, how: str) -> None:
 def t5() -> list[Case]:
     """T5: stale lists and late events."""
     found: list[Case] = []
-    for name in ("scale-up", "memory", "ports-to-none", "ports-back", "delete"):
+    for name in ("scale-up", "memory", "ports-to-none", "ports-back", "delete", "stable-scale-down"):
         workload = BY_NAME[name]
         sets = {"own": (workload.resource,), "children": CHILDREN, "all": (workload.resource, *CHILDREN)}
         for which, resources in sets.items():
@@ -256,12 +269,14 @@ def t5() -> list[Case]:
                 for how, run in runs.items()
             ]
     for resource in (MEMCACHEDS, APPSERVICES):
-        sets = {"own": (resource,), "children": CHILDREN, "all": (resource, *CHILDREN)}
         for name, foreign in FOREIGN_SERVICES.items():
             run_foreign = partial(foreign_child, resource=resource, foreign=foreign)
             found.append(Case(f"T5/foreign-child/{resource.plural}/{name}", run_foreign, sync_period=LONG_SYNC_PERIOD))
+    for name, creation in RECREATED.items():
+        resource = creation.resource
+        sets = {"own": (resource,), "children": CHILDREN, "all": (resource, *CHILDREN)}
         found += [
-            Case(f"T5/recreated/{resource.plural}/{which}", partial(recreated, resource=resource, delayed=delayed))
+            Case(f"T5/recreated/{name}/{which}", partial(recreated, workload=creation, delayed=delayed))
             for which, delayed in sets.items()
         ]
     return found
@@ -272,6 +287,7 @@ FIELDS: dict[str, tuple[Resource, tuple[Mapping[str, Any], ...]]] = {
     "memory": (MEMCACHEDS, (cache(), cache(cache={"memory": "128Mi"}), cache(cache={"memory": "256Mi"}))),
     "image": (MEMCACHEDS, (cache(), {"image": OTHER_IMAGE}, {"image": "example.com/app:3"})),
     "port": (MEMCACHEDS, (cache(), cache(containerPort=11212), cache(containerPort=11213))),
+    "stable-size": (MEMCACHEDS, (cache(size=1, **SLOTS), cache(size=3, **SLOTS), cache(size=2, **SLOTS))),
     "app-size": (APPSERVICES, (cache(size=1), cache(size=3), cache(size=2))),
     "app-ports": (APPSERVICES, (cache(**PORTS), cache(), cache(ports=[{"port": 81, "name": "http"}]))),
     "app-envs": (APPSERVICES, (cache(), cache(envs=[{"name": "A", "value": "1"}]), cache(envs=[{"name": "B"}]))),

@@ -11,7 +11,17 @@ from faults.faulty import Exchange, Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
 from faults.state import CHILDREN
-from faults.workloads import BY_NAME, GUARDS_CHANGED, GUARDS_OFF, GUARDS_ON, IMAGE, PORT, WORKLOADS, Workload
+from faults.workloads import (
+    BY_NAME,
+    GUARDS_CHANGED,
+    GUARDS_OFF,
+    GUARDS_ON,
+    IMAGE,
+    PORT,
+    SLOT_WORKLOADS,
+    WORKLOADS,
+    Workload,
+)
 
 RECOVERY = 30.0
 """Seconds from the end of a fault until the state is correct, including the longest retry delay and a start of the
@@ -39,7 +49,7 @@ async def run_with_fault(
     async def work() -> None:
         if rule.skip and rule.what.endswith("/status"):
             # To get two status patches, the operator must write the first one before it learns the final state.
-            sandbox.proxy.hold("deployments", "pods")
+            sandbox.proxy.hold("deployments", "statefulsets", "pods")
         await user_action(sandbox, workload)
         if rule.skip:
             await wait_until(was_written, limit, f"the operator sends the first call that matches {rule.what}")
@@ -109,10 +119,12 @@ def t1() -> list[Case]:
         Case(
             f"T1/{workload.name}/{_name(what, number)}/{moment}",
             partial(
-                run_with_fault, workload=workload, rule=Rule(what, Kill(moment), times=1, skip=number, name=VICTIM)
+                run_with_fault,
+                workload=workload,
+                rule=Rule(what, Kill(moment), times=1, skip=number, name=_named(what)),
             ),
         )
-        for workload in WORKLOADS
+        for workload in (*WORKLOADS, *SLOT_WORKLOADS)
         for what, number in workload.numbered_writes()
         for moment in moments
     ]
@@ -126,10 +138,10 @@ def t2() -> list[Case]:
     return [
         Case(
             f"T2/{workload.name}/{_name(what, number)}/{how}",
-            partial(run_with_fault, workload=workload, rule=Rule(what, fault, times=1, skip=number, name=VICTIM)),
+            partial(run_with_fault, workload=workload, rule=Rule(what, fault, times=1, skip=number, name=_named(what))),
             sync_period=LONG_SYNC_PERIOD,
         )
-        for workload in WORKLOADS
+        for workload in (*WORKLOADS, *SLOT_WORKLOADS)
         for what, number in workload.numbered_writes()
         for how, fault in (("cut", LoseReply()), ("504", LoseReply(504)))
     ] + [
@@ -138,7 +150,7 @@ def t2() -> list[Case]:
             partial(run_unseen, workload=workload, what=what),
             sync_period=LONG_SYNC_PERIOD,
         )
-        for what, workload in {**WRITE_KINDS, **WRITES_OF_GUARDS}.items()
+        for what, workload in {**WRITE_KINDS, **WRITES_OF_GUARDS, **WRITES_OF_SLOTS}.items()
     ]
 
 
@@ -160,6 +172,12 @@ WRITES_OF_GUARDS = {
     for verb, workload in (("create", GUARDS_ON), ("apply", GUARDS_CHANGED), ("delete", GUARDS_OFF))
 }
 """Those of further children. All children share the handling of errors, which the other kinds of writes test."""
+
+WRITES_OF_SLOTS = {
+    "create statefulsets": BY_NAME["stable-create"],
+    "apply statefulsets": BY_NAME["stable-image"],
+    "patch statefulsets": BY_NAME["stable-scale-down"],
+}
 
 REJECTIONS: dict[str, Fault] = {
     "409": Reject(409, "Conflict"),
@@ -186,6 +204,8 @@ def t3() -> list[Case]:
             found.append(_rejected(what, workload, how, fault, seconds=60))
         found.append(_rejected(what, workload, "422", UNPROCESSABLE, 1))
         found.append(_rejected(what, workload, "403", FORBIDDEN, seconds=10))
+    for what, workload in WRITES_OF_SLOTS.items():
+        found += [_rejected(what, workload, how, fault, 1) for how, fault in REJECTIONS.items()]
     # A rejected Event is not sent again.
     events = {**REJECTIONS, "422": UNPROCESSABLE, "403": FORBIDDEN}
     return found + [_rejected("create events", BY_NAME["create"], how, fault, 1) for how, fault in events.items()]
@@ -203,6 +223,11 @@ def _rejected(
         sync_period=LONG_SYNC_PERIOD if times == 3 else None,
         limit=360,
     )
+
+
+def _named(what: str) -> str:
+    """The name of the object that a write is about."""
+    return f"{VICTIM}-connection" if what.endswith("configmaps") else VICTIM
 
 
 def _name(what: str, number: int) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,11 @@ RECONNECTED = 10.0
 """Maximum seconds from the readiness of a new pod until the fixed address of its slot leads to it."""
 
 
-def stable(namespace: str, **spec: object) -> Object:
+def stable(namespace: str, **spec: Any) -> Object:
     """A Memcached with three slots, each with a Service."""
-    given: dict[str, object] = {"identity": "Stable", "size": 3, "resources": SMALL, "service": {"perPod": True}}
-    return memcached(namespace, **{**given, **spec})
+    given: Object = {"identity": "Stable", "size": 3, "resources": SMALL, "service": {"perPod": True}}
+    merged: Object = {**given, **spec}
+    return memcached(namespace, **merged)
 
 
 def endpoints(namespace: str, name: str) -> dict[str, str]:

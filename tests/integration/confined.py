@@ -13,11 +13,13 @@ from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.certificates.issuer import VALIDATING_WEBHOOKS
 from memcached_operator.kube.client import APPLY_PATCH, JSON, ApiError, Client
 from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     SECRETS,
     SERVICES,
+    STATEFULSETS,
     Key,
     Object,
     Resource,
@@ -164,6 +166,23 @@ def deployment(name: str, *owners: Object) -> Object:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(name, *owners), "spec": spec}
 
 
+def statefulset(name: str, *owners: Object) -> Object:
+    """The minimal StatefulSet that the policies let the controller create."""
+    found = deployment(name, *owners)
+    return {**found, "kind": "StatefulSet", "spec": {**found["spec"], "serviceName": "child"}}
+
+
+def config_map(name: str, *owners: Object) -> Object:
+    """The minimal ConfigMap that the policies let the controller create."""
+    meta = metadata(own_name(CONFIG_MAPS, name), *owners)
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"servers": "a:1"}}
+
+
+def own_name(resource: Resource, name: str) -> str:
+    """The name of the child of `name`."""
+    return f"{name}-connection" if resource == CONFIG_MAPS else name
+
+
 def service(name: str, *owners: Object) -> Object:
     """The minimal Service that the policies let the controller create."""
     spec: Object = {"selector": LABELS, "ports": [{"port": 80}]}
@@ -190,7 +209,9 @@ def network_policy(name: str, *owners: Object) -> Object:
 
 MINIMAL = {
     DEPLOYMENTS: deployment,
+    STATEFULSETS: statefulset,
     SERVICES: service,
+    CONFIG_MAPS: config_map,
     POD_DISRUPTION_BUDGETS: budget,
     NETWORK_POLICIES: network_policy,
 }

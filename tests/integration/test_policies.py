@@ -10,9 +10,11 @@ from integration.confined import (
     MINIMAL,
     Account,
     Work,
+    config_map,
     deployment,
     dry_run,
     merged,
+    own_name,
     owner,
     service,
 )
@@ -22,18 +24,20 @@ from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.certificates.pki import LIFETIME
 from memcached_operator.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     SECRETS,
     SERVICES,
+    STATEFULSETS,
     Key,
     Object,
     Resource,
+    key_of,
 )
 from memcached_operator.reconcile.ownership import migration_patch
 from support import policies
-from support.widget_controller import CONFIG_MAPS
 
 FOREIGN = "kube-system"
 DRY_RUN_BODY = {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}
@@ -122,11 +126,12 @@ def test_deletion_that_orphans_dependents_is_denied(
 def test_removed_label_can_be_restored(
     plane: ControlPlane, stolen_token: Account, memcached: Object, resource: Resource
 ) -> None:
-    key, reference = Key(resource, ACCOUNT_NAMESPACE, "unlabelled"), owner(uid=memcached["metadata"]["uid"])
+    key = Key(resource, ACCOUNT_NAMESPACE, own_name(resource, "unlabelled"))
+    reference = owner(uid=memcached["metadata"]["uid"])
     child = merged(MINIMAL[resource]("unlabelled", reference), {"metadata": {"labels": None}})
     plane.call(lambda client: client.create(key, child))
     try:
-        live, path = wait_until_stable(plane, key), resource.path(ACCOUNT_NAMESPACE, "unlabelled")
+        live, path = wait_until_stable(plane, key), resource.path(ACCOUNT_NAMESPACE, key.name)
         patch = migration_patch(live)
         assert not stolen_token.denial(lambda client: client.request("PATCH", path, patch, JSON_PATCH, DRY_RUN))
         assert not stolen_token.denial(dry_run("PUT", resource, merged(live, {"metadata": {"labels": LABELS}})))
@@ -140,10 +145,10 @@ def test_owners_and_finalizers_added_by_others_do_not_block_updates(
     plane: ControlPlane, stolen_token: Account, memcached: Object
 ) -> None:
     key, reference = Key(SERVICES, ACCOUNT_NAMESPACE, "shared"), owner(uid=memcached["metadata"]["uid"])
-    config_map = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": ACCOUNT_NAMESPACE}})[
+    other = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": ACCOUNT_NAMESPACE}})[
         "metadata"
     ]
-    theirs = {**CONFIG_MAP, "name": config_map["name"], "uid": config_map["uid"]}
+    theirs = {**CONFIG_MAP, "name": other["name"], "uid": other["uid"]}
     meta = {"ownerReferences": [reference, theirs], "finalizers": ["example.com/held"]}
     live = plane.create(SERVICES, merged(service("shared"), {"metadata": meta}))
     try:
@@ -183,7 +188,7 @@ def attempts(resource: Resource, live: Object) -> dict[str, Work]:
     meta = {name: live["metadata"][name] for name in ("name", "namespace")}
     labelled = {"metadata": {**meta, "labels": {**LABELS, "stolen": "yes"}}}
     scale = [{"op": "add", "path": "/metadata/labels", "value": LABELS}]
-    path = resource.path(FOREIGN, "foreign")
+    path = resource.path(FOREIGN, meta["name"])
     found: dict[str, Work] = {
         "label it": dry_run("PATCH", resource, labelled, MERGE_PATCH),
         "label it by JSON patch": lambda client: client.request("PATCH", path, scale, JSON_PATCH, DRY_RUN),
@@ -192,10 +197,10 @@ def attempts(resource: Resource, live: Object) -> dict[str, Work]:
         "delete it": lambda client: client.request("DELETE", path, params=DRY_RUN),
         "delete all": lambda client: client.request("DELETE", resource.path(FOREIGN), params=DRY_RUN),
     }
-    if resource != NETWORK_POLICIES:
+    if resource not in (NETWORK_POLICIES, CONFIG_MAPS):
         status = {"metadata": meta, "status": {}}
         found["change its status"] = dry_run("PATCH", resource, status, MERGE_PATCH, "status")
-    if resource == DEPLOYMENTS:
+    if resource in (DEPLOYMENTS, STATEFULSETS):
         found["scale it"] = dry_run(
             "PATCH", resource, {"metadata": meta, "spec": {"replicas": 9}}, MERGE_PATCH, "scale"
         )
@@ -207,14 +212,14 @@ def attempts(resource: Resource, live: Object) -> dict[str, Work]:
 def test_foreign_object_cannot_be_changed(
     plane: ControlPlane, stolen_token: Account, resource: Resource, controlled: bool
 ) -> None:
-    config_map = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": FOREIGN}})["metadata"]
-    owners = [{**owner("ConfigMap", "v1", config_map["uid"]), "name": config_map["name"]}] if controlled else []
+    other = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": FOREIGN}})["metadata"]
+    owners = [{**owner("ConfigMap", "v1", other["uid"]), "name": other["name"]}] if controlled else []
     live = foreign(plane, resource, *owners)
     try:
         tried = attempts(resource, live)
         assert [name for name, work in tried.items() if not stolen_token.denial(work)] == []
     finally:
-        plane.delete(Key(resource, FOREIGN, "foreign"))
+        plane.delete(Key(resource, FOREIGN, own_name(resource, "foreign")))
 
 
 @pytest.mark.parametrize("resource", MINIMAL, ids=lambda resource: resource.kind)
@@ -223,24 +228,34 @@ def test_child_cannot_lose_its_controller_reference(
 ) -> None:
     live = children[resource]
     assert not stolen_token.denial(dry_run("PUT", resource, live))
-    if resource != NETWORK_POLICIES:  # it has no status
-        assert "subresources" in stolen_token.denial(dry_run("PUT", resource, live, subresource="status"))
+    if resource not in (NETWORK_POLICIES, CONFIG_MAPS):  # they have no status
+        current = stolen_token.must_get(key_of(resource, live))  # a count of the status cannot be lowered
+        assert "subresources" in stolen_token.denial(dry_run("PUT", resource, current, subresource="status"))
     for references in (None, [owner("ConfigMap", "v1")]):
         changed = merged(live, {"metadata": {"ownerReferences": references}})
         assert "controller reference" in stolen_token.denial(dry_run("PUT", resource, changed))
 
 
+@pytest.mark.parametrize("resource", [DEPLOYMENTS, STATEFULSETS], ids=lambda resource: resource.kind)
 def test_child_can_be_scaled_only_without_the_subresource(
-    stolen_token: Account, children: dict[Resource, Object]
+    stolen_token: Account, children: dict[Resource, Object], resource: Resource
 ) -> None:
-    scaled = merged(children[DEPLOYMENTS], {"spec": {"replicas": 3}})
-    assert not stolen_token.denial(dry_run("PUT", DEPLOYMENTS, scaled))
+    scaled = merged(children[resource], {"spec": {"replicas": 3}})
+    assert not stolen_token.denial(dry_run("PUT", resource, scaled))
     scale = {"metadata": {"name": "child", "namespace": ACCOUNT_NAMESPACE}, "spec": {"replicas": 3}}
-    assert "subresources" in stolen_token.denial(dry_run("PATCH", DEPLOYMENTS, scale, MERGE_PATCH, "scale"))
+    assert "subresources" in stolen_token.denial(dry_run("PATCH", resource, scale, MERGE_PATCH, "scale"))
+
+
+def test_config_map_that_others_read_by_its_name_is_denied(stolen_token: Account) -> None:
+    for name in ("coredns-custom", "connection", "a-connection.b"):
+        other = merged(config_map("a"), {"metadata": {"name": name}})
+        assert "metadata.name" in stolen_token.denial(dry_run("POST", CONFIG_MAPS, other))
 
 
 OTHER_SPEC: dict[Resource, Object] = {
     DEPLOYMENTS: {"spec": {"replicas": 3}},
+    STATEFULSETS: {"spec": {"replicas": 3}},
+    CONFIG_MAPS: {"data": {"servers": "b:1"}},
     SERVICES: {"spec": {"publishNotReadyAddresses": True}},
     POD_DISRUPTION_BUDGETS: {"spec": {"maxUnavailable": "50%"}},
     NETWORK_POLICIES: {
@@ -256,17 +271,19 @@ def wait_until_stable(plane: ControlPlane, key: Key) -> Object:
     """Wait until an object's own controller has no more to write; return the object."""
     if key.resource in (DEPLOYMENTS, POD_DISRUPTION_BUDGETS):
         until(lambda: plane.must_get(key).get("status", {}).get("conditions"))
+    if key.resource == STATEFULSETS:
+        until(lambda: plane.must_get(key).get("status", {}).get("observedGeneration"))
     return plane.must_get(key)
 
 
 @pytest.mark.parametrize("resource", MINIMAL, ids=lambda resource: resource.kind)
 def test_orphan_can_only_be_adopted_or_deleted(plane: ControlPlane, stolen_token: Account, resource: Resource) -> None:
-    key = Key(resource, ACCOUNT_NAMESPACE, "orphan")
+    key = Key(resource, ACCOUNT_NAMESPACE, own_name(resource, "orphan"))
     orphaned = merged(MINIMAL[resource]("orphan"), {"metadata": {"ownerReferences": None}})
     plane.call(lambda client: client.create(key, orphaned))
     try:
         orphan = wait_until_stable(plane, key)
-        path, patch = resource.path(ACCOUNT_NAMESPACE, "orphan"), migration_patch(orphan)
+        path, patch = resource.path(ACCOUNT_NAMESPACE, key.name), migration_patch(orphan)
         assert not stolen_token.denial(lambda client: client.request("PATCH", path, patch, JSON_PATCH, DRY_RUN))
         assert not stolen_token.denial(
             dry_run("PUT", resource, merged(orphan, {"metadata": {"ownerReferences": [owner()]}}))

@@ -17,22 +17,25 @@ from integration.confined import (
     nested,
     owner,
     pod,
+    statefulset,
 )
 from integration.control_plane import ControlPlane
 from memcached_operator.kube.client import APPLY_PATCH
 from memcached_operator.kube.labels import INSTANCE, MANAGED_BY, NAME
 from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     SERVICES,
+    STATEFULSETS,
     Key,
     Object,
     Resource,
 )
-from support.widget_controller import CONFIG_MAPS
 
 CONTEXT = "securityContext"
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 SYSTEM = "kube-system"
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/main"
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
@@ -207,6 +210,7 @@ SPECS: dict[str, tuple[Resource, Object, str]] = {
         {"unhealthyPodEvictionPolicy": None},
         "spec.unhealthyPodEvictionPolicy",
     ),
+    "slots: ordinals": (STATEFULSETS, {"ordinals": {"start": 5}}, "spec: memcached-operator sets no"),
     "network: egress": (NETWORK_POLICIES, EGRESS, "spec: "),
     "network: no egress": (NETWORK_POLICIES, {"policyTypes": ["Ingress", "Egress"]}, "spec.policyTypes"),
     "network: only egress": (NETWORK_POLICIES, {"policyTypes": ["Egress"]}, "spec.policyTypes"),
@@ -241,6 +245,12 @@ def test_spec_that_is_never_built_is_denied(
 ) -> None:
     denials = confined.denials(stolen_token, resource, children[resource], {"spec": spec})
     assert [operation for operation, denial in denials.items() if message not in denial] == [], denials
+
+
+def test_slots_have_no_volumes(stolen_token: Account) -> None:
+    volumes = [{"metadata": {"name": "a"}, "spec": CLAIM}]
+    claiming = merged(statefulset("any"), {"spec": {"volumeClaimTemplates": volumes}})
+    assert "sets no volumeClaimTemplates" in stolen_token.denial(dry_run("POST", STATEFULSETS, claiming))
 
 
 def test_egress_added_by_others_does_not_block_updates(

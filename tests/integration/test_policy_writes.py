@@ -5,14 +5,16 @@ from typing import Any
 import pytest
 
 import goldens
-from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, dry_run
+from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, dry_run, own_name
 from integration.control_plane import ControlPlane, until
 from integration.test_apply import Owner
 from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     SERVICES,
+    STATEFULSETS,
     Object,
     Resource,
 )
@@ -77,15 +79,28 @@ SPEC: Object = {
 }
 """A Memcached with every field of which the Deployment, or another child, has something that others lack."""
 OWNS = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
+STABLE_SPEC: Object = {**SPEC, "identity": "Stable", "rollout": {"paused": False}}
+STABLE_OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
 
 
-def created(stolen_token: Account, namespace: str) -> Owner:
-    """A Memcached with SPEC, and all its children."""
+def created(stolen_token: Account, namespace: str, *, stable: bool = False) -> Owner:
+    """A Memcached with SPEC or STABLE_SPEC, and all its children."""
     kind = {"apiVersion": MEMCACHEDS.api_version, "kind": MEMCACHEDS.kind}
-    meta = {"name": "cache", "namespace": namespace}
-    owned = Owner(stolen_token, stolen_token.create(MEMCACHEDS, {**kind, "metadata": meta, "spec": SPEC}))
-    assert owned.apply() == {f"create {resource.plural}": 1 for resource in OWNS}
+    meta, spec = {"name": "cache", "namespace": namespace}, STABLE_SPEC if stable else SPEC
+    owned = Owner(stolen_token, stolen_token.create(MEMCACHEDS, {**kind, "metadata": meta, "spec": spec}))
+    assert owned.apply() == {f"create {resource.plural}": 1 for resource in (STABLE_OWNS if stable else OWNS)}
     return owned
+
+
+def test_the_writes_for_slots_are_allowed(stolen_token: Account, namespace: str) -> None:
+    owned = created(stolen_token, namespace, stable=True)
+    owned.spec(containerPort=11212, service={"perPod": True, "labels": {"team": "b"}}, rollout={"paused": True})
+    # The Service and the ConfigMap change; the pod template waits for the end of the pause.
+    assert owned.apply().keys() >= {"create services", "patch services", "patch configmaps", "patch statefulsets"}
+    owned.spec(rollout={"paused": False}, size=1, service=None)
+    owned.relist(STABLE_OWNS)
+    assert owned.apply().keys() >= {"delete services", "patch services", "patch configmaps", "patch statefulsets"}
+    assert owned.problems == []
 
 
 def test_the_controllers_writes_are_allowed(stolen_token: Account, namespace: str) -> None:
@@ -119,12 +134,13 @@ def test_the_controllers_writes_are_allowed(stolen_token: Account, namespace: st
 def test_the_controller_can_adopt_an_orphan(
     plane: ControlPlane, stolen_token: Account, namespace: str, resource: Resource
 ) -> None:
-    owned = created(stolen_token, namespace)
-    plane.change(owned.key(resource), {"metadata": {"ownerReferences": None}})
-    owned.relist(OWNS)
+    owned = created(stolen_token, namespace, stable=resource in (STATEFULSETS, CONFIG_MAPS))
+    key = owned.key(resource)._replace(name=own_name(resource, "cache"))
+    plane.change(key, {"metadata": {"ownerReferences": None}})
+    owned.relist({*OWNS, *STABLE_OWNS})
     assert owned.apply().keys() == {f"patch {resource.plural}"}
     assert owned.problems == []
-    (reference,) = owned.live(resource)["metadata"]["ownerReferences"]
+    (reference,) = plane.must_get(key)["metadata"]["ownerReferences"]
     assert reference["uid"] == owned.cr["metadata"]["uid"]
 
 
@@ -139,6 +155,6 @@ def test_every_golden_can_be_created(stolen_token: Account, path: Any) -> None:
     for child in built:
         complete_child = build_intent(cr, child)
         # The node port may be allocated to another Service.
-        for port in complete_child["spec"].get("ports", ()):
+        for port in complete_child.get("spec", {}).get("ports", ()):
             port.pop("nodePort", None)
         assert not stolen_token.denial(dry_run("POST", resources[child["kind"]], complete_child))

@@ -82,4 +82,21 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         {"networkPolicy": {"from": [{"podSelector": {}, "ipBlock": {"cidr": "192.0.2.0/24"}}]}},
         ("spec.networkPolicy.from[0].ipBlock", "must not be set together with a selector"),
     ),
+    "slots: more than the status has room for": (
+        {"identity": "Stable", "size": 1001},
+        ("spec.size", "must be at most 1000 with spec.identity Stable; use several Memcacheds"),
+    ),
+    "slots: another rollout": (
+        {"identity": "Stable", "rollout": {"maxUnavailable": 2, "maxSurge": "25%"}},
+        (
+            "spec.rollout.maxUnavailable",
+            "must be 1 with spec.identity Stable",
+            "spec.rollout.maxSurge",
+            "must be 0 with spec.identity Stable, because a slot has one pod; remove the field",
+        ),
+    ),
+    "slots: Services without slots": (
+        {"service": {"perPod": True}},
+        ("spec.service.perPod", "must not be true without spec.identity Stable"),
+    ),
 }

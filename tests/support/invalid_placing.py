@@ -22,7 +22,19 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "annotation of a restart": (
         {"podTemplate": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}},
-        ("spec.podTemplate.metadata.annotations", "restartedAt", OPERATOR, "set spec.rollout.restartedAt"),
+        (
+            "spec.podTemplate.metadata.annotations",
+            "restartedAt",
+            "must not be set, because kubectl rollout restart sets it; remove this key; to restart the pods, set",
+        ),
+    ),
+    "annotation of the operator in pods": (
+        {"podTemplate": {"metadata": {"annotations": {"memcached-operator.example.com/intent": "mine"}}}},
+        ("spec.podTemplate.metadata.annotations", "memcached-operator.example.com/intent", OPERATOR),
+    ),
+    "label of a ReplicaSet": (
+        {"podTemplate": {"metadata": {"labels": {"pod-template-hash": "mine"}}}},
+        ("spec.podTemplate.metadata.labels", "pod-template-hash", "must not be set, because Kubernetes sets it"),
     ),
     "label of the Service": (
         {"service": {"labels": {"app.kubernetes.io/instance": "mine"}}},
@@ -34,7 +46,7 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "annotation of kubectl apply": (
         {"service": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}},
-        ("spec.service.annotations", "last-applied-configuration", "must not be set", "remove this key"),
+        ("spec.service.annotations", "last-applied", "must not be set, because kubectl apply sets it; remove this key"),
     ),
     "short grace period": (
         pod(terminationGracePeriodSeconds=9),

@@ -1,6 +1,6 @@
 """The rules about placement, rollouts and the objects beside the Deployment, each in Python and in CEL."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcached.placing import MAX_GRACE_SECONDS, MAX_READY_SECONDS, MIN_GRACE_SECONDS
@@ -26,38 +26,56 @@ _RFC_3339: Final = (
 )
 
 
-def _reserved_rule(path: str, keys: tuple[str, ...], remedy: str) -> Rule:
-    """The rule that a map has none of these keys, and none with OWN_PREFIX."""
-    message = f"must not be set, because the operator sets it; {remedy}"
-    reserved = " || ".join([*(f"key == '{key}'" for key in keys), f"key.startsWith('{OWN_PREFIX}')"])
+def _key_rule(path: str, holds: Callable[[str], bool], cel: str, message: str) -> Rule:
+    """The rule that a map has only keys for which this holds. `cel`: the same about `key`."""
 
     def violations(given: Mapping[str, Any]) -> Iterable[Violation]:
-        return (
-            Violation(f"[{key}]", value, message)
-            for key, value in given.items()
-            if key in keys or key.startswith(OWN_PREFIX)
-        )
+        return (Violation(f"[{key}]", value, message) for key, value in given.items() if not holds(key))
 
     return Rule(
         path,
         violations,
-        f"!self.exists(key, {reserved})",
+        f"self.all(key, {cel})",
         message,
-        message_expression=cel_string("%s " + message) + f".format([self.filter(key, {reserved})])",
+        message_expression=cel_string("%s " + message) + f".format([self.filter(key, !({cel}))])",
     )
 
 
+def _own_rule(path: str, keys: tuple[str, ...] = ()) -> Rule:
+    """The rule that a map has none of the operator's keys: none of these, and none with OWN_PREFIX."""
+    return _key_rule(
+        path,
+        lambda key: key not in keys and not key.startswith(OWN_PREFIX),
+        " && ".join([*(f"key != '{key}'" for key in keys), f"!key.startsWith('{OWN_PREFIX}')"]),
+        f"must not be set, because the operator sets it; {_REMOVE}",
+    )
+
+
+def _foreign_rule(path: str, key: str, owner: str, remedy: str = "") -> Rule:
+    """The rule that a map does not have a key of Kubernetes or kubectl."""
+    message = f"must not be set, because {owner} sets it; {_REMOVE}{remedy}"
+    return _key_rule(path, lambda given: given != key, f"key != '{key}'", message)
+
+
 _REMOVE: Final = "remove this key"
+_POD_LABELS: Final = "spec.podTemplate.metadata.labels"
+_POD_ANNOTATIONS: Final = "spec.podTemplate.metadata.annotations"
+_SERVICE_LABELS: Final = "spec.service.labels"
+_SERVICE_ANNOTATIONS: Final = "spec.service.annotations"
 
 RESERVED: Final = (
-    _reserved_rule("spec.podTemplate.metadata.labels", (*OWN_LABELS, "pod-template-hash"), _REMOVE),
-    _reserved_rule(
-        "spec.podTemplate.metadata.annotations",
-        (RESTARTED_AT,),
-        f"{_REMOVE}; to restart the pods, set spec.rollout.restartedAt",
+    _own_rule(_POD_LABELS, OWN_LABELS),
+    _foreign_rule(_POD_LABELS, "pod-template-hash", "Kubernetes"),
+    _own_rule(_POD_ANNOTATIONS),
+    _foreign_rule(
+        _POD_ANNOTATIONS,
+        RESTARTED_AT,
+        "kubectl rollout restart",
+        "; to restart the pods, set spec.rollout.restartedAt",
     ),
-    _reserved_rule("spec.service.labels", OWN_LABELS, _REMOVE),
-    _reserved_rule("spec.service.annotations", (LAST_APPLIED,), _REMOVE),
+    _own_rule(_SERVICE_LABELS, OWN_LABELS),
+    _own_rule(_SERVICE_ANNOTATIONS),
+    _foreign_rule(_SERVICE_ANNOTATIONS, LAST_APPLIED, "kubectl apply"),
 )
 
 GRACE_PERIOD: Final = range_rule(

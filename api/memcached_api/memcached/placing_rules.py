@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcached.placing import MAX_GRACE_SECONDS, MAX_READY_SECONDS, MIN_GRACE_SECONDS
+from memcached_api.memcached.scheduling_rules import SCHEDULING_RULES
 from memcached_api.validation.common_rules import cel_string, is_cel_type, matches, range_rule, unique_rule
 from memcached_api.validation.rules import Rule, Violation, value_rule
 from memcached_api.values import MAX_INT32
@@ -223,4 +224,5 @@ PLACING_RULES: Final = (
     PEERS,
     EMPTY_PEER,
     MIXED_PEER,
+    *SCHEDULING_RULES,
 )

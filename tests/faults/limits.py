@@ -22,7 +22,7 @@ from memcached_api.memcached.memory import (
 )
 from memcached_api.quantity import parse
 from memcached_operator.kube.resource import Object
-from support.placing_edges import EDGES, TOLERATIONS
+from support.placing_edges import CIDRS, EDGES, KEYS, TOLERATIONS
 
 Part = Callable[[Random], Object]
 """Draws fields of a spec."""
@@ -145,7 +145,7 @@ def _cache(rng: Random) -> Object:
 
 
 def _placing(rng: Random) -> Object:
-    return rng.choice((_tolerations, _edge))(rng)
+    return rng.choice((_tolerations, _edge, _edge, _cidr, _labels))(rng)
 
 
 def _tolerations(rng: Random) -> Object:
@@ -154,6 +154,22 @@ def _tolerations(rng: Random) -> Object:
 
 def _edge(rng: Random) -> Object:
     return rng.choice(list(EDGES.values()))[0]
+
+
+def _cidr(rng: Random) -> Object:
+    return {"networkPolicy": {"from": [{"ipBlock": {"cidr": _near(rng, rng.choice(CIDRS)[0])}}]}}
+
+
+def _labels(rng: Random) -> Object:
+    metadata = {rng.choice(("labels", "annotations")): {_near(rng, rng.choice(KEYS)[0]): _near(rng, "a.b")}}
+    return rng.choice(({"service": metadata}, {"podTemplate": {"metadata": metadata}}))
+
+
+def _near(rng: Random, text: str) -> str:
+    """The text, mostly with another character at one position, one more, or one less."""
+    at = rng.randint(0, len(text))
+    other = rng.choice(("", "", "0", "A", "-", "_", ".", ":", "/", "\n", "ä", "\u212a"))
+    return rng.choice((text, text[:at] + other + text[at + rng.randint(0, 1) :]))
 
 
 def _environment(rng: Random) -> Object:

@@ -7,6 +7,7 @@ from support.placing_edges import REQUIRED, pod
 OPERATOR = "must not be set, because the operator sets it"
 PERCENT = "such as 1 or 25%"
 VALUES = "must have at least one value with operator In or NotIn, and must be absent with Exists or DoesNotExist"
+KEY = "must have a key of at most 63 letters, digits"
 POD = "spec.podTemplate.spec"
 
 
@@ -50,6 +51,18 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "annotation of kubectl apply": (
         {"service": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}},
         ("spec.service.annotations", "last-applied", "must not be set, because kubectl apply sets it; remove this key"),
+    ),
+    "label key with spaces": (
+        {"podTemplate": {"metadata": {"labels": {"my team": "web"}}}},
+        ("spec.podTemplate.metadata.labels", "my team", KEY),
+    ),
+    "annotation key with two slashes": (
+        {"service": {"annotations": {"a/b/c": "web"}}},
+        ("spec.service.annotations", "a/b/c", KEY),
+    ),
+    "label value with spaces": (
+        {"service": {"labels": {"team": "the web team"}}},
+        ("spec.service.labels[team]", "the web team", "must have at most 63 letters, digits"),
     ),
     "short grace period": (
         pod(terminationGracePeriodSeconds=9),
@@ -96,6 +109,14 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "client with all fields": (
         {"networkPolicy": {"from": [{"podSelector": {}, "ipBlock": {"cidr": "192.0.2.0/24"}}]}},
         ("spec.networkPolicy.from[0].ipBlock", "must not be set together with a selector"),
+    ),
+    "client without a prefix length": (
+        {"networkPolicy": {"from": [{"ipBlock": {"cidr": "192.0.2.0"}}]}},
+        (
+            "spec.networkPolicy.from[0].ipBlock.cidr",
+            "192.0.2.0",
+            "must be a range of IP addresses, such as 192.0.2.0/24",
+        ),
     ),
     "client without values": (
         {"networkPolicy": {"from": [{"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}]}},

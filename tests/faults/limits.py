@@ -22,6 +22,7 @@ from memcached_api.memcached.memory import (
 )
 from memcached_api.quantity import parse
 from memcached_operator.kube.resource import Object
+from support.placing_edges import CIDRS, EDGES, KEYS, TOLERATIONS
 
 Part = Callable[[Random], Object]
 """Draws fields of a spec."""
@@ -143,6 +144,34 @@ def _cache(rng: Random) -> Object:
     return {"cache": {"memory": rng.choice((_amount(rng, 2**21), _amount(rng, 2**21 - 1), "1Pi", 2**50 + 1))}}
 
 
+def _placing(rng: Random) -> Object:
+    return rng.choice((_tolerations, _edge, _edge, _cidr, _labels))(rng)
+
+
+def _tolerations(rng: Random) -> Object:
+    return {"podTemplate": {"spec": {"tolerations": [each for each, _ in rng.choices(TOLERATIONS, k=2)]}}}
+
+
+def _edge(rng: Random) -> Object:
+    return rng.choice(list(EDGES.values()))[0]
+
+
+def _cidr(rng: Random) -> Object:
+    return {"networkPolicy": {"from": [{"ipBlock": {"cidr": _near(rng, rng.choice(CIDRS)[0])}}]}}
+
+
+def _labels(rng: Random) -> Object:
+    metadata = {rng.choice(("labels", "annotations")): {_near(rng, rng.choice(KEYS)[0]): _near(rng, "a.b")}}
+    return rng.choice(({"service": metadata}, {"podTemplate": {"metadata": metadata}}))
+
+
+def _near(rng: Random, text: str) -> str:
+    """The text, mostly with another character at one position, one more, or one less."""
+    at = rng.randint(0, len(text))
+    other = rng.choice(("", "", "0", "A", "-", "_", ".", ":", "/", "\n", "ä", "\u212a"))
+    return rng.choice((text, text[:at] + other + text[at + rng.randint(0, 1) :]))
+
+
 def _environment(rng: Random) -> Object:
     """Variables with names, values and sources at the limits."""
     sources: Object = {}
@@ -189,6 +218,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "memcacheds": (
         *COMMON,
         *(_memory_limit, _memory_limit, _derived_memory, _cache, _item_size, _connections, _extra_args, _extra_args),
+        _placing,
         _one_of("cache", *({"verbosity": value} for value in (-1, 0, 2, 3))),
         _one_of("containerPort", 1023, 1024, 65535, 65536),
         _one_of("imagePullSecrets", *SECRETS),

@@ -94,6 +94,7 @@ HINTS: dict[str, Values] = {
     "appProtocol": st.sampled_from(["http", "kubernetes.io/h2c", "example.com/x_y"]),
     "targetPort": st.integers(1, 65535) | LABELS.filter(lambda text: len(text) <= 15),
     "apiVersion": st.sampled_from(["v1"]),
+    "cidr": st.sampled_from(["192.0.2.0/24", "::/0", "1:2::192.0.2.1/128"]),
 }
 """Valid values of fields for which the schema does not suffice."""
 RESOURCES: Values = st.sampled_from(

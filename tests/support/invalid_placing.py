@@ -2,17 +2,21 @@
 
 from typing import Any, Final
 
+from support.placing_edges import REQUIRED, pod
+
 OPERATOR = "must not be set, because the operator sets it"
 PERCENT = "such as 1 or 25%"
-
-
-def pod(**spec: Any) -> dict[str, Any]:
-    """A spec with fields of the pod spec."""
-    return {"podTemplate": {"spec": spec}}
+VALUES = "must have at least one value with operator In or NotIn, and must be absent with Exists or DoesNotExist"
+KEY = "must have a key of at most 63 letters, digits"
+POD = "spec.podTemplate.spec"
 
 
 def _spread(key: str) -> dict[str, Any]:
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
+
+
+def _nodes(term: dict[str, Any]) -> dict[str, Any]:
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
 
 
 INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
@@ -22,7 +26,19 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "annotation of a restart": (
         {"podTemplate": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}},
-        ("spec.podTemplate.metadata.annotations", "restartedAt", OPERATOR, "set spec.rollout.restartedAt"),
+        (
+            "spec.podTemplate.metadata.annotations",
+            "restartedAt",
+            "must not be set, because kubectl rollout restart sets it; remove this key; to restart the pods, set",
+        ),
+    ),
+    "annotation of the operator in pods": (
+        {"podTemplate": {"metadata": {"annotations": {"memcached-operator.example.com/intent": "mine"}}}},
+        ("spec.podTemplate.metadata.annotations", "memcached-operator.example.com/intent", OPERATOR),
+    ),
+    "label of a ReplicaSet": (
+        {"podTemplate": {"metadata": {"labels": {"pod-template-hash": "mine"}}}},
+        ("spec.podTemplate.metadata.labels", "pod-template-hash", "must not be set, because Kubernetes sets it"),
     ),
     "label of the Service": (
         {"service": {"labels": {"app.kubernetes.io/instance": "mine"}}},
@@ -34,7 +50,19 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "annotation of kubectl apply": (
         {"service": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}},
-        ("spec.service.annotations", "last-applied-configuration", "must not be set", "remove this key"),
+        ("spec.service.annotations", "last-applied", "must not be set, because kubectl apply sets it; remove this key"),
+    ),
+    "label key with spaces": (
+        {"podTemplate": {"metadata": {"labels": {"my team": "web"}}}},
+        ("spec.podTemplate.metadata.labels", "my team", KEY),
+    ),
+    "annotation key with two slashes": (
+        {"service": {"annotations": {"a/b/c": "web"}}},
+        ("spec.service.annotations", "a/b/c", KEY),
+    ),
+    "label value with spaces": (
+        {"service": {"labels": {"team": "the web team"}}},
+        ("spec.service.labels[team]", "the web team", "must have at most 63 letters, digits"),
     ),
     "short grace period": (
         pod(terminationGracePeriodSeconds=9),
@@ -98,5 +126,45 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "slots: Services without slots": (
         {"service": {"perPod": True}},
         ("spec.service.perPod", "must not be true without spec.identity Stable"),
+    ),
+    "client without a prefix length": (
+        {"networkPolicy": {"from": [{"ipBlock": {"cidr": "192.0.2.0"}}]}},
+        (
+            "spec.networkPolicy.from[0].ipBlock.cidr",
+            "192.0.2.0",
+            "must be a range of IP addresses, such as 192.0.2.0/24",
+        ),
+    ),
+    "client without values": (
+        {"networkPolicy": {"from": [{"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}]}},
+        ("spec.networkPolicy.from[0].podSelector.matchExpressions[0].values", VALUES),
+    ),
+    "toleration without key": (
+        pod(tolerations=[{"operator": "Equal", "value": "a"}]),
+        (f"{POD}.tolerations[0].key", "must be set, unless operator is Exists", "set the key or operator: Exists"),
+    ),
+    "toleration of all values with a value": (
+        pod(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
+        (f"{POD}.tolerations[0].value", "must not be set with operator Exists", "remove it or set operator: Equal"),
+    ),
+    "toleration with time": (
+        pod(tolerations=[{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 60}]),
+        (f"{POD}.tolerations[0].tolerationSeconds", "must be set only with effect NoExecute", "set effect: NoExecute"),
+    ),
+    "domains of a preference": (
+        pod(topologySpreadConstraints=[{**_spread("zone"), "minDomains": 2}]),
+        (f"{POD}.topologySpreadConstraints[0].minDomains", "must be set only with whenUnsatisfiable DoNotSchedule"),
+    ),
+    "profile without a file": (
+        pod(securityContext={"seccompProfile": {"type": "Localhost"}}),
+        (f"{POD}.securityContext.seccompProfile.localhostProfile", "must be set with type Localhost, and only with it"),
+    ),
+    "two numbers to compare": (
+        pod(affinity=_nodes({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1", "2"]}]})),
+        ("matchExpressions[0].values", f"{VALUES}; Gt and Lt need exactly one value"),
+    ),
+    "two names of nodes": (
+        pod(affinity=_nodes({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]})),
+        ("matchFields[0].values", "must have exactly one value, with operator In or NotIn; use matchExpressions"),
     ),
 }

@@ -1,9 +1,10 @@
 """The rules about placement, rollouts and the objects beside the Deployment, each in Python and in CEL."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcached.placing import MAX_GRACE_SECONDS, MAX_READY_SECONDS, MIN_GRACE_SECONDS
+from memcached_api.memcached.scheduling_rules import SCHEDULING_RULES
 from memcached_api.validation.common_rules import cel_string, is_cel_type, matches, range_rule, unique_rule
 from memcached_api.validation.rules import Rule, Violation, value_rule
 from memcached_api.values import MAX_INT32
@@ -26,38 +27,94 @@ _RFC_3339: Final = (
 )
 
 
-def _reserved_rule(path: str, keys: tuple[str, ...], remedy: str) -> Rule:
-    """The rule that a map has none of these keys, and none with OWN_PREFIX."""
-    message = f"must not be set, because the operator sets it; {remedy}"
-    reserved = " || ".join([*(f"key == '{key}'" for key in keys), f"key.startsWith('{OWN_PREFIX}')"])
+def _key_rule(path: str, holds: Callable[[str], bool], cel: str, message: str) -> Rule:
+    """The rule that a map has only keys for which this holds. `cel`: the same about `key`."""
 
     def violations(given: Mapping[str, Any]) -> Iterable[Violation]:
-        return (
-            Violation(f"[{key}]", value, message)
-            for key, value in given.items()
-            if key in keys or key.startswith(OWN_PREFIX)
-        )
+        return (Violation(f"[{key}]", value, message) for key, value in given.items() if not holds(key))
 
     return Rule(
         path,
         violations,
-        f"!self.exists(key, {reserved})",
+        f"self.all(key, {cel})",
         message,
-        message_expression=cel_string("%s " + message) + f".format([self.filter(key, {reserved})])",
+        message_expression=cel_string("%s " + message) + f".format([self.filter(key, !({cel}))])",
     )
 
 
+def _own_rule(path: str, keys: tuple[str, ...] = ()) -> Rule:
+    """The rule that a map has none of the operator's keys: none of these, and none with OWN_PREFIX."""
+    return _key_rule(
+        path,
+        lambda key: key not in keys and not key.startswith(OWN_PREFIX),
+        " && ".join([*(f"key != '{key}'" for key in keys), f"!key.startsWith('{OWN_PREFIX}')"]),
+        f"must not be set, because the operator sets it; {_REMOVE}",
+    )
+
+
+def _foreign_rule(path: str, key: str, owner: str, remedy: str = "") -> Rule:
+    """The rule that a map does not have a key of Kubernetes or kubectl."""
+    message = f"must not be set, because {owner} sets it; {_REMOVE}{remedy}"
+    return _key_rule(path, lambda given: given != key, f"key != '{key}'", message)
+
+
 _REMOVE: Final = "remove this key"
+_POD_LABELS: Final = "spec.podTemplate.metadata.labels"
+_POD_ANNOTATIONS: Final = "spec.podTemplate.metadata.annotations"
+_SERVICE_LABELS: Final = "spec.service.labels"
+_SERVICE_ANNOTATIONS: Final = "spec.service.annotations"
 
 RESERVED: Final = (
-    _reserved_rule("spec.podTemplate.metadata.labels", (*OWN_LABELS, "pod-template-hash"), _REMOVE),
-    _reserved_rule(
-        "spec.podTemplate.metadata.annotations",
-        (RESTARTED_AT,),
-        f"{_REMOVE}; to restart the pods, set spec.rollout.restartedAt",
+    _own_rule(_POD_LABELS, OWN_LABELS),
+    _foreign_rule(_POD_LABELS, "pod-template-hash", "Kubernetes"),
+    _own_rule(_POD_ANNOTATIONS),
+    _foreign_rule(
+        _POD_ANNOTATIONS,
+        RESTARTED_AT,
+        "kubectl rollout restart",
+        "; to restart the pods, set spec.rollout.restartedAt",
     ),
-    _reserved_rule("spec.service.labels", OWN_LABELS, _REMOVE),
-    _reserved_rule("spec.service.annotations", (LAST_APPLIED,), _REMOVE),
+    _own_rule(_SERVICE_LABELS, OWN_LABELS),
+    _own_rule(_SERVICE_ANNOTATIONS),
+    _foreign_rule(_SERVICE_ANNOTATIONS, LAST_APPLIED, "kubectl apply"),
+)
+
+_PREFIX: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_NAME: Final = "[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_FOLDED: Final = r"\u0130\u212a"
+"""Letters whose lower case is ASCII in Go. Kubernetes ignores the case of annotation keys, and so accepts them."""
+
+
+def _any_case(pattern: str) -> str:
+    return pattern.replace("A-Z", "").replace("a-z", f"A-Za-z{_FOLDED}")
+
+
+def _syntax_rule(path: str, prefix: str, name: str) -> Rule:
+    """The rule that the keys of a map are names, or a DNS-1123 subdomain, `/` and a name."""
+    key, short = f"^({prefix}/)?{name}$", "^(.{1,253}/)?[^/]*$"
+    return _key_rule(
+        path,
+        lambda given: matches(short, given) and matches(key, given),
+        f"key.matches('{short}') && key.matches('{key}')",
+        "must have a key of at most 63 letters, digits, '-', '_' and '.', which begins and ends with a letter or a "
+        "digit; a domain and '/' may precede it, as in example.com/team",
+    )
+
+
+def _label_value_rule(path: str) -> Rule:
+    pattern = f"^({_NAME})?$"
+    return value_rule(
+        f"{path}[*]",
+        lambda value: matches(pattern, value),
+        f"self.matches('{pattern}')",
+        "must have at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or a digit",
+    )
+
+
+LABELS: Final = (
+    *(_syntax_rule(path, _PREFIX, _NAME) for path in (_POD_LABELS, _SERVICE_LABELS)),
+    *(_syntax_rule(path, _any_case(_PREFIX), _any_case(_NAME)) for path in (_POD_ANNOTATIONS, _SERVICE_ANNOTATIONS)),
+    *(_label_value_rule(path) for path in (_POD_LABELS, _SERVICE_LABELS)),
 )
 
 GRACE_PERIOD: Final = range_rule(
@@ -182,6 +239,25 @@ EMPTY_PEER: Final = value_rule(
     _EMPTY_PEER,
 )
 
+_BYTE: Final = "0*(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4: Final = f"{_BYTE}([.]{_BYTE}){{3}}"
+_GROUP: Final = "0*[0-9a-fA-F]{1,4}"
+_IPV6: Final = f"({_GROUP}:){{6}}({_GROUP}:{_GROUP}|{_IPV4})"
+_SHORTENED: Final = f"({_GROUP}(:{_GROUP})*)?::(({_GROUP}:)*({_GROUP}|{_IPV4}))?"
+_UP_TO_7_GROUPS: Final = f":*({_GROUP}(:+{_GROUP}){{0,6}})?:*|:*({_GROUP}:+){{0,5}}{_IPV4}"
+_CIDR: Final = (
+    f"^({_IPV4}/0*([12]?[0-9]|3[0-2])|({_IPV6}|{_SHORTENED})/0*([1-9]?[0-9]|1[01][0-9]|12[0-8]))$",
+    f"^(({_UP_TO_7_GROUPS})|{_IPV6}|{_IPV4})/[0-9]+$",
+)
+"""Both patterns must match: what Kubernetes accepts, with leading zeros."""
+
+CIDR: Final = value_rule(
+    "spec.networkPolicy.from[*].ipBlock.cidr",
+    lambda text: all(matches(pattern, text) for pattern in _CIDR),
+    " && ".join(f"self.matches('{pattern}')" for pattern in _CIDR),
+    "must be a range of IP addresses, such as 192.0.2.0/24 or 2001:db8::/32",
+)
+
 MIXED_PEER: Final = Rule(
     "spec.networkPolicy.from[*]",
     _mixed,
@@ -192,6 +268,7 @@ MIXED_PEER: Final = Rule(
 
 PLACING_RULES: Final = (
     *RESERVED,
+    *LABELS,
     GRACE_PERIOD,
     MIN_READY_SECONDS,
     UNIQUE_CONSTRAINTS,
@@ -205,4 +282,6 @@ PLACING_RULES: Final = (
     PEERS,
     EMPTY_PEER,
     MIXED_PEER,
+    CIDR,
+    *SCHEDULING_RULES,
 )

@@ -27,6 +27,9 @@ _TYPE_TEXTS: Final = {
 MAX_VALUE_LENGTH: Final = 100
 """Maximum characters of a value in a message."""
 
+MAX_FIELD_LENGTH: Final = 200
+"""Maximum characters of a field in a message: the longest path in an affinity has 164."""
+
 
 class FieldError(NamedTuple):
     """One error of an object: the field, its value, and a message that names the remedy.
@@ -48,7 +51,7 @@ class FieldError(NamedTuple):
     @property
     def field_text(self) -> str:
         """The field for messages: quoted and truncated if needed, because the user chooses the keys of maps."""
-        return quote_if_needed(self.field)
+        return quote_if_needed(self.field, MAX_FIELD_LENGTH)
 
     @property
     def body(self) -> str:
@@ -78,15 +81,15 @@ def format_value(value: Any) -> str:
     return quote(value) if isinstance(value, str) else truncate(json.dumps(value, default=str))
 
 
-def quote(text: str) -> str:
-    """A string as JSON, truncated to 100 characters: always one line, with a closing quote."""
-    short = truncate(text)
+def quote(text: str, length: int = MAX_VALUE_LENGTH) -> str:
+    """A string as JSON, truncated to `length` characters: always one line, with a closing quote."""
+    short = truncate(text, length)
     return json.dumps(short, ensure_ascii=not short.isprintable())
 
 
-def quote_if_needed(text: str) -> str:
-    """The text unchanged if it is short and printable, otherwise quoted."""
-    return text if len(text) <= MAX_VALUE_LENGTH and text.isprintable() else quote(text)
+def quote_if_needed(text: str, length: int = MAX_VALUE_LENGTH) -> str:
+    """The text unchanged if it has at most `length` characters and is printable, otherwise quoted."""
+    return text if len(text) <= length and text.isprintable() else quote(text, length)
 
 
 def truncate(text: str, length: int = MAX_VALUE_LENGTH) -> str:

@@ -61,10 +61,16 @@ def test_quotes_are_escaped():
     assert quote('a": b') == r'"a\": b"'
 
 
+def test_longest_field_is_not_truncated():
+    terms = "spec.podTemplate.spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+    field = f"{terms}[63].podAffinityTerm.namespaceSelector.matchExpressions[63].values[63]"
+    assert str(FieldError(field, -1, "no")) == f"{field}: Invalid value: -1: no"
+
+
 def test_user_defined_field_name_is_truncated_but_compared_in_full():
     one, other = (FieldError(f"spec.resources.limits[{'x' * 4_000_000}{end}]", -1, "no") for end in "ab")
     assert one != other
-    assert str(one) == f'"spec.resources.limits[{"x" * 78}…": Invalid value: -1: no'
+    assert str(one) == f'"spec.resources.limits[{"x" * 178}…": Invalid value: -1: no'
 
 
 def test_invalid_spec_reports_all_errors():

@@ -18,13 +18,10 @@ TEXT = ("-1x", "Not Valid!")
 PASSED_ON = tuple(
     f"memcacheds/{path}"
     for path in (
-        "podTemplate.metadata.labels.team",
         "podTemplate.spec.nodeSelector.team",
         "podTemplate.spec.priorityClassName",
         "podTemplate.spec.serviceAccountName",
-        "networkPolicy.from[].ipBlock.cidr",
         "networkPolicy.from[].ipBlock.except[]",
-        "service.labels.team",
     )
 )
 """Fields with texts whose syntax only the API server checks, when it gets the child."""
@@ -60,6 +57,10 @@ DENIED: dict[str, dict[str, str]] = {
     # A rule of the whole list: the name refers to another port.
     "appservices/ports[].targetPort": dict.fromkeys(("-1x", "Not Valid!"), "must be the number of the port that the"),
     # The API server names a value of a map in this way if its rule, not its type, is violated.
+    **{
+        f"memcacheds/{path}.team": dict.fromkeys(TEXT, f"spec.{path}[team]: Invalid value")
+        for path in ("podTemplate.metadata.labels", "service.labels")
+    },
     **{
         f"{kind}/resources.{part}.{name}": {"-1": f"spec.resources.{part}[{name}]: Invalid value"}
         for kind in ("memcacheds", "appservices")

@@ -1,0 +1,150 @@
+"""The rules about scheduling and seccomp profiles, each in Python and in CEL.
+
+They deny only what the API server denies in every Deployment or NetworkPolicy.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+from typing import Any, Final
+
+from memcached_api.validation.rules import Rule, Violation
+
+Given = Mapping[str, Any]
+
+_POD: Final = "spec.podTemplate.spec"
+
+
+def _field_rule(path: str, field: str, holds: Callable[[Given], bool], cel: str, message: str) -> Rule:
+    """A rule about an object that is reported for one of its fields."""
+
+    def violations(given: Given) -> Iterable[Violation]:
+        return () if holds(given) else (Violation(f".{field}", given.get(field), message),)
+
+    return Rule(path, violations, cel, message, field_path=f".{field}")
+
+
+_TOLERATIONS: Final = f"{_POD}.tolerations[*]"
+_CEL_EXISTS: Final = "(has(self.operator) && self.operator == 'Exists')"
+
+TOLERATION_KEY: Final = _field_rule(
+    _TOLERATIONS,
+    "key",
+    lambda given: bool(given.get("key")) or given.get("operator") == "Exists",
+    f"(has(self.key) && self.key != '') || {_CEL_EXISTS}",
+    "must be set, unless operator is Exists, which then tolerates all taints; set the key or operator: Exists",
+)
+
+TOLERATION_VALUE: Final = _field_rule(
+    _TOLERATIONS,
+    "value",
+    lambda given: not given.get("value") or given.get("operator") != "Exists",
+    f"!has(self.value) || self.value == '' || !{_CEL_EXISTS}",
+    "must not be set with operator Exists, which tolerates all values; remove it or set operator: Equal",
+)
+
+TOLERATION_SECONDS: Final = _field_rule(
+    _TOLERATIONS,
+    "tolerationSeconds",
+    lambda given: given.get("tolerationSeconds") is None or given.get("effect") == "NoExecute",
+    "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
+    "must be set only with effect NoExecute, because no other effect evicts pods; remove it or set effect: NoExecute",
+)
+
+MIN_DOMAINS: Final = _field_rule(
+    f"{_POD}.topologySpreadConstraints[*]",
+    "minDomains",
+    lambda given: given.get("minDomains") is None or given.get("whenUnsatisfiable") == "DoNotSchedule",
+    "!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",
+    "must be set only with whenUnsatisfiable DoNotSchedule; remove it or set whenUnsatisfiable: DoNotSchedule",
+)
+
+SECCOMP_PROFILE: Final = _field_rule(
+    f"{_POD}.securityContext.seccompProfile",
+    "localhostProfile",
+    lambda given: (given.get("type") == "Localhost") == (given.get("localhostProfile") is not None),
+    "(self.type == 'Localhost') == has(self.localhostProfile)",
+    "must be set with type Localhost, and only with it; set it to a file on the node, or remove it",
+)
+
+# Affinity: `required…` and `preferred…`.
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_NODE_TERMS: Final = tuple(
+    f"{_POD}.affinity.nodeAffinity.{terms}"
+    for terms in (f"{_REQUIRED}.nodeSelectorTerms[*]", f"{_PREFERRED}[*].preference")
+)
+_POD_TERMS: Final = tuple(
+    f"{_POD}.affinity.{affinity}.{terms}"
+    for affinity, terms in product(
+        ("podAffinity", "podAntiAffinity"), (f"{_REQUIRED}[*]", f"{_PREFERRED}[*].podAffinityTerm")
+    )
+)
+_SELECTORS: Final = (
+    *(f"{term}.{name}" for term in _POD_TERMS for name in ("labelSelector", "namespaceSelector")),
+    f"{_POD}.topologySpreadConstraints[*].labelSelector",
+    *(f"spec.networkPolicy.from[*].{name}" for name in ("podSelector", "namespaceSelector")),
+)
+"""The paths of all label selectors."""
+
+_LISTED: Final = ("In", "NotIn")
+_UNLISTED: Final = ("Exists", "DoesNotExist")
+_COMPARED: Final = ("Gt", "Lt")
+_CEL_COUNT: Final = "(has(self.values) ? size(self.values) : 0)"
+_VALUES: Final = (
+    "must have at least one value with operator In or NotIn, and must be absent with Exists or DoesNotExist"
+)
+
+
+def _count(given: Given) -> int:
+    return len(given.get("values") or ())
+
+
+def _has_values(given: Given) -> bool:
+    """Whether the number of values is that of the operator."""
+    operator, count = given.get("operator"), _count(given)
+    return (
+        (operator not in _LISTED or count > 0)
+        and (operator not in _UNLISTED or count == 0)
+        and (operator not in _COMPARED or count == 1)
+    )
+
+
+def _selector_rule(path: str) -> Rule:
+    cel = f"(self.operator in {list(_LISTED)}) == ({_CEL_COUNT} > 0)"
+    return _field_rule(f"{path}.matchExpressions[*]", "values", _has_values, cel, _VALUES)
+
+
+def _node_rule(path: str) -> Rule:
+    cel = (
+        f"self.operator in {list(_LISTED)} ? {_CEL_COUNT} > 0 :"
+        f" {_CEL_COUNT} == (self.operator in {list(_COMPARED)} ? 1 : 0)"
+    )
+    return _field_rule(
+        f"{path}.matchExpressions[*]", "values", _has_values, cel, f"{_VALUES}; Gt and Lt need exactly one value"
+    )
+
+
+def _node_field_rule(path: str) -> Rule:
+    return _field_rule(
+        f"{path}.matchFields[*]",
+        "values",
+        lambda given: given.get("operator") in _LISTED and _count(given) == 1,
+        f"self.operator in {list(_LISTED)} && {_CEL_COUNT} == 1",
+        "must have exactly one value, with operator In or NotIn; use matchExpressions for other operators",
+    )
+
+
+REQUIREMENTS: Final = (
+    *(_selector_rule(path) for path in _SELECTORS),
+    *(_node_rule(path) for path in _NODE_TERMS),
+    *(_node_field_rule(path) for path in _NODE_TERMS),
+)
+
+SCHEDULING_RULES: Final = (
+    TOLERATION_KEY,
+    TOLERATION_VALUE,
+    TOLERATION_SECONDS,
+    MIN_DOMAINS,
+    SECCOMP_PROFILE,
+    *REQUIREMENTS,
+)

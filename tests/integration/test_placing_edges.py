@@ -1,0 +1,45 @@
+"""Rules that repeat those of Kubernetes: the CRD, and the API server for the children, deny what admission denies."""
+
+from collections.abc import Iterator
+
+from faults.workloads import new_object
+from integration.control_plane import ControlPlane
+from memcached_api.memcached.types import decode_spec
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, SERVICES, Object, Resource
+from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcached.desired.deployment import deployment
+from memcached_operator.memcached.desired.network_policy import network_policy
+from memcached_operator.memcached.desired.service import service
+from support.placing_edges import EDGES, Spec
+
+
+def children(namespace: str, given: Spec) -> Iterator[tuple[Resource, Object]]:
+    """The children of a spec, also of one that admission denies."""
+    cr = new_object(MEMCACHEDS, namespace, "cache", given)
+    spec = decode_spec(cr)
+    yield DEPLOYMENTS, deployment(cr, spec, "example.com/memcached:1")
+    yield SERVICES, service(cr, spec)
+    if spec.network_policy:
+        yield NETWORK_POLICIES, network_policy(cr, spec.network_policy, spec.container_port)
+
+
+def denied(plane: ControlPlane, resource: Resource, obj: Object) -> bool:
+    """Whether the API server denies an object as invalid."""
+    try:
+        plane.would_create(resource, obj)
+    except ApiError as error:
+        if error.code not in (400, 422):
+            raise
+        return True
+    return False
+
+
+def test_rules_of_the_crd_deny_exactly_what_kubernetes_denies(plane: ControlPlane, namespace: str) -> None:
+    by_rules, by_kubernetes, expected = (set[str]() for _ in range(3))
+    for name, (spec, valid) in EDGES.items():
+        expected |= set() if valid else {name}
+        by_rules |= {name} if denied(plane, MEMCACHEDS, new_object(MEMCACHEDS, namespace, "cache", spec)) else set()
+        by_kubernetes |= {name} if any(denied(plane, *child) for child in children(namespace, spec)) else set()
+    assert by_kubernetes ^ expected == set()
+    assert by_rules ^ expected == set()

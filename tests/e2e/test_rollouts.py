@@ -55,11 +55,14 @@ def is_paused(namespace: str, updated: int, size: int) -> bool:
     return f"{updated} of {size} pods are updated" in found["message"]
 
 
+LIMITED: Object = {"image": OTHER_IMAGE, "resources": {**SMALL, "limits": {"memory": "100Mi"}}}
 CHANGES: dict[str, Object] = {
     "image": {"image": OTHER_IMAGE},
     "arguments": {"image": OTHER_IMAGE, "cache": {"threads": 2, "verbosity": 0}},
-    "resources": {"image": OTHER_IMAGE, "resources": {**SMALL, "limits": {"memory": "100Mi"}}},
+    "resources": LIMITED,
+    "restart": {**LIMITED, "rollout": {"restartedAt": RESTARTED_AT}},
 }
+"""Specs, one after the other, each of which replaces the pods."""
 
 
 def apply_to_all(namespace: str, **spec: Any) -> None:

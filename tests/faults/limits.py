@@ -213,6 +213,176 @@ def _unnamed_ports(rng: Random) -> Object:
     return {"ports": [{"port": 80}, *({"port": 90 + number, "name": name} for number, name in enumerate(taken))]}
 
 
+def _mostly(rng: Random, usual: Any, *others: Any) -> Any:
+    """The usual value, or seldom another one: an object with many limits at once is nearly always invalid."""
+    return usual if rng.random() < 0.7 else rng.choice(others)
+
+
+KEYS = (
+    *("team", "app.kubernetes.io/name", "app.kubernetes.io/component", "app.kubernetes.io/version"),
+    *("app.kubernetes.io/Name", "app.kubernetes.io/instance/", "pod-template-hash", "pod-template-has"),
+    *("kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/restartedat"),
+    *("kubectl.kubernetes.io/last-applied-configuration", "last-applied-configuration"),
+    *("memcached-operator.example.com/intent", "memcached-operator.example.com/", "memcached-operator.example.com"),
+    *("x.memcached-operator.example.com/intent", "memcached-operator.example.org/intent"),
+)
+"""Keys of labels and annotations: reserved ones, and ones that differ a little."""
+
+
+def _metadata(rng: Random) -> Object:
+    """Labels or annotations of the pods or the Service: the four lists of reserved keys differ."""
+    field, many = rng.choice(("labels", "annotations")), _mostly(rng, 0, 62, 63, 64)
+    found = {f"key-{number}": "" for number in range(many)}
+    found |= {key: "a" * _mostly(rng, 1, 0, 63, 64) for key in rng.sample(KEYS, rng.choice((1, 1, 2)))}
+    return rng.choice(({"podTemplate": {"metadata": {field: found}}}, {"service": {field: found}}))
+
+
+def _many(item: Any, limit: int) -> list[list[Any]]:
+    """Lists of an item that are as long as allowed, and longer."""
+    return [[item] * limit, [item] * (limit + 1)]
+
+
+def _pod(rng: Random) -> Object:
+    """One field of the pod spec."""
+    part = rng.choice((_grace, _context, _names, _tolerations, _constraints, _affinity))
+    return {"podTemplate": {"spec": part(rng)}}
+
+
+def _grace(rng: Random) -> Object:
+    return {"terminationGracePeriodSeconds": rng.choice((0, 9, 10, 86400, 86401))}
+
+
+IDENTIFIERS = (-1, 0, 1, 2**31 - 1, 2**31)
+PROFILES: tuple[Object, ...] = (
+    *({}, {"type": "RuntimeDefault"}, {"type": "Unconfined"}),
+    *({"type": "Localhost", "localhostProfile": "a" * size} for size in (0, 4096, 4097)),
+)
+
+
+def _context(rng: Random) -> Object:
+    """A user, groups and a seccomp profile."""
+    given: Object = {
+        "runAsUser": rng.choice(IDENTIFIERS),
+        "runAsGroup": rng.choice(IDENTIFIERS),
+        "runAsNonRoot": rng.choice((True, False)),
+        "supplementalGroups": rng.choice(([], [0, 2**31 - 1], [-1], *_many(1, 64))),
+        "seccompProfile": rng.choice(PROFILES),
+    }
+    return {"securityContext": {name: given[name] for name in rng.sample(list(given), rng.choice((1, 1, 1, 0, 2)))}}
+
+
+def _names(rng: Random) -> Object:
+    """Names as long as allowed, and longer."""
+    field = rng.choice(("priorityClassName", "serviceAccountName"))
+    names = {field: "a" * rng.choice((0, 253, 254))}
+    return rng.choice((names, {"nodeSelector": {"a" * 317: "a" * rng.choice((0, 63, 64))}}))
+
+
+def _tolerations(rng: Random) -> Object:
+    item: Object = {
+        "key": "a" * _mostly(rng, 1, 0, 317, 318),
+        "operator": _mostly(rng, "Exists", "Equal", "", "In"),
+        "tolerationSeconds": rng.choice((-(2**53), 1 - 2**53, 0, 2**53 - 1, 2**53)),
+    }
+    return {"tolerations": _mostly(rng, [item], [item, {}], *_many({}, 64))}
+
+
+def _constraints(rng: Random) -> Object:
+    """Constraints that are equal in both parts of their key, in one or in none."""
+
+    def constraint(key: str) -> Object:
+        policy = rng.choice(("DoNotSchedule", "ScheduleAnyway"))
+        return {"maxSkew": rng.choice((1, 2)), "topologyKey": key, "whenUnsatisfiable": policy}
+
+    keys = rng.choice((["a", "b"], ["a", "a"], ["a", "A"], ["a" * 317], ["a" * 318], [f"{n}" for n in range(15)]))
+    found = [constraint(key) for key in (*keys, *rng.choice(((), ("c",), ("c", "d"))))]
+    changes = ({"maxSkew": 2**31 - 1}, {"maxSkew": 0}, {"minDomains": 0}, {"minDomains": 1})
+    found[0] |= _mostly(rng, {}, *changes)
+    return {"topologySpreadConstraints": found}
+
+
+def _affinity(rng: Random) -> Object:
+    """A preferred term with a weight and a requirement, of nodes or of pods."""
+    weight, key = rng.choice((0, 1, 100, 101)), "a" * _mostly(rng, 1, 317, 318)
+    requirement = {"key": key, "operator": _mostly(rng, "In", "Exists", "Gt", "in")}
+    requirement |= {"values": _mostly(rng, [], ["a" * 63], ["a" * 64], ["a" * 253], ["a" * 254], *_many("a", 64))}
+    expressions = {"matchExpressions": [requirement]}
+    pods = {"weight": weight, "podAffinityTerm": {"topologyKey": key, "labelSelector": expressions}}
+    nodes = {"weight": weight, "preference": expressions}
+    kind, term = rng.choice((("nodeAffinity", nodes), ("podAffinity", pods), ("podAntiAffinity", pods)))
+    return {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+AMOUNTS = (
+    *(-1, 0, 0, 1, 2**31 - 1, 2**31, "0%", "0%", "1%", "99%", "100%", "101%", "999%", "1000%"),
+    *("00%", "01%", "1", "0", "%", "", "-1%", "1%%", " 1%", "1%\n", "1.5%", "\u0661%"),
+)
+"""Numbers of pods and percentages. Each field has other limits."""
+
+
+def _rollout(rng: Random) -> Object:
+    """Both amounts, which must not be zero together, or only one."""
+    one = {rng.choice(("maxUnavailable", "maxSurge")): rng.choice(AMOUNTS)}
+    zeros = {"maxUnavailable": rng.choice((0, "0%", 1)), "maxSurge": rng.choice((0, "0%", "00%"))}
+    return {"rollout": rng.choice((one, zeros))}
+
+
+TIMES = (
+    *("2026-11-22T10:00:00Z", "2026-12-31T23:59:59+23:59", "0000-01-01T00:00:00-00:00", "2026-02-31T10:00:00Z"),
+    *("2026-13-22T10:00:00Z", "2026-00-22T10:00:00Z", "2026-11-32T10:00:00Z", "2026-11-00T10:00:00Z"),
+    *("2026-11-22T24:00:00Z", "2026-11-22T10:60:00Z", "2026-11-22T10:00:60Z", "2026-11-22T10:00:00+24:00"),
+    *("2026-11-22T10:00:00.1Z", "2026-11-22T10:00:00.123456789Z", "2026-11-22T10:00:00.1234567890Z"),
+    *("2026-11-22T10:00:00.Z", "2026-11-22 10:00:00Z", "2026-11-22t10:00:00z", "2026-11-22T10:00:00", ""),
+    *("2026-11-22T10:00:00Z\n", " 2026-11-22T10:00:00Z", "2026-11-22T10:00:00.123456789+23:590", "0" * 40, "0" * 41),
+)
+
+
+def _restart(rng: Random) -> Object:
+    """A time of a restart, and seconds for which a new pod must be ready."""
+    seconds = {"minReadySeconds": rng.choice((-1, 0, 86400, 86401))}
+    return {"rollout": rng.choice((seconds, {"restartedAt": rng.choice(TIMES)}))}
+
+
+def _budget(rng: Random) -> Object:
+    enabled = rng.choice(({}, {"enabled": True}, {"enabled": False}))
+    return {"podDisruptionBudget": {**enabled, "maxUnavailable": rng.choice(AMOUNTS)}}
+
+
+SELECTORS: tuple[Object, ...] = (
+    {},
+    {"matchLabels": {"a": "b"}},
+    {"matchLabels": {"a": "a" * 64}},
+    *({"matchExpressions": found} for found in _many({"key": "a", "operator": "Exists"}, 64)),
+)
+BLOCKS: tuple[Object, ...] = (
+    {"cidr": "192.0.2.0/24"},
+    {},
+    *({"cidr": "a" * size} for size in (0, 64, 65)),
+    *({"cidr": "192.0.2.0/24", "except": found} for found in ([], ["a" * 64], ["a" * 65], *_many("a", 64))),
+)
+
+
+def _peers(rng: Random) -> Object:
+    """Peers with each combination of their fields, and lists as long as allowed, or empty."""
+    fields: Object = {
+        "podSelector": _mostly(rng, *SELECTORS),
+        "namespaceSelector": _mostly(rng, *SELECTORS),
+        "ipBlock": _mostly(rng, *BLOCKS),
+    }
+    peer = {name: fields[name] for name in rng.sample(list(fields), rng.choice((0, 1, 1, 2, 2, 3)))}
+    any_pod: Object = {"podSelector": {}}
+    lists: tuple[list[Object], ...] = (
+        [],
+        [peer],
+        [peer],
+        [peer, any_pod],
+        [any_pod, peer],
+        [any_pod, peer],
+        *_many(any_pod, 64),
+    )
+    return {"networkPolicy": {"from": rng.choice(lists)}}
+
+
 COMMON: tuple[Part, ...] = (_one_of("image", *IMAGES), _one_of("size", 0, 1, 2**31 - 1, 2**31))
 PARTS: dict[str, tuple[Part, ...]] = {
     "memcacheds": (
@@ -222,6 +392,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
         _one_of("cache", *({"verbosity": value} for value in (-1, 0, 2, 3))),
         _one_of("containerPort", 1023, 1024, 65535, 65536),
         _one_of("imagePullSecrets", *SECRETS),
+        *(_metadata, _metadata, _pod, _pod, _pod, _rollout, _restart, _budget, _peers),
     ),
     "appservices": (*COMMON, _environment, _environment, _ports, _ports, _named_targets, _unnamed_ports),
 }

@@ -86,6 +86,7 @@ NAMES: Values = st.one_of(
     st.just("cache"),
     st.sampled_from(["a" * 52, "a" * 53, "a" * 63, "1a", "a.b", "-", "a-", "A", "a_b", "", "a" * 254]),
 )
+AMOUNTS: Values = st.integers(1, 100) | st.integers(1, 100).map(lambda number: f"{number}%") | st.just(0)
 HINTS: dict[str, Values] = {
     "image": IMAGES,
     "fieldPath": st.sampled_from(["metadata.name", "status.podIPs", "metadata.labels['a']", "spec.nodeName"]),
@@ -95,6 +96,9 @@ HINTS: dict[str, Values] = {
     "targetPort": st.integers(1, 65535) | LABELS.filter(lambda text: len(text) <= 15),
     "apiVersion": st.sampled_from(["v1"]),
     "cidr": st.sampled_from(["192.0.2.0/24", "::/0", "1:2::192.0.2.1/128"]),
+    "maxUnavailable": AMOUNTS,
+    "maxSurge": AMOUNTS,
+    "restartedAt": st.sampled_from(["2026-11-22T10:00:00Z", "2026-11-22T10:00:00.5+01:00"]),
 }
 """Valid values of fields for which the schema does not suffice."""
 RESOURCES: Values = st.sampled_from(

@@ -118,6 +118,7 @@ GUARDS_OFF = Workload(
     cache(size=2),
     ("delete poddisruptionbudgets", "delete networkpolicies", "patch {}/status"),
 )
+GUARDS_SCALED = Workload("guards-scaled", MEMCACHEDS, cache(size=2, **GUARDS), cache(size=3, **GUARDS), SCALE_WRITES)
 """For the children that the eight workloads do not have."""
 
 SLOT_WORKLOADS = (

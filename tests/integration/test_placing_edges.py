@@ -10,7 +10,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, SERV
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.network_policy import network_policy
-from memcached_operator.memcached.desired.service import service
+from memcached_operator.memcached.desired.service import services
 from support.placing_edges import EDGES, Spec
 
 
@@ -19,7 +19,8 @@ def children(namespace: str, given: Spec) -> Iterator[tuple[Resource, Object]]:
     cr = new_object(MEMCACHEDS, namespace, "cache", given)
     spec = decode_spec(cr)
     yield DEPLOYMENTS, deployment(cr, spec, "example.com/memcached:1")
-    yield SERVICES, service(cr, spec)
+    for each in services(cr, spec):
+        yield SERVICES, each
     if spec.network_policy:
         yield NETWORK_POLICIES, network_policy(cr, spec.network_policy, spec.container_port)
 

@@ -11,9 +11,9 @@ from faults.esr import VICTIM, check_stable
 from faults.faulty import Fault, Reject, ServeList, ServeWatch, event, status
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, Sandbox, wait_until_injected
-from faults.workloads import BY_NAME, IMAGE
+from faults.workloads import BY_NAME, GUARDS_SCALED, IMAGE, Workload
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.kube.resource import SERVICES
+from memcached_operator.kube.resource import NETWORK_POLICIES, POD_DISRUPTION_BUDGETS, SERVICES, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 DURATION = 4.0
@@ -26,8 +26,13 @@ WATCHED = {
     "deployments": "apps/v1",
     "services": "v1",
     "pods": "v1",
+    "poddisruptionbudgets": "policy/v1",
+    "networkpolicies": "networking.k8s.io/v1",
 }
 """The resources that the operator watches, with their API versions."""
+GUARDS = {resource.plural: resource for resource in (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)}
+GUARD_FAULTS = ("silent", "empty-list", "error-410", "dropped")
+"""The faults for GUARDS: one of each way to recover, because all watches share the code."""
 DELETED = "doomed"
 REPAIRED_BY_SYNC = ("silent", "empty-list")
 """Faults that the operator cannot notice: only the next sync shows what it has missed. It must recover from all others
@@ -87,12 +92,12 @@ async def broken(sandbox: Sandbox, references: References, resource: str, fault:
         active = sandbox.proxy.inject(*rules)
         for stream in sandbox.proxy.open_watches(resource):
             await stream.interrupt(fault.data, cut=fault.cut)
-        await user_changes(sandbox)
+        await user_changes(sandbox, resource)
         await asyncio.sleep(DURATION)
         for each in active:
             each.stop()
 
-    await _run(sandbox, references, work)
+    await _run(sandbox, references, resource, work)
 
 
 async def silent(sandbox: Sandbox, references: References, resource: str) -> None:
@@ -100,9 +105,9 @@ async def silent(sandbox: Sandbox, references: References, resource: str) -> Non
 
     async def work() -> None:
         sandbox.proxy.hold(resource)
-        await user_changes(sandbox)
+        await user_changes(sandbox, resource)
 
-    await _run(sandbox, references, work)
+    await _run(sandbox, references, resource, work)
 
 
 async def slow(sandbox: Sandbox, references: References, resource: str) -> None:
@@ -110,11 +115,11 @@ async def slow(sandbox: Sandbox, references: References, resource: str) -> None:
 
     async def work() -> None:
         sandbox.proxy.pace = (200, 0.05)
-        await user_changes(sandbox)
+        await user_changes(sandbox, resource)
         await asyncio.sleep(DURATION)
         sandbox.proxy.pace = None
 
-    await _run(sandbox, references, work)
+    await _run(sandbox, references, resource, work)
 
 
 async def empty(sandbox: Sandbox, references: References, resource: str) -> None:
@@ -127,45 +132,51 @@ async def empty(sandbox: Sandbox, references: References, resource: str) -> None
         (active,) = sandbox.proxy.inject(Rule(f"list {resource}", ServeList(json.dumps(found).encode()), times=2))
         for stream in sandbox.proxy.open_watches(resource):
             await stream.interrupt(event("ERROR", status(410, "Expired")))
-        await user_changes(sandbox)
+        await user_changes(sandbox, resource)
         await wait_until_injected(active, 30)
 
-    await _run(sandbox, references, work)
+    await _run(sandbox, references, resource, work)
 
 
-async def user_changes(sandbox: Sandbox) -> None:
+def _stage(resource: str) -> tuple[Workload, Resource]:
+    """The workload for a fault of this resource's watch, and the child that is deleted: a guard, or the Service."""
+    return (GUARDS_SCALED, GUARDS[resource]) if resource in GUARDS else (BY_NAME["scale-up"], SERVICES)
+
+
+async def user_changes(sandbox: Sandbox, resource: str) -> None:
     """User actions during the fault: scale an object, delete one of its children, delete another object."""
-    await user_action(sandbox, BY_NAME["scale-up"])
-    await sandbox.delete(SERVICES, VICTIM)
+    workload, child = _stage(resource)
+    await user_action(sandbox, workload)
+    await sandbox.delete(child, VICTIM)
     await sandbox.delete(MEMCACHEDS, DELETED)
 
 
-async def _run(sandbox: Sandbox, references: References, work: Callable[[], Awaitable[None]]) -> None:
-    workload = BY_NAME["scale-up"]
+async def _run(sandbox: Sandbox, references: References, resource: str, work: Callable[[], Awaitable[None]]) -> None:
+    workload, child = _stage(resource)
     expected = await references.of(workload)
     sandbox.operator.start()
     await sandbox.wait_watching()
-    await sandbox.create(MEMCACHEDS, DELETED, {"image": IMAGE})
+    await sandbox.create(MEMCACHEDS, DELETED, workload.first or {})
     await sandbox.create(APPSERVICES, "app", {"image": IMAGE})
     await prepare(sandbox, workload)
     await sandbox.wait_ready(MEMCACHEDS, DELETED)
     await sandbox.wait_ready(APPSERVICES, "app")
     await work()
     await sandbox.wait_watching(RECOVERY)
-    with_second_service = replace(expected, created={**expected.created, "services": 2})
-    await check_stable(sandbox, MEMCACHEDS, with_second_service, RECOVERY + sandbox.settings.sync_time)
+    with_second_child = replace(expected, created={**expected.created, child.plural: 2})
+    await check_stable(sandbox, MEMCACHEDS, with_second_child, RECOVERY + sandbox.settings.sync_time)
     await sandbox.change(APPSERVICES, "app", {}, {"size": 2})
     await sandbox.wait_ready(APPSERVICES, "app")
-    for resource in (MEMCACHEDS, SERVICES):
-        await sandbox.wait_deleted(resource, DELETED)
+    for each in (MEMCACHEDS, SERVICES, child):
+        await sandbox.wait_deleted(each, DELETED)
     created = sandbox.proxy.requests.counts("create", DELETED)
     sandbox.check(
-        created == {"deployments": 1, "services": 1}, f"children of a deleted object were created again: {created}"
+        created == dict.fromkeys(expected.created, 1), f"children of a deleted object were created again: {created}"
     )
 
 
 def cases() -> list[Case]:
-    """Each fault for each resource."""
+    """Each fault for each resource; for GUARDS, GUARD_FAULTS."""
     runs: dict[str, Callable[..., Awaitable[None]]] = {"silent": silent, "slow": slow, "empty-list": empty}
     runs |= {name: partial(broken, fault=fault) for name, fault in FAULTS.items()}
     return [
@@ -176,4 +187,5 @@ def cases() -> list[Case]:
         )
         for resource in WATCHED
         for name, run in runs.items()
+        if resource not in GUARDS or name in GUARD_FAULTS
     ]

@@ -128,8 +128,18 @@ def t1() -> list[Case]:
         for what, number in workload.numbered_writes()
         for moment in moments
     ]
-    return at_writes + [
-        Case(f"T1/delete/{moment}", partial(run_deletion, moment=moment)) for moment in (*moments, "foreground")
+    at_guards = [
+        Case(
+            f"T1/{workload.name}/{_name(what, 0)}/{moment}",
+            partial(run_with_fault, workload=workload, rule=Rule(what, Kill(moment), times=1, name=VICTIM)),
+        )
+        for what, workload in WRITES_OF_GUARDS.items()
+        for moment in ("during" if what.startswith("create") else "before",)
+    ]
+    return [
+        *at_writes,
+        *(Case(f"T1/delete/{moment}", partial(run_deletion, moment=moment)) for moment in (*moments, "foreground")),
+        *at_guards,
     ]
 
 
@@ -171,7 +181,7 @@ WRITES_OF_GUARDS = {
     for resource in ("poddisruptionbudgets", "networkpolicies")
     for verb, workload in (("create", GUARDS_ON), ("apply", GUARDS_CHANGED), ("delete", GUARDS_OFF))
 }
-"""Those of further children. All children share the handling of errors, which the other kinds of writes test."""
+"""Those of further children: one case of each campaign, because all children share the handling of errors."""
 
 WRITES_OF_SLOTS = {
     "create statefulsets": BY_NAME["stable-create"],
@@ -206,6 +216,7 @@ def t3() -> list[Case]:
         found.append(_rejected(what, workload, "403", FORBIDDEN, seconds=10))
     for what, workload in WRITES_OF_SLOTS.items():
         found += [_rejected(what, workload, how, fault, 1) for how, fault in REJECTIONS.items()]
+    found += [_rejected(what, workload, "503", REJECTIONS["503"], 3) for what, workload in WRITES_OF_GUARDS.items()]
     # A rejected Event is not sent again.
     events = {**REJECTIONS, "422": UNPROCESSABLE, "403": FORBIDDEN}
     return found + [_rejected("create events", BY_NAME["create"], how, fault, 1) for how, fault in events.items()]

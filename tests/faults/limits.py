@@ -22,7 +22,8 @@ from memcached_api.memcached.memory import (
 )
 from memcached_api.quantity import parse
 from memcached_operator.kube.resource import Object
-from support.placing_edges import CIDRS, EDGES, KEYS, TOLERATIONS
+from support.placing_edges import CIDRS, EDGES, TOLERATIONS
+from support.placing_edges import KEYS as LABEL_KEYS
 
 Part = Callable[[Random], Object]
 """Draws fields of a spec."""
@@ -145,10 +146,10 @@ def _cache(rng: Random) -> Object:
 
 
 def _placing(rng: Random) -> Object:
-    return rng.choice((_tolerations, _edge, _edge, _cidr, _labels))(rng)
+    return rng.choice((_edge_tolerations, _edge, _edge, _cidr, _labels))(rng)
 
 
-def _tolerations(rng: Random) -> Object:
+def _edge_tolerations(rng: Random) -> Object:
     return {"podTemplate": {"spec": {"tolerations": [each for each, _ in rng.choices(TOLERATIONS, k=2)]}}}
 
 
@@ -161,7 +162,7 @@ def _cidr(rng: Random) -> Object:
 
 
 def _labels(rng: Random) -> Object:
-    metadata = {rng.choice(("labels", "annotations")): {_near(rng, rng.choice(KEYS)[0]): _near(rng, "a.b")}}
+    metadata = {rng.choice(("labels", "annotations")): {_near(rng, rng.choice(LABEL_KEYS)[0]): _near(rng, "a.b")}}
     return rng.choice(({"service": metadata}, {"podTemplate": {"metadata": metadata}}))
 
 

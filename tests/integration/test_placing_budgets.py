@@ -43,6 +43,7 @@ QUIET = 2.0
 
 STATUS = "patch memcacheds/status"
 ALL = ("create deployments", "create services", "create poddisruptionbudgets", "create networkpolicies")
+POOLED = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
 PEERS = [{"podSelector": {"matchLabels": {"app": "web"}}}, {"ipBlock": {"cidr": "192.0.2.0/24"}}]
 
 CHANGES: list[tuple[Object, dict[str, int]]] = [
@@ -160,7 +161,7 @@ def test_resyncs_and_a_restart_with_all_children_write_nothing(plane: ControlPla
     async def first(client: Client) -> None:
         await create(client, cache(namespace, **admitted(**EVERYTHING)))
         await wait_until_ready(client, namespace)
-        assert not [child for child in memcached("").owns if await missing(client, Key(child, namespace, "cache"))]
+        assert not [child for child in POOLED if await missing(client, Key(child, namespace, "cache"))]
         await asyncio.to_thread(plane.audit().wait_until_quiet, QUIET, namespace)
         await check_steady(client)
 

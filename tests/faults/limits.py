@@ -234,7 +234,7 @@ def _metadata(rng: Random) -> Object:
     """Labels or annotations of the pods or the Service: the four lists of reserved keys differ."""
     field, many = rng.choice(("labels", "annotations")), _mostly(rng, 0, 62, 63, 64)
     found = {f"key-{number}": "" for number in range(many)}
-    found |= {key: "a" * _mostly(rng, 1, 0, 63, 64) for key in rng.sample(KEYS, rng.choice((1, 1, 2)))}
+    found |= {key: _mostly(rng, "a", "", 63 * "a", 64 * "a", "a-") for key in rng.sample(KEYS, rng.choice((1, 1, 2)))}
     return rng.choice(({"podTemplate": {"metadata": {field: found}}}, {"service": {field: found}}))
 
 

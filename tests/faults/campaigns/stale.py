@@ -98,7 +98,7 @@ async def recreated(
     sandbox.proxy.release()
     await wait_for_state(sandbox, resource, expected, RECOVERY, loose=True)
     await check_quiet(sandbox)
-    await _check_owner(sandbox, resource)
+    await _check_owner(sandbox, resource, STATEFULSETS if "identity" in spec else DEPLOYMENTS)
     check_operator(sandbox)
 
 
@@ -155,9 +155,9 @@ async def foreign_child(sandbox: Sandbox, _: References, resource: Resource, for
     check_operator(sandbox)
 
 
-async def _check_owner(sandbox: Sandbox, resource: Resource) -> None:
+async def _check_owner(sandbox: Sandbox, resource: Resource, workload: Resource) -> None:
     owner = await sandbox.get(resource, VICTIM)
-    for each in (DEPLOYMENTS, SERVICES):
+    for each in (workload, SERVICES):
         child = await sandbox.get(each, VICTIM)
         uid = owner["metadata"]["uid"] if owner else ""
         sandbox.check(child and (controller_of(child) or {}).get("uid") == uid, f"the {each.kind} has another owner")

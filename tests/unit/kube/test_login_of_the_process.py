@@ -10,6 +10,8 @@ import pytest
 from aiohttp import web
 
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.kinds import kinds
+from memcached_operator.kube.resource import PODS
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.ports import free_port
 from unit.kinds_server import KindsServer, reject
@@ -18,7 +20,8 @@ from unit.servers import serving
 
 START = 60.0
 """Seconds until the controller watches; enough for a busy machine."""
-CHILDREN = ("deployments", "services", "poddisruptionbudgets", "networkpolicies", "horizontalpodautoscalers", "pods")
+_WATCHED = (resource for kind in kinds("") for resource in (*kind.owns, *kind.observes, PODS))
+CHILDREN = tuple(resource.plural for resource in _WATCHED)
 
 
 class Server:

@@ -29,8 +29,8 @@ PASSED_ON = tuple(
 DENIED: dict[str, dict[str, str]] = {
     "memcacheds/imagePullSecrets[].name": {"absent": "spec.imagePullSecrets[0].name: Required value"},
     "memcacheds/identity": {
-        "two": 'spec.identity: Invalid value: "Stable": cannot be changed',
-        "Stable": 'spec.identity: Invalid value: "Stable": cannot be changed',
+        "two": "cannot be changed, because all pods and their addresses would change",
+        "Stable": "cannot be changed, because all pods and their addresses would change",
     },
     "memcacheds/cache.maxConnections": {"minimum": "must be at least 30 for 4 threads"},
     "memcacheds/networkPolicy.from[].ipBlock.cidr": {

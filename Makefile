@@ -57,7 +57,6 @@ help: ## Show this help.
 
 demo: venv docker-build docker-push ## Run the narrated demo on a real cluster; SCENES=olm installs the operator with OLM.
 	@$(VENV_TOOLS) project demo $(SCENES) --image="$(IMG)" --overlay="$(OVERLAY)"
-
 olm-demo:
 	@$(MAKE) --no-print-directory demo SCENES=olm
 
@@ -75,12 +74,12 @@ venv: ## Make .venv from requirements/dev.txt (locked with hashes).
 lock: venv ## Write requirements/*.txt after a change of the dependencies in pyproject.toml.
 	@compile="$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header"; \
 	$$compile pyproject.toml -o requirements/runtime.txt >/dev/null; \
-	$$compile --extra dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt >/dev/null
+	$$compile --extra dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt >/dev/null; \
+	$$compile --group clients -o requirements/clients.txt >/dev/null
 
-manifests: venv ## Write the CRDs, roles and webhook configurations from the registered kinds.
+manifests: venv ## Write the CRDs, roles and webhook configurations; `make generate` writes the API reference.
 	@$(VENV_TOOLS) crds manifests
-
-generate: venv ## Write the API reference from the Python types.
+generate: venv
 	@$(VENV_TOOLS) crds docs
 
 fmt: venv ## Format the code and fix what ruff can fix.
@@ -118,7 +117,7 @@ WORKFLOWS ?= .github/workflows/*.yaml
 workflows:
 	@linter="$$($(CLUSTER) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
-.PHONY: test test-unit test-integration test-e2e test-olm test-faults test-faults-gate test-corners test-soak coverage bench
+.PHONY: test test-unit test-integration test-e2e test-olm test-clients test-faults test-faults-gate test-corners test-soak coverage bench
 test: venv ## Run all tests; sets up what they need.
 	@$(if $(KUBECONFIG),echo "KUBECONFIG is set: the OLM tests are left out (make test-olm runs them in their own cluster)." >&2)
 	@$(TEST) unit integration e2e faults $(if $(KUBECONFIG),,olm)
@@ -135,9 +134,11 @@ test-e2e: venv ## Deploy the operator and run its tests with real pods.
 test-olm: venv ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
 	@$(TEST) olm
 
+test-clients: venv ## Run client libraries of four languages against real pods; needs node, npm, javac and mvn.
+	@$(TEST) clients
+
 test-faults: venv ## Run the fault tests on a separate control plane: all, or NAMES="T4/* T7/*".
 	@$(FAULTS) $(ARGS) $(NAMES)
-
 test-faults-gate: venv
 	@$(FAULTS) --gate
 test-corners: venv
@@ -187,7 +188,6 @@ RELEASE = $(RELEASE_OF) --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CH
 .PHONY: bundle bundle-build bundle-push catalog catalog-build catalog-push bundle-validate scorecard olm
 bundle: venv ## Write bundle/ and bundle.Dockerfile; `make bundle-build bundle-push` publishes them as BUNDLE_IMG.
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE)
-
 bundle-build:
 	@$(CLUSTER) image-build bundle.Dockerfile . "$(BUNDLE_IMG)"
 bundle-push:

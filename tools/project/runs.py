@@ -14,7 +14,7 @@ PYTEST = (sys.executable, "-m", "pytest")
 FAULTS = (sys.executable, "-m", "faults", "--gate")
 NO_TESTS = 5
 """pytest's exit code if it found no tests, or deselected all of them."""
-SUITES = ("unit", "integration", "e2e", "faults", "olm")
+SUITES = ("unit", "integration", "e2e", "clients", "faults", "olm")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ DIRECTORY = "build/tests"
 """Results, coverage and summary of the last command."""
 SUMMARY = "summary.txt"
 MEASURED = ("unit", "integration")
+DEPLOYED = ("e2e", "clients")
+"""Suites for which the operator is deployed."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def _prepared(suite: str, setup: Setup) -> Generator[None, None, None]:
             yield
     else:
         with changed(PYTHONPATH=None):
-            if suite == "e2e":
+            if suite in DEPLOYED:
                 _deploy(setup)
             yield
 

@@ -13,7 +13,7 @@ MAX_LINES, MAX_DOCUMENTED, MAX_RECIPE = 220, 30, 5
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.*")]
 REQUIRED = """
     help demo clean venv lock manifests generate fmt run check test test-unit test-integration test-e2e test-olm
-    test-faults test-faults-gate test-soak bench docker-build docker-push install uninstall deploy undeploy
+    test-clients test-faults test-faults-gate test-soak bench docker-build docker-push install uninstall deploy undeploy
     build-installer bundle bundle-build bundle-push catalog catalog-build catalog-push bundle-validate scorecard olm
     cluster cluster-down olm-demo
 """
@@ -60,6 +60,7 @@ def commands(*words: str, dry_run: bool = True, **environ: str) -> str:
     [
         (["test-unit"], r'project test --workers=4 --args="\$ARGS" --overlay="config/default" .* unit$'),
         (["test"], "project test .* unit integration e2e faults olm$"),
+        (["test-clients"], "project test .* clients$"),
         (["test", "KUBECONFIG=/mine"], "project test .* unit integration e2e faults $"),
         (
             ["docker-build", "IMG=dev", "BASE_IMAGE=b"],

@@ -126,15 +126,34 @@ def test_pre_commit_runs_each_part_of_make_check() -> None:
     assert all(hook.get("always_run") or re.compile(hook["files"]) for hook in local["hooks"])
 
 
-def dependabot(ecosystem: str) -> dict[str, Any]:
-    """The entry of a package ecosystem in dependabot.yml."""
-    (entry,) = [each for each in load(".github/dependabot.yml")["updates"] if each["package-ecosystem"] == ecosystem]
+def dependabot(ecosystem: str, directory: str = "") -> dict[str, Any]:
+    """The entry of a package ecosystem in dependabot.yml, of a directory outside tests/clients or of this one."""
+    updates = [each for each in load(".github/dependabot.yml")["updates"] if each["package-ecosystem"] == ecosystem]
+    inside = [each for each in updates if each.get("directory", "").startswith("/tests/clients/")]
+    (entry,) = (
+        [each for each in inside if each["directory"] == directory]
+        if directory
+        else [each for each in updates if each not in inside]
+    )
     return entry
 
 
 @pytest.mark.parametrize("ecosystem", ["pip", "gomod", "github-actions", "docker"])
 def test_dependabot_updates_every_ecosystem(ecosystem: str) -> None:
     assert dependabot(ecosystem)["schedule"]["interval"] in {"weekly", "monthly"}
+
+
+@pytest.mark.parametrize(
+    ("ecosystem", "file"), [("gomod", "go/go.mod"), ("npm", "node/package-lock.json"), ("maven", "java/pom.xml")]
+)
+def test_dependabot_updates_the_client_libraries(ecosystem: str, file: str) -> None:
+    path = ROOT / "tests/clients/programs" / file
+    assert path.exists()
+    assert dependabot(ecosystem, f"/{path.parent.relative_to(ROOT)}")["schedule"]["interval"] == "monthly"
+
+
+def test_lock_of_npm_names_no_registry() -> None:
+    assert "://" not in read("tests/clients/programs/node/package-lock.json")
 
 
 def go_modules() -> list[Path]:

@@ -15,6 +15,7 @@ from unit.config.rendered import ROOT
 SOURCES = [path for root in ("api", "operator", "webhooks") for path in sorted((ROOT / root).rglob("*.py"))]
 PACKAGES = ("memcached_api", "memcached_operator", "memcached_process", "memcached_webhooks")
 LOCKS = ("requirements/runtime.txt", "requirements/dev.txt")
+CLIENTS_LOCK = "requirements/clients.txt"
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 sys.modules["kubernetes"] = None
@@ -64,7 +65,7 @@ def test_all_modules_import_without_the_kubernetes_package() -> None:
     assert not done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, CLIENTS_LOCK])
 def test_locks_pin_all_requirements_with_hashes_and_name_no_index(lock: str) -> None:
     pins = requirements(lock)
     assert [pin for pin, hashes in pins.items() if "==" not in pin or not hashes] == []
@@ -82,6 +83,12 @@ def test_locks_contain_every_dependency_of_the_project() -> None:
         assert {re.split(r"[<>=!~\[; ]", each)[0].lower() for each in dependencies} <= locked
     assert "kubernetes" not in {pin.split("==")[0] for pin in requirements(LOCKS[0])}
     assert requirements(LOCKS[0]).items() <= requirements(LOCKS[1]).items(), "the lock files have different versions"
+
+
+def test_lock_of_the_client_tests_has_their_libraries() -> None:
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    locked = {pin.split("==")[0] for pin in requirements(CLIENTS_LOCK)}
+    assert {re.split(r"[<>=]", each)[0] for each in groups["clients"]} == locked
 
 
 def test_final_image_stage_has_no_tools_and_runs_as_non_root() -> None:

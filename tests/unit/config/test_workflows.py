@@ -20,7 +20,7 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").iterdir())
 COMMAND = r"(?:sudo \S+ )?(?:make(?: [a-z-]+)+|(?:\${{ matrix\.as }} )?make \${{ matrix\.target }}|\.ci/run)"
 HAND_OVER = 'sudo chown -R "$(id -u):$(id -g)" . "$HOME/.cache/memcached-operator"'
 """Gives the user the files that a job has written as root, so that later steps can read and replace them."""
-LONG = {"test-faults", "test-corners", "test-soak", "bench"}
+LONG = {"test-faults", "test-corners", "test-soak", "test-clients", "bench"}
 """Targets that are too long for `make test`."""
 LIMIT = 360
 """Minutes that GitHub allows for a job."""
@@ -117,8 +117,9 @@ def test_nightly_fault_tests_keep_the_logs_of_failed_cases() -> None:
     assert {job.get("arguments") for job in jobs} == {"--keep=build/faults/logs"}
 
 
-def test_nightly_job_that_runs_as_root_keeps_its_arguments_and_leaves_no_files_of_root() -> None:
-    (as_root,) = [each["as"] for each in matrix() if "as" in each]
+def test_nightly_jobs_that_run_as_root_keep_their_arguments_and_leave_no_files_of_root() -> None:
+    assert {each["target"] for each in matrix() if "as" in each} == {"test-clients", "test-corners"}
+    (as_root,) = {each["as"] for each in matrix() if "as" in each}
     steps = read(ROOT / ".github/workflows/nightly.yaml")["jobs"]["long"]["steps"]
     (make,) = [number for number, step in enumerate(steps) if step.get("run", "").startswith("${{ matrix.as }} make")]
     assert as_root == f'sudo --preserve-env={",".join(steps[make]["env"])} XDG_CACHE_HOME="$HOME/.cache"'

@@ -20,6 +20,7 @@ FILE = Path("/results/e2e.xml")
         ("unit", {"unit": ("-q", "-n", "3")}),
         ("integration", {"integration": ("-n", "3")}),
         ("e2e", {"e2e": ("-n", "3", "-m", "not disruptive"), "disruptive": ("-m", "disruptive")}),
+        ("clients", {"clients": ()}),
         ("olm", {"olm": ()}),
     ],
 )

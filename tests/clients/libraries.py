@@ -1,0 +1,85 @@
+"""The client programs of `programs/`: one for each library, built with the package manager of its language.
+
+Everything is below build/clients. The versions of the libraries are fixed by requirements/clients.txt, go.sum,
+package-lock.json and pom.xml.
+"""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from cluster.binaries.packages import find, install
+from cluster.binaries.toolchain import GO_ENV, ensure_go
+from cluster.errors import ClusterError
+from cluster.shell import run
+
+ROOT: Final = Path(__file__).parents[2]
+SOURCES: Final = Path(__file__).parent / "programs"
+BUILD: Final = ROOT / "build/clients"
+PROGRAMS: Final = BUILD / "programs"
+LOCK: Final = ROOT / "requirements/clients.txt"
+DEBIAN: Final = {"node": "nodejs", "npm": "npm", "javac": "default-jdk-headless", "mvn": "maven"}
+"""The Debian package of each program that the builds need, beside Python and Go."""
+NATIVE: Final = ["gcc", "libc6-dev", "libmemcached-dev", "python3-dev", "zlib1g-dev"]
+"""What pylibmc needs to be compiled, where it has no wheel: for Python 3.12 and newer."""
+
+LIBRARIES: Final = ("pymemcache", "pylibmc", "gomemcache", "memjs", "xmemcached")
+
+Command = list[str]
+
+
+def build() -> dict[str, Command]:
+    """The command of each library's program, by the name of the library.
+
+    Raises ClusterError, which says what is missing, if one cannot be built.
+    """
+    install(list(dict.fromkeys(package for program, package in DEBIAN.items() if not find(program))))
+    shutil.copytree(SOURCES, PROGRAMS, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    found: dict[str, Command] = {}
+    builders: tuple[Callable[[], dict[str, Command]], ...] = (_python, _go, _node, _java)
+    for builder in builders:
+        found |= builder()
+    return found
+
+
+def _python() -> dict[str, Command]:
+    python = BUILD / "venv/bin/python"
+    isolated = {"PYTHONPATH": ""}
+    run([sys.executable, "-m", "venv", BUILD / "venv"], env=isolated)
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", LOCK]
+    try:
+        run([*pip, "--only-binary=:all:"], env=isolated)
+    except ClusterError:
+        if not (find("gcc") and Path("/usr/include/libmemcached/memcached.h").exists()):
+            install(NATIVE)
+        run(pip, env=isolated)
+    return {name: [str(python), str(PROGRAMS / f"with_{name}.py")] for name in ("pymemcache", "pylibmc")}
+
+
+def _go() -> dict[str, Command]:
+    program = BUILD / "gomemcache"
+    run([ensure_go(), "build", "-o", program, "."], cwd=PROGRAMS / "go", env=GO_ENV)
+    return {"gomemcache": [str(program)]}
+
+
+def _node() -> dict[str, Command]:
+    run([_program("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=PROGRAMS / "node")
+    return {"memjs": [_program("node"), str(PROGRAMS / "node/client.js")]}
+
+
+def _java() -> dict[str, Command]:
+    libraries, classes = BUILD / "java", BUILD / "classes"
+    copy = ["dependency:copy-dependencies", f"-DoutputDirectory={libraries}", "-DincludeScope=runtime"]
+    run([_program("mvn"), "--quiet", "--batch-mode", *copy], cwd=PROGRAMS / "java")
+    path = f"{libraries}/*"
+    run([_program("javac"), "-cp", path, "-d", classes, PROGRAMS / "java/Client.java"])
+    return {"xmemcached": [_program("java"), "-cp", f"{classes}:{path}", "Client"]}
+
+
+def _program(name: str) -> str:
+    found = find(name)
+    if not found:
+        raise ClusterError(f"the program {name} is missing: install it (on Debian: {DEBIAN.get(name, name)})")
+    return found

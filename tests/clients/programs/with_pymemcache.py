@@ -1,0 +1,30 @@
+"""A client with pymemcache."""
+
+# The library is installed only where `make test-clients` runs this program.
+# pyright: reportMissingImports=false, reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
+import os
+
+from commands import serve
+from pymemcache.client.hash import HashClient
+
+client = HashClient(
+    os.environ["MEMCACHED_SERVERS"].split(","),
+    connect_timeout=0.5,
+    timeout=0.5,
+    ignore_exc=True,  # a failed request is a miss
+    retry_attempts=10**9,  # a failed slot keeps its keys
+    retry_timeout=1,  # seconds without requests to a failed slot: they are misses
+    use_pooling=True,  # for several threads
+    default_noreply=False,
+)
+
+
+def read(key: str) -> str:
+    """The value of a key."""
+    value = client.get(key)
+    return value.decode() if value else ""
+
+
+serve("pymemcache", lambda key: client.set(key, key), read)

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from bench import report, scenarios
+from bench import load, report, scenarios
 from bench.environment import LOGS
 from cluster.console.progress import Progress
 from integration.control_plane import ROOT, control_plane
 
 RESULTS = LOGS / "results.json"
 DOCUMENT = ROOT / "docs/performance.md"
-PARTS = ("rounds", "fields", "autoscaler", "growth", "cluster", "admission")
+PARTS = ("rounds", "fields", "slots", "autoscaler", "growth", "cluster", "admission")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,7 +69,8 @@ def measure(options: argparse.Namespace, results: dict[str, Any]) -> None:
             )
             for number in range(options.rounds)
         ),
-        ("fields", "specs with every field", scenarios.every_field),
+        ("fields", "specs with every field", partial(scenarios.with_spec, spec=load.EVERY_FIELD)),
+        ("slots", "objects with slots", partial(scenarios.with_spec, spec=load.STABLE)),
         ("autoscaler", "autoscaled objects", scenarios.autoscaler),
         ("growth", f"{scenarios.GROWTH * options.objects} objects", scenarios.growth),
         ("cluster", "all controllers, simulated nodes", scenarios.cluster),

@@ -16,7 +16,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 CLIENTS = 50
 IMAGE = "docker.io/library/memcached:1.6.38"
 AGENT = "bench"
-MINIMAL, EVERY_FIELD = "minimal", "every-field"
+MINIMAL, EVERY_FIELD, STABLE = "minimal", "every-field", "stable"
 
 
 def _golden(shape: str) -> Object:
@@ -27,6 +27,7 @@ def _golden(shape: str) -> Object:
 SPECS: dict[str, Object] = {
     MINIMAL: {"size": 1, "containerPort": 11211, "image": IMAGE},
     EVERY_FIELD: _golden("placing") | _golden("every-field") | {"identity": "Pooled"},
+    STABLE: {"size": 1, "containerPort": 11211, "image": IMAGE, "identity": "Stable"},
 }
 """The specs of created objects, as admission stores them."""
 
@@ -34,6 +35,7 @@ _ALWAYS = ("create deployments", "create services")
 CREATES = {
     MINIMAL: _ALWAYS,
     EVERY_FIELD: (*_ALWAYS, "create poddisruptionbudgets", "create networkpolicies"),
+    STABLE: ("create statefulsets", "create services", "create configmaps"),
 }
 """The writes that create the children of an object with each spec."""
 

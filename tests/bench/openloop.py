@@ -18,21 +18,15 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from bench.load import IMAGE
+from bench.load import IMAGE, STABLE
 from bench.load import memcached as memcached_object
 from memcached_operator.kind import Outcome, Snapshot
-from memcached_operator.kube.client import FIELD_MANAGER, JSON, MERGE_PATCH
+from memcached_operator.kube.client import APPLY_PATCH, FIELD_MANAGER, JSON, JSON_PATCH, MERGE_PATCH
 from memcached_operator.kube.config import load_config
-from memcached_operator.kube.resource import (
-    DEPLOYMENTS,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    SERVICES,
-    Object,
-    key_of,
-)
+from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.apply import build_intent
+from memcached_operator.reconcile.ownership import migration_patch
 from memcached_operator.status import conditions
 
 AGENT = "open-loop"
@@ -41,7 +35,10 @@ SIZE, OTHER_SIZE, GENERATION, OTHER_GENERATION = 98760001, 98760002, 98760003, 9
 """Placeholders in the prepared requests. UID is the owner's uid in a POST, and that of the changed object in a PATCH.
 OTHER_SIZE and OTHER_GENERATION are the values after a change."""
 
-RESOURCES = {each.kind: each for each in (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)}
+SIZES_WITH_SLOTS = 1, 2
+"""Not placeholders: with slots, the number of servers in the status and the ConfigMap depends on the size."""
+
+RESOURCES = {each.kind: each for each in memcached("").owns}
 """The resources of the children, by kind."""
 
 Template = tuple[str, str, bytes, str]
@@ -78,13 +75,18 @@ class Profile:
 def ours(spec: str) -> Requests:
     """The operator's requests.
 
-    For a new object: a POST for each child, and a status patch. For another size: a merge patch of the Deployment, with
-    its uid as precondition, and a status patch.
+    For a new object: a POST for each child, and a status patch. For another size: a merge patch of the workload, with
+    its uid as precondition; for a ConfigMap, the transfer of the field ownership and an apply; and a status patch.
     """
-    new, scaled = _example_object(spec, SIZE, GENERATION), _example_object(spec, OTHER_SIZE, OTHER_GENERATION)
+    sizes = SIZES_WITH_SLOTS if spec == STABLE else (SIZE, OTHER_SIZE)
+    new, scaled = (
+        _example_object(spec, size, generation)
+        for size, generation in zip(sizes, (GENERATION, OTHER_GENERATION), strict=True)
+    )
     children, first = _children_and_status(new, {})
-    _, second = _children_and_status(scaled, first)
-    return Requests([*map(_post, children), _status(first)], [_scale(), _status(conditions.merge_patch(first, second))])
+    others, second = _children_and_status(scaled, first)
+    changes = [request for old, other in zip(children, others, strict=True) for request in _changes(old, other)]
+    return Requests([*map(_post, children), _status(first)], [*changes, _status(conditions.merge_patch(first, second))])
 
 
 def _children_and_status(cr: Object, old: Object) -> tuple[list[Object], Object]:
@@ -136,9 +138,20 @@ def _post(child: Object) -> Template:
     return ("POST", resource.path(NAMESPACE), _encoded(child), JSON)
 
 
-def _scale() -> Template:
-    body = _encoded({"metadata": {"uid": UID}, "spec": {"replicas": OTHER_SIZE}})
-    return ("PATCH", DEPLOYMENTS.path(NAMESPACE, NAME), body, MERGE_PATCH)
+def _changes(old: Object, new: Object) -> list[Template]:
+    """The requests for a child that another size changes."""
+    if old == new:
+        return []
+    path = RESOURCES[new["kind"]].path(NAMESPACE, new["metadata"]["name"])
+    if "spec" in new:
+        body = {"metadata": {"uid": UID}, "spec": {"replicas": new["spec"]["replicas"]}}
+        return [("PATCH", path, _encoded(body), MERGE_PATCH)]
+    stored = {"metadata": {"uid": UID, "managedFields": [{"manager": FIELD_MANAGER, "operation": "Update"}]}}
+    applied = {**new, "metadata": {**new["metadata"], "uid": UID}}
+    return [
+        ("PATCH", path, _encoded(migration_patch(stored)), JSON_PATCH),
+        ("PATCH", path, _encoded(applied), APPLY_PATCH),
+    ]
 
 
 def _status(status: Object) -> Template:
@@ -152,6 +165,7 @@ def _encoded(body: Any) -> bytes:
 
 class _Meta(msgspec.Struct):
     uid: str
+    name: str
 
 
 class _Created(msgspec.Struct):
@@ -215,14 +229,14 @@ class Sender:
         method, _, _, content_type = template
         path, body = filled(template, cr, self._uids)
         headers = {"Content-Type": content_type}
-        async with self._session.request(
-            method, path, data=body, params={"fieldManager": FIELD_MANAGER}, headers=headers
-        ) as response:
+        params = {"fieldManager": FIELD_MANAGER} | ({"force": "true"} if content_type == APPLY_PATCH else {})
+        async with self._session.request(method, path, data=body, params=params, headers=headers) as response:
             reply = await response.read()
             if response.status >= 400:
                 raise RuntimeError(f"{method} {path}: {response.status} {reply[:300]!r}")
         if method == "POST":
-            self._uids[f"{path}/{cr['metadata']['name']}"] = self._decoder.decode(reply).metadata.uid
+            created = self._decoder.decode(reply).metadata
+            self._uids[f"{path}/{created.name}"] = created.uid
 
 
 async def run(profile: Profile, spec: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -87,18 +88,19 @@ def _scale_wave(results: Results) -> str:
     return markdown([*rows, ("writes per object", *(_writes_per_object(waves, count, client) for client in SCALING))])
 
 
-def _every_field(results: Results) -> str:
-    figures = results["fields"]
+def _with_spec(results: Results, name: str) -> str:
+    """The table of objects with another spec than the minimal one."""
+    figures = results[name]
     rows: list[Row] = [("", CLIENTS["ours"], CLIENTS["operator"], "relative")]
-    for title, part, name, unit in (
+    for title, part, measured, unit in (
         ("children accepted", figures, "children accepted, s", "s"),
         ("status current", figures, "status current, s", "s"),
         ("CPU per object", figures, "CPU per object, ms", "ms"),
         ("scale wave", figures["scale wave"], "all done, s", "s"),
     ):
-        taken = [f"{part[client][name]:.1f} {unit}" for client in ("ours", "operator")]
-        rows.append((title, *taken, _ratio([part], name)))
-    return markdown(rows)
+        taken = [f"{part[client][measured]:.1f} {unit}" for client in ("ours", "operator")]
+        rows.append((title, *taken, _ratio([part], measured)))
+    return markdown([*rows, ("writes while nothing changes", "–", str(figures["steady writes"]), "–")])
 
 
 def _goals(results: Results) -> str:
@@ -292,7 +294,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "goals": _goals,
     "storm": _storm,
     "scale wave": _scale_wave,
-    "every field": _every_field,
+    "every field": partial(_with_spec, name="fields"),
+    "slots": partial(_with_spec, name="slots"),
     "writes": _writes,
     "operator": _operator,
     "admission": _admission,

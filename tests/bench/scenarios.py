@@ -52,14 +52,16 @@ async def one_round(
     return result
 
 
-async def every_field(plane: ControlPlane, count: int, report: Report) -> dict[str, Any]:
-    """A storm and a scale wave of objects with every field, for the operator and the same requests."""
+async def with_spec(plane: ControlPlane, count: int, report: Report, spec: str) -> dict[str, Any]:
+    """A storm and a scale wave of objects with one of `load.SPECS`, for the operator and the same requests."""
     result: dict[str, Any] = {"scale wave": {}}
     async with open_environment(plane) as env:
         with only_garbage_collector(env):
             for name in ("ours", OPERATOR_NAME):
-                async with rounds.contestant(env, name, load.EVERY_FIELD) as worker:
+                async with rounds.contestant(env, name, spec) as worker:
                     await _storm_and_wave(env, worker, name, count, report, result)
+                    if name == OPERATOR_NAME:
+                        result["steady writes"] = await rounds.steady(env, worker)
                 await env.clean_up()
     return result
 

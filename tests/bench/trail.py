@@ -11,7 +11,7 @@ import msgspec
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 CHANGE, AUTOSCALED = "patch memcacheds", "patch memcacheds/scale"
 STATUS = "patch memcacheds/status"
-CHILDREN = ("deployments", "services", "poddisruptionbudgets", "networkpolicies")
+CHILDREN = ("deployments", "statefulsets", "services", "configmaps", "poddisruptionbudgets", "networkpolicies")
 CHILD_WRITES = tuple(f"{verb} {plural}" for verb in sorted(WRITES) for plural in CHILDREN)
 
 

@@ -83,11 +83,18 @@ ADMISSION = {
     **dict.fromkeys(("RSS before, MiB", "RSS after many, MiB", "reviews per second and core"), 40.0),
 }
 CLUSTER = created(1.0) | {"all available, s": 9.0, "RSS, MiB": 70.0, "steady writes": 0, "scale": changed(1.0)}
+WITH_SPEC = {
+    "ours": created(4.0),
+    "operator": created(5.0),
+    "scale wave": one_round(2.0, 3.0, 20)["scale wave"],
+    "steady writes": 0,
+}
 RESULTS: dict[str, Any] = {
     "machine": {},
     "objects": 10,
     "rounds": [one_round(2.0, 2.0, 20), one_round(10.0, 13.0, 25), one_round(1.0, 1.5, 20)],
-    "fields": {"ours": created(4.0), "operator": created(5.0), "scale wave": one_round(2.0, 3.0, 20)["scale wave"]},
+    "fields": WITH_SPEC,
+    "slots": WITH_SPEC | {"steady writes": 7},
     "autoscaler": {
         "changes": 100,
         "rejected": 1,
@@ -131,6 +138,7 @@ def test_every_table_can_be_built() -> None:
     assert [name for name in report.TABLES if name not in report.tables(RESULTS)] == []
     assert rows("scale wave")["writes per object"] == ["0.00", "0.00", "2.50"]
     assert rows("every field")["scale wave"] == ["2.0 s", "3.0 s", "1.50 ×"]
+    assert rows("slots")["writes while nothing changes"] == ["–", "7", "–"]
     assert rows("writes")["scale by an autoscaler"][-1] == "1.98"
 
 

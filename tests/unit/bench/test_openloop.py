@@ -29,7 +29,8 @@ class Server:
         """Record a request; the uid of a created object is its path."""
         self.bodies.append(await request.read())
         self.requests.append((request.method, request.path, msgspec.json.decode(self.bodies[-1])))
-        body = {"metadata": {"uid": f"uid of {request.path.rpartition('/')[2]}"}}
+        name = self.requests[-1][2].get("metadata", {}).get("name", "") if request.method == "POST" else ""
+        body = {"metadata": {"uid": f"uid of {request.path.rpartition('/')[2]}", "name": name}}
         return web.Response(body=msgspec.json.encode(body), status=self._code)
 
 
@@ -69,6 +70,11 @@ NEW = {
         "/apis/policy/v1/namespaces/test/poddisruptionbudgets",
         "/apis/networking.k8s.io/v1/namespaces/test/networkpolicies",
     ],
+    load.STABLE: [
+        "/apis/apps/v1/namespaces/test/statefulsets",
+        "/api/v1/namespaces/test/services",
+        "/api/v1/namespaces/test/configmaps",
+    ],
 }
 """The paths of the children of a new object with each spec."""
 
@@ -99,6 +105,21 @@ def test_another_size_costs_two_requests(name: str) -> None:
     assert status[2]["status"]["observedGeneration"] == 2
     assert "0 of 4 pods are ready" in [each["message"] for each in status[2]["status"]["conditions"]]
     assert "selector" not in status[2]["status"], "it is the same as before"
+
+
+def test_another_size_of_slots_costs_three_more_requests() -> None:
+    """The ConfigMap with the addresses changes too; its first change transfers the ownership of the fields."""
+    server = sent(PROFILES["ours"], stored(7, 1, 1), stored(7, 2, 2), spec=load.STABLE)
+    *_, scale, transfer, apply, status = server.requests
+    assert len(server.requests) == 4 + 4
+    assert scale[1:] == (
+        "/apis/apps/v1/namespaces/test/statefulsets/cache-7",
+        {"metadata": {"uid": "uid of statefulsets"}, "spec": {"replicas": 2}},
+    )
+    assert transfer[1] == apply[1] == "/api/v1/namespaces/test/configmaps/cache-7-connection"
+    assert transfer[2][0] == {"op": "test", "path": "/metadata/uid", "value": "uid of configmaps"}
+    assert apply[2]["metadata"]["uid"] == "uid of configmaps"
+    assert apply[2]["data"]["servers"].count("cache-7.test.svc") == len(status[2]["status"]["servers"]) == 2
 
 
 @pytest.mark.parametrize(("name", "first"), [("ours", False), ("children first", True)])

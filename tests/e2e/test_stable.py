@@ -79,7 +79,9 @@ def test_client_that_resolves_once_reconnects(namespace: str, record_property: C
         eventually(lambda: len(replaced.answered) > count, RECONNECTED, "the fixed address leads to the new pod")
     assert slot_addresses(namespace, 2) == addresses
     assert other.period() is None, f"requests to the other slot failed: {other.failed}"
-    first, last = replaced.period() or (0, 0)
+    away = replaced.period()
+    assert away, "the pod was not replaced"
+    first, last = away
     record_property("a slot without an answer while its pod is replaced", f"{last - first:.1f} s")
 
 
@@ -92,10 +94,11 @@ def test_update_takes_one_slot_after_the_other(namespace: str, record_property: 
         eventually(lambda: all(each.answered[-1] > max(each.failed, default=0) for each in slots), 15, "all answer")
     assert {pod["spec"]["containers"][0]["image"] for pod in pods_of(namespace)} == {OTHER_IMAGE}
     periods = [found for each in slots if (found := each.period())]
+    assert len(periods) == 3, f"not every slot was updated: {periods}"
     for (_, end), (start, _) in pairwise(sorted(periods)):
         assert end <= start, f"two slots were away at the same time: {periods}"
     assert periods == sorted(periods, reverse=True), "the slots are updated from the highest"
-    longest = max((end - start for start, end in periods), default=0)
+    longest = max(end - start for start, end in periods)
     record_property("longest time without an answer of a slot during an update", f"{longest:.1f} s")
 
 

@@ -12,7 +12,7 @@ from faults.state import CHILDREN
 from faults.workloads import new_object
 from integration.control_plane import ControlPlane, client_of
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
-from memcached_operator.kube.resource import Object, Resource
+from memcached_operator.kube.resource import CONFIG_MAPS, Object, Resource
 from support.plan_stage import PlanStage
 
 PARALLEL = 8
@@ -39,7 +39,7 @@ class ApiServerStage(PlanStage):
 
     async def apply(self, child: Object) -> Object:
         """The child as the API server would store it, with its defaults."""
-        resource = next(each for each in CHILDREN if each.kind == child["kind"])
+        resource = next(each for each in (*CHILDREN, CONFIG_MAPS) if each.kind == child["kind"])
         return await self._client.request("POST", resource.path(self.namespace), child, params={"dryRun": "All"})
 
     async def _send(self, name: str, *request: Any) -> str:

@@ -20,12 +20,12 @@ from memcached_operator.kube.resource import (
     controller_of,
     nested_map,
 )
-from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.memcached.controller import MEMCACHEDS
 from support.admitted import admitted
 from support.draining import condition
 from support.widget_controller import CONFIG_MAPS
 
-CHILDREN = memcached("").owns
+CHILDREN = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
 SELECTOR = {"app": "foreign"}
 POD = {"metadata": {"labels": SELECTOR}, "spec": {"containers": [{"name": "main", "image": "localhost/foreign:1"}]}}
 CONTENT: dict[Resource, Object] = {

@@ -247,9 +247,18 @@ def test_child_can_be_scaled_only_without_the_subresource(
 
 
 def test_config_map_that_others_read_by_its_name_is_denied(stolen_token: Account) -> None:
-    for name in ("coredns-custom", "connection", "a-connection.b"):
-        other = merged(config_map("a"), {"metadata": {"name": name}})
+    for name in ("coredns-custom", "connection", "other-connection"):
+        other = merged(config_map("child"), {"metadata": {"name": name}})
         assert "metadata.name" in stolen_token.denial(dry_run("POST", CONFIG_MAPS, other))
+
+
+def test_clients_cannot_be_given_other_variables(stolen_token: Account, children: dict[Resource, Object]) -> None:
+    """Some change what a program runs, and clients may read all keys as their environment."""
+    for change in ({"data": {"NODE_OPTIONS": "--require=/tmp/a"}}, {"binaryData": {"a": "YQ=="}}):
+        new, changed = (merged(each, change) for each in (config_map("child"), children[CONFIG_MAPS]))
+        assert "data: " in stolen_token.denial(dry_run("PUT", CONFIG_MAPS, changed))
+        fresh = merged(new, {"metadata": {"name": "child-connection"}})
+        assert "data: " in stolen_token.denial(dry_run("PATCH", CONFIG_MAPS, fresh, MERGE_PATCH))
 
 
 OTHER_SPEC: dict[Resource, Object] = {

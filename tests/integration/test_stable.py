@@ -1,6 +1,7 @@
 """A Memcached with slots on the real API server: what its children cost, and what stays where it is."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ CREATED = {
 CHANGES: list[tuple[Object, dict[str, int]]] = [
     # The first change of a child also transfers the field ownership. The size alone needs no apply.
     ({"size": 3}, {"patch statefulsets": 1, "patch configmaps": 2}),
+    # The ConfigMap names the Services as soon as they exist.
     ({"service": {"perPod": True}}, {"create services": 3, "patch configmaps": 1}),
     ({"size": 2}, {"patch statefulsets": 1, "patch configmaps": 1, "delete services": 1}),
     ({"image": "example.com/memcached:2"}, {"patch statefulsets": 2}),
@@ -138,6 +140,36 @@ def test_changed_template_waits_for_the_end_of_a_pause(plane: ControlPlane, name
     run_operator(plane, (namespace,), scenario)
 
 
+def test_fields_that_others_add_are_removed(plane: ControlPlane, namespace: str) -> None:
+    """They would give all slots other names, delay every update, or expose a slot."""
+    drifts: list[tuple[Key, Object, Callable[[Object], bool]]] = [
+        (
+            Key(STATEFULSETS, namespace, "cache"),
+            {"ordinals": {"start": 5}, "minReadySeconds": 900},
+            lambda spec: "ordinals" not in spec and not spec.get("minReadySeconds"),
+        ),
+        (
+            Key(SERVICES, namespace, "cache-0"),
+            {"externalIPs": ["192.0.2.1"], "type": "NodePort"},
+            lambda spec: "externalIPs" not in spec and spec["type"] == "ClusterIP",
+        ),
+    ]
+
+    async def scenario(client: Client) -> None:
+        async def reverted(key: Key, check: Callable[[Object], bool]) -> bool:
+            found = await client.get(key)
+            return found is not None and check(found["spec"])
+
+        await create(client, stable(namespace, size=2, service={"perPod": True}))
+        await wait_until_ready(client, namespace)
+        for key, drift, check in drifts:
+            await asyncio.to_thread(plane.change, key, {"spec": drift})
+            await eventually(partial(reverted, key, check))
+        await wait_until_ready(client, namespace)
+
+    run_operator(plane, (namespace,), scenario)
+
+
 def _is_current(obj: Object) -> bool:
     return obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
 
@@ -164,10 +196,20 @@ def test_two_memcacheds_that_want_one_service(plane: ControlPlane, namespace: st
         assert await client.get(Key(SERVICES, namespace, "cache-0")) == service
         if second == "cache":
             assert not await missing(client, Key(SERVICES, namespace, "cache-1"))
+            # Its clients must not use the other one's servers.
+            await eventually(lambda: fixed_servers(client, namespace, is_listed=False))
         await asyncio.to_thread(plane.delete, Key(MEMCACHEDS, namespace, first))
         await wait_until_ready(client, namespace, second)
+        if second == "cache":
+            await eventually(lambda: fixed_servers(client, namespace, is_listed=True))
 
     run_operator(plane, (namespace,), scenario)
+
+
+async def fixed_servers(client: Client, namespace: str, *, is_listed: bool) -> bool:
+    """Whether the ConfigMap names the Services of the slots, or does not."""
+    found = await client.get(Key(CONFIG_MAPS, namespace, "cache-connection"))
+    return found is not None and ("MEMCACHED_FIXED_SERVERS" in found["data"]) is is_listed
 
 
 async def is_available(client: Client, namespace: str, name: str) -> bool:

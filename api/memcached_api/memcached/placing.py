@@ -172,17 +172,17 @@ class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Service(msgspec.Struct, frozen=True, rename="camel"):
-    """Labels and annotations of every Service, in addition to the operator's, and the Services of the slots."""
+    """Labels and annotations of the Services, in addition to the operator's, and whether slots have Services."""
 
     annotations: Annotations = {}
-    """Annotations of every Service. Those that the operator sets are denied."""
+    """Annotations of the headless Service. Those that the operator sets are denied."""
 
     labels: Labels = {}
     """Labels of every Service. Those that the operator sets are denied."""
 
     per_pod: bool | None = None
     """Whether each slot has a Service of its own with a fixed IP address, for clients that resolve a name only once.
-    Only with `identity: Stable`. If absent, false."""
+    Only with `identity: Stable` and at most 100 pods. If absent, false."""
 
 
 def security_context(pod: PodSpec) -> dict[str, Any]:

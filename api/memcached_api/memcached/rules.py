@@ -59,6 +59,19 @@ STABLE: Final = "Stable"
 MAX_SLOTS: Final = 1000
 """Maximum size with slots: each is an entry of the status and of a ConfigMap, which are limited to about 1 MiB."""
 
+MAX_SERVICES: Final = 100
+"""Maximum size with a Service for each slot: each uses an IP address of the cluster's range for Services."""
+
+_TOO_MANY: Final = f"must be at most {MAX_SERVICES} with spec.service.perPod true; set it to false, or lower the size"
+
+
+def _too_many_services(spec: Mapping[str, Any]) -> Iterable[Violation]:
+    if spec.get("identity") == STABLE and nested_field(spec, "service", "perPod") is True:
+        size = spec.get("size")
+        if size is not None and MAX_SERVICES < size <= MAX_SLOTS:
+            yield Violation(".size", size, _TOO_MANY)
+
+
 _IS_POOLED: Final = f"!has(self.identity) || self.identity != '{STABLE}'"
 _IDENTITY: Final = (
     "cannot be changed, because all pods and their addresses would change; create another Memcached with it, move the "
@@ -128,6 +141,14 @@ SLOTS: Final = (
         f"(has(self.identity) && self.identity == '{STABLE}')",
         _PER_POD,
         field_path=".service.perPod",
+    ),
+    Rule(
+        "spec",
+        _too_many_services,
+        f"{_IS_POOLED} || !has(self.service) || !has(self.service.perPod) || !self.service.perPod || !has(self.size)"
+        f" || self.size <= {MAX_SERVICES} || self.size > {MAX_SLOTS}",
+        _TOO_MANY,
+        field_path=".size",
     ),
 )
 

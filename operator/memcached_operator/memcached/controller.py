@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
+from msgspec import structs
+
+from memcached_api import conditions as c
 from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, check, is_stable
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Kind, Plan, Snapshot, invalid
@@ -16,16 +19,17 @@ from memcached_operator.kube.resource import (
     STATEFULSETS,
     Object,
     Resource,
+    nested_list,
     nested_map,
 )
-from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
+from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN, slot_name
 from memcached_operator.memcached.desired.connection import connection
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.memcached.desired.pods import APP_NAME
-from memcached_operator.memcached.desired.service import services
-from memcached_operator.memcached.desired.statefulset import statefulset
+from memcached_operator.memcached.desired.service import has_slot_services, services
+from memcached_operator.memcached.desired.statefulset import held_port, statefulset
 from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
 from memcached_operator.memcached.status import status_with
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
@@ -33,6 +37,9 @@ from memcached_operator.workloads.deployment import DEPLOYMENT
 from memcached_operator.workloads.statefulset import STATEFULSET
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
+
+CREATION_DELAY, CONFLICT_DELAY = 0.5, 10.0
+"""Seconds until the plan is made again while Services of slots do not exist."""
 
 PINNED_IMAGE_ANNOTATION = "memcached-operator.example.com/default-image"
 """Annotation of a workload whose Memcached has no `spec.image`, because the webhook was unavailable on create. Its
@@ -65,17 +72,41 @@ def plan_with(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Calla
         if spec is None or errors:
             return invalid(summary(errors, MAX_MESSAGE_LENGTH))
         workload = _workload(snapshot, spec, default_image)
+        spec = structs.replace(spec, container_port=held_port(workload, spec))
+        missing = _missing_services(snapshot, spec)
         budget, notices = _budget(snapshot, spec, workload["spec"]["template"]["metadata"]["labels"])
         children = (
             workload,
             *services(cr, spec),
-            *([connection(cr, spec, cluster_domain)] if is_stable(spec) else []),
+            *_connection(cr, spec, cluster_domain, fixed=has_slot_services(spec) and not missing),
             *budget,
             *([] if spec.network_policy is None else [network_policy(cr, spec.network_policy, spec.container_port)]),
         )
-        return Plan(children, tuple(autoscaler_problems(snapshot)), notices)
+        delay = _retry_delay(cr) if missing else None
+        return Plan(children, tuple(autoscaler_problems(snapshot)), notices, delay)
 
     return plan
+
+
+def _connection(cr: Object, spec: MemcachedSpec, domain: str, *, fixed: bool) -> tuple[Object, ...]:
+    """The ConfigMap, if the Memcached has slots."""
+    return (connection(cr, spec, domain, fixed=fixed),) if is_stable(spec) else ()
+
+
+def _missing_services(snapshot: Snapshot, spec: MemcachedSpec) -> list[str]:
+    """The names of the existing slots that have no Service of ours: others' may have the name, and other servers."""
+    live = snapshot.child(STATEFULSETS)
+    if live is None or not has_slot_services(spec):
+        return []
+    existing = min(live["spec"].get("replicas", 1), spec.size)
+    names = (slot_name(snapshot.cr, slot) for slot in range(existing))
+    return [name for name in names if snapshot.child(SERVICES, name) is None]
+
+
+def _retry_delay(cr: Object) -> float:
+    """Seconds until the Services of slots are looked for again: at once if they are being created."""
+    reasons = [each.get("reason") for each in nested_list(cr, "status", "conditions")]
+    return CONFLICT_DELAY if c.CONFLICT in reasons else CREATION_DELAY
 
 
 def _workload(snapshot: Snapshot, spec: MemcachedSpec, default_image: str) -> Object:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from msgspec import structs
+
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.rules import STABLE
@@ -11,9 +13,10 @@ from memcached_api.memcached.types import MemcachedSpec, check, is_stable
 from memcached_api.quantity import canonical
 from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.kube.resource import STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.desired.addresses import servers
 from memcached_operator.memcached.desired.pods import APP_NAME
+from memcached_operator.memcached.desired.statefulset import held_port
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from memcached_operator.workloads.statefulset import STATEFULSET
 from memcached_operator.workloads.workload import WorkloadState, workload_state
@@ -39,7 +42,7 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
                 "readyReplicas": state.rollout.ready,
                 "selector": labels.selector(APP_NAME, meta["name"]),
                 "nodes": state.nodes,
-                **_from_spec(snapshot.cr, cluster_domain),
+                **_from_spec(snapshot, cluster_domain),
                 "conditions": state.conditions,
             },
             state.requeue_after,
@@ -53,13 +56,17 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     return workload_state(workload, snapshot, outcome, now, pull_secrets_field=PULL_SECRETS_FIELD, resume=RESUME)
 
 
-def _from_spec(cr: Object, domain: str) -> dict[str, Any]:
-    """What follows from the spec alone. An invalid spec leaves the pods as they are, and so the previous values."""
+def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
+    """What follows from the spec. An invalid spec leaves the pods as they are, and so the previous values."""
+    cr = snapshot.cr
     spec, errors = check(cr)
     if spec is None or errors:
         before = nested_map(cr, "status")
         return {name: before[name] for name in ("cache", "servers") if before.get(name) is not None}
-    return {"cache": _cache(spec), **({"servers": servers(cr, spec, domain)} if is_stable(spec) else {})}
+    if not is_stable(spec):
+        return {"cache": _cache(spec)}
+    port = held_port(snapshot.child(STATEFULSETS), spec)
+    return {"cache": _cache(spec), "servers": servers(cr, structs.replace(spec, container_port=port), domain)}
 
 
 def _cache(spec: MemcachedSpec) -> Object:

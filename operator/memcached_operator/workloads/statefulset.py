@@ -47,7 +47,7 @@ STATEFULSET: Final[WorkloadType] = _StatefulSet()
 
 
 def _rollout(live: Object, snapshot: Snapshot, now: datetime) -> Rollout:
-    found = _with_pause(counted(live), live)
+    found = _with_pause(counted(live), live, snapshot.cr)
     all_available = found.current and found.size == found.replicas == found.available_pods
     # With OnDelete, outdated pods stay until a user deletes them, so they are not a stalled rollout.
     waiting = all_available and _strategy(live).get("type") == "OnDelete"
@@ -61,10 +61,12 @@ def _rollout(live: Object, snapshot: Snapshot, now: datetime) -> Rollout:
     )
 
 
-def _with_pause(found: Rollout, live: Object) -> Rollout:
+def _with_pause(found: Rollout, live: Object, cr: Object) -> Rollout:
     """The counts during a pause: pods with an older template than the spec's are not updated."""
-    value = nested_map(live, "metadata", "annotations").get(PAUSED_ANNOTATION)
-    return replace(found, paused=value is not None, updated=0 if value == OUTDATED else found.updated)
+    if nested_map(cr, "spec", "rollout").get("paused") is not True:
+        return found
+    outdated = nested_map(live, "metadata", "annotations").get(PAUSED_ANNOTATION) == OUTDATED
+    return replace(found, paused=True, updated=0 if outdated else found.updated)
 
 
 def _strategy(live: Object) -> Mapping[str, Any]:

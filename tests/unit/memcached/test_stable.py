@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from memcached_api.memcached.rules import MAX_SLOTS
+from memcached_api.memcached.rules import MAX_SERVICES, MAX_SLOTS
 from memcached_api.memcached.types import validate
 from memcached_operator.kind import Outcome, Snapshot
-from memcached_operator.kube.resource import STATEFULSETS, Key, Object, key_of
-from memcached_operator.memcached.controller import PINNED_IMAGE_ANNOTATION, plan_with
+from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key, Object, key_of
+from memcached_operator.memcached.controller import CONFLICT_DELAY, CREATION_DELAY, PINNED_IMAGE_ANNOTATION, plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
 from unit.builders import NOW
@@ -61,6 +61,7 @@ def test_pods_are_those_of_a_deployment(spec: dict[str, Any]) -> None:
 
 
 def test_slots_start_together_and_are_updated_one_by_one() -> None:
+    assert planned()["StatefulSet"]["spec"]["minReadySeconds"] == 0
     spec = planned(size=3, rollout={"minReadySeconds": 5})["StatefulSet"]["spec"]
     assert (spec["replicas"], spec["serviceName"], spec["podManagementPolicy"]) == (3, "cache", "Parallel")
     assert spec["updateStrategy"]["rollingUpdate"] == {"partition": 0, "maxUnavailable": 1}
@@ -71,7 +72,7 @@ def test_names_of_slots_have_addresses_before_the_pods_are_ready() -> None:
     assert planned()["Service"]["spec"]["publishNotReadyAddresses"] is True
 
 
-def test_each_slot_has_a_service_if_asked_for() -> None:
+def test_each_slot_has_a_service_if_the_spec_says_so() -> None:
     assert [name for name in planned(size=2) if name.startswith("Service")] == ["Service"]
     found = planned(size=2, service={"perPod": True, "labels": {"team": "web"}})
     assert [name for name in found if name.startswith("Service")] == ["Service", "Service-0", "Service-1"]
@@ -85,7 +86,38 @@ def test_each_slot_has_a_service_if_asked_for() -> None:
     assert found["Service-1"]["metadata"]["labels"]["team"] == "web"
 
 
-def test_config_map_tells_clients_the_addresses() -> None:
+def test_annotations_are_not_those_of_each_slot() -> None:
+    """A hundred large copies would not fit into memory, and other software would act on each."""
+    service = {"perPod": True, "annotations": {"example.com/a": "b"}, "labels": {"team": "web"}}
+    found = planned(service=service)
+    assert found["Service"]["metadata"]["annotations"] == {"example.com/a": "b"}
+    assert "annotations" not in found["Service-0"]["metadata"]
+    assert found["Service-0"]["metadata"]["labels"]["team"] == "web"
+
+
+def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
+    """Another owner's Service of the name of a slot has other servers."""
+    spec: Object = {"identity": "Stable", "size": 3, "service": {"perPod": True}}
+    children = plan_with(IMAGE)(Snapshot(cr_of(**spec)), NOW).children or ()
+    (workload,) = [each for each in children if each["kind"] == "StatefulSet"]
+    live = {Key(STATEFULSETS, "test", "cache"): {**workload, "spec": {**workload["spec"], "replicas": 2}}}
+    services = {Key(SERVICES, "test", each["metadata"]["name"]): each for each in children if each["kind"] == "Service"}
+
+    def listed(*missing: str, conflict: bool = False) -> tuple[bool, float | None]:
+        known = {key: each for key, each in services.items() if key.name not in missing}
+        conditions = [{"type": "Degraded", "status": "True", "reason": "Conflict"}] if conflict else []
+        cr = {**cr_of(**spec), "status": {"conditions": conditions}}
+        plan = plan_with(IMAGE)(Snapshot(cr, {**live, **known}), NOW)
+        (config,) = [each for each in plan.children or () if each["kind"] == "ConfigMap"]
+        return "fixed-servers" in config["data"], plan.requeue_after
+
+    assert listed() == (True, None)
+    assert listed("cache-2") == (True, None), "this slot is new"
+    assert listed("cache-1") == (False, CREATION_DELAY)
+    assert listed("cache-1", conflict=True) == (False, CONFLICT_DELAY)
+
+
+def test_config_map_has_the_addresses() -> None:
     assert planned(size=2, containerPort=2000)["ConfigMap-connection"]["data"] == {
         "MEMCACHED_HOST": "cache.test.svc.cluster.example",
         "MEMCACHED_PORT": "2000",
@@ -142,6 +174,32 @@ def test_changed_template_is_not_written_during_a_pause() -> None:
     assert resumed["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 0
 
 
+def test_port_of_a_template_that_is_not_written_is_not_used() -> None:
+    """Clients would be sent to a port on which no pod listens."""
+    live = planned(image=IMAGE)["StatefulSet"]
+    found = planned(live, image=IMAGE, containerPort=12000, networkPolicy={}, **PAUSE)
+    assert found["Service"]["spec"]["ports"][0]["port"] == 11211
+    assert found["ConfigMap-connection"]["data"]["MEMCACHED_PORT"] == "11211"
+    assert found["NetworkPolicy"]["spec"]["ingress"][0]["ports"][0]["port"] == 11211
+    paused_now = snapshot(found["StatefulSet"], image=IMAGE, containerPort=12000, **PAUSE)
+    assert status_with(DOMAIN)(paused_now, Outcome(), NOW).status["servers"][0].endswith(":11211")
+    assert planned(found["StatefulSet"], containerPort=12000)["Service"]["spec"]["ports"][0]["port"] == 12000
+
+
+def test_removed_annotation_is_written_again_during_a_pause() -> None:
+    live = planned(image=IMAGE)["StatefulSet"]
+    stripped: Object = {**live, "metadata": {**live["metadata"], "annotations": {}}}
+    assert paused(planned(stripped, image=IMAGE, **PAUSE)["StatefulSet"]) == UP_TO_DATE
+    assert paused(planned(stripped, image=NEXT, **PAUSE)["StatefulSet"]) == OUTDATED
+
+
+def test_annotation_of_another_client_does_not_pause() -> None:
+    live = planned(image=IMAGE)["StatefulSet"]
+    live["metadata"]["annotations"][PAUSED_ANNOTATION] = OUTDATED
+    progressing = status_with(DOMAIN)(snapshot(live, image=IMAGE), Outcome(), NOW).status["conditions"][1]
+    assert progressing["reason"] != "Paused"
+
+
 def test_drift_of_an_unchanged_template_is_reverted_during_a_pause() -> None:
     live = planned(image=IMAGE)["StatefulSet"]
     drifted = planned(image=NEXT)["StatefulSet"]
@@ -179,6 +237,9 @@ def test_default_image_is_pinned_in_the_statefulset() -> None:
         ({"identity": "Stable", "rollout": {"maxSurge": "0%"}}, ["spec.rollout.maxSurge"]),
         ({"rollout": {"maxSurge": 1}}, []),
         ({"identity": "Stable", "service": {"perPod": True}}, []),
+        ({"identity": "Stable", "service": {"perPod": True}, "size": MAX_SERVICES}, []),
+        ({"identity": "Stable", "service": {"perPod": True}, "size": MAX_SERVICES + 1}, ["spec.size"]),
+        ({"identity": "Stable", "service": {"perPod": True}, "size": MAX_SLOTS + 1}, ["spec.size"]),
         ({"identity": "Pooled", "service": {"perPod": True}}, ["spec.service.perPod"]),
         ({"service": {"perPod": True}}, ["spec.service.perPod"]),
         ({"service": {"perPod": False}}, []),

@@ -43,7 +43,10 @@ DECISIONS = {
     "as desired": (APPLIED, Action.SKIP),
     "value changed manually": ({**APPLIED, "spec": {"replicas": 3, "minReadySeconds": 5}}, Action.APPLY),
     "number of pods changed": ({**APPLIED, "spec": {**APPLIED["spec"], "replicas": 5}}, Action.SCALE),
-    "number of pods and another value changed": ({**APPLIED, "spec": {"replicas": 5}}, Action.APPLY),
+    "number of pods and another value changed": (
+        {**APPLIED, "spec": {"replicas": 5, "minReadySeconds": 5}},
+        Action.APPLY,
+    ),
     "number of pods removed": ({**APPLIED, "spec": {"minReadySeconds": 0}}, Action.APPLY),
     "applied by release 0.1.0": (recorded(digest_v1(INTENT)), Action.SKIP),
     "applied by release 0.1.0 with another number of pods": (

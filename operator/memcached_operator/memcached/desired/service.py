@@ -18,7 +18,7 @@ def services(cr: Object, spec: MemcachedSpec) -> Iterator[Object]:
     """Build the headless Service, whose DNS name has one address per ready pod, and those of the slots."""
     # The name of a slot has its pod's address also before the pod is ready: clients wait for the pod, not for DNS.
     stable = {"publishNotReadyAddresses": True} if is_stable(spec) else {}
-    yield _service(cr, spec, {"clusterIP": "None", **stable})
+    yield _service(cr, spec, {"clusterIP": "None", **stable}, spec.service or Service())
     if has_slot_services(spec):
         yield from (_slot_service(cr, spec, slot_name(cr, slot)) for slot in range(spec.size))
 
@@ -29,14 +29,19 @@ def has_slot_services(spec: MemcachedSpec) -> bool:
 
 
 def _slot_service(cr: Object, spec: MemcachedSpec, name: str) -> Object:
-    """The Service of a slot: its fixed address leads to the slot's pod, ready or not."""
-    built = _service(cr, spec, {"publishNotReadyAddresses": True}, name)
+    """The Service of a slot: clients reach the slot's pod at its fixed address, ready or not.
+
+    Without the annotations of the spec: other software would act on each of these Services.
+    """
+    content = {"type": "ClusterIP", "externalIPs": None, "publishNotReadyAddresses": True}
+    built = _service(cr, spec, content, Service(labels=spec.service.labels if spec.service else {}), name)
     selector = {**built["spec"]["selector"], POD_NAME_LABEL: name}
     return {**built, "spec": {**built["spec"], "selector": selector}}
 
 
-def _service(cr: Object, spec: MemcachedSpec, content: Mapping[str, Any], name: str | None = None) -> Object:
+def _service(
+    cr: Object, spec: MemcachedSpec, content: Mapping[str, Any], given: Service, name: str | None = None
+) -> Object:
     port = {"name": PORT_NAME, "port": spec.container_port, "protocol": "TCP", "targetPort": PORT_NAME}
     built = children.service(cr, APP_NAME, COMPONENT, {**content, "ports": [port]}, name)
-    given = spec.service or Service()
     return children.with_metadata(built, given.labels, given.annotations)

@@ -4,9 +4,9 @@ from typing import Any
 
 from memcached_api.memcached.rules import MAX_SLOTS
 from memcached_api.memcached.types import MemcachedSpec
-from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, with_pod_metadata, workload_pod
-from memcached_operator.reconcile.compare import fingerprint
+from memcached_operator.reconcile.compare import covers, fingerprint
 from memcached_operator.workloads import children
 from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
 
@@ -27,10 +27,24 @@ def statefulset(cr: Object, spec: MemcachedSpec, image: str, live: Object | None
     applied = {TEMPLATE_ANNOTATION: fingerprint(built["spec"]["template"])}
     if not (spec.rollout and spec.rollout.paused):
         return children.with_metadata(built, {}, applied)
-    if live is None or _recorded(live) == applied:
+    if live is None or _is_applied(built, live, applied):
         return children.with_metadata(built, {}, {**applied, PAUSED_ANNOTATION: UP_TO_DATE})
     held = {**built, "spec": {**built["spec"], "template": live["spec"]["template"]}}
     return children.with_metadata(held, {}, {**_recorded(live), PAUSED_ANNOTATION: OUTDATED})
+
+
+def held_port(workload: Object | None, spec: MemcachedSpec) -> int:
+    """The port of the pods: during a pause, that of the pod template that stays."""
+    if workload is None or nested_map(workload, "metadata", "annotations").get(PAUSED_ANNOTATION) != OUTDATED:
+        return spec.container_port
+    (container, *_) = nested_list(workload, "spec", "template", "spec", "containers")
+    return next((port["containerPort"] for port in nested_list(container, "ports")), spec.container_port)
+
+
+def _is_applied(built: Object, live: Object, applied: dict[str, str]) -> bool:
+    """Whether the pod template was applied already. Without the annotation, which anyone can remove, it is compared."""
+    recorded = _recorded(live)
+    return recorded == applied or (not recorded and covers(live["spec"]["template"], built["spec"]["template"]))
 
 
 def _recorded(live: Object) -> dict[str, str]:
@@ -43,10 +57,9 @@ def _updates(spec: MemcachedSpec) -> dict[str, Any]:
     """The fields about updates, also those with Kubernetes' defaults: with other values, pods could stay outdated."""
     # A pause that begins during a rollout stops it: pods of slots below the partition are not replaced.
     partition = MAX_SLOTS if spec.rollout and spec.rollout.paused else 0
-    found: dict[str, Any] = {
+    return {
         "podManagementPolicy": "Parallel",
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition, "maxUnavailable": 1}},
+        "minReadySeconds": (spec.rollout and spec.rollout.min_ready_seconds) or 0,
+        "ordinals": None,  # removes that of another client, with which all slots would have other names
     }
-    if spec.rollout and spec.rollout.min_ready_seconds:
-        found["minReadySeconds"] = spec.rollout.min_ready_seconds
-    return found

@@ -6,13 +6,17 @@ from datetime import UTC, datetime
 from faults.campaigns.fields.stage import pruned, result
 from faults.workloads import new_object
 from memcached_operator.appservice.controller import APPSERVICES, appservice
-from memcached_operator.kind import Snapshot
+from memcached_operator.kind import Plan, Snapshot
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 
 DEFAULT_IMAGE = "example.com/memcached:default"
 KINDS = {MEMCACHEDS: memcached(DEFAULT_IMAGE), APPSERVICES: appservice()}
+
+
+MAX_PLANS = 2
+"""Plans until the children are as the spec says."""
 
 
 def unchanged(spec: Object) -> Object:
@@ -49,17 +53,25 @@ class PlanStage:
         self._children = {}
 
     async def applied(self, name: str) -> tuple[Object, Object]:
-        """The stored spec and the planned children."""
+        """The stored spec and the planned children. A plan that is to be repeated is, as the operator does."""
         obj = new_object(self._kind.resource, self.namespace, name, self._seen(self._specs[name]))
-        plan = self._kind.plan(Snapshot(obj, self._children), datetime.now(UTC))
+        problem = ""
+        for _ in range(MAX_PLANS):
+            plan = self._kind.plan(Snapshot(obj, self._children), datetime.now(UTC))
+            problem = await self._apply_all(plan)
+            if plan.requeue_after is None:
+                break
+        return self._specs[name], result(self._children.values(), name, problem)
+
+    async def _apply_all(self, plan: Plan) -> str:
+        """Store the children of a plan; returns its problems, or why a child is denied."""
         try:
             stored = [await self.apply(child) for child in plan.children or ()]
-            problem = "; ".join(each.message for each in plan.problems)
         except ApiError as error:
-            stored, problem = None, str(error)
-        if plan.children is not None and stored is not None:
+            return str(error)
+        if plan.children is not None:
             self._children = {self._kind.key_of(child): child for child in stored}
-        return self._specs[name], result(self._children.values(), name, problem)
+        return "; ".join(each.message for each in plan.problems)
 
     async def check_end(self) -> None:
         """Do nothing."""

@@ -19,7 +19,7 @@ PAUSED_ANNOTATION = "memcached-operator.example.com/paused"
 """Annotation of a StatefulSet whose pod template is not changed now, which Kubernetes has no field for."""
 
 OUTDATED, UP_TO_DATE = "outdated", "up-to-date"
-"""The values of PAUSED_ANNOTATION: whether a newer pod template waits for the end of the pause."""
+"""The values of PAUSED_ANNOTATION: whether the spec has another pod template, which is written after the pause."""
 
 _EPOCH = datetime(1970, 1, 2, tzinfo=UTC)
 """Earlier times are not computed with."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from crds.schema import struct_schema
 from memcached_api.memcached.changes import KEEPS_PODS, replaces_pods, values
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec, validate
+from memcached_api.quantity import parse
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import deployment
 from unit.builders import memcached
@@ -72,9 +73,14 @@ SPECS = ALL.filter(lambda spec: not validate(memcached(**spec)))
 
 
 def template(spec: dict[str, Any]) -> Object:
-    """The pod template that the operator builds."""
+    """The pod template that the operator builds, with amounts as numbers: Kubernetes compares these."""
     cr = memcached(**spec)
-    return deployment(cr, decode_spec(cr), spec["image"])["spec"]["template"]
+    found = deployment(cr, decode_spec(cr), spec["image"])["spec"]["template"]
+    (container,) = found["spec"]["containers"]
+    amounts = {
+        part: {name: parse(text) for name, text in given.items()} for part, given in container["resources"].items()
+    }
+    return {**found, "spec": {**found["spec"], "containers": [{**container, "resources": amounts}]}}
 
 
 def declared(spec: dict[str, Any]) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Single permissions: those of roles, of a service account, and those it used according to the audit log."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from support import kube
@@ -16,6 +16,8 @@ NEVER_REQUESTED = {
 """Granted but never requested: the API server checks it before a child may have an owner that blocks deletion."""
 ON_CONFLICTS = {
     ("get", "apps", "deployments"),
+    ("get", "apps", "statefulsets"),
+    ("get", "", "configmaps"),
     ("get", "", "services"),
     ("get", "policy", "poddisruptionbudgets"),
     ("get", "networking.k8s.io", "networkpolicies"),
@@ -120,6 +122,9 @@ def requests_by(audit: Audit, user: str, in_force: Callable[[Object], bool] = _a
 CHILDREN = ("deployments", "services", "poddisruptionbudgets", "networkpolicies")
 """The children of a Memcached."""
 
+SLOT_CHILDREN = {"statefulsets": "slots", "configmaps": "slots-connection"}
+"""The further children of the Memcached `slots`, and their names."""
+
 
 def exercise_rare_permissions() -> None:
     """Let the controller add and change optional children, and delete children with other names.
@@ -136,16 +141,40 @@ def exercise_rare_permissions() -> None:
             kube.apply(memcached(namespace, size=2, podDisruptionBudget=budget, networkPolicy=clients, resources=SMALL))
             eventually(lambda limit=limit: _budget(namespace) == limit, 30, "the PodDisruptionBudget is current")
             eventually(lambda clients=clients: _clients(namespace) == clients["from"], 30, "the clients are current")
-        for plural in CHILDREN:
-            child = kube.must_get(plural, namespace, "cache")
-            meta = {key: child["metadata"][key] for key in ("labels", "ownerReferences")}
-            spec = {key: value for key, value in child["spec"].items() if not key.startswith("clusterIP")}
-            former: Object = {**child, "metadata": {**meta, "name": "former", "namespace": namespace}, "spec": spec}
-            former.pop("status", None)
-            assert meta["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
-            kubectl("create", "-f", "-", stdin=former)
-        for plural in CHILDREN:
-            eventually(lambda p=plural: kube.get(p, namespace, "former") is None, 30, f"the former {plural} is deleted")
+        assert owner["metadata"]["uid"] == kube.must_get("memcacheds", namespace, "cache")["metadata"]["uid"]
+        _delete_former(namespace, dict.fromkeys(CHILDREN, "cache"))
+        _exercise_slots(namespace)
+
+
+def _exercise_slots(namespace: str) -> None:
+    """Let the controller change, restore and delete the children of a Memcached with slots."""
+    for size in (1, 2):
+        kube.apply(memcached(namespace, "slots", identity="Stable", size=size, resources=SMALL))
+        wait_until_ready(namespace, "slots")
+    _delete_former(namespace, SLOT_CHILDREN)
+    for plural, name in SLOT_CHILDREN.items():
+        uid = kube.must_get(plural, namespace, name)["metadata"]["uid"]
+        kubectl("delete", plural, name, "-n", namespace, "--wait=false")
+        eventually(lambda key=(plural, name), old=uid: _is_replaced(namespace, *key, old), 30, f"{plural} is restored")
+
+
+def _is_replaced(namespace: str, plural: str, name: str, uid: str) -> bool:
+    found = kube.get(plural, namespace, name)
+    return found is not None and found["metadata"]["uid"] != uid
+
+
+def _delete_former(namespace: str, children: Mapping[str, str]) -> None:
+    """Create a copy of each child, by plural and name, with another name; wait until the controller has deleted it."""
+    for plural, name in children.items():
+        child = kube.must_get(plural, namespace, name)
+        meta = {key: child["metadata"][key] for key in ("labels", "ownerReferences")}
+        former: Object = {**child, "metadata": {**meta, "name": "former", "namespace": namespace}}
+        former.pop("status", None)
+        if "spec" in child:
+            former["spec"] = {key: value for key, value in child["spec"].items() if not key.startswith("clusterIP")}
+        kubectl("create", "-f", "-", stdin=former)
+    for plural in children:
+        eventually(lambda p=plural: kube.get(p, namespace, "former") is None, 30, f"the former {plural} is deleted")
 
 
 def _budget(namespace: str) -> object:

@@ -210,7 +210,7 @@ SPECS: dict[str, tuple[Resource, Object, str]] = {
         {"unhealthyPodEvictionPolicy": None},
         "spec.unhealthyPodEvictionPolicy",
     ),
-    "slots: ordinals": (STATEFULSETS, {"ordinals": {"start": 5}}, "spec: memcached-operator sets no"),
+    "slots: ordinals": (STATEFULSETS, {"ordinals": {"start": 5}}, "spec.ordinals.start"),
     "network: egress": (NETWORK_POLICIES, EGRESS, "spec: "),
     "network: no egress": (NETWORK_POLICIES, {"policyTypes": ["Ingress", "Egress"]}, "spec.policyTypes"),
     "network: only egress": (NETWORK_POLICIES, {"policyTypes": ["Egress"]}, "spec.policyTypes"),

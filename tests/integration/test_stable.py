@@ -146,7 +146,7 @@ def test_fields_that_others_add_are_removed(plane: ControlPlane, namespace: str)
         (
             Key(STATEFULSETS, namespace, "cache"),
             {"ordinals": {"start": 5}, "minReadySeconds": 900},
-            lambda spec: "ordinals" not in spec and not spec.get("minReadySeconds"),
+            lambda spec: spec["ordinals"] == {"start": 0} and not spec.get("minReadySeconds"),
         ),
         (
             Key(SERVICES, namespace, "cache-0"),

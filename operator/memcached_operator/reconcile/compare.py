@@ -16,7 +16,11 @@ DROPPED_FIELDS = frozenset({("spec", "updateStrategy", "rollingUpdate", "maxUnav
 """Fields that a cluster drops if their feature gate is disabled (MaxUnavailableStatefulSet: by default up to 1.34, and
 in some later versions). If the live object has no such field, it counts as current: applying it again has no effect."""
 
-UNSTORED: Mapping[tuple[str, ...], Any] = {("spec", "paused"): False, ("spec", "minReadySeconds"): 0}
+UNSTORED: Mapping[tuple[str, ...], Any] = {
+    ("spec", "paused"): False,
+    ("spec", "minReadySeconds"): 0,
+    ("spec", "externalIPs"): [],
+}
 """Values that the API server stores by leaving the field out, besides null."""
 
 ATOMIC_FIELDS = frozenset(

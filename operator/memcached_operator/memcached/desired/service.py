@@ -33,7 +33,7 @@ def _slot_service(cr: Object, spec: MemcachedSpec, name: str) -> Object:
 
     Without the annotations of the spec: other software would act on each of these Services.
     """
-    content = {"type": "ClusterIP", "externalIPs": None, "publishNotReadyAddresses": True}
+    content: Object = {"type": "ClusterIP", "externalIPs": [], "publishNotReadyAddresses": True}
     built = _service(cr, spec, content, Service(labels=spec.service.labels if spec.service else {}), name)
     selector = {**built["spec"]["selector"], POD_NAME_LABEL: name}
     return {**built, "spec": {**built["spec"], "selector": selector}}

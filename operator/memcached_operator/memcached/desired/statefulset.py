@@ -61,5 +61,5 @@ def _updates(spec: MemcachedSpec) -> dict[str, Any]:
         "podManagementPolicy": "Parallel",
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition, "maxUnavailable": 1}},
         "minReadySeconds": (spec.rollout and spec.rollout.min_ready_seconds) or 0,
-        "ordinals": None,  # removes that of another client, with which all slots would have other names
+        "ordinals": {"start": 0},  # with that of another client, all slots would have other names
     }

@@ -20,6 +20,7 @@ GROUPS = {
     "appservices": "/apis/app.example.com/v1",
     "deployments": "/apis/apps/v1",
     "replicasets": "/apis/apps/v1",
+    "statefulsets": "/apis/apps/v1",
     "services": "/api/v1",
     "poddisruptionbudgets": "/apis/policy/v1",
     "networkpolicies": "/apis/networking.k8s.io/v1",

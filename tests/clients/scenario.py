@@ -12,8 +12,9 @@ from typing import Any, Final
 from clients.libraries import Command
 from clients.running import Client, Result, connection, frozen, running
 from support import kube
-from support.kube import eventually, kubectl, must_get
+from support.kube import eventually, must_get
 from support.memcached import SMALL, memcached, send_commands, wait_until_ready
+from support.slots import replace_pod
 
 KEYS: Final = 1000
 NONE: Final = Result(0, 0, 0)
@@ -101,7 +102,7 @@ class Scenario:
     def replace(self) -> None:
         """Replace a pod while the clients read; then read and store all keys, also with new clients."""
         with self.reading({name: record.away for name, record in self.records.items()}):
-            replace_pod(self.namespace, "cache-1")
+            replace_pod(self.namespace, "cache-1", "cache")
         for name, record in self.records.items():
             record.kept = held(self.namespace, name, 3)
             record.replaced = read(self.clients[name], sum(map(len, record.kept)))
@@ -188,11 +189,3 @@ def held(namespace: str, library: str, size: int) -> list[set[str]]:
     pods = [must_get("pods", namespace, f"cache-{slot}")["status"]["podIP"] for slot in range(size)]
     answers = [send_commands(address, 11211, *lines).splitlines() for address in pods]
     return [{line.split()[1].decode() for line in found if line.startswith(b"VALUE ")} for found in answers]
-
-
-def replace_pod(namespace: str, pod: str) -> None:
-    """Delete a pod and wait until the Memcached has as many ready pods again."""
-    uid = must_get("pods", namespace, pod)["metadata"]["uid"]
-    kubectl("delete", "pod", pod, "-n", namespace, "--wait=false")
-    eventually(lambda: uid not in [each["metadata"]["uid"] for each in kube.items("pods", namespace)], 60, "it is gone")
-    wait_until_ready(namespace)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from support import kube
-from support.kube import Object, eventually, kubectl, must_get
+from support.kube import Object, eventually, must_get
 from support.memcached import IMAGE, OTHER_IMAGE, SMALL, memcached, pods_of, wait_until_degraded, wait_until_ready
-from support.slots import Ring, has, moved, requested, slot_addresses, store
+from support.slots import Ring, has, moved, replace_pod, requested, slot_addresses, store
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -28,14 +28,6 @@ def stable(namespace: str, **spec: Any) -> Object:
 def endpoints(namespace: str, name: str) -> dict[str, str]:
     """The address of each pod, by its name."""
     return {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in pods_of(namespace, name)}
-
-
-def replace_pod(namespace: str, pod: str, name: str) -> None:
-    """Delete a pod and wait until its Memcached has as many ready pods again."""
-    uid = must_get("pods", namespace, pod)["metadata"]["uid"]
-    kubectl("delete", "pod", pod, "-n", namespace, "--wait=false")
-    eventually(lambda: uid not in [each["metadata"]["uid"] for each in kube.items("pods", namespace)], 60, "it is gone")
-    wait_until_ready(namespace, name)
 
 
 def test_replaced_pod_costs_only_the_keys_of_its_slot(

@@ -10,6 +10,7 @@ from integration.control_plane import ControlPlane, create_as_user, eventually
 from integration.test_manager import cache, create, missing, patch, run_operator, wait_until_ready
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
@@ -23,7 +24,6 @@ from memcached_operator.kube.resource import (
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.admitted import admitted
 from support.draining import condition
-from support.widget_controller import CONFIG_MAPS
 
 CHILDREN = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
 SELECTOR = {"app": "foreign"}

@@ -9,16 +9,13 @@ import pytest
 
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, missing, run_operator, wait_until_ready
+from integration.test_placing_budgets import QUIET, STATUS
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.admitted import admitted
 from support.draining import condition
 
-QUIET = 2.0
-"""Seconds without a write after which no more is expected: twice the minimum between two statuses."""
-
-STATUS = "patch memcacheds/status"
 CREATED = {
     "create statefulsets": 1,
     "create services": 1,

@@ -11,9 +11,16 @@ from integration.control_plane import CRDS, ControlPlane, eventually, is_served,
 from integration.test_manager import run_operator, wait_until_ready
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.reflector import MISSING_PERIOD
-from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, SERVICES, STATEFULSETS, Key, Object
+from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    STATEFULSETS,
+    Key,
+    Object,
+)
 from support.widget import WIDGET
-from support.widget_controller import CONFIG_MAPS, MONITORS, WIDGETS, widget
+from support.widget_controller import MONITORS, WIDGETS, widget
 
 KINDS = (widget(),)
 CREATED = {

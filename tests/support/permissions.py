@@ -134,15 +134,14 @@ def exercise_rare_permissions() -> None:
     """
     with kube.temporary_namespace() as namespace:
         kube.apply(memcached(namespace, size=1, resources=SMALL))
-        owner = wait_until_ready(namespace)
+        wait_until_ready(namespace)
         for limit, pods in ((1, "web"), (2, "worker")):
             clients = {"from": [{"podSelector": {"matchLabels": {"app": pods}}}]}
             budget = {"enabled": True, "maxUnavailable": limit}
             kube.apply(memcached(namespace, size=2, podDisruptionBudget=budget, networkPolicy=clients, resources=SMALL))
             eventually(lambda limit=limit: _budget(namespace) == limit, 30, "the PodDisruptionBudget is current")
             eventually(lambda clients=clients: _clients(namespace) == clients["from"], 30, "the clients are current")
-        assert owner["metadata"]["uid"] == kube.must_get("memcacheds", namespace, "cache")["metadata"]["uid"]
-        _delete_former(namespace, dict.fromkeys(CHILDREN, "cache"))
+        _delete_former(namespace, "cache", dict.fromkeys(CHILDREN, "cache"))
         _exercise_slots(namespace)
 
 
@@ -151,7 +150,7 @@ def _exercise_slots(namespace: str) -> None:
     for size in (1, 2):
         kube.apply(memcached(namespace, "slots", identity="Stable", size=size, resources=SMALL))
         wait_until_ready(namespace, "slots")
-    _delete_former(namespace, SLOT_CHILDREN)
+    _delete_former(namespace, "slots", SLOT_CHILDREN)
     for plural, name in SLOT_CHILDREN.items():
         uid = kube.must_get(plural, namespace, name)["metadata"]["uid"]
         kubectl("delete", plural, name, "-n", namespace, "--wait=false")
@@ -163,10 +162,12 @@ def _is_replaced(namespace: str, plural: str, name: str, uid: str) -> bool:
     return found is not None and found["metadata"]["uid"] != uid
 
 
-def _delete_former(namespace: str, children: Mapping[str, str]) -> None:
+def _delete_former(namespace: str, owner: str, children: Mapping[str, str]) -> None:
     """Create a copy of each child, by plural and name, with another name; wait until the controller has deleted it."""
+    uid = kube.must_get("memcacheds", namespace, owner)["metadata"]["uid"]
     for plural, name in children.items():
         child = kube.must_get(plural, namespace, name)
+        assert child["metadata"]["ownerReferences"][0]["uid"] == uid
         meta = {key: child["metadata"][key] for key in ("labels", "ownerReferences")}
         former: Object = {**child, "metadata": {**meta, "name": "former", "namespace": namespace}}
         former.pop("status", None)

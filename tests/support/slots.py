@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from support import kube
-from support.memcached import send_commands
+from support.memcached import send_commands, wait_until_ready
 
 POINTS = 160
 """Points of each server on the ring, as in libketama."""
@@ -105,3 +105,13 @@ def _request(address: str, found: Outages, stop: threading.Event, started: float
         else:
             found.failed.append(at)
         stop.wait(PAUSE)
+
+
+def replace_pod(namespace: str, pod: str, name: str) -> None:
+    """Delete a pod and wait until its Memcached `name` has as many ready pods again."""
+    uid = kube.must_get("pods", namespace, pod)["metadata"]["uid"]
+    kube.kubectl("delete", "pod", pod, "-n", namespace, "--wait=false")
+    kube.eventually(
+        lambda: uid not in [each["metadata"]["uid"] for each in kube.items("pods", namespace)], 60, "it is deleted"
+    )
+    wait_until_ready(namespace, name)

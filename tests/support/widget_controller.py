@@ -10,14 +10,20 @@ from typing import Any
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot, invalid
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, SERVICES, STATEFULSETS, Object, Resource
+from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    STATEFULSETS,
+    Object,
+    Resource,
+)
 from memcached_operator.workloads import children
 from memcached_operator.workloads.statefulset import STATEFULSET
 from memcached_operator.workloads.workload import workload_state
 from support.widget import WIDGET, WidgetSpec
 
 WIDGETS = Resource(WIDGET.group, WIDGET.versions[0], WIDGET.name, WIDGET.plural)
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
 APP_NAME, COMPONENT = "widget", "app"
 OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, MONITORS)

@@ -63,10 +63,15 @@ MAX_SERVICES: Final = 100
 """Maximum size with a Service for each slot: each uses an IP address of the cluster's range for Services."""
 
 _TOO_MANY: Final = f"must be at most {MAX_SERVICES} with spec.service.perPod true; set it to false, or lower the size"
+_NOT_PER_POD: Final = "!has(self.service) || !has(self.service.perPod) || !self.service.perPod"
+
+
+def _is_per_pod(spec: Mapping[str, Any]) -> bool:
+    return nested_field(spec, "service", "perPod") is True
 
 
 def _too_many_services(spec: Mapping[str, Any]) -> Iterable[Violation]:
-    if spec.get("identity") == STABLE and nested_field(spec, "service", "perPod") is True:
+    if spec.get("identity") == STABLE and _is_per_pod(spec):
         size = spec.get("size")
         if size is not None and MAX_SERVICES < size <= MAX_SLOTS:
             yield Violation(".size", size, _TOO_MANY)
@@ -109,7 +114,7 @@ def _stable_rule(field: str, holds: Callable[[Any], bool], cel: str, message: st
 
 
 def _per_pod_without_slots(spec: Mapping[str, Any]) -> Iterable[Violation]:
-    if spec.get("identity") != STABLE and nested_field(spec, "service", "perPod") is True:
+    if spec.get("identity") != STABLE and _is_per_pod(spec):
         yield Violation(".service.perPod", True, _PER_POD)
 
 
@@ -137,16 +142,14 @@ SLOTS: Final = (
     Rule(
         "spec",
         _per_pod_without_slots,
-        "!has(self.service) || !has(self.service.perPod) || !self.service.perPod || "
-        f"(has(self.identity) && self.identity == '{STABLE}')",
+        f"{_NOT_PER_POD} || (has(self.identity) && self.identity == '{STABLE}')",
         _PER_POD,
         field_path=".service.perPod",
     ),
     Rule(
         "spec",
         _too_many_services,
-        f"{_IS_POOLED} || !has(self.service) || !has(self.service.perPod) || !self.service.perPod || !has(self.size)"
-        f" || self.size <= {MAX_SERVICES} || self.size > {MAX_SLOTS}",
+        f"{_IS_POOLED} || {_NOT_PER_POD} || !has(self.size) || self.size <= {MAX_SERVICES} || self.size > {MAX_SLOTS}",
         _TOO_MANY,
         field_path=".size",
     ),

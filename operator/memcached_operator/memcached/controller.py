@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from msgspec import structs
-
 from memcached_api import conditions as c
 from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, check, is_stable
 from memcached_api.validation.field_errors import summary
@@ -29,10 +27,11 @@ from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.desired.service import has_slot_services, services
-from memcached_operator.memcached.desired.statefulset import held_port, statefulset
+from memcached_operator.memcached.desired.statefulset import statefulset, with_held_port
 from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
 from memcached_operator.memcached.status import status_with
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
+from memcached_operator.workloads.children import with_metadata
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from memcached_operator.workloads.statefulset import STATEFULSET
 
@@ -72,8 +71,8 @@ def plan_with(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Calla
         if spec is None or errors:
             return invalid(summary(errors, MAX_MESSAGE_LENGTH))
         workload = _workload(snapshot, spec, default_image)
-        spec = structs.replace(spec, container_port=held_port(workload, spec))
-        missing = _missing_services(snapshot, spec)
+        spec = with_held_port(spec, workload)
+        missing = _lacks_services(snapshot, spec)
         budget, notices = _budget(snapshot, spec, workload["spec"]["template"]["metadata"]["labels"])
         children = (
             workload,
@@ -93,14 +92,14 @@ def _connection(cr: Object, spec: MemcachedSpec, domain: str, *, fixed: bool) ->
     return (connection(cr, spec, domain, fixed=fixed),) if is_stable(spec) else ()
 
 
-def _missing_services(snapshot: Snapshot, spec: MemcachedSpec) -> list[str]:
-    """The names of the existing slots that have no Service of ours: others' may have the name, and other servers."""
+def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:
+    """Whether an existing slot has no Service of ours: others' may have the name, and other servers."""
     live = snapshot.child(STATEFULSETS)
     if live is None or not has_slot_services(spec):
-        return []
+        return False
     existing = min(live["spec"].get("replicas", 1), spec.size)
     names = (slot_name(snapshot.cr, slot) for slot in range(existing))
-    return [name for name in names if snapshot.child(SERVICES, name) is None]
+    return any(snapshot.child(SERVICES, name) is None for name in names)
 
 
 def _retry_delay(cr: Object) -> float:
@@ -115,7 +114,7 @@ def _workload(snapshot: Snapshot, spec: MemcachedSpec, default_image: str) -> Ob
     image = spec.image or pinned_image(live) or default_image
     cr = snapshot.cr
     built = statefulset(cr, spec, image, live) if is_stable(spec) else deployment(cr, spec, image)
-    return built if spec.image else pinned(built, image)
+    return built if spec.image else with_metadata(built, {}, {PINNED_IMAGE_ANNOTATION: image})
 
 
 def _budget(
@@ -143,10 +142,3 @@ def pinned_image(live: Object | None) -> str | None:
     `live`: its workload, or None.
     """
     return None if live is None else nested_map(live, "metadata", "annotations").get(PINNED_IMAGE_ANNOTATION)
-
-
-def pinned(workload: Object, image: str) -> Object:
-    """The workload with its image recorded in PINNED_IMAGE_ANNOTATION."""
-    meta = workload["metadata"]
-    annotations = {**meta.get("annotations", {}), PINNED_IMAGE_ANNOTATION: image}
-    return {**workload, "metadata": {**meta, "annotations": annotations}}

@@ -56,7 +56,7 @@ def ignores(obj: Object) -> bool:
     target = nested_map(obj, "spec").get("scaleTargetRef")
     if target is None:
         return False
-    return all(not _targets(target, each) for each in WORKLOADS)
+    return not any(_targets(target, each) for each in WORKLOADS)
 
 
 def _targets(target: Mapping[str, Any], workload: Resource) -> bool:

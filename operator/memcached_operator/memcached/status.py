@@ -4,8 +4,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from msgspec import structs
-
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.rules import STABLE
@@ -16,7 +14,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.desired.addresses import servers
 from memcached_operator.memcached.desired.pods import APP_NAME
-from memcached_operator.memcached.desired.statefulset import held_port
+from memcached_operator.memcached.desired.statefulset import with_held_port
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from memcached_operator.workloads.statefulset import STATEFULSET
 from memcached_operator.workloads.workload import WorkloadState, workload_state
@@ -65,8 +63,8 @@ def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
         return {name: before[name] for name in ("cache", "servers") if before.get(name) is not None}
     if not is_stable(spec):
         return {"cache": _cache(spec)}
-    port = held_port(snapshot.child(STATEFULSETS), spec)
-    return {"cache": _cache(spec), "servers": servers(cr, structs.replace(spec, container_port=port), domain)}
+    held = with_held_port(spec, snapshot.child(STATEFULSETS))
+    return {"cache": _cache(spec), "servers": servers(cr, held, domain)}
 
 
 def _cache(spec: MemcachedSpec) -> Object:

@@ -55,27 +55,31 @@ def intent_digest(obj: Object) -> str:
     So a child of which only that differs can be recognized and changed with one merge patch. The number is compared
     like all other values.
     """
-    return fingerprint(_without_allocated(with_replicas(obj, None)))
+    return _digest(_encoded_intent(with_replicas(obj, None)))
 
 
 def digest_v1(obj: Object) -> str:
     """The digest of release 0.1.0, which included the number of pods. Its children stay as they are."""
-    return fingerprint(_without_allocated(obj))
+    return _digest(_encoded_intent(obj))
 
 
 def fingerprint(obj: Object) -> str:
     """16 hex digits of a hash of the whole object."""
-    return hashlib.sha256(_encoded(obj)).hexdigest()[:16]
+    return _digest(_encoded(obj))
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def _encoded(obj: Any) -> bytes:
     return msgspec.json.encode(obj, order="deterministic")
 
 
-def _without_allocated(obj: Object) -> Object:
-    """The object without ALLOCATED_FIELDS. Most children have none, and a copy takes a quarter of a reconcile."""
+def _encoded_intent(obj: Object) -> bytes:
+    """The text without ALLOCATED_FIELDS. Most children have none, and a copy takes a quarter of a reconcile."""
     text = _encoded(obj)
-    return _copy(obj) if any(f'"{name}"'.encode() in text for name in ALLOCATED_FIELDS) else obj
+    return _encoded(_copy(obj)) if any(f'"{name}"'.encode() in text for name in ALLOCATED_FIELDS) else text
 
 
 def _copy(value: Any) -> Any:

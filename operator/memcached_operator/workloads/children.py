@@ -42,12 +42,10 @@ def child(
 
 
 def with_metadata(obj: Object, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Object:
-    """A child or a pod template, which have no annotations yet, with more labels and annotations.
-
-    Their own labels take precedence.
-    """
+    """A child or a pod template with more labels and annotations. Its own take precedence."""
     metadata = {**obj["metadata"], "labels": {**labels, **obj["metadata"]["labels"]}}
-    return {**obj, "metadata": {**metadata, "annotations": annotations} if annotations else metadata}
+    merged = {**annotations, **metadata.get("annotations", {})}
+    return {**obj, "metadata": {**metadata, "annotations": merged} if merged else metadata}
 
 
 def selector(cr: Object, app_name: str) -> dict[str, str]:

@@ -19,10 +19,9 @@ from faults.workloads import BY_NAME, OTHER_IMAGE, PORTS, cache
 from integration.control_plane import CRDS, NAMESPACES
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import MERGE_PATCH, ApiError
-from memcached_operator.kube.resource import Key, Resource
+from memcached_operator.kube.resource import CONFIG_MAPS, Key, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import PROGRESS_PERIOD
-from support.widget_controller import CONFIG_MAPS
 
 REPORT_TIMEOUT = 30.0
 """Seconds until a problem is reported, on a busy machine."""

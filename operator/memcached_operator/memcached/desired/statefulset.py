@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import structs
+
 from memcached_api.memcached.rules import MAX_SLOTS
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object, nested_list, nested_map
@@ -33,12 +35,13 @@ def statefulset(cr: Object, spec: MemcachedSpec, image: str, live: Object | None
     return children.with_metadata(held, {}, {**_recorded(live), PAUSED_ANNOTATION: OUTDATED})
 
 
-def held_port(workload: Object | None, spec: MemcachedSpec) -> int:
-    """The port of the pods: during a pause, that of the pod template that stays."""
+def with_held_port(spec: MemcachedSpec, workload: Object | None) -> MemcachedSpec:
+    """The spec with the port of the pods: during a pause, that of the pod template that stays."""
     if workload is None or nested_map(workload, "metadata", "annotations").get(PAUSED_ANNOTATION) != OUTDATED:
-        return spec.container_port
+        return spec
     (container, *_) = nested_list(workload, "spec", "template", "spec", "containers")
-    return next((port["containerPort"] for port in nested_list(container, "ports")), spec.container_port)
+    held = next((port["containerPort"] for port in nested_list(container, "ports")), spec.container_port)
+    return structs.replace(spec, container_port=held)
 
 
 def _is_applied(built: Object, live: Object, applied: dict[str, str]) -> bool:

@@ -3,10 +3,35 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from memcached_api import conditions as c
+from memcached_api.validation.field_errors import FieldError
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
+
+Spec = TypeVar("Spec", bound=msgspec.Struct)
+Check = Callable[[Object], tuple[Spec | None, list[FieldError]]]
+"""Returns the decoded spec of a stored object, or None, and all of its errors."""
+
+CHECKED_SPECS = 1024
+"""Maximum number of specs of one kind whose result is kept, of about 4 KiB each."""
+
+
+def once_per_spec(check: Check[Spec]) -> Check[Spec]:
+    """The same check, which keeps the results of the last CHECKED_SPECS specs: a reconcile needs it twice, and most
+    reconciles of an object find its spec unchanged. `check` must depend only on the name and the spec of an object.
+    """
+
+    @lru_cache(CHECKED_SPECS)
+    def checked(encoded: bytes) -> tuple[Spec | None, list[FieldError]]:
+        name, spec = msgspec.json.decode(encoded)
+        return check({"metadata": {"name": name}, "spec": spec})
+
+    # Not a dict as the key: 1, 1.0 and true are equal in Python.
+    return lambda cr: checked(msgspec.json.encode((cr["metadata"]["name"], cr.get("spec"))))
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ from memcached_api.validation.field_errors import summary
 from memcached_operator.appservice.desired.deployment import APP_NAME, deployment
 from memcached_operator.appservice.desired.service import service
 from memcached_operator.appservice.status import status
-from memcached_operator.kind import Kind, Plan, Snapshot, invalid
+from memcached_operator.kind import Kind, Plan, Snapshot, invalid, once_per_spec
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.deployment import DEPLOYMENT
 
 APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
+
+checked = once_per_spec(check)
 
 
 def appservice() -> Kind:
@@ -23,7 +25,7 @@ def appservice() -> Kind:
 def plan(snapshot: Snapshot, _: datetime) -> Plan:
     """The children of an AppService: a Deployment and, if the spec has ports, a Service."""
     cr = snapshot.cr
-    spec, errors = check(cr)
+    spec, errors = checked(cr)
     if spec is None or errors:
         return invalid(summary(errors, MAX_MESSAGE_LENGTH))
     services = [service(cr, spec, snapshot.child(SERVICES))] if spec.ports else []

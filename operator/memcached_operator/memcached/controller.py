@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from memcached_api import conditions as c
-from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, check, is_stable
+from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, is_stable
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Kind, Plan, Snapshot, invalid
 from memcached_operator.kube.resource import (
@@ -29,6 +29,7 @@ from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.desired.service import has_slot_services, services
 from memcached_operator.memcached.desired.statefulset import statefulset, with_held_port
 from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
+from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.status import status_with
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.children import with_metadata
@@ -67,7 +68,7 @@ def plan_with(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Calla
 
     def plan(snapshot: Snapshot, _: datetime) -> Plan:
         cr = snapshot.cr
-        spec, errors = check(cr)
+        spec, errors = checked(cr)
         if spec is None or errors:
             return invalid(summary(errors, MAX_MESSAGE_LENGTH))
         workload = _workload(snapshot, spec, default_image)

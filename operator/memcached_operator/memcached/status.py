@@ -7,7 +7,7 @@ from typing import Any
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.rules import STABLE
-from memcached_api.memcached.types import MemcachedSpec, check, is_stable
+from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.quantity import canonical
 from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
@@ -15,6 +15,7 @@ from memcached_operator.kube.resource import STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.desired.addresses import servers
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.desired.statefulset import with_held_port
+from memcached_operator.memcached.spec import checked
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from memcached_operator.workloads.statefulset import STATEFULSET
 from memcached_operator.workloads.workload import WorkloadState, workload_state
@@ -57,7 +58,7 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
 def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
     """What follows from the spec. An invalid spec leaves the pods as they are, and so the previous values."""
     cr = snapshot.cr
-    spec, errors = check(cr)
+    spec, errors = checked(cr)
     if spec is None or errors:
         before = nested_map(cr, "status")
         return {name: before[name] for name in ("cache", "servers") if before.get(name) is not None}

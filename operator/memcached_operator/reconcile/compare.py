@@ -1,8 +1,8 @@
 """Compares live objects with desired objects. Pure functions on JSON trees."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 import msgspec
 
@@ -140,14 +140,15 @@ def projection(live: Any, desired: Any, path: tuple[str, ...] = ()) -> Any:
     Lists are matched by MERGE_KEYS, as the API server merges them. Other lists are matched item by item if they have
     the same length; otherwise the live list is returned as a whole. `path`: the names of the fields above.
     """
-    if isinstance(desired, Mapping) and isinstance(live, Mapping):
-        return _project_fields(cast("Mapping[str, Any]", live), cast("Mapping[str, Any]", desired), path)
-    if _is_list(desired) and _is_list(live):
-        return _project_items(live, desired)
+    # JSON has no other containers. A check of the abstract types, such as Mapping, takes ten times as long.
+    if isinstance(desired, dict) and isinstance(live, dict):
+        return _project_fields(cast("Object", live), cast("Object", desired), path)
+    if isinstance(desired, list) and isinstance(live, list):
+        return _project_items(cast("list[Any]", live), cast("list[Any]", desired))
     return live
 
 
-def _project_fields(live: Mapping[str, Any], desired: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+def _project_fields(live: Object, desired: Object, path: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in desired.items():
         if name in ALLOCATED_FIELDS and not value:
@@ -159,7 +160,7 @@ def _project_fields(live: Mapping[str, Any], desired: Mapping[str, Any], path: t
     return found
 
 
-def _project_items(live: Sequence[Any], desired: Sequence[Any]) -> Sequence[Any]:
+def _project_items(live: list[Any], desired: list[Any]) -> list[Any]:
     for merge_key in MERGE_KEYS:
         wanted = _by_merge_key(merge_key, desired)
         if wanted and len(wanted) == len(desired):
@@ -174,12 +175,8 @@ _IN_LIST = ("[]",)
 """The path of an item of a list; DROPPED_FIELDS has none."""
 
 
-def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
-    return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _by_merge_key(merge_key: tuple[str, ...], items: Sequence[Any]) -> dict[tuple[Any, ...], Any]:
+def _by_merge_key(merge_key: tuple[str, ...], items: list[Any]) -> dict[tuple[Any, ...], Any]:
     """The items by merge key. Items whose merge key is not a number or a string in each part are left out."""
-    maps = [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
+    maps = [cast("Object", item) for item in items if isinstance(item, dict)]
     keyed = [(tuple(item.get(part) for part in merge_key), item) for item in maps]
     return {key: item for key, item in keyed if all(isinstance(part, str | int) for part in key)}

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from memcached_api.image import is_reference
-from memcached_api.memcached.types import DEFAULT_IMAGE
+from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE
 from memcached_api.validation.common_rules import SUBDOMAIN, matches
 from memcached_operator import app
 from memcached_operator.kube.credentials import ConfigError
@@ -63,6 +63,13 @@ def _domain(_: click.Context, parameter: click.Parameter, text: str) -> str:
     envvar="RELATED_IMAGE_MEMCACHED",
     callback=_image,
     help="Image for Memcached objects that have no spec.image.",
+)
+@click.option(
+    "--agent-image",
+    default=DEFAULT_AGENT_IMAGE,
+    envvar="RELATED_IMAGE_AGENT",
+    callback=_image,
+    help="Image for the agents of Memcached objects that have no spec.agent.image.",
 )
 @click.option(
     "--cluster-domain",

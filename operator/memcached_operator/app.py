@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from memcached_api.memcached.types import DEFAULT_IMAGE
+from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE, Images
 from memcached_operator import metrics
 from memcached_operator.handlers import handlers
 from memcached_operator.kinds import kinds
@@ -54,6 +54,7 @@ class Options:
     health_probe_bind_address: Address | None = None
     watch_namespaces: tuple[str, ...] = ()
     default_image: str = DEFAULT_IMAGE
+    agent_image: str = DEFAULT_AGENT_IMAGE
     cluster_domain: str = CLUSTER_DOMAIN
     manage_certificates: bool = False
     certificate_lifetime: timedelta = CERTIFICATE_LIFETIME
@@ -86,10 +87,14 @@ async def run(options: Options) -> None:
             leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.sync_period, options.max_retry_delay
         watch = kopf_watch(handlers, config, lambda: stop_on_signals(stop))
-        registered = kinds(options.default_image, options.cluster_domain)
+        defaults = Images(options.default_image, options.agent_image)
+        registered = kinds(defaults, options.cluster_domain)
         manager = Manager(client, registered, options.watch_namespaces, *periods, watch=watch)
         metrics.OUTDATED_IMAGES.set_function(
-            lambda: count_outdated_images(manager.objects(MEMCACHEDS), options.default_image)
+            lambda: count_outdated_images(manager.objects(MEMCACHEDS), defaults.memcached)
+        )
+        metrics.OUTDATED_AGENTS.set_function(
+            lambda: count_outdated_images(manager.objects(MEMCACHEDS), defaults.agent, "agent")
         )
         async with background(stop, *leader_tasks):
             await manager.run(stop)

@@ -1,14 +1,15 @@
 """The kinds that the controller reconciles. The permissions in config/ follow from what they own."""
 
+from memcached_api.images import Images
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Kind
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
 
 
-def kinds(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> list[Kind]:
+def kinds(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> list[Kind]:
     """Every kind that this operator reconciles.
 
-    `default_image`: the image of Memcacheds without `spec.image`. `cluster_domain`: the DNS domain of the cluster.
+    `defaults`: the images of Memcacheds that name none. `cluster_domain`: the DNS domain of the cluster.
     """
-    return [memcached(default_image, cluster_domain), appservice()]
+    return [memcached(defaults, cluster_domain), appservice()]

@@ -46,4 +46,9 @@ OUTDATED_IMAGES = Gauge(
     "Memcached objects whose spec.image is not this operator's default.",
     registry=REGISTRY,
 )
+OUTDATED_AGENTS = Gauge(
+    "memcached_operator_outdated_agents",
+    "Memcached objects whose spec.agent.image is not this operator's default.",
+    registry=REGISTRY,
+)
 LEADER = Gauge("leader_election_master_status", "1 while this process is the leader.", ["name"], registry=REGISTRY)

@@ -26,7 +26,7 @@ def _golden(shape: str) -> Object:
 
 SPECS: dict[str, Object] = {
     MINIMAL: {"size": 1, "containerPort": 11211, "image": IMAGE},
-    EVERY_FIELD: _golden("placing") | _golden("every-field") | {"identity": "Pooled"},
+    EVERY_FIELD: _golden("monitoring") | _golden("placing") | _golden("every-field") | {"identity": "Pooled"},
     STABLE: {"size": 1, "containerPort": 11211, "image": IMAGE, "identity": "Stable"},
 }
 """The specs of created objects, as admission stores them."""
@@ -34,7 +34,7 @@ SPECS: dict[str, Object] = {
 _ALWAYS = ("create deployments", "create services")
 CREATES = {
     MINIMAL: _ALWAYS,
-    EVERY_FIELD: (*_ALWAYS, "create poddisruptionbudgets", "create networkpolicies"),
+    EVERY_FIELD: (*_ALWAYS, "create poddisruptionbudgets", "create networkpolicies", "create podmonitors"),
     STABLE: ("create statefulsets", "create services", "create configmaps"),
 }
 """The writes that create the children of an object with each spec."""

@@ -20,6 +20,7 @@ import msgspec
 
 from bench.load import IMAGE, STABLE
 from bench.load import memcached as memcached_object
+from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.client import APPLY_PATCH, FIELD_MANAGER, JSON, JSON_PATCH, MERGE_PATCH
 from memcached_operator.kube.config import load_config
@@ -38,7 +39,7 @@ OTHER_SIZE and OTHER_GENERATION are the values after a change."""
 SIZES_WITH_SLOTS = 1, 2
 """Not placeholders: with slots, the number of servers in the status and the ConfigMap depends on the size."""
 
-RESOURCES = {each.kind: each for each in memcached("").owns}
+RESOURCES = {each.kind: each for each in memcached(Images()).owns}
 """The resources of the children, by kind."""
 
 Template = tuple[str, str, bytes, str]
@@ -91,7 +92,7 @@ def ours(spec: str) -> Requests:
 
 def _children_and_status(cr: Object, old: Object) -> tuple[list[Object], Object]:
     """The children and the status of an object with this previous status, before its Deployment has a status."""
-    kind, now = memcached(IMAGE), datetime.now(UTC)
+    kind, now = memcached(Images(IMAGE)), datetime.now(UTC)
     children = [build_intent(cr, child) for child in kind.plan(Snapshot(cr), now).children or ()]
     snapshot = Snapshot(cr, {key_of(RESOURCES[child["kind"]], child): child for child in children})
     status = kind.status(snapshot, Outcome(), now).status

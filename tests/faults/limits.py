@@ -146,7 +146,7 @@ def _cache(rng: Random) -> Object:
 
 
 def _placing(rng: Random) -> Object:
-    return rng.choice((_edge_tolerations, _edge, _edge, _cidr, _labels))(rng)
+    return rng.choice((_edge_tolerations, _edge, _edge, _edge, _cidr, _labels))(rng)
 
 
 def _edge_tolerations(rng: Random) -> Object:
@@ -158,7 +158,12 @@ def _edge(rng: Random) -> Object:
 
 
 def _cidr(rng: Random) -> Object:
-    return {"networkPolicy": {"from": [{"ipBlock": {"cidr": _near(rng, rng.choice(CIDRS)[0])}}]}}
+    return _clients(rng, [{"ipBlock": {"cidr": _near(rng, rng.choice(CIDRS)[0])}}])
+
+
+def _clients(rng: Random, peers: list[Object]) -> Object:
+    """These clients, of the cache or of its metrics."""
+    return {"networkPolicy": {rng.choice(("from", "metricsFrom")): peers}}
 
 
 def _labels(rng: Random) -> Object:
@@ -380,8 +385,18 @@ def _peers(rng: Random) -> Object:
         [any_pod, peer],
         [any_pod, peer],
         *_many(any_pod, 64),
+        *_many(any_pod, 16),
     )
-    return {"networkPolicy": {"from": rng.choice(lists)}}
+    return _clients(rng, rng.choice(lists))
+
+
+def _monitoring(rng: Random) -> Object:
+    """An interval, an agent, or a port close to those that are denied."""
+    interval = _near(rng, rng.choice(("30s", "1m30s", "1h", "500ms", "0s", "1s1m")))
+    monitoring = rng.choice(({}, {"enabled": True}, {"enabled": False}, {"podMonitor": {"interval": interval}}))
+    port = rng.choice((9149, 9150, 9150, 9151))
+    agent: Object = {"resources": {"limits": {"memory": rng.choice(("48Mi", "-1"))}, "requests": {"memory": "47Mi"}}}
+    return {"monitoring": monitoring, **rng.choice(({}, {"containerPort": port}, {"agent": agent}))}
 
 
 COMMON: tuple[Part, ...] = (_one_of("image", *IMAGES), _one_of("size", 0, 1, 2**31 - 1, 2**31))
@@ -389,7 +404,8 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "memcacheds": (
         *COMMON,
         *(_memory_limit, _memory_limit, _derived_memory, _cache, _item_size, _connections, _extra_args, _extra_args),
-        _placing,
+        *(_placing, _placing, _placing),
+        *(_monitoring, _monitoring),
         _one_of("cache", *({"verbosity": value} for value in (-1, 0, 2, 3))),
         _one_of("containerPort", 1023, 1024, 65535, 65536),
         _one_of("imagePullSecrets", *SECRETS),

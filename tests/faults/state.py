@@ -11,6 +11,7 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
     PODS,
     SERVICES,
     STATEFULSETS,
@@ -26,7 +27,7 @@ COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "
 """Fields of a Deployment's status that are compared. The others are times and generated names."""
 
 COUNTERS = ("generation", "observedGeneration", "deployment.kubernetes.io/revision", "fields")
-CHILDREN = (DEPLOYMENTS, STATEFULSETS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
+CHILDREN = (DEPLOYMENTS, STATEFULSETS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS)
 """The resources of the children with the object's name."""
 SLOT_CHILDREN = ((CONFIG_MAPS, "-connection"), (SERVICES, "-0"))
 """Those of the other children of a Memcached with slots, and what follows the object's name."""

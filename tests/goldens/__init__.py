@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from memcached_api.images import Images
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Snapshot
 from memcached_operator.memcached.controller import memcached
@@ -30,7 +31,7 @@ IMAGE = "docker.io/library/memcached:1.6.38"
 """The operator's default of the day, for shapes that name no image."""
 
 
-KINDS = {"memcached": memcached(IMAGE), "appservice": appservice()}
+KINDS = {"memcached": memcached(Images(IMAGE)), "appservice": appservice()}
 """Every kind, by the folder of its goldens."""
 
 

@@ -21,8 +21,9 @@ import yaml
 
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.config import Config, load_config
-from memcached_operator.kube.resource import Key, Object, Resource
+from memcached_operator.kube.resource import POD_MONITORS, Key, Object, Resource
 from support.audit import Audit
+from support.monitors import monitor_crd
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Client)
@@ -161,9 +162,8 @@ def _control(plane: ControlPlane, command: str, component: str) -> None:
 
 
 def install(plane: ControlPlane) -> None:
-    """Create our CRDs and wait until they are served."""
-    for path in CRD_FILES:
-        crd = yaml.safe_load(path.read_text())
+    """Create our CRDs, and that of PodMonitors, and wait until they are served."""
+    for crd in [*(yaml.safe_load(path.read_text()) for path in CRD_FILES), monitor_crd(POD_MONITORS)]:
         plane.create(CRDS, crd)
         served = f"/apis/{crd['spec']['group']}/{crd['spec']['versions'][0]['name']}/{crd['spec']['names']['plural']}"
         until(lambda served=served: plane.call(lambda client: is_served(client, served)))

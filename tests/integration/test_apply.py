@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from integration.control_plane import ControlPlane, client_of
+from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import (
@@ -26,7 +27,7 @@ from memcached_operator.reconcile.result import Result
 
 OWNS = (DEPLOYMENTS, SERVICES)
 IMAGE = "example.com/memcached:1"
-KIND = memcached(IMAGE)
+KIND = memcached(Images(IMAGE))
 CREATED = {"create deployments": 1, "create services": 1}
 
 

@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
+from memcached_api.images import Images
 from memcached_operator.handlers import handlers
 from memcached_operator.kind import Kind
 from memcached_operator.kopf_operators.watch import kopf_watch
@@ -29,7 +30,7 @@ def run_operator(
     namespaces: tuple[str, ...],
     scenario: Scenario,
     sync_period: float = 600,
-    kinds: Sequence[Kind] = (memcached(IMAGE),),
+    kinds: Sequence[Kind] = (memcached(Images(IMAGE)),),
 ) -> None:
     """Run a scenario and, in the same process, the operator for some namespaces."""
 

@@ -22,6 +22,7 @@ from integration.test_manager import (
     wait_until_ready,
 )
 from integration.test_placing_autoscalers import reconciles, wait_until_idle
+from memcached_api.images import Images
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
@@ -149,7 +150,7 @@ def test_resyncs_and_a_restart_with_all_children_write_nothing(plane: ControlPla
         def lists() -> dict[str, int]:
             found = operator_requests(namespace, audit.requests())
             listed = [each["objectRef"]["resource"] for each in found if each["verb"] == "list"]
-            return {child.plural: listed.count(child.plural) for child in memcached("").owns}
+            return {child.plural: listed.count(child.plural) for child in memcached(Images()).owns}
 
         async def resynced() -> bool:
             return reconciles() >= before + RESYNCS and min((await asyncio.to_thread(lists)).values()) >= RESYNCS
@@ -235,5 +236,5 @@ def test_object_without_the_new_fields_has_the_deployment_of_the_first_release(
         for resource in (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES):
             assert await missing(client, Key(resource, namespace, name))
 
-    run_operator(plane, (namespace,), scenario, kinds=[memcached(goldens.IMAGE)])
+    run_operator(plane, (namespace,), scenario, kinds=[memcached(Images(goldens.IMAGE))])
     assert yaml.safe_dump(found[0]) == yaml.safe_dump(released)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from faults.workloads import new_object
 from integration.control_plane import ControlPlane
+from memcached_api.images import Images
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, SERVICES, Object, Resource
@@ -18,11 +19,11 @@ def children(namespace: str, given: Spec) -> Iterator[tuple[Resource, Object]]:
     """The children of a spec, also of one that admission denies."""
     cr = new_object(MEMCACHEDS, namespace, "cache", given)
     spec = decode_spec(cr)
-    yield DEPLOYMENTS, deployment(cr, spec, "example.com/memcached:1")
+    yield DEPLOYMENTS, deployment(cr, spec, Images("example.com/memcached:1"))
     for each in services(cr, spec):
         yield SERVICES, each
     if spec.network_policy:
-        yield NETWORK_POLICIES, network_policy(cr, spec.network_policy, spec.container_port)
+        yield NETWORK_POLICIES, network_policy(cr, spec, spec.network_policy)
 
 
 def denied(plane: ControlPlane, resource: Resource, obj: Object) -> bool:

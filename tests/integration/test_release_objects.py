@@ -15,6 +15,7 @@ from integration.control_plane import CRDS, ControlPlane, eventually, until
 from integration.test_manager import run_operator
 from integration.test_memcached_rules import CRD
 from memcached_api.appservice.types import APPSERVICE
+from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Kind
@@ -24,7 +25,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.compare import INTENT_ANNOTATION, digest_v1
 from support.memcached import memcached as new_memcached
 
-KINDS = {MEMCACHED.name: memcached("example.com/memcached:next"), APPSERVICE.name: appservice()}
+KINDS = {MEMCACHED.name: memcached(Images("example.com/memcached:next")), APPSERVICE.name: appservice()}
 BATCHES: dict[str, list[list[Object]]] = {
     name: [goldens.objects(path) for shape, path in goldens.released().items() if re.search(pattern, shape)]
     for name, pattern in {

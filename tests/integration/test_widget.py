@@ -19,6 +19,7 @@ from memcached_operator.kube.resource import (
     Key,
     Object,
 )
+from support.monitors import monitor_crd
 from support.widget import WIDGET
 from support.widget_controller import MONITORS, WIDGETS, widget
 
@@ -29,24 +30,7 @@ CREATED = {
     "create poddisruptionbudgets": 1,
     "create configmaps": 1,
 }
-MONITOR_CRD: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"{MONITORS.plural}.{MONITORS.group}"},
-    "spec": {
-        "group": MONITORS.group,
-        "names": {"kind": MONITORS.kind, "plural": MONITORS.plural},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": MONITORS.version,
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
+MONITOR_CRD = monitor_crd(MONITORS)
 
 
 @pytest.fixture(scope="module")

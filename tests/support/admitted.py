@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from memcached_api.images import Images
 from memcached_webhooks.kinds.memcached import defaults
 from memcached_webhooks.patches import merge_operations
 from support.reviewing import patched
@@ -14,4 +15,4 @@ IMAGE = "example.com/memcached:1"
 
 def admitted(**spec: Any) -> Object:
     """The spec of a new Memcached with every default that the webhook sets."""
-    return patched({"spec": spec}, merge_operations(spec, defaults(spec, None, IMAGE)))["spec"]
+    return patched({"spec": spec}, merge_operations(spec, defaults(spec, None, Images(IMAGE))))["spec"]

@@ -4,6 +4,7 @@ Kubernetes denies the children of exactly those that admission denies.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any
 
 Spec = dict[str, Any]
@@ -121,7 +122,8 @@ def _selecting(selector: Spec) -> Iterator[Spec]:
     for name in ("podAffinity", "podAntiAffinity"):
         yield from (pod(affinity={name: terms}) for terms in _pod_terms(selector))
     yield pod(topologySpreadConstraints=[_spread(labelSelector=selector)])
-    yield from ({"networkPolicy": {"from": [{name: selector}]}} for name in ("podSelector", "namespaceSelector"))
+    for peers, name in product(("from", "metricsFrom"), ("podSelector", "namespaceSelector")):
+        yield {"networkPolicy": {peers: [{name: selector}]}}
 
 
 def _spread(**fields: Any) -> Spec:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from faults.campaigns.fields.stage import pruned, result
 from faults.workloads import new_object
+from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kind import Plan, Snapshot
 from memcached_operator.kube.client import ApiError
@@ -12,7 +13,7 @@ from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 
 DEFAULT_IMAGE = "example.com/memcached:default"
-KINDS = {MEMCACHEDS: memcached(DEFAULT_IMAGE), APPSERVICES: appservice()}
+KINDS = {MEMCACHEDS: memcached(Images(DEFAULT_IMAGE)), APPSERVICES: appservice()}
 
 
 MAX_PLANS = 2

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from memcached_api.memcached.types import DEFAULT_IMAGE
+from memcached_api.images import DEFAULT_IMAGE, Images
 from memcached_api.registry import KINDS
 from memcached_webhooks.admission import path_of
 from memcached_webhooks.kinds import handlers
@@ -21,7 +21,7 @@ from memcached_webhooks.review import CREATE, GroupVersionKind, Request
 def results(plural: str, objects: Iterable[Any]) -> Iterator[str]:
     """For each object whether it is allowed, and whether it is with its defaults: `True False`, for example."""
     (kind,) = (kind for kind in KINDS if kind.plural == plural)
-    mutate, validate = (handlers(DEFAULT_IMAGE)[path_of(verb, kind)] for verb in ("mutate", "validate"))
+    mutate, validate = (handlers(Images(DEFAULT_IMAGE))[path_of(verb, kind)] for verb in ("mutate", "validate"))
     version = GroupVersionKind(kind.group, kind.versions[0], kind.name)
 
     def request(obj: Any) -> Request:

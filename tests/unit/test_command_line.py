@@ -16,6 +16,7 @@ OPTIONS = {
     "--metrics-bind-address",
     "--health-probe-bind-address",
     "--watch-namespaces",
+    "--agent-image",
     "--default-image",
     "--cluster-domain",
     "--manage-certificates",

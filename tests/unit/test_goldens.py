@@ -8,6 +8,7 @@ import pytest
 import goldens
 from crds.descriptions import kubernetes_type
 from memcached_api.appservice.types import AppServiceSpec
+from memcached_api.images import Images
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.values import nested_field
 from memcached_operator.kind import Snapshot
@@ -30,7 +31,7 @@ def test_children_equal_the_golden_byte_for_byte(path: Path) -> None:
 @pytest.mark.parametrize("path", goldens.released().values(), ids=goldens.released().keys())
 def test_upgrade_does_not_change_children_of_an_earlier_release(path: Path) -> None:
     cr, *before = goldens.objects(path)
-    kind = {**goldens.KINDS, "memcached": memcached("example.com/memcached:next")}[cr["kind"].lower()]
+    kind = {**goldens.KINDS, "memcached": memcached(Images("example.com/memcached:next"))}[cr["kind"].lower()]
     resources = {resource.kind: resource for resource in kind.owns}
     live = {key_of(resources[child["kind"]], child): child for child in before}
     after = [build_intent(cr, child) for child in kind.plan(Snapshot(cr, live), NOW).children or ()]

@@ -11,6 +11,8 @@ from bundle.errors import BundleError
 from bundle.objects import Object, containers
 
 RELATED: Final = "RELATED_IMAGE_"
+AGENT: Final = f"{RELATED}AGENT"
+"""The variable with the image of the agents, which is the operator's own."""
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 _COMMANDS: Final = {
@@ -22,22 +24,25 @@ _SECONDS: Final = 60.0
 
 
 def with_image(deployments: Iterable[Object], image: str) -> list[Object]:
-    """The Deployments, all with this image: both processes use the same one."""
-    return _changed(deployments, lambda _: image, lambda value: value)
+    """The Deployments, all with this image: both processes and the agents use the same one."""
+    return _changed(deployments, lambda _: image, lambda name, value: image if name == AGENT else value)
 
 
 def pinned(deployments: Iterable[Object], pin: Callable[[str], str]) -> list[Object]:
     """The Deployments with each image, including related ones, replaced by the result of `pin`."""
-    return _changed(deployments, pin, pin)
+    return _changed(deployments, pin, lambda _, value: pin(value))
 
 
-def _changed(deployments: Iterable[Object], run: Callable[[str], str], related: Callable[[str], str]) -> list[Object]:
+def _changed(
+    deployments: Iterable[Object], run: Callable[[str], str], related: Callable[[str, str], str]
+) -> list[Object]:
+    """`related`: returns the value of a related variable from its name and its value."""
     copies = deepcopy(list(deployments))
     for container in containers(copies):
         container["image"] = run(container["image"])
         for variable in container.get("env", []):
             if variable["name"].startswith(RELATED):
-                variable["value"] = related(variable["value"])
+                variable["value"] = related(variable["name"], variable["value"])
     return copies
 
 
@@ -47,7 +52,7 @@ def related_images(deployments: Iterable[Object]) -> list[dict[str, str]]:
     for container in containers(deployments):
         found.setdefault(container["image"], repository(container["image"]).rpartition("/")[2])
         for name, value in related_variables(container).items():
-            found[value] = name.removeprefix(RELATED).lower().replace("_", "-")
+            found.setdefault(value, name.removeprefix(RELATED).lower().replace("_", "-"))
     return [{"name": name, "image": image} for image, name in sorted(found.items(), key=lambda pair: pair[1])]
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from memcached_api.images import Images
 from memcached_api.kinds import Kind
-from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_api.registry import KINDS
 from memcached_operator.kind import Kind as Controller
 from memcached_operator.kinds import kinds
@@ -48,4 +48,4 @@ def observed(found: Iterable[Registered]) -> tuple[Resource, ...]:
     return tuple(dict.fromkeys(resource for each in every for resource in each.observes if resource not in owned))
 
 
-REGISTERED: Final = registered(KINDS, kinds(DEFAULT_IMAGE))
+REGISTERED: Final = registered(KINDS, kinds(Images()))

@@ -17,6 +17,14 @@ SAMPLE = "config/samples/cache_v1_memcached.yaml"
 BUILD = "build/deploy"
 IMAGE_ID = "memcached-operator.example.com/image-id"
 """An annotation of the pod templates: a local image keeps its name, so a new id replaces the pods."""
+CONTAINER = "spec.template.spec.containers.0"
+AGENT_IMAGE = {
+    "source": {"kind": "Deployment", "name": DEPLOYMENTS[0], "fieldPath": f"{CONTAINER}.image"},
+    "targets": [
+        {"select": {"kind": "Deployment"}, "fieldPaths": [f"{CONTAINER}.env.[name=RELATED_IMAGE_AGENT].value"]}
+    ],
+}
+"""The agents of caches run the operator's own image, as in config/base/kustomization.yaml."""
 APPLY = ("apply", "--server-side", "--force-conflicts")
 ROLLOUT = "180s"
 DELETION = "120s"
@@ -32,7 +40,8 @@ def kustomization(overlay: str, image: str, identity: str) -> str:
         {"op": "add", "path": annotation, "value": identity},
     ]
     patches = [{"target": {"kind": "Deployment"}, "patch": json.dumps(patch)}]
-    return json.dumps({"resources": [f"../../{overlay}"], "patches": patches}, indent=2) + "\n"
+    content = {"resources": [f"../../{overlay}"], "patches": patches, "replacements": [AGENT_IMAGE]}
+    return json.dumps(content, indent=2) + "\n"
 
 
 def deploy(image: str, overlay: str) -> None:

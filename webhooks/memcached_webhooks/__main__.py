@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from memcached_api.image import is_reference
-from memcached_api.memcached.types import DEFAULT_IMAGE
+from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE, Images
 from memcached_process.addresses import Address
 from memcached_process.options import process_options, set_up
 from memcached_webhooks.server import Options, run
@@ -40,6 +40,13 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
     help="Image that is set in Memcached objects without spec.image.",
 )
 @click.option(
+    "--agent-image",
+    default=DEFAULT_AGENT_IMAGE,
+    envvar="RELATED_IMAGE_AGENT",
+    callback=_image,
+    help="Image that is set in Memcached objects that need an agent, without spec.agent.image.",
+)
+@click.option(
     "--shutdown-delay",
     type=click.FloatRange(min=0),
     default=3.0,
@@ -53,6 +60,7 @@ def main(
     webhook_cert_name: str,
     webhook_cert_key: str,
     default_image: str,
+    agent_image: str,
     metrics_bind_address: Address | None,
     health_probe_bind_address: Address | None,
     shutdown_delay: float,
@@ -62,11 +70,11 @@ def main(
     """Serve admission webhooks: set defaults, and deny invalid objects.
 
     Sends no requests to the API server. Every option can also be set by the environment variable
-    MEMCACHED_WEBHOOKS_<OPTION>, and --default-image by RELATED_IMAGE_MEMCACHED.
+    MEMCACHED_WEBHOOKS_<OPTION>, --default-image by RELATED_IMAGE_MEMCACHED, and --agent-image by RELATED_IMAGE_AGENT.
     """
     set_up(log_level, log_format)
     options = Options(
-        default_image=default_image,
+        images=Images(default_image, agent_image),
         certificate=webhook_cert_path / webhook_cert_name,
         key=webhook_cert_path / webhook_cert_key,
         webhook=Address(None, webhook_port),

@@ -16,6 +16,7 @@ from typing import Final
 
 from aiohttp import web
 
+from memcached_api.images import Images
 from memcached_api.validation.field_errors import quote
 from memcached_process.addresses import Address
 from memcached_process.connections import Acceptor, serve
@@ -42,7 +43,7 @@ _JSON_HEADERS: Final = {"Content-Type": JSON}
 class Options:
     """The command-line options. Times are in seconds."""
 
-    default_image: str
+    images: Images
     certificate: Path
     key: Path
     webhook: Address
@@ -170,12 +171,14 @@ class _Process:
         """Serve admission requests until cancelled. Raises OSError if the port is in use."""
         options, certificates = self._options, self._certificates
         await certificates.wait_until_loaded()
-        reviews = AdmissionHandler(handlers(options.default_image), self.metrics)
+        reviews = AdmissionHandler(handlers(options.images), self.metrics)
         self._acceptor = await serve(
             stack, stop, reviews.respond, options.webhook, MAX_CONNECTIONS, certificates.context
         )
         gc.freeze()  # objects created up to now are permanent, so the garbage collector can skip them
-        log.info("serving admission reviews on port %d, default image %s", options.webhook.port, options.default_image)
+        log.info(
+            "serving admission reviews on port %d, default image %s", options.webhook.port, options.images.memcached
+        )
         await certificates.watch()
 
 

@@ -22,10 +22,10 @@ def decode_valid(decode: Callable[[Any], Spec], old: Any) -> Spec | None:
         return None
 
 
-def image_warnings(image: str | None) -> Iterator[str]:
+def image_warnings(image: str | None, field: str = "spec.image") -> Iterator[str]:
     """A warning if the image reference has no fixed version."""
     if image and not has_fixed_version(image):
-        yield f"spec.image {truncate(image, MAX_IMAGE_LENGTH)} has no fixed version; new pods may run a different one"
+        yield f"{field} {truncate(image, MAX_IMAGE_LENGTH)} has no fixed version; new pods may run a different one"
 
 
 def restart_warnings(fields: Sequence[str], pods: int, lost: str = "") -> Iterator[str]:

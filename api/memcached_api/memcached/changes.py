@@ -6,9 +6,10 @@ from memcached_api.changes import changed
 from memcached_api.kubernetes import comparable_resources
 from memcached_api.memcached.effective import effective, verbosity
 from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.monitoring import Agent, is_enabled
 from memcached_api.memcached.placing import DEFAULT_ACCOUNT, DEFAULT_GRACE_SECONDS, PodTemplate, security_context
-from memcached_api.memcached.requirements import requirements
-from memcached_api.memcached.types import MemcachedSpec
+from memcached_api.memcached.requirements import agent_requirements, requirements
+from memcached_api.memcached.types import MemcachedSpec, needs_agent
 
 KEEPS_PODS: Final = (
     "spec.identity",  # it cannot be changed
@@ -20,6 +21,10 @@ KEEPS_PODS: Final = (
     "spec.rollout.minReadySeconds",
     "spec.rollout.paused",
     "spec.networkPolicy.from",
+    "spec.networkPolicy.metricsFrom",
+    "spec.monitoring.podMonitor.enabled",
+    "spec.monitoring.podMonitor.interval",
+    "spec.monitoring.podMonitor.labels",
     "spec.service.annotations",
     "spec.service.labels",
     "spec.service.perPod",
@@ -54,7 +59,15 @@ def values(spec: MemcachedSpec) -> dict[str, object]:
         "spec.cache.extraArgs": spec.cache.extra_args,
         **_template(spec.pod_template or PodTemplate()),
         "spec.rollout.restartedAt": (spec.rollout and spec.rollout.restarted_at) or "",
+        "spec.monitoring.enabled": is_enabled(spec.monitoring),
+        **_agent(spec),
     }
+
+
+def _agent(spec: MemcachedSpec) -> dict[str, object]:
+    """The values of `spec.agent`, which have no effect without an agent."""
+    given = (needs_agent(spec) and spec.agent) or Agent()
+    return {"spec.agent.image": given.image, "spec.agent.resources": comparable_resources(given.resources)}
 
 
 def _template(given: PodTemplate) -> dict[str, object]:
@@ -77,5 +90,10 @@ def _template(given: PodTemplate) -> dict[str, object]:
 
 def _used(spec: MemcachedSpec) -> dict[str, object]:
     """What the pods use of the values."""
-    used = {"spec.resources": requirements(spec), "spec.cache.memory": megabytes(effective(spec).memory)}
+    used: dict[str, object] = {
+        "spec.resources": requirements(spec),
+        "spec.cache.memory": megabytes(effective(spec).memory),
+    }
+    if needs_agent(spec):
+        used["spec.agent.resources"] = agent_requirements(spec.agent and spec.agent.resources)
     return values(spec) | used

@@ -29,9 +29,10 @@ DEFAULT_USER: Final = 1001
 
 MAX_READY_SECONDS: Final = 86400
 MAX_PEERS: Final = 64
+MAX_METRICS_PEERS: Final = 16
 MAX_CONSTRAINTS: Final = 16
 
-# An int-or-string in the CRD. placing_rules.py has the syntax of percentages.
+# An int-or-string in the CRD. rules/placing.py has the syntax of percentages.
 IntOrPercent = Annotated[
     Annotated[int, Meta(ge=0, le=MAX_INT32)] | Annotated[str, Meta(max_length=4)],
     Meta(extra_json_schema={"maxLength": 4}),
@@ -169,6 +170,16 @@ class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
         | None
     ) = field(name="from", default=None)
     """The clients, with at least one entry. If absent, all pods in this namespace."""
+
+    metrics_from: (
+        Annotated[
+            list[NetworkPolicyPeer],
+            Meta(max_length=MAX_METRICS_PEERS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
+        ]
+        | None
+    ) = None
+    """The clients of the metrics, with at least one entry. If absent, all pods in all namespaces. Only with
+    `monitoring`."""
 
 
 class Service(msgspec.Struct, frozen=True, rename="camel"):

@@ -2,8 +2,10 @@
 
 from decimal import Decimal
 
+from memcached_api.kubernetes import ResourceRequirements
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import default_limit, mebibytes_text
+from memcached_api.memcached.monitoring import AGENT_CPU, AGENT_LIMIT, AGENT_REQUEST
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical_resource, canonical_resource_list, parse
 
@@ -29,6 +31,21 @@ def requirements(spec: MemcachedSpec) -> dict[str, ResourceList]:
         "memory": _smaller(memory, limits.get("memory", memory)),
     }
     return {"limits": {"memory": derived_limit} | limits, "requests": derived_request | requests}
+
+
+def agent_requirements(given: ResourceRequirements | None) -> dict[str, ResourceList]:
+    """The `resources` of the agent's container in canonical form. Values from the spec take precedence.
+
+    A default request never exceeds a limit from the spec, and the default limit is never below a request from the spec.
+    """
+    limits = canonical_resource_list(given.limits) if given else {}
+    requests = canonical_resource_list(given.requests) if given else {}
+    defaults = {
+        "cpu": _smaller(AGENT_CPU, limits.get("cpu", AGENT_CPU)),
+        "memory": _smaller(AGENT_REQUEST, limits.get("memory", AGENT_REQUEST)),
+    }
+    limit = _larger(AGENT_LIMIT, requests.get("memory", AGENT_LIMIT))
+    return {"limits": {"memory": limit} | limits, "requests": defaults | requests}
 
 
 def _memory(spec: MemcachedSpec, limit: str | None) -> str:

@@ -11,6 +11,7 @@ from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
 from memcached_api.memcached.memory import MAX_CONNECTIONS, MAX_THREADS, MIN_CONNECTIONS
+from memcached_api.memcached.monitoring import Agent, Monitoring, is_enabled
 from memcached_api.memcached.options import MAX_ITEM_LENGTH, MAX_ITEMS
 from memcached_api.memcached.placing import (
     NetworkPolicy,
@@ -19,7 +20,7 @@ from memcached_api.memcached.placing import (
     Rollout,
     Service,
 )
-from memcached_api.memcached.rules import MIN_PORT, RULES, STABLE, TRANSITIONS
+from memcached_api.memcached.rules.spec import MIN_PORT, RULES, STABLE, TRANSITIONS
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
 
@@ -33,7 +34,6 @@ SHORT_NAMES: Final = ("mc",)
 DEFAULT_SIZE: Final = 1
 DEFAULT_CONTAINER_PORT: Final = 11211  # memcached's own default
 DEFAULT_VERBOSITY: Final = 1
-DEFAULT_IMAGE: Final = "docker.io/library/memcached:1.6.38"  # unless RELATED_IMAGE_MEMCACHED names another
 
 
 class Cache(msgspec.Struct, frozen=True, rename="camel"):
@@ -121,6 +121,12 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     StatefulSet with one slot per pod, each with a DNS name that its next pod inherits. It cannot be changed. If absent,
     `Pooled`."""
 
+    monitoring: Monitoring | None = None
+    """Metrics of each memcached server. `{}` enables them; if absent, there are none."""
+
+    agent: Agent | None = None
+    """The agent, a container beside memcached that serves metrics."""
+
 
 class CacheStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The settings of each memcached server that are in effect, also those that the spec does not set."""
@@ -184,10 +190,16 @@ MEMCACHED: Final = Kind(
         Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
         Column("Memory", "string", ".status.cache.memory", "Memory for items, per pod", 1),
         Column("Image", "string", ".spec.image", "Image of memcached", 1),
+        Column("Agent", "string", ".spec.agent.image", "Image of the agent", 1),
         *PROBLEM_COLUMNS,
     ),
     transitions=TRANSITIONS,
 )
+
+
+def needs_agent(spec: MemcachedSpec) -> bool:
+    """Whether each pod has an agent."""
+    return is_enabled(spec.monitoring)
 
 
 def is_stable(spec: MemcachedSpec) -> bool:

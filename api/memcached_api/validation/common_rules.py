@@ -95,11 +95,11 @@ def range_rule(path: str, lowest: int, highest: int, remark: str) -> Rule:
     )
 
 
-def image_rule(message: str) -> Rule:
-    """The rule that `spec.image` is a valid image reference."""
+def image_rule(message: str, path: str = "spec.image") -> Rule:
+    """The rule that a field is a valid image reference."""
     fits = f"self.matches(r'{image.PATH_WITHIN_LIMIT}') && !self.matches(r'{image.LIBRARY_PATH_TOO_LONG}')"
     cel = f"self.matches(r'{image.PATTERN}') && !self.matches('{image.IMAGE_ID}') && {fits}"
-    return value_rule("spec.image", image.is_reference, cel, message)
+    return value_rule(path, image.is_reference, cel, message)
 
 
 def _repeated(entries: Sequence[Entry], key: Callable[[Entry], Hashable]) -> Iterator[int]:
@@ -125,7 +125,7 @@ def unique_rule(path: str, field: str, same: str, message: str, key: Callable[[E
     return Rule(path, violations, f"self.all(a, {is_unique})", message, message_expression=with_values)
 
 
-def _resource_rules(part: str) -> tuple[Rule, Rule]:
+def _resource_rules(path: str) -> tuple[Rule, Rule]:
     names = "[" + ", ".join(f"'{name}'" for name in _KNOWN_RESOURCES) + "]"
     message = (
         f"must name one of {', '.join(_KNOWN_RESOURCES)}, hugepages-<size>, or an extended resource such as "
@@ -139,14 +139,14 @@ def _resource_rules(part: str) -> tuple[Rule, Rule]:
 
     return (
         Rule(
-            f"spec.resources.{part}",
+            path,
             unknown,
             f"self.all(name, {known})",
             message,
             message_expression=cel_string("%s " + message) + f".format([self.filter(name, !({known}))])",
         ),
         value_rule(
-            f"spec.resources.{part}[*]",
+            f"{path}[*]",
             lambda amount: not str(amount).startswith("-"),
             "!string(self).startsWith('-')",
             "must be at least 0, such as 500m or 128Mi",
@@ -168,17 +168,22 @@ def _requests_above_limits(resources: Mapping[str, Any]) -> Iterator[Violation]:
             yield Violation(f".requests[{name}]", request, message)
 
 
-RESOURCES: Final = (
-    *_resource_rules("limits"),
-    *_resource_rules("requests"),
-    Rule(
-        "spec.resources",
-        _requests_above_limits,
-        "!has(self.requests) || !has(self.limits) || self.requests.all(name, !(name in self.limits)"
-        f" || {cel_quantity('self.requests[name]')}.compareTo({cel_quantity('self.limits[name]')}) <= 0)",
-        "must be at most the limit of the same resource; lower the request or raise the limit",
-        message_expression="'%s must be at most the limit of the same resource, of %s; lower the request or raise the "
-        "limit'.format([self.requests, self.limits])",
-        field_path=".requests",
-    ),
-)
+def resource_rules(path: str) -> tuple[Rule, ...]:
+    """The rules about compute resources at a path."""
+    return (
+        *_resource_rules(f"{path}.limits"),
+        *_resource_rules(f"{path}.requests"),
+        Rule(
+            path,
+            _requests_above_limits,
+            "!has(self.requests) || !has(self.limits) || self.requests.all(name, !(name in self.limits)"
+            f" || {cel_quantity('self.requests[name]')}.compareTo({cel_quantity('self.limits[name]')}) <= 0)",
+            "must be at most the limit of the same resource; lower the request or raise the limit",
+            message_expression="'%s must be at most the limit of the same resource, of %s; lower the request or raise "
+            "the limit'.format([self.requests, self.limits])",
+            field_path=".requests",
+        ),
+    )
+
+
+RESOURCES: Final = resource_rules("spec.resources")

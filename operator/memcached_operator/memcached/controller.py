@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from memcached_api import conditions as c
-from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, is_stable
+from memcached_api.images import Images
+from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, is_stable, needs_agent
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Kind, Plan, Snapshot, invalid
 from memcached_operator.kube.resource import (
@@ -13,6 +14,7 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
     SERVICES,
     STATEFULSETS,
     Object,
@@ -25,6 +27,7 @@ from memcached_operator.memcached.desired.connection import connection
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
+from memcached_operator.memcached.desired.pod_monitor import pod_monitor, wanted_pod_monitor
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.desired.service import has_slot_services, services
 from memcached_operator.memcached.desired.statefulset import statefulset, with_held_port
@@ -42,28 +45,30 @@ CREATION_DELAY, CONFLICT_DELAY = 0.5, 10.0
 """Seconds until the plan is made again while Services of slots do not exist."""
 
 PINNED_IMAGE_ANNOTATION = "memcached-operator.example.com/default-image"
-"""Annotation of a workload whose Memcached has no `spec.image`, because the webhook was unavailable on create. Its
-value is the default image at that time, so that a later release does not restart the cache."""
+PINNED_AGENT_ANNOTATION = "memcached-operator.example.com/default-agent-image"
+"""Annotations of a workload whose Memcached has no `spec.image` or `spec.agent.image`, because the webhook was
+unavailable. Their value is the default image at that time, so that a later release does not restart the cache."""
 
 
-def memcached(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Kind:
-    """The Memcached kind. `default_image`: the image of objects without `spec.image`.
+def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Kind:
+    """The Memcached kind. `defaults`: the images of objects without `spec.image` or `spec.agent.image`.
 
     `cluster_domain`: the DNS domain of the cluster.
     """
     return Kind(
         MEMCACHEDS,
         APP_NAME,
-        owns=(DEPLOYMENTS, STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES),
+        owns=(DEPLOYMENTS, STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS),
         workloads=(DEPLOYMENT, STATEFULSET),
-        plan=plan_with(default_image, cluster_domain),
+        plan=plan_with(defaults, cluster_domain),
         status=status_with(cluster_domain),
+        optional=(POD_MONITORS,),
         observes=(POD_DISRUPTION_BUDGETS, AUTOSCALERS),
         ignores=ignores,
     )
 
 
-def plan_with(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Callable[[Snapshot, datetime], Plan]:
+def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callable[[Snapshot, datetime], Plan]:
     """The function that computes the children of a Memcached."""
 
     def plan(snapshot: Snapshot, _: datetime) -> Plan:
@@ -71,7 +76,7 @@ def plan_with(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Calla
         spec, errors = checked(cr)
         if spec is None or errors:
             return invalid(summary(errors, MAX_MESSAGE_LENGTH))
-        workload = _workload(snapshot, spec, default_image)
+        workload = _workload(snapshot, spec, defaults)
         spec = with_held_port(spec, workload)
         missing = _lacks_services(snapshot, spec)
         budget, notices = _budget(snapshot, spec, workload["spec"]["template"]["metadata"]["labels"])
@@ -80,7 +85,8 @@ def plan_with(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Calla
             *services(cr, spec),
             *_connection(cr, spec, cluster_domain, fixed=has_slot_services(spec) and not missing),
             *budget,
-            *([] if spec.network_policy is None else [network_policy(cr, spec.network_policy, spec.container_port)]),
+            *([] if spec.network_policy is None else [network_policy(cr, spec, spec.network_policy)]),
+            *_pod_monitor(snapshot, spec),
         )
         delay = _retry_delay(cr) if missing else None
         return Plan(children, tuple(autoscaler_problems(snapshot)), notices, delay)
@@ -91,6 +97,12 @@ def plan_with(default_image: str, cluster_domain: str = CLUSTER_DOMAIN) -> Calla
 def _connection(cr: Object, spec: MemcachedSpec, domain: str, *, fixed: bool) -> tuple[Object, ...]:
     """The ConfigMap, if the Memcached has slots."""
     return (connection(cr, spec, domain, fixed=fixed),) if is_stable(spec) else ()
+
+
+def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec) -> tuple[Object, ...]:
+    """The PodMonitor if there is to be one, and the API server serves them."""
+    given = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec)
+    return () if given is None else (pod_monitor(snapshot.cr, given),)
 
 
 def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:
@@ -109,13 +121,21 @@ def _retry_delay(cr: Object) -> float:
     return CONFLICT_DELAY if c.CONFLICT in reasons else CREATION_DELAY
 
 
-def _workload(snapshot: Snapshot, spec: MemcachedSpec, default_image: str) -> Object:
+def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Object:
     """The Deployment or the StatefulSet."""
     live = snapshot.child(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
-    image = spec.image or pinned_image(live) or default_image
+    pins: dict[str, str] = {}
+    if not spec.image:
+        pins[PINNED_IMAGE_ANNOTATION] = pinned_image(live) or defaults.memcached
+    if needs_agent(spec) and not (spec.agent and spec.agent.image):
+        pins[PINNED_AGENT_ANNOTATION] = pinned_image(live, PINNED_AGENT_ANNOTATION) or defaults.agent
+    images = Images(
+        spec.image or pins[PINNED_IMAGE_ANNOTATION],
+        (spec.agent and spec.agent.image) or pins.get(PINNED_AGENT_ANNOTATION, ""),
+    )
     cr = snapshot.cr
-    built = statefulset(cr, spec, image, live) if is_stable(spec) else deployment(cr, spec, image)
-    return built if spec.image else with_metadata(built, {}, {PINNED_IMAGE_ANNOTATION: image})
+    built = statefulset(cr, spec, images, live) if is_stable(spec) else deployment(cr, spec, images)
+    return with_metadata(built, {}, pins)
 
 
 def _budget(
@@ -132,14 +152,17 @@ def _budget(
     return (pod_disruption_budget(snapshot.cr, spec),), ()
 
 
-def count_outdated_images(objects: Iterable[Object], default_image: str) -> int:
-    """The number of objects whose `spec.image` is not the default. It is only reported, as a metric."""
-    return sum(nested_map(obj, "spec").get("image", default_image) != default_image for obj in objects)
+def count_outdated_images(objects: Iterable[Object], default: str, *path: str) -> int:
+    """The number of objects whose image is not the default. It is only reported, as a metric.
+
+    `path`: the fields of the object in `spec` that has the field `image`.
+    """
+    return sum(nested_map(obj, "spec", *path).get("image", default) != default for obj in objects)
 
 
-def pinned_image(live: Object | None) -> str | None:
-    """The image that this or an earlier release of the operator chose for a Memcached without `spec.image`.
+def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION) -> str | None:
+    """The image that this or an earlier release of the operator chose for a Memcached that names none.
 
     `live`: its workload, or None.
     """
-    return None if live is None else nested_map(live, "metadata", "annotations").get(PINNED_IMAGE_ANNOTATION)
+    return None if live is None else nested_map(live, "metadata", "annotations").get(annotation)

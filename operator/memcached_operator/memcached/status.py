@@ -6,7 +6,7 @@ from typing import Any
 
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
-from memcached_api.memcached.rules import STABLE
+from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.quantity import canonical
 from memcached_operator.kind import DesiredStatus, Outcome, Snapshot

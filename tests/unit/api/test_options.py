@@ -9,7 +9,6 @@ import pytest
 
 from corners.options import ALLOWED_ITEMS, COMBINATIONS, DENIED_ITEMS, FLAGS, VALUES
 from memcached_api.memcached.denied_options import DENIED, SHORT_NAMES
-from memcached_api.memcached.option_rules import EXTRA_ARGS_RULES, OPTIONS_OF_FIELDS
 from memcached_api.memcached.options import (
     ALLOWED,
     FORMS,
@@ -21,6 +20,7 @@ from memcached_api.memcached.options import (
     correction,
     forms_pattern,
 )
+from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES, OPTIONS_OF_FIELDS
 from memcached_api.validation.common_rules import matches
 from memcached_api.validation.rules import rule_errors
 

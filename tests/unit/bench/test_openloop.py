@@ -69,6 +69,7 @@ NEW = {
         "/api/v1/namespaces/test/services",
         "/apis/policy/v1/namespaces/test/poddisruptionbudgets",
         "/apis/networking.k8s.io/v1/namespaces/test/networkpolicies",
+        "/apis/monitoring.coreos.com/v1/namespaces/test/podmonitors",
     ],
     load.STABLE: [
         "/apis/apps/v1/namespaces/test/statefulsets",

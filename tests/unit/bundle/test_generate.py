@@ -256,7 +256,7 @@ def test_given_image_replaces_the_operator_image_everywhere() -> None:
         "registry.example.com/op:1",
     ]
     assert "localhost/" not in yaml.safe_dump(csv)
-    assert installer(rendered("config/default"), "registry.example.com/op:1").count("registry.example.com/op:1") == 2
+    assert installer(rendered("config/default"), "registry.example.com/op:1").count("registry.example.com/op:1") == 4
 
 
 def test_use_image_digests_replaces_every_tag(tmp_path: Path) -> None:

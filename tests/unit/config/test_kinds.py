@@ -10,8 +10,8 @@ import pytest
 
 from crds import config
 from crds.registered import REGISTERED
+from memcached_api.images import Images
 from memcached_api.kinds import Kind
-from memcached_api.memcached.types import DEFAULT_IMAGE
 from memcached_api.registry import KINDS
 from memcached_operator.kinds import kinds
 from unit.config.rendered import ROOT
@@ -63,7 +63,7 @@ def test_kinds_do_not_import_registrations_or_programs(path: Path) -> None:
 
 
 def test_every_kind_of_the_api_has_one_controller() -> None:
-    controllers = [(each.resource.group, each.resource.kind) for each in kinds(DEFAULT_IMAGE)]
+    controllers = [(each.resource.group, each.resource.kind) for each in kinds(Images())]
     assert controllers == [(kind.group, kind.name) for kind in KINDS]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from memcached_api.images import Images
 from memcached_webhooks.kinds import handlers
 from unit.config.rendered import ROOT, Rendered
 
@@ -153,7 +154,7 @@ def test_webhooks_reach_the_admission_process(variant: Rendered) -> None:
 
 
 def test_handlers_serve_exactly_the_paths_of_the_webhooks(variant: Rendered) -> None:
-    served = handlers("memcached:1.6")
+    served = handlers(Images("memcached:1.6"))
     assert {webhook["clientConfig"]["service"]["path"] for webhook in webhooks(variant)} == set(served)
     assert set(served) == {
         "/mutate-cache-example-com-v1-memcached",

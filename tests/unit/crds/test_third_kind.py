@@ -111,12 +111,13 @@ def test_policy_allows_its_children(installed: Rendered):
         ([""], "configmaps"),
         (["policy"], "poddisruptionbudgets"),
         (["networking.k8s.io"], "networkpolicies"),
+        (["monitoring.coreos.com"], "podmonitors"),
         (["monitoring.coreos.com"], "servicemonitors"),
     ]
     text = json.dumps(spec)
     assert text.count("in ['memcached', 'appservice', 'widget']") == 2, "labels of pods, and selectors"
     assert text.count("a Memcached, an AppService or a Widget") == 2
-    plurals = "Deployments, StatefulSets, Services, ConfigMaps, PodDisruptionBudgets, NetworkPolicies"
+    plurals = "Deployments, StatefulSets, Services, ConfigMaps, PodDisruptionBudgets, NetworkPolicies, PodMonitors"
     assert f"of {plurals} or ServiceMonitors" in text
 
 

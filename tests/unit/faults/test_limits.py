@@ -8,7 +8,7 @@ import pytest
 
 from faults import limits
 from faults.campaigns.fuzz import COUNT, SEEDS
-from memcached_api.memcached.placing_rules import PLACING_RULES
+from memcached_api.memcached.rules.placing import PLACING_RULES
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.validation.rules import Rule
 from memcached_api.values import nested_field
@@ -28,7 +28,7 @@ def _results() -> tuple[list[limits.Object], set[str]]:
     for obj in _drawn():
         errors = MEMCACHED.validate(obj)
         valid += [] if errors else [obj]
-        single |= {re.sub(r"\[\d+\]", "[*]", str(error)) for error in errors} if len(errors) == 1 else set()
+        single |= {re.sub(r"\[[^]]*\]", "[*]", str(error)) for error in errors} if len(errors) == 1 else set()
     return valid, single
 
 

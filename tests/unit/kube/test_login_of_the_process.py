@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kinds import kinds
 from memcached_operator.kube.resource import PODS
@@ -20,7 +21,7 @@ from unit.servers import serving
 
 START = 60.0
 """Seconds until the controller watches; enough for a busy machine."""
-_WATCHED = (resource for kind in kinds("") for resource in (*kind.owns, *kind.observes, PODS))
+_WATCHED = (resource for kind in kinds(Images()) for resource in (*kind.owns, *kind.observes, PODS))
 CHILDREN = tuple(resource.plural for resource in _WATCHED)
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crds.schema import struct_schema
+from memcached_api.images import Images
 from memcached_api.memcached.changes import KEEPS_PODS, replaces_pods, values
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec, validate
 from memcached_api.quantity import parse
@@ -56,6 +57,10 @@ ROLLOUTS: Specs = st.fixed_dictionaries(
         "restartedAt": st.sampled_from(["2026-11-22T10:00:00Z", "2026-11-22T11:00:00Z"]),
     },
 )
+AGENTS: Specs = st.fixed_dictionaries(
+    {"image": st.sampled_from(["agent:1", "agent:2"])},
+    optional={"resources": st.fixed_dictionaries({}, optional={"limits": AMOUNTS, "requests": AMOUNTS})},
+)
 ALL: Specs = st.fixed_dictionaries(
     {"image": st.sampled_from(["memcached:1", "memcached:2"])},
     optional={
@@ -67,6 +72,8 @@ ALL: Specs = st.fixed_dictionaries(
         "cache": CACHES,
         "podTemplate": st.fixed_dictionaries({}, optional={"metadata": METADATA, "spec": PODS}),
         "rollout": ROLLOUTS,
+        "monitoring": st.fixed_dictionaries({}, optional={"enabled": st.booleans()}),
+        "agent": AGENTS,
     },
 )
 SPECS = ALL.filter(lambda spec: not validate(memcached(**spec)))
@@ -75,12 +82,19 @@ SPECS = ALL.filter(lambda spec: not validate(memcached(**spec)))
 def template(spec: dict[str, Any]) -> Object:
     """The pod template that the operator builds, with amounts as numbers: Kubernetes compares these."""
     cr = memcached(**spec)
-    found = deployment(cr, decode_spec(cr), spec["image"])["spec"]["template"]
-    (container,) = found["spec"]["containers"]
-    amounts = {
-        part: {name: parse(text) for name, text in given.items()} for part, given in container["resources"].items()
-    }
-    return {**found, "spec": {**found["spec"], "containers": [{**container, "resources": amounts}]}}
+    found = deployment(cr, decode_spec(cr), Images(spec["image"], agent_of(spec)))["spec"]["template"]
+    containers = [{**each, "resources": amounts(each["resources"])} for each in found["spec"]["containers"]]
+    return {**found, "spec": {**found["spec"], "containers": containers}}
+
+
+def agent_of(spec: dict[str, Any]) -> str:
+    """The image of the agent: the one of the spec, or that which the controller chooses."""
+    return spec.get("agent", {}).get("image", "agent:0")
+
+
+def amounts(resources: Object) -> Object:
+    """Requests and limits as numbers."""
+    return {part: {name: parse(text) for name, text in given.items()} for part, given in resources.items()}
 
 
 def declared(spec: dict[str, Any]) -> dict[str, object]:
@@ -101,12 +115,20 @@ def with_field_of(spec: dict[str, Any], other: dict[str, Any], field: str) -> di
     return {key: value for key, value in spec.items() if key != name} | ({name: other[name]} if name in other else {})
 
 
+STRUCTS = (
+    "cache",
+    "podTemplate",
+    "podDisruptionBudget",
+    "rollout",
+    "networkPolicy",
+    "service",
+    "monitoring",
+    "monitoring.podMonitor",
+    "agent",
+)
 NESTED = (
     "spec",
-    *(
-        f"spec.{name}"
-        for name in ("cache", "podTemplate", "podDisruptionBudget", "rollout", "networkPolicy", "service")
-    ),
+    *(f"spec.{name}" for name in STRUCTS),
     "spec.podTemplate.metadata",
     "spec.podTemplate.spec",
 )

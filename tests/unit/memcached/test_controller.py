@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.controller import (
@@ -20,12 +21,12 @@ OLD, NEW, OWN = "example.com/memcached:1", "example.com/memcached:2", "example.o
 def children(default: str, cr: Object, live: Object | None = None) -> dict[str, Object]:
     """The desired children, by kind."""
     snapshot = Snapshot(cr, {} if live is None else {key_of(DEPLOYMENTS, live): live})
-    return {child["kind"]: child for child in plan_with(default)(snapshot, NOW).children or ()}
+    return {child["kind"]: child for child in plan_with(Images(default))(snapshot, NOW).children or ()}
 
 
 def message_of(cr: Object) -> str:
     """The message about an invalid object, whose children stay as they are."""
-    plan = plan_with(OLD)(Snapshot(cr), NOW)
+    plan = plan_with(Images(OLD))(Snapshot(cr), NOW)
     (problem,) = plan.problems
     assert (plan.children, problem.reason) == (None, "InvalidSpec")
     return problem.message
@@ -43,12 +44,13 @@ def stored(deployment: Object) -> Object:
 
 def test_children() -> None:
     placed: dict[str, Any] = {"size": 2, "podDisruptionBudget": {}, "networkPolicy": {}}
-    beside = ["PodDisruptionBudget", "NetworkPolicy"]
+    placed |= {"monitoring": {"podMonitor": {}}}
+    beside = ["PodDisruptionBudget", "NetworkPolicy", "PodMonitor"]
     assert list(children(OLD, cr_of())) == ["Deployment", "Service"]
     assert list(children(OLD, cr_of(**placed))) == ["Deployment", "Service", *beside]
     stable = children(OLD, cr_of(**placed, identity="Stable"))
     assert list(stable) == ["StatefulSet", "Service", "ConfigMap", *beside]
-    assert [resource.kind for resource in memcached(OLD).owns] == ["Deployment", *stable]
+    assert [resource.kind for resource in memcached(Images(OLD)).owns] == ["Deployment", *stable]
 
 
 def test_image_of_the_spec_is_not_pinned() -> None:

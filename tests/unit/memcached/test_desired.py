@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import deployment
@@ -15,7 +16,7 @@ IMAGE = "example.com/memcached:1"
 def built(**spec: Any) -> Object:
     """The Deployment for a spec."""
     cr = memcached(**spec)
-    return deployment(cr, decode_spec(cr), IMAGE)
+    return deployment(cr, decode_spec(cr), Images(IMAGE))
 
 
 def pod_of(**spec: Any) -> Object:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Plan, Snapshot
 from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, Object, Resource, key_of
@@ -11,7 +12,7 @@ from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.memcached.controller import plan_with
 from unit.builders import DEPLOYMENTS, LABELS, NOW, deployment, memcached, pod
 
-KIND = memcached_kind("example.com/memcached:1")
+KIND = memcached_kind(Images("example.com/memcached:1"))
 BUDGET = {"podDisruptionBudget": {"enabled": True}}
 
 
@@ -24,7 +25,7 @@ def planned(found: dict[Resource, tuple[Object, ...]], *pods: Object, live: Obje
     """The plan of a Memcached beside these objects. `live`: its Deployment; None if another owner has one."""
     cr = {**memcached(), "spec": {"size": 2, **spec}}
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    return plan_with("example.com/memcached:1")(Snapshot(cr, children, pods, foreign=found), NOW)
+    return plan_with(Images("example.com/memcached:1"))(Snapshot(cr, children, pods, foreign=found), NOW)
 
 
 def kinds(plan: Plan) -> list[str]:

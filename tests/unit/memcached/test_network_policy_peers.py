@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_api.memcached.types import check
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, Object
@@ -76,7 +77,7 @@ def built(given: Object, **spec: Any) -> tuple[Object, Object]:
     found, errors = check(cr)
     assert found is not None
     assert not errors
-    children = kind("example.com/memcached:1").plan(Snapshot(cr), NOW).children or ()
+    children = kind(Images("example.com/memcached:1")).plan(Snapshot(cr), NOW).children or ()
     (policy,) = (each for each in children if each["kind"] == NETWORK_POLICIES.kind)
     (deployment,) = (each for each in children if each["kind"] == DEPLOYMENTS.kind)
     placed = {**policy, "metadata": {**policy["metadata"], "namespace": "test"}}

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from memcached_api.memcached.rules import MAX_SERVICES, MAX_SLOTS
+from memcached_api.images import Images
+from memcached_api.memcached.rules.spec import MAX_SERVICES, MAX_SLOTS
 from memcached_api.memcached.types import validate
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key, Object, key_of
@@ -22,7 +23,7 @@ PAUSE = {"rollout": {"paused": True}}
 
 def planned(live: Object | None = None, **spec: Any) -> dict[str, Object]:
     """The children of a Memcached with slots, by kind and the rest of their names: `Service-0`."""
-    plan = plan_with(IMAGE, DOMAIN)(snapshot(live, **spec), NOW)
+    plan = plan_with(Images(IMAGE), DOMAIN)(snapshot(live, **spec), NOW)
     return {f"{each['kind']}{each['metadata']['name'].removeprefix('cache')}": each for each in plan.children or ()}
 
 
@@ -98,7 +99,7 @@ def test_annotations_are_not_those_of_each_slot() -> None:
 def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
     """Another owner's Service of the name of a slot has other servers."""
     spec: Object = {"identity": "Stable", "size": 3, "service": {"perPod": True}}
-    children = plan_with(IMAGE)(Snapshot(cr_of(**spec)), NOW).children or ()
+    children = plan_with(Images(IMAGE))(Snapshot(cr_of(**spec)), NOW).children or ()
     (workload,) = [each for each in children if each["kind"] == "StatefulSet"]
     live = {Key(STATEFULSETS, "test", "cache"): {**workload, "spec": {**workload["spec"], "replicas": 2}}}
     services = {Key(SERVICES, "test", each["metadata"]["name"]): each for each in children if each["kind"] == "Service"}
@@ -107,7 +108,7 @@ def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
         known = {key: each for key, each in services.items() if key.name not in missing}
         conditions = [{"type": "Degraded", "status": "True", "reason": "Conflict"}] if conflict else []
         cr = {**cr_of(**spec), "status": {"conditions": conditions}}
-        plan = plan_with(IMAGE)(Snapshot(cr, {**live, **known}), NOW)
+        plan = plan_with(Images(IMAGE))(Snapshot(cr, {**live, **known}), NOW)
         (config,) = [each for each in plan.children or () if each["kind"] == "ConfigMap"]
         return "fixed-servers" in config["data"], plan.requeue_after
 
@@ -216,7 +217,7 @@ def test_default_image_is_pinned_in_the_statefulset() -> None:
     first = planned()["StatefulSet"]
     assert first["metadata"]["annotations"][PINNED_IMAGE_ANNOTATION] == IMAGE
     cr = cr_of(identity="Stable")
-    plan = plan_with(NEXT)(Snapshot(cr, {Key(STATEFULSETS, "test", "cache"): first}), NOW)
+    plan = plan_with(Images(NEXT))(Snapshot(cr, {Key(STATEFULSETS, "test", "cache"): first}), NOW)
     (after,) = [each for each in plan.children or () if each["kind"] == "StatefulSet"]
     assert image(after) == IMAGE
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError
 from memcached_operator.kind import Snapshot
@@ -19,7 +20,7 @@ from unit.builders import LABELS, memcached
 from unit.fakes import Api, raising
 
 CR = memcached()
-KIND = memcached_kind("example.com/memcached:1")
+KIND = memcached_kind(Images("example.com/memcached:1"))
 DEPLOYMENT, SERVICE = Key(DEPLOYMENTS, "test", "cache"), Key(SERVICES, "test", "cache")
 CHANGED = ApiError(409, "Conflict", "the object has been modified")
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")

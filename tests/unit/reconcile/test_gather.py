@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Kind, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, key_of
@@ -16,7 +17,7 @@ from unit import builders
 from unit.fakes import Api
 
 KEY = Key(MEMCACHEDS, "test", "cache")
-KIND = memcached("example.com/memcached:1")
+KIND = memcached(Images("example.com/memcached:1"))
 MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
 
 

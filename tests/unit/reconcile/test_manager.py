@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_operator import metrics
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kind import Kind, Plan, Snapshot
@@ -44,7 +45,7 @@ def run_scenario(scenario: Scenario, *kinds: Kind, kind: Kind | None = None, syn
     async def run() -> None:
         client = cast("Client", api)
         api.add(MEMCACHEDS, builders.memcached(**SPEC))
-        first = kind or memcached("example.com/memcached:1")
+        first = kind or memcached(Images("example.com/memcached:1"))
         manager = Manager(client, [first, *kinds], sync_period=sync_period)
         work = asyncio.create_task(manager.run(stop))
         async with asyncio.timeout(10):
@@ -201,7 +202,7 @@ MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemon
 
 def monitored() -> Kind:
     """A Memcached with a ServiceMonitor, if the cluster has that resource."""
-    kind = memcached("example.com/memcached:1")
+    kind = memcached(Images("example.com/memcached:1"))
 
     def plan(snapshot: Snapshot, now: datetime) -> Plan:
         monitor = builders.owned(snapshot.cr, MONITORS)
@@ -313,11 +314,12 @@ def test_missing_optional_resource_is_not_listed_in_a_loop(monkeypatch: pytest.M
 
 
 def test_kinds_of_the_same_name_in_different_groups_are_different() -> None:
-    other = replace(memcached("example.com/memcached:1"), resource=replace(MEMCACHEDS, group="other.example.com"))
+    images = Images("example.com/memcached:1")
+    other = replace(memcached(images), resource=replace(MEMCACHEDS, group="other.example.com"))
 
     async def run() -> list[str]:
         manager = Manager(
-            cast("Client", Api()), [memcached("example.com/memcached:1"), replace(other, app_name="other")]
+            cast("Client", Api()), [memcached(Images("example.com/memcached:1")), replace(other, app_name="other")]
         )
         queue: Queue[Key] = vars(manager)["_queue"]
         cr = {**builders.memcached(uid="other"), "apiVersion": "other.example.com/v1"}
@@ -336,7 +338,7 @@ def test_event_of_a_version_that_was_read_live_enqueues_the_owner() -> None:
     """The read may have been for another object, for example one that is in conflict with this child."""
 
     async def run() -> list[str]:
-        manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1")])
+        manager = Manager(cast("Client", Api()), [memcached(Images("example.com/memcached:1"))])
         queue: Queue[Key] = vars(manager)["_queue"]
         vars(manager)["_cache"].put(SERVICES, owned("owner", 2), from_live_read=True)
         manager.handle_event(SERVICES, "updated", owned("owner", 1))
@@ -349,7 +351,7 @@ def test_event_of_a_version_that_was_read_live_enqueues_the_owner() -> None:
 
 def test_child_with_a_new_owner_enqueues_both_owners() -> None:
     async def run() -> list[str]:
-        manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1")])
+        manager = Manager(cast("Client", Api()), [memcached(Images("example.com/memcached:1"))])
         queue: Queue[Key] = vars(manager)["_queue"]
         manager.handle_event(SERVICES, "updated", owned("first", 1))
         queue.done(await queue.get())
@@ -370,7 +372,7 @@ def enqueued(*events: tuple[Resource, Any, Object]) -> list[list[str]]:
     """The names that each event enqueues; two Memcacheds are known in namespace `test`, and one in another."""
 
     async def run() -> list[list[str]]:
-        manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1"), appservice()])
+        manager = Manager(cast("Client", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
         queue: Queue[Key] = vars(manager)["_queue"]
         found: list[list[str]] = []
         elsewhere = builders.memcached("elsewhere")
@@ -416,7 +418,7 @@ def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:
 
 
 def test_only_observed_resources_are_watched_without_a_label() -> None:
-    manager = Manager(cast("Client", Api()), [memcached("example.com/memcached:1"), appservice()])
+    manager = Manager(cast("Client", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
     reflectors = vars(manager)["_reflectors"]
     unlabelled = {each.resource for each in reflectors if not each.selector}
     assert unlabelled == {POD_DISRUPTION_BUDGETS, AUTOSCALERS, MEMCACHEDS, APPSERVICES}

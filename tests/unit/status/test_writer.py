@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object
@@ -21,7 +22,7 @@ KEY = Key(MEMCACHEDS, "test", "cache")
 DEPLOYMENT, SERVICE = Key(DEPLOYMENTS, "test", "cache"), Key(SERVICES, "test", "cache")
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
 TIMED_OUT = ApiError(0, "Unreachable", "the API server cannot be reached: timed out")
-KIND = memcached("example.com/memcached:1")
+KIND = memcached(Images("example.com/memcached:1"))
 BASE = 0.05
 PERIOD = 0.02
 

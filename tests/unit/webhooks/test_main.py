@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from memcached_api.images import Images
 from memcached_process.addresses import Address
 from memcached_webhooks import __main__ as command
 from memcached_webhooks.server import Options
@@ -37,7 +38,7 @@ def test_defaults(started: list[Options]):
     directory = Path("/tmp/k8s-webhook-server/serving-certs")
     assert started == [
         Options(
-            default_image="docker.io/library/memcached:1.6.38",
+            images=Images("docker.io/library/memcached:1.6.38"),
             certificate=directory / "tls.crt",
             key=directory / "tls.key",
             webhook=Address(None, 9443),
@@ -58,6 +59,7 @@ def test_defaults(started: list[Options]):
                 "--webhook-cert-name=a",
                 "--webhook-cert-key=b",
                 "--default-image=m:1",
+                "--agent-image=a:1",
                 "--metrics-bind-address=0",
                 "--health-probe-bind-address=:2",
                 "--shutdown-delay=0.5",
@@ -74,6 +76,7 @@ def test_defaults(started: list[Options]):
                 "MEMCACHED_WEBHOOKS_WEBHOOK_CERT_NAME": "a",
                 "MEMCACHED_WEBHOOKS_WEBHOOK_CERT_KEY": "b",
                 "RELATED_IMAGE_MEMCACHED": "m:1",
+                "RELATED_IMAGE_AGENT": "a:1",
                 "MEMCACHED_WEBHOOKS_METRICS_BIND_ADDRESS": "0",
                 "MEMCACHED_WEBHOOKS_HEALTH_PROBE_BIND_ADDRESS": ":2",
                 "MEMCACHED_WEBHOOKS_SHUTDOWN_DELAY": "0.5",
@@ -86,7 +89,9 @@ def test_defaults(started: list[Options]):
 def test_flags_and_environment_variables(started: list[Options], arguments: list[str], environment: dict[str, str]):
     result = CliRunner().invoke(command.main, arguments, env=environment)
     assert result.exit_code == 0, result.output
-    assert started == [Options("m:1", Path("/c/a"), Path("/c/b"), Address(None, 1), Address(None, 2), None, 0.5)]
+    assert started == [
+        Options(Images("m:1", "a:1"), Path("/c/a"), Path("/c/b"), Address(None, 1), Address(None, 2), None, 0.5)
+    ]
     assert logging.getLogger().level == logging.DEBUG
 
 

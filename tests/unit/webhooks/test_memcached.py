@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED, GroupVersionKind, Patch, Response
 from support.reviewing import patched
@@ -12,7 +13,7 @@ from .reviews import DEFAULT
 from .reviews import memcached as obj
 from .reviews import request as req
 
-HANDLERS = memcached.admission(DEFAULT).handlers()
+HANDLERS = memcached.admission(Images(DEFAULT)).handlers()
 SIZE = {"op": "add", "path": "/spec/size", "value": 1}
 PORT = {"op": "add", "path": "/spec/containerPort", "value": 11211}
 IMAGE = {"op": "add", "path": "/spec/image", "value": DEFAULT}

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memcached_api.appservice.types import APPSERVICE
+from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.validation.field_errors import FieldError
 from memcached_webhooks.admission import path_of
@@ -18,7 +19,7 @@ from memcached_webhooks.review import ALLOWED, MAX_RESPONSE_SIZE, InvalidReviewE
 from .reviews import DEFAULT, patch_of, request, review
 from .reviews import memcached as memcached_object
 
-HANDLERS = handlers(DEFAULT)
+HANDLERS = handlers(Images(DEFAULT))
 
 Fields = Callable[[str], dict[str, Any]]
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memcached_api.images import Images
 from memcached_api.validation.field_errors import FieldError
 from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import (
@@ -22,7 +23,7 @@ from memcached_webhooks.review import (
 
 from .reviews import DEFAULT, patch_of, request, review
 
-HANDLERS = memcached.admission(DEFAULT).handlers()
+HANDLERS = memcached.admission(Images(DEFAULT)).handlers()
 
 
 def respond(body: dict[str, Any], result: Response = ALLOWED) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import msgspec
 import pytest
 from yarl import URL
 
+from memcached_api.images import Images
 from memcached_api.registry import KINDS
 from memcached_process import connections
 from memcached_process.addresses import Address
@@ -93,7 +94,7 @@ Scenario = Callable[[Client], Awaitable[None]]
 def run_process(directory: Path, scenario: Scenario, delay: float = 0.0, *, ready: bool = True) -> None:
     """Run the process and the scenario, then send SIGTERM. `delay`: seconds of --shutdown-delay."""
     options = Options(
-        default_image=DEFAULT,
+        images=Images(DEFAULT),
         certificate=directory / "tls.crt",
         key=directory / "tls.key",
         webhook=Address("127.0.0.1", free_port()),
@@ -435,7 +436,7 @@ def test_half_open_requests_to_the_plain_ports_do_not_delay_shutdown(directory: 
 def test_address_in_use_ends_the_process(directory: Path):
     with socket.create_server(("127.0.0.1", 0)) as in_use:
         options = Options(
-            default_image=DEFAULT,
+            images=Images(DEFAULT),
             certificate=directory / "tls.crt",
             key=directory / "tls.key",
             webhook=Address("127.0.0.1", in_use.getsockname()[1]),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_webhooks.kinds.memcached import warnings
 
 from .reviews import DEFAULT, memcached
@@ -87,10 +88,10 @@ def cache(**settings: Any) -> dict[str, Any]:
     ],
 )
 def test_warnings(old: Any, new: Any, expected: list[str]):
-    assert warnings(memcached(new), None if old is None else memcached(old), DEFAULT) == expected
+    assert warnings(memcached(new), None if old is None else memcached(old), Images(DEFAULT)) == expected
 
 
 def test_long_images_are_truncated():
     spec = memcached({"image": LONG})
-    (warning,) = warnings(spec, spec, "memcached:1")
+    (warning,) = warnings(spec, spec, Images("memcached:1"))
     assert warning == f"spec.image {LONG[:79]}… is kept; this operator's default is memcached:1"

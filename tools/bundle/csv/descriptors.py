@@ -25,6 +25,8 @@ _TITLES: Final = {
 _SOURCE: Final = "envs[0].valueFrom"
 _TEXTS: Final = {
     "resources.limits": "The maximum amount of each resource that a container may use, such as `memory: 256Mi`.",
+    "agent.resources.limits": "The maximum amount of each resource that the agent may use, such as `memory: 48Mi`.",
+    "agent.resources.requests": "The amount of each resource that is reserved for the agent, such as `memory: 24Mi`.",
     "resources.requests": "The amount of each resource that is reserved for a container, such as `cpu: 100m`. The pod "
     "runs only on a node with that much available. At most the limit.",
     "envs[0].value": "The value. `$(NAME)` refers to an earlier variable, `$$` is a dollar sign.",

@@ -6,20 +6,21 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from memcached_api.images import Images
 from memcached_api.kinds import Kind
 from memcached_api.registry import KINDS
 from memcached_webhooks.admission import Admission
 from memcached_webhooks.review import Handler
 
 
-def handlers(default_image: str, kinds: Iterable[Kind[Any]] = KINDS) -> dict[str, Handler]:
-    """The handler for each path. `default_image`: the image of memcached to set in an object without one."""
-    return {path: handler for kind in kinds for path, handler in _admission(kind, default_image).handlers().items()}
+def handlers(images: Images, kinds: Iterable[Kind[Any]] = KINDS) -> dict[str, Handler]:
+    """The handler for each path. `images`: those to set in a Memcached that names none."""
+    return {path: handler for kind in kinds for path, handler in _admission(kind, images).handlers().items()}
 
 
-def _admission(kind: Kind[Any], default_image: str) -> Admission:
+def _admission(kind: Kind[Any], images: Images) -> Admission:
     name = f"{__name__}.{kind.name.lower()}"
     if find_spec(name) is None:
         return Admission(kind)
-    admission: Callable[[str], Admission] = import_module(name).admission
-    return admission(default_image)
+    admission: Callable[[Images], Admission] = import_module(name).admission
+    return admission(images)

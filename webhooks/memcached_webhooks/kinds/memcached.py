@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any, Final
 
 from memcached_api.image import repository
+from memcached_api.images import Images
 from memcached_api.memcached.changes import replaces_pods
-from memcached_api.memcached.placing_rules import ZERO
-from memcached_api.memcached.rules import STABLE
+from memcached_api.memcached.rules.placing import ZERO
+from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import (
     DEFAULT_CONTAINER_PORT,
     DEFAULT_SIZE,
@@ -16,9 +17,11 @@ from memcached_api.memcached.types import (
     MemcachedSpec,
     decode_spec,
     is_stable,
+    needs_agent,
 )
 from memcached_api.quantity import parse
 from memcached_api.validation.field_errors import truncate
+from memcached_api.values import is_object
 from memcached_webhooks.admission import Admission, Spec, path_of
 from memcached_webhooks.patches import field_at
 from memcached_webhooks.warnings import MAX_IMAGE_LENGTH, decode_valid, image_warnings, restart_warnings
@@ -30,24 +33,32 @@ MUTATE: Final = path_of("mutate", MEMCACHED)
 VALIDATE: Final = path_of("validate", MEMCACHED)
 
 
-def admission(default_image: str) -> Admission:
-    """The admission of Memcached. `default_image`: the image to set in an object without `spec.image`."""
-    image = {"default_image": default_image}
-    return Admission(MEMCACHED, partial(defaults, **image), partial(warnings, **image))
+def admission(images: Images) -> Admission:
+    """The admission of Memcached. `images`: those to set in an object that names none."""
+    return Admission(MEMCACHED, partial(defaults, images=images), partial(warnings, images=images))
 
 
-def defaults(spec: Spec, old: Spec | None, default_image: str) -> dict[str, Any]:
+def defaults(spec: Spec, old: Spec | None, images: Images) -> dict[str, Any]:
     """Every missing default. A null counts as missing.
 
     The image is set when the object is created. An update without an image keeps the image of the old object. If the
     old object has none, because the webhook was unavailable on create, the controller keeps the image that it chose.
+    The image of the agent is set when an agent is first needed, and then kept in the same way.
     """
     wanted: dict[str, Any] = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
-    new = {"image": default_image, **placing_defaults(spec.get("identity"))}
+    new = {"image": images.memcached, **placing_defaults(spec.get("identity"))}
     wanted |= new if old is None else _kept(old)
+    if _needs_agent(spec) and not (old and _needs_agent(old)):
+        wanted = {"agent/image": images.agent} | wanted
     if field_at(spec, "rollout/maxSurge") in ZERO:
         wanted.pop("rollout/maxUnavailable", None)  # no pod could be replaced
     return {path: value for path, value in wanted.items() if field_at(spec, path) is None}
+
+
+def _needs_agent(spec: Spec) -> bool:
+    """`needs_agent` of a spec that may be invalid."""
+    monitoring = spec.get("monitoring")
+    return is_object(monitoring) and monitoring.get("enabled") is not False
 
 
 def placing_defaults(identity: Any) -> dict[str, Any]:
@@ -74,31 +85,44 @@ def _kept(old: Spec) -> dict[str, Any]:
     A file without them, applied with `kubectl replace`, must not replace the pods or delete the budget: they are those
     that a new object gets, with the same values, the image, and the time of a restart.
     """
-    found = {path: field_at(old, path) for path in ("image", "rollout/restartedAt")}
+    found = {path: field_at(old, path) for path in ("image", "agent/image", "rollout/restartedAt")}
     kept = {path: value for path, value in found.items() if isinstance(value, str)}
     return kept | {
         path: value for path, value in placing_defaults(old.get("identity")).items() if field_at(old, path) == value
     }
 
 
-def warnings(obj: Any, old: Any, default_image: str) -> list[str]:
+def warnings(obj: Any, old: Any, images: Images) -> list[str]:
     """Warnings about a valid object that is created (`old` is None) or changed."""
     new = decode_spec(obj)
     before = decode_valid(decode_spec, old)
     threads = _thread_warnings(new, before)
     if before is None:
-        return [*_address_warnings(new), *threads, *image_warnings(new.image)]
-    image = _outdated_image_warnings(new, default_image) if new.image == before.image else image_warnings(new.image)
+        return [*_address_warnings(new), *threads, *image_warnings(new.image), *_agent_warnings(new, None, images)]
+    image = _outdated_image_warnings(new, images) if new.image == before.image else image_warnings(new.image)
     pods = min(new.size, before.size)
     restart = restart_warnings(replaces_pods(new, before), pods, "cached items")
-    return [*_size_warnings(new, before), *restart, *threads, *image]
+    return [*_size_warnings(new, before), *restart, *threads, *image, *_agent_warnings(new, before, images)]
 
 
-def _outdated_image_warnings(new: MemcachedSpec, default_image: str) -> Iterator[str]:
+def _outdated_image_warnings(new: MemcachedSpec, images: Images) -> Iterator[str]:
     """A warning if the image is not the default, but from the same repository."""
-    if new.image and new.image != default_image and repository(new.image) == repository(default_image):
-        kept, default = (truncate(image, MAX_IMAGE_LENGTH) for image in (new.image, default_image))
-        yield f"spec.image {kept} is kept; this operator's default is {default}"
+    return _outdated_warnings("spec.image", new.image, images.memcached)
+
+
+def _agent_warnings(new: MemcachedSpec, old: MemcachedSpec | None, images: Images) -> Iterator[str]:
+    """A warning if the agent's image has no fixed version, or is an outdated one that is kept."""
+    image, before = (each and each.agent and each.agent.image for each in (new, old))
+    if not needs_agent(new) or not image:
+        return iter(())
+    field = "spec.agent.image"
+    return _outdated_warnings(field, image, images.agent) if image == before else image_warnings(image, field)
+
+
+def _outdated_warnings(field: str, image: str | None, default_image: str) -> Iterator[str]:
+    if image and image != default_image and repository(image) == repository(default_image):
+        kept, default = (truncate(each, MAX_IMAGE_LENGTH) for each in (image, default_image))
+        yield f"{field} {kept} is kept; this operator's default is {default}"
 
 
 def _address_warnings(new: MemcachedSpec) -> Iterator[str]:

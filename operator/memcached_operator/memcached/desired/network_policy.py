@@ -4,25 +4,34 @@ from typing import Any
 
 import msgspec
 
-from memcached_api.memcached.placing import NetworkPolicy
+from memcached_api.memcached.monitoring import METRICS_PORT
+from memcached_api.memcached.placing import NetworkPolicy, NetworkPolicyPeer
+from memcached_api.memcached.types import MemcachedSpec, needs_agent
 from memcached_operator.kube.resource import NETWORK_POLICIES, Object
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
 
+ANY_POD: dict[str, Any] = {"namespaceSelector": {}}
+"""All pods in all namespaces."""
 
-def network_policy(cr: Object, policy: NetworkPolicy, port: int) -> Object:
-    """Build the policy: only these clients may connect, and only to memcached's port.
+
+def network_policy(cr: Object, spec: MemcachedSpec, policy: NetworkPolicy) -> Object:
+    """Build the policy: only these clients may connect, and only to memcached's port and that of its metrics.
 
     The kubelet's probes are admitted by every network plug-in: a policy never applies to traffic from the pod's node.
     """
+    rules = [_rule(policy.from_, {"podSelector": {}}, spec.container_port)]
+    if needs_agent(spec):
+        rules.append(_rule(policy.metrics_from, ANY_POD, METRICS_PORT))
     content = {
         "podSelector": {"matchLabels": children.selector(cr, APP_NAME)},
         "policyTypes": ["Ingress"],
-        "ingress": [{"from": _peers(policy), "ports": [{"port": port, "protocol": "TCP"}]}],
+        "ingress": rules,
     }
     return children.child(NETWORK_POLICIES, cr, APP_NAME, COMPONENT, spec=content)
 
 
-def _peers(policy: NetworkPolicy) -> list[dict[str, Any]]:
-    """The clients; without a list, all pods in this namespace."""
-    return [{"podSelector": {}}] if policy.from_ is None else msgspec.to_builtins(policy.from_)
+def _rule(given: list[NetworkPolicyPeer] | None, default: dict[str, Any], port: int) -> dict[str, Any]:
+    """The clients of a port; without a list, the default."""
+    peers = [default] if given is None else msgspec.to_builtins(given)
+    return {"from": peers, "ports": [{"port": port, "protocol": "TCP"}]}

@@ -12,7 +12,7 @@ from memcached_api.memcached.placing import (
     PodTemplate,
     Rollout,
 )
-from memcached_api.memcached.placing_rules import RESTARTED_AT
+from memcached_api.memcached.rules.placing import RESTARTED_AT
 from memcached_api.scheduling import TopologySpreadConstraint
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 

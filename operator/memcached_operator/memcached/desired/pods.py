@@ -8,13 +8,15 @@ this.
 from collections.abc import Iterator
 from typing import Any
 
+from memcached_api.images import Images
 from memcached_api.memcached.effective import Effective, effective, verbosity
 from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
 from memcached_api.memcached.options import arguments
 from memcached_api.memcached.placing import PodSpec, security_context
 from memcached_api.memcached.requirements import requirements
-from memcached_api.memcached.types import MemcachedSpec
+from memcached_api.memcached.types import MemcachedSpec, needs_agent
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.desired.agent import RESTRICTED, agent, volume
 from memcached_operator.memcached.desired.placement import placement, pod_metadata
 from memcached_operator.workloads import children
 
@@ -39,17 +41,20 @@ def with_pod_metadata(workload: Object, spec: MemcachedSpec) -> Object:
     return {**workload, "spec": {**workload["spec"], "template": template}}
 
 
-def workload_pod(cr: Object, spec: MemcachedSpec, image: str) -> Object:
-    """The pod spec: one non-root container of `image` with a read-only root file system."""
+def workload_pod(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
+    """The pod spec: non-root containers with a read-only root file system, memcached and, if needed, the agent."""
     selector = children.selector(cr, APP_NAME)
     placed = spec.pod_template.spec if spec.pod_template else PodSpec()
     pod: dict[str, Any] = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": security_context(placed),
-        "containers": [_container(spec, image)],
+        "containers": [_container(spec, images.memcached)],
         **placement(placed, selector),
     }
+    if needs_agent(spec):
+        pod["containers"].append(agent(spec, images.agent))
+        pod["volumes"] = [volume()]
     if spec.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
     return pod
@@ -69,11 +74,7 @@ def _container(spec: MemcachedSpec, image: str) -> Object:
         },
         "readinessProbe": {"tcpSocket": {"port": PORT_NAME}, "periodSeconds": READINESS_PERIOD},
         "lifecycle": {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": RESTRICTED,
     }
     if spec.image_pull_policy is not None:
         container["imagePullPolicy"] = spec.image_pull_policy

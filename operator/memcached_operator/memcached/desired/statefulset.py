@@ -4,7 +4,8 @@ from typing import Any
 
 from msgspec import structs
 
-from memcached_api.memcached.rules import MAX_SLOTS
+from memcached_api.images import Images
+from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, with_pod_metadata, workload_pod
@@ -17,12 +18,12 @@ TEMPLATE_ANNOTATION = "memcached-operator.example.com/template"
 the spec asks for another one."""
 
 
-def statefulset(cr: Object, spec: MemcachedSpec, image: str, live: Object | None) -> Object:
+def statefulset(cr: Object, spec: MemcachedSpec, images: Images, live: Object | None) -> Object:
     """Build the StatefulSet of `spec.size` pods, which start together and are replaced one after the other.
 
     A StatefulSet has no field for a pause: during one, a changed pod template is not written, and that of `live` stays.
     """
-    pods = workload_pod(cr, spec, image)
+    pods = workload_pod(cr, spec, images)
     # The DNS names of the slots end with that of the headless Service, which has the object's name.
     built = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, pods, cr["metadata"]["name"])
     built = with_pod_metadata({**built, "spec": {**built["spec"], **_updates(spec)}}, spec)

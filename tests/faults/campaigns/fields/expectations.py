@@ -11,6 +11,7 @@ KEPT = "the Service keeps the node port of a port that stays"
 ONE_VERSION = "v1 is the only version, and the API server sets it if it is absent"
 ALWAYS_SET = "true is the only value, and the operator sets it if it is absent"
 POOLED = "it means Pooled, and the other value is denied"
+NONE = "neither has a PodMonitor"
 ONE_VALUE = (ONE_VERSION, ALWAYS_SET, POOLED)
 """Reasons for which the field has no effect at all."""
 
@@ -22,6 +23,7 @@ PASSED_ON = tuple(
         "podTemplate.spec.priorityClassName",
         "podTemplate.spec.serviceAccountName",
         "networkPolicy.from[].ipBlock.except[]",
+        "networkPolicy.metricsFrom[].ipBlock.except[]",
     )
 )
 """Fields with texts whose syntax only the API server checks, when it gets the child."""
@@ -33,11 +35,15 @@ DENIED: dict[str, dict[str, str]] = {
         "Stable": "cannot be changed, because all pods and their addresses would change",
     },
     "memcacheds/cache.maxConnections": {"minimum": "must be at least 30 for 4 threads"},
-    "memcacheds/networkPolicy.from[].ipBlock.cidr": {
-        "absent": "spec.networkPolicy.from[0].ipBlock.cidr: Required value"
+    **{
+        f"memcacheds/networkPolicy.{peers}[].ipBlock.cidr": {
+            "absent": f"spec.networkPolicy.{peers}[0].ipBlock.cidr: Required value"
+        }
+        for peers in ("from", "metricsFrom")
     },
     **{
-        f"memcacheds/networkPolicy.from[].{name}": {"absent": "must have podSelector, namespaceSelector or ipBlock"}
+        f"memcacheds/networkPolicy.{peers}[].{name}": {"absent": "must have podSelector, namespaceSelector or ipBlock"}
+        for peers in ("from", "metricsFrom")
         for name in ("podSelector", "namespaceSelector")
     },
     "appservices/image": {"absent": "spec.image: Required value", "empty": "spec.image: Required value"},
@@ -59,11 +65,11 @@ DENIED: dict[str, dict[str, str]] = {
     # The API server names a value of a map in this way if its rule, not its type, is violated.
     **{
         f"memcacheds/{path}.team": dict.fromkeys(TEXT, f"spec.{path}[team]: Invalid value")
-        for path in ("podTemplate.metadata.labels", "service.labels")
+        for path in ("podTemplate.metadata.labels", "service.labels", "monitoring.podMonitor.labels")
     },
     **{
-        f"{kind}/resources.{part}.{name}": {"-1": f"spec.resources.{part}[{name}]: Invalid value"}
-        for kind in ("memcacheds", "appservices")
+        f"{kind}/{parent}resources.{part}.{name}": {"-1": f"spec.{parent}resources.{part}[{name}]: Invalid value"}
+        for kind, parent in (("memcacheds", ""), ("memcacheds", "agent."), ("appservices", ""))
         for part in ("limits", "requests")
         for name in ("cpu", "memory")
     },
@@ -100,6 +106,7 @@ UNSEEN: dict[str, dict[str, str]] = {
         "absent -> one": ALWAYS_SET,
         "one -> absent": ALWAYS_SET,
     },
+    "memcacheds/monitoring.podMonitor.enabled": {"one -> empty": NONE},
     "memcacheds/identity": {"base -> one": POOLED, "one -> absent": POOLED, "one -> empty": POOLED},
 }
 """Changes that no child shows, with the reason, by field and the labels of the steps before and after."""

@@ -19,6 +19,10 @@ PAUSED: Object = {"rollout": {"paused": True}}
 BESIDE: dict[Path, Object] = {
     ("podDisruptionBudget",): {"size": 2},  # there is no PodDisruptionBudget for a single pod
     ("service", "perPod"): {"identity": "Stable"},
+    # Without it there is no agent.
+    ("agent",): {"monitoring": {}},
+    ("monitoring", "podMonitor"): {"monitoring": {"podMonitor": {}}},
+    ("networkPolicy", "metricsFrom"): {"monitoring": {}},
     # What the values name does not exist, so pods would never start.
     **{
         ("podTemplate", "spec", name): PAUSED
@@ -56,6 +60,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "maxSurge": ("50%", 2),
     "restartedAt": ("2026-11-22T10:00:00Z", "2026-11-23T10:00:00+01:00"),
     "cidr": ("10.0.0.0/8", "10.0.0.0/9"),
+    "interval": ("30s", "1m30s"),
     "except[]": ("10.1.0.0/16", "10.2.0.0/16"),
     **WHOLES,
 }

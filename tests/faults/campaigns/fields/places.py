@@ -26,7 +26,13 @@ RENAMED: dict[Path, Path] = {
     **{("rollout", name): ("rollingUpdate", name) for name in ("maxUnavailable", "maxSurge")},
     ("rollout", "restartedAt"): ("template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"),
     ("rollout",): ("Deployment",),
+    ("networkPolicy", "metricsFrom"): ("NetworkPolicy", "ingress", "[]", "from"),
     ("networkPolicy",): ("NetworkPolicy", "ingress", "[]"),
+    ("monitoring", "enabled"): ("ports", "[]", "containerPort"),
+    ("monitoring", "podMonitor", "enabled"): ("PodMonitor", "podMetricsEndpoints", "[]", "port"),
+    ("monitoring", "podMonitor", "interval"): ("PodMonitor", "podMetricsEndpoints", "[]", "interval"),
+    ("monitoring", "podMonitor"): ("PodMonitor", "metadata"),
+    ("agent",): ("containers", "[]"),
     ("service", "perPod"): ("Service-0", "publishNotReadyAddresses"),
     ("service",): ("Service", "metadata"),
 }
@@ -41,6 +47,8 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/cache.verbosity": lambda value: VERBOSITY.get(value, ""),
     "memcacheds/cache.extraArgs[]": lambda value: str(value).split()[-1],
     "memcacheds/podDisruptionBudget.enabled": lambda value: "AlwaysAllow" if value else HIDDEN,
+    "memcacheds/monitoring.enabled": lambda value: 9150 if value else HIDDEN,
+    "memcacheds/monitoring.podMonitor.enabled": lambda value: "metrics" if value else HIDDEN,
     "memcacheds/identity": lambda _: HIDDEN,  # it cannot be changed
     "memcacheds/service.perPod": lambda value: value or HIDDEN,
     "memcacheds/rollout.paused": lambda value: value or HIDDEN,  # the API server does not store false

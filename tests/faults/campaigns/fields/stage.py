@@ -22,7 +22,10 @@ ALLOCATED = ("clusterIP", "clusterIPs")
 """Values that differ between two Services with the same spec."""
 GENERATED = (INTENT_ANNOTATION, TEMPLATE_ANNOTATION, "deployment.kubernetes.io/revision")
 """Annotations of children that are not compared: what they depend on is, and a changed Deployment has a history."""
-MEANINGFUL = ("networkPolicy", "podDisruptionBudget", "securityContext", "podSelector", "namespaceSelector")
+MEANINGFUL = (
+    *("networkPolicy", "podDisruptionBudget", "monitoring", "podMonitor"),
+    *("securityContext", "podSelector", "namespaceSelector"),
+)
 """Fields whose empty object has another effect than leaving them out."""
 PROBLEM = "problem"
 """Key of the reported problem in a result."""

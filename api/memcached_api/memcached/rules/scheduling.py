@@ -82,7 +82,10 @@ _POD_TERMS: Final = tuple(
 _SELECTORS: Final = (
     *(f"{term}.{name}" for term in _POD_TERMS for name in ("labelSelector", "namespaceSelector")),
     f"{_POD}.topologySpreadConstraints[*].labelSelector",
-    *(f"spec.networkPolicy.from[*].{name}" for name in ("podSelector", "namespaceSelector")),
+    *(
+        f"spec.networkPolicy.{peers}[*].{name}"
+        for peers, name in product(("from", "metricsFrom"), ("podSelector", "namespaceSelector"))
+    ),
 )
 """The paths of all label selectors."""
 

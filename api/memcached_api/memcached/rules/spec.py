@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from memcached_api.memcached.cache_rules import CACHE_RULES
-from memcached_api.memcached.option_rules import EXTRA_ARGS_RULES
-from memcached_api.memcached.placing_rules import PLACING_RULES
+from memcached_api.memcached.rules.cache import CACHE_RULES
+from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES
+from memcached_api.memcached.rules.monitoring import MONITORING_RULES
+from memcached_api.memcached.rules.placing import PLACING_RULES
 from memcached_api.validation.common_rules import (
     MAX_PORT,
     MAX_SUBDOMAIN_LENGTH,
@@ -166,6 +167,7 @@ RULES: Final = (
     *CACHE_RULES,
     *EXTRA_ARGS_RULES,
     *PLACING_RULES,
+    *MONITORING_RULES,
     *SLOTS,
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcached.placing import MAX_GRACE_SECONDS, MAX_READY_SECONDS, MIN_GRACE_SECONDS
-from memcached_api.memcached.scheduling_rules import SCHEDULING_RULES
+from memcached_api.memcached.rules.scheduling import SCHEDULING_RULES
 from memcached_api.validation.common_rules import cel_string, is_cel_type, matches, range_rule, unique_rule
 from memcached_api.validation.rules import Rule, Violation, value_rule
 from memcached_api.values import MAX_INT32
@@ -42,7 +42,7 @@ def _key_rule(path: str, holds: Callable[[str], bool], cel: str, message: str) -
     )
 
 
-def _own_rule(path: str, keys: tuple[str, ...] = ()) -> Rule:
+def own_rule(path: str, keys: tuple[str, ...] = ()) -> Rule:
     """The rule that a map has none of the operator's keys: none of these, and none with OWN_PREFIX."""
     return _key_rule(
         path,
@@ -65,22 +65,22 @@ _SERVICE_LABELS: Final = "spec.service.labels"
 _SERVICE_ANNOTATIONS: Final = "spec.service.annotations"
 
 RESERVED: Final = (
-    _own_rule(_POD_LABELS, OWN_LABELS),
+    own_rule(_POD_LABELS, OWN_LABELS),
     _foreign_rule(_POD_LABELS, "pod-template-hash", "Kubernetes"),
-    _own_rule(_POD_ANNOTATIONS),
+    own_rule(_POD_ANNOTATIONS),
     _foreign_rule(
         _POD_ANNOTATIONS,
         RESTARTED_AT,
         "kubectl rollout restart",
         "; to restart the pods, set spec.rollout.restartedAt",
     ),
-    _own_rule(_SERVICE_LABELS, OWN_LABELS),
-    _own_rule(_SERVICE_ANNOTATIONS),
+    own_rule(_SERVICE_LABELS, OWN_LABELS),
+    own_rule(_SERVICE_ANNOTATIONS),
     _foreign_rule(_SERVICE_ANNOTATIONS, LAST_APPLIED, "kubectl apply"),
 )
 
-_PREFIX: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_NAME: Final = "[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+SUBDOMAIN_PREFIX: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+LABEL_NAME: Final = "[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _FOLDED: Final = r"\u0130\u212a"
 """Letters whose lower case is ASCII in Go. Kubernetes ignores the case of annotation keys, and so accepts them."""
 
@@ -89,7 +89,7 @@ def _any_case(pattern: str) -> str:
     return pattern.replace("A-Z", "").replace("a-z", f"A-Za-z{_FOLDED}")
 
 
-def _syntax_rule(path: str, prefix: str, name: str) -> Rule:
+def syntax_rule(path: str, prefix: str, name: str) -> Rule:
     """The rule that the keys of a map are names, or a DNS-1123 subdomain, `/` and a name."""
     key, short = f"^({prefix}/)?{name}$", "^(.{1,253}/)?[^/]*$"
     return _key_rule(
@@ -101,8 +101,8 @@ def _syntax_rule(path: str, prefix: str, name: str) -> Rule:
     )
 
 
-def _label_value_rule(path: str) -> Rule:
-    pattern = f"^({_NAME})?$"
+def label_value_rule(path: str) -> Rule:
+    pattern = f"^({LABEL_NAME})?$"
     return value_rule(
         f"{path}[*]",
         lambda value: matches(pattern, value),
@@ -112,9 +112,12 @@ def _label_value_rule(path: str) -> Rule:
 
 
 LABELS: Final = (
-    *(_syntax_rule(path, _PREFIX, _NAME) for path in (_POD_LABELS, _SERVICE_LABELS)),
-    *(_syntax_rule(path, _any_case(_PREFIX), _any_case(_NAME)) for path in (_POD_ANNOTATIONS, _SERVICE_ANNOTATIONS)),
-    *(_label_value_rule(path) for path in (_POD_LABELS, _SERVICE_LABELS)),
+    *(syntax_rule(path, SUBDOMAIN_PREFIX, LABEL_NAME) for path in (_POD_LABELS, _SERVICE_LABELS)),
+    *(
+        syntax_rule(path, _any_case(SUBDOMAIN_PREFIX), _any_case(LABEL_NAME))
+        for path in (_POD_ANNOTATIONS, _SERVICE_ANNOTATIONS)
+    ),
+    *(label_value_rule(path) for path in (_POD_LABELS, _SERVICE_LABELS)),
 )
 
 GRACE_PERIOD: Final = range_rule(
@@ -210,14 +213,6 @@ RESTART_TIME: Final = value_rule(
     "must be a time in RFC 3339, such as 2026-11-22T10:00:00Z",
 )
 
-PEERS: Final = value_rule(
-    "spec.networkPolicy.from",
-    lambda peers: len(peers) > 0,
-    "size(self) > 0",
-    "must not be empty, because Kubernetes would admit all clients; remove the field to admit all pods in this "
-    "namespace, or remove spec.networkPolicy to admit all clients",
-)
-
 _EMPTY_PEER: Final = "must have podSelector, namespaceSelector or ipBlock; remove this entry or complete it"
 _MIXED_PEER: Final = "must not be set together with a selector; use two entries"
 _PEER_FIELDS: Final = ("podSelector", "namespaceSelector", "ipBlock")
@@ -232,13 +227,6 @@ def _mixed(peer: Mapping[str, Any]) -> Iterable[Violation]:
         yield Violation(".ipBlock", peer["ipBlock"], _MIXED_PEER)
 
 
-EMPTY_PEER: Final = value_rule(
-    "spec.networkPolicy.from[*]",
-    lambda peer: bool(_set_fields(peer)),
-    " || ".join(f"has(self.{name})" for name in _PEER_FIELDS),
-    _EMPTY_PEER,
-)
-
 _BYTE: Final = "0*(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4: Final = f"{_BYTE}([.]{_BYTE}){{3}}"
 _GROUP: Final = "0*[0-9a-fA-F]{1,4}"
@@ -251,19 +239,44 @@ _CIDR: Final = (
 )
 """Both patterns must match: what Kubernetes accepts, with leading zeros."""
 
-CIDR: Final = value_rule(
-    "spec.networkPolicy.from[*].ipBlock.cidr",
-    lambda text: all(matches(pattern, text) for pattern in _CIDR),
-    " && ".join(f"self.matches('{pattern}')" for pattern in _CIDR),
-    "must be a range of IP addresses, such as 192.0.2.0/24 or 2001:db8::/32",
-)
 
-MIXED_PEER: Final = Rule(
-    "spec.networkPolicy.from[*]",
-    _mixed,
-    "!has(self.ipBlock) || !(has(self.podSelector) || has(self.namespaceSelector))",
-    _MIXED_PEER,
-    field_path=".ipBlock",
+def _peer_rules(path: str, remedy: str) -> tuple[Rule, ...]:
+    """The rules about a list of clients. `remedy`: what to do instead of an empty list."""
+    return (
+        value_rule(
+            path,
+            lambda peers: len(peers) > 0,
+            "size(self) > 0",
+            f"must not be empty, because Kubernetes would admit all clients; {remedy}",
+        ),
+        value_rule(
+            f"{path}[*]",
+            lambda peer: bool(_set_fields(peer)),
+            " || ".join(f"has(self.{name})" for name in _PEER_FIELDS),
+            _EMPTY_PEER,
+        ),
+        Rule(
+            f"{path}[*]",
+            _mixed,
+            "!has(self.ipBlock) || !(has(self.podSelector) || has(self.namespaceSelector))",
+            _MIXED_PEER,
+            field_path=".ipBlock",
+        ),
+        value_rule(
+            f"{path}[*].ipBlock.cidr",
+            lambda text: all(matches(pattern, text) for pattern in _CIDR),
+            " && ".join(f"self.matches('{pattern}')" for pattern in _CIDR),
+            "must be a range of IP addresses, such as 192.0.2.0/24 or 2001:db8::/32",
+        ),
+    )
+
+
+PEERS: Final = (
+    *_peer_rules(
+        "spec.networkPolicy.from",
+        "remove the field to admit all pods in this namespace, or remove spec.networkPolicy to admit all clients",
+    ),
+    *_peer_rules("spec.networkPolicy.metricsFrom", "remove the field to admit all pods in all namespaces"),
 )
 
 PLACING_RULES: Final = (
@@ -279,9 +292,6 @@ PLACING_RULES: Final = (
     ROLLOUT_PROGRESS,
     RESTART_TIME,
     BUDGET,
-    PEERS,
-    EMPTY_PEER,
-    MIXED_PEER,
-    CIDR,
+    *PEERS,
     *SCHEDULING_RULES,
 )

@@ -1,0 +1,1 @@
+"""The rules of Memcached, each in Python and in CEL."""

@@ -1,0 +1,52 @@
+"""The agent: a container beside memcached that serves its metrics.
+
+The pod template is stable across releases, as in pods.py: a later duty of the agent adds to it only where the spec asks
+for this duty.
+"""
+
+from typing import Any, Final
+
+from memcached_api.memcached.monitoring import METRICS_PORT
+from memcached_api.memcached.requirements import agent_requirements
+from memcached_api.memcached.types import MemcachedSpec
+from memcached_operator.kube.resource import Object
+
+CONTAINER: Final = "agent"
+METRICS_PORT_NAME: Final = "metrics"
+
+VOLUME: Final = "podinfo"
+MOUNT_PATH: Final = "/etc/podinfo"
+"""A directory with the file `annotations`: the annotations of the pod, which can change while it runs."""
+
+LIVENESS_PERIOD: Final = 10
+READINESS_PERIOD: Final = 5
+"""Seconds. The probes succeed while the agent works, also if memcached does not: its own probes and metrics say so."""
+
+RESTRICTED: Final[dict[str, Any]] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+"""The security context of every container."""
+
+
+def agent(spec: MemcachedSpec, image: str) -> Object:
+    """Build the container."""
+    probe = {"httpGet": {"path": "/healthz", "port": METRICS_PORT_NAME}}
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "command": ["memcached-agent", f"--memcached=127.0.0.1:{spec.container_port}"],
+        "ports": [{"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"}],
+        "resources": agent_requirements(spec.agent and spec.agent.resources),
+        "livenessProbe": {**probe, "periodSeconds": LIVENESS_PERIOD},
+        "readinessProbe": {**probe, "periodSeconds": READINESS_PERIOD},
+        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}],
+        "securityContext": RESTRICTED,
+    }
+
+
+def volume() -> Object:
+    """Build the volume with the annotations of the pod, from the start, so that later duties replace no pod."""
+    items = [{"path": "annotations", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.annotations"}}]
+    return {"name": VOLUME, "downwardAPI": {"items": items}}

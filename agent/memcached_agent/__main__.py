@@ -1,0 +1,26 @@
+"""The command `memcached-agent`."""
+
+import asyncio
+import logging
+import sys
+
+from memcached_agent.app import run
+from memcached_agent.logs import configure
+from memcached_agent.options import parse
+
+log = logging.getLogger("memcached_agent")
+
+
+def main() -> None:
+    """Run the agent. Exits with code 2 if the command line is invalid, and 1 if the address cannot be used."""
+    options = parse(sys.argv[1:])
+    configure(options.log_level, options.log_format)
+    try:
+        asyncio.run(run(options))
+    except OSError as error:
+        log.error("cannot listen on %s: %s", options.metrics, error.strerror or error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

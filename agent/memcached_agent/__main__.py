@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import sys
 
 from memcached_agent.app import run
@@ -18,7 +19,8 @@ def main() -> None:
     try:
         asyncio.run(run(options))
     except OSError as error:
-        log.error("cannot listen on %s: %s", options.metrics, error.strerror or error)
+        reason = os.strerror(error.errno) if error.errno else error
+        log.error("cannot listen on %s: %s", options.metrics, reason)
         sys.exit(1)
 
 

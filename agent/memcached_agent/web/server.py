@@ -17,7 +17,7 @@ from memcached_agent.web.messages import END_OF_HEAD, MAX_HEAD, Request, Respons
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 32
-BACKLOG: Final = 32
+BACKLOG: Final = 128
 """Connections that wait to be accepted; if there are more, clients retry after 1 s."""
 KERNEL_BUFFER: Final = 2**16
 """Bytes of the kernel's buffers of a connection, per direction; its default grows to several MiB."""
@@ -90,6 +90,7 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._keep_alive = True
+        self._client_closed = False
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -115,12 +116,11 @@ class Connection(asyncio.Protocol):
         self._received += data
         if self.state in (State.IDLE, State.READING):
             self._next()
-        elif len(self._received) > MAX_HEAD and self._transport:
-            self._transport.pause_reading()
+        self._limit_reading()
 
     def eof_received(self) -> bool:
         """Close the connection when the client has sent all it will send, but finish the response before."""
-        self._keep_alive = False
+        self._keep_alive, self._client_closed = False, True
         return self.state in (State.HANDLING, State.WRITING)
 
     def resume_writing(self) -> None:
@@ -189,15 +189,28 @@ class Connection(asyncio.Protocol):
     def _sent(self) -> None:
         if self._transport is None:
             return
-        self._transport.resume_reading()
         if self._keep_alive:
             self._enter(State.IDLE)
             self._next()
+            self._limit_reading()
+            return
+        if self._client_closed:
+            self._transport.close()
             return
         # To close a socket with unread data would discard the response: read until the client closes.
         self._received.clear()
         self._enter(State.CLOSING)
+        self._limit_reading()
         self._transport.write_eof()
+
+    def _limit_reading(self) -> None:
+        """Read more only while less than a head is waiting: a client could send requests and read no responses."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if len(self._received) > MAX_HEAD:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
 
 @asynccontextmanager

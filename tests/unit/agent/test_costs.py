@@ -1,9 +1,11 @@
 """The agent needs little memory and CPU time. CPU time, unlike wall time, does not depend on other processes much."""
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -19,6 +21,8 @@ MAX_SCRAPE = 0.010
 """Seconds of CPU time for a scrape."""
 MAX_IDLE = 0.005
 """Share of a CPU without scrapes."""
+MAX_LOADED_MEMORY = 32 * 2**20
+"""Bytes of private memory while clients do not read their responses."""
 SCRAPES = 200
 IDLE_SECONDS = 4.0
 
@@ -77,3 +81,17 @@ def test_private_memory_is_small(agent: Agent, record_property: Record) -> None:
     found = agent.private_bytes()
     record_property("private memory", f"{found / 2**20:.1f} MiB")
     assert 2**20 < found < MAX_MEMORY
+
+
+def test_memory_is_bounded_with_clients_that_do_not_read(agent: Agent, record_property: Record) -> None:
+    with ExitStack() as stack:
+        for _ in range(200):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", agent.port))
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
+        time.sleep(1)
+        found = agent.private_bytes()
+        record_property("private memory", f"{found / 2**20:.1f} MiB")
+        assert found < MAX_LOADED_MEMORY
+        assert agent.get()[0] == 200

@@ -10,6 +10,8 @@ import pytest
 
 from memcached_agent import logs, options
 from memcached_agent.addresses import Address, parse_address
+from memcached_agent.memcached.errors import REASONS
+from memcached_agent.metrics import agent
 from memcached_agent.version import version
 
 from .processes import finished
@@ -123,3 +125,10 @@ def test_log_lines(log_format: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert (entry["level"], entry["logger"], entry["msg"]) == ("error", "memcached_agent.x", "broken ä")
         assert "ZeroDivisionError" in entry["stacktrace"]
         assert entry["ts"].endswith("+00:00")
+
+
+def test_flags_and_metrics_are_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs/operating.md").read_text().partition("\n## Agent\n")[2]
+    assert [each for each in OPTIONS - {"--version", "--help"} if f"`{each}`" not in page] == []
+    assert [each.name for each in (agent.INFO, agent.UPTIME, agent.ERRORS) if f"`{each.name}" not in page] == []
+    assert [each for each in REASONS if f"`{each}`" not in page] == []

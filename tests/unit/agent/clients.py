@@ -107,6 +107,11 @@ def stop_reading(client: Streams) -> None:
     cast("Any", client[1].transport).pause_reading()
 
 
+def resume_reading(client: Streams) -> None:
+    """Let a client read again."""
+    cast("Any", client[1].transport).resume_reading()
+
+
 async def until(condition: Callable[[], object]) -> None:
     """Wait until the condition is true; at most 30 s."""
     async with asyncio.timeout(30):

@@ -297,6 +297,22 @@ def test_check_sends_a_command_only_without_a_recent_reply(monkeypatch: pytest.M
     with_client(scenario)
 
 
+def test_statistics_count_as_a_recent_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+        await replies_again(client)
+        await asyncio.sleep(0.2)
+        await client.statistics()
+        monkeypatch.setattr(client_module, "RECENT", 0.2)
+        before = len(memcached.commands)
+        assert await client.problem() == ""
+        assert len(memcached.commands) == before
+        await asyncio.sleep(0.3)
+        assert await client.problem() == ""
+        assert memcached.commands[before:] == ["version"]
+
+    with_client(scenario)
+
+
 def test_log_has_one_line_for_each_new_problem(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 

@@ -13,7 +13,7 @@ import pytest
 from memcached_agent.addresses import Address
 from memcached_agent.web import server
 from memcached_agent.web.messages import MAX_HEAD, PLAIN, Response
-from memcached_agent.web.server import MAX_CONNECTIONS, Server, State, listen
+from memcached_agent.web.server import MAX_CONNECTIONS, TIMEOUTS, Server, State, listen
 from support.ports import free_port
 
 from .clients import (
@@ -26,6 +26,7 @@ from .clients import (
     hello,
     read_to_end,
     request,
+    resume_reading,
     run_scenario,
     status,
     stop_reading,
@@ -124,6 +125,20 @@ def test_connection_stays_open_after(data: bytes, expected: bytes) -> None:
     run_scenario(scenario)
 
 
+def test_client_that_is_still_sending_gets_the_response() -> None:
+    async def scenario(port: Port) -> None:
+        client = await port.open()
+        stop_reading(client)
+        client[1].write(request("POST", "/hello", "Content-Length: 100000"))
+        for _ in range(4):
+            await asyncio.sleep(0.05)
+            client[1].write(b"x" * 1000)
+        resume_reading(client)
+        assert STATUS.findall(await read_to_end(client)) == [b"405"]
+
+    run_scenario(scenario)
+
+
 def test_head_has_no_body() -> None:
     async def scenario(port: Port) -> None:
         found = await port.exchange(request("HEAD", "/hello", "Connection: close"))
@@ -143,11 +158,44 @@ def test_client_that_closes_its_side_gets_the_response() -> None:
         client = await port.open(GET)
         client[1].write_eof()
         assert (await read_to_end(client)).endswith(b"hello\n")
+        async with asyncio.timeout(TIMEOUTS[State.CLOSING] / 2):
+            await until(lambda: not port.server.connections)
         idle = await port.open(PARTIAL)
         idle[1].write_eof()
         assert await read_to_end(idle) == b""
 
     run_scenario(scenario, slow)
+
+
+def test_closed_connection_is_forgotten() -> None:
+    async def scenario(port: Port) -> None:
+        client = await port.open()
+        assert await status(client) == OK
+        assert len(port.server.connections) == 1
+        client[1].close()
+        await until(lambda: not port.server.connections)
+
+    run_scenario(scenario)
+
+
+@pytest.mark.parametrize("size", range(30_000, 400_000, 30_000))
+def test_slow_client_can_send_another_request(size: int) -> None:
+    async def sized() -> Response:
+        return Response(HTTPStatus.OK, PLAIN, b"x" * size)
+
+    async def scenario(port: Port) -> None:
+        client = await port.open(limit=4096)
+        for _ in range(2):
+            stop_reading(client)
+            client[1].write(GET)
+            await asyncio.sleep(0.05)
+            resume_reading(client)
+            assert await status(client, b"") == OK
+            (connection,) = port.server.connections
+            async with asyncio.timeout(TIMEOUTS[State.WRITING] / 2):
+                await until(lambda connection=connection: connection.state is State.IDLE)
+
+    run_scenario(scenario, sized)
 
 
 def test_internal_error_is_500_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -185,8 +233,9 @@ def test_trickled_request_does_not_extend_its_time() -> None:
             await asyncio.sleep(0.02)
             if not port.server.connections:
                 break
+        else:
+            raise AssertionError("the connection is still open after 2 s")
         assert await read_to_end(client) == b""
-        assert not port.server.connections
 
     run_scenario(scenario)
 

@@ -242,14 +242,22 @@ def test_trickled_request_does_not_extend_its_time() -> None:
 
 @pytest.mark.usefixtures("short_times")
 def test_client_that_does_not_read_is_aborted() -> None:
+    handled = asyncio.Event()
+
+    async def handler() -> Response:
+        handled.set()
+        return await large()
+
     async def scenario(port: Port) -> None:
         client = await port.open(limit=4096)
         stop_reading(client)
         client[1].write(GET)
-        await until(lambda: [each.state for each in port.server.connections] == [State.WRITING])
+        await handled.wait()
         await until(lambda: not port.server.connections)
+        resume_reading(client)
+        assert len(await read_to_end(client)) < len((await large()).body)
 
-    run_scenario(scenario, large)
+    run_scenario(scenario, handler)
 
 
 def test_client_that_does_not_read_small_responses_cannot_fill_memory() -> None:

@@ -1,4 +1,5 @@
-# One image for both processes: `memcached-operator` (controller) and `memcached-webhooks` (admission).
+# One image for all processes: `memcached-operator` (controller), `memcached-webhooks` (admission), and
+# `memcached-agent` (beside memcached).
 # The base image needs Python 3.11 or newer; the build image also needs pip.
 ARG BASE_IMAGE=docker.io/library/python:3.13-slim
 ARG BUILD_IMAGE=${BASE_IMAGE}
@@ -13,12 +14,12 @@ RUN python3 -m pip install --quiet --no-cache-dir --disable-pip-version-check --
     && rm -rf lib/bin \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash lib
 
-# The packages of this project, the two commands from pyproject.toml, and the version.
+# The packages of this project, the three commands from pyproject.toml, and the version.
 FROM ${BUILD_IMAGE} AS source
 WORKDIR /opt/memcached-operator
 COPY pyproject.toml /tmp/pyproject.toml
 RUN mkdir bin \
-    && for part in operator webhooks; do \
+    && for part in agent operator webhooks; do \
         printf '#!/usr/bin/env python3\nimport sys\n\nfrom memcached_%s.__main__ import main\n\nsys.exit(main())\n' "$part" \
             > "bin/memcached-$part" || exit 1; \
     done \
@@ -27,7 +28,7 @@ RUN mkdir bin \
     && mkdir -p "lib/memcached_operator-$version.dist-info" \
     && printf 'Metadata-Version: 2.1\nName: memcached-operator\nVersion: %s\n' "$version" \
         > "lib/memcached_operator-$version.dist-info/METADATA"
-COPY api operator webhooks lib/
+COPY agent api operator webhooks lib/
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash lib
 
 # The files that change most often are copied last: a code change creates one small layer.

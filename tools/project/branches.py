@@ -33,6 +33,12 @@ PURE = Group(
     "pure code",
     95,
     (
+        "agent/memcached_agent/addresses.py",
+        "agent/memcached_agent/memcached/stats.py",
+        "agent/memcached_agent/metrics/agent.py",
+        "agent/memcached_agent/metrics/exposition.py",
+        "agent/memcached_agent/metrics/families.py",
+        "agent/memcached_agent/web/messages.py",
         "api/*",
         "operator/memcached_operator/*/desired/*",
         "operator/memcached_operator/*/status.py",
@@ -50,6 +56,27 @@ PURE = Group(
 )
 """Covered by the unit tests alone."""
 INPUT_OUTPUT = (
+    Group(
+        "agent",
+        90,
+        (
+            "agent/memcached_agent/__init__.py",
+            "agent/memcached_agent/__main__.py",
+            "agent/memcached_agent/app.py",
+            "agent/memcached_agent/json_logs.py",
+            "agent/memcached_agent/logs.py",
+            "agent/memcached_agent/options.py",
+            "agent/memcached_agent/shared.py",
+            "agent/memcached_agent/version.py",
+            "agent/memcached_agent/*/__init__.py",
+            "agent/memcached_agent/memcached/client.py",
+            "agent/memcached_agent/memcached/connection.py",
+            "agent/memcached_agent/memcached/errors.py",
+            "agent/memcached_agent/metrics/exporter.py",
+            "agent/memcached_agent/web/health.py",
+            "agent/memcached_agent/web/server.py",
+        ),
+    ),
     Group("client", 90, ("operator/memcached_operator/kube/client.py",)),
     Group("apply", 90, ("operator/memcached_operator/reconcile/apply.py",)),
     Group("lease", 90, ("operator/memcached_operator/runtime/leader_election.py",)),

@@ -12,8 +12,8 @@ import pytest
 
 from unit.config.rendered import ROOT
 
-SOURCES = [path for root in ("api", "operator", "webhooks") for path in sorted((ROOT / root).rglob("*.py"))]
-PACKAGES = ("memcached_api", "memcached_operator", "memcached_process", "memcached_webhooks")
+SOURCES = [path for root in ("agent", "api", "operator", "webhooks") for path in sorted((ROOT / root).rglob("*.py"))]
+PACKAGES = ("memcached_agent", "memcached_api", "memcached_operator", "memcached_process", "memcached_webhooks")
 LOCKS = ("requirements/runtime.txt", "requirements/dev.txt")
 CLIENTS_LOCK = "requirements/clients.txt"
 IMPORT_ALL = """

@@ -11,9 +11,8 @@ from project import branches
 from project.branches import INPUT_OUTPUT, PURE, Branches, Group
 from unit.config.rendered import ROOT
 
-SOURCES = [
-    str(path.relative_to(ROOT)) for root in ("api", "operator", "webhooks") for path in ROOT.glob(f"{root}/**/*.py")
-]
+FOLDERS = ("agent", "api", "operator", "webhooks")
+SOURCES = [str(path.relative_to(ROOT)) for root in FOLDERS for path in ROOT.glob(f"{root}/**/*.py")]
 GROUP = Group("two", 90, ("a/*", "b.py"))
 
 
@@ -24,9 +23,9 @@ def test_every_pattern_matches_a_file(group: Group) -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["webhooks", "operator/memcached_process", "operator/memcached_operator/certificates"]
+    "folder", ["agent", "webhooks", "operator/memcached_process", "operator/memcached_operator/certificates"]
 )
-def test_every_file_of_admission_and_certificates_belongs_to_a_group(folder: str) -> None:
+def test_every_file_of_agent_admission_and_certificates_belongs_to_a_group(folder: str) -> None:
     mine = [path for path in SOURCES if path.startswith(f"{folder}/") and (ROOT / path).stat().st_size]
     missing = [path for path in mine if not any(group.matches(path) for group in (PURE, *INPUT_OUTPUT))]
     assert mine

@@ -1,0 +1,1 @@
+"""The agent: a small process beside memcached, in the same pod. It serves memcached's metrics to Prometheus."""

@@ -1,0 +1,1 @@
+"""The connection to memcached, and what it reports."""

@@ -1,0 +1,114 @@
+"""The client of memcached: keeps one connection open, replaces it after an error, and reads statistics.
+
+At its connection limit, memcached refuses new connections. So the connection is opened once, and kept.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from memcached_agent.addresses import Address
+from memcached_agent.memcached.connection import Connection
+from memcached_agent.memcached.errors import REASONS, MemcachedError, Reason
+from memcached_agent.memcached.stats import END, Statistics, statistics
+
+log = logging.getLogger(__name__)
+
+MIN_DELAY: Final = 0.1
+MAX_DELAY: Final = 5.0
+"""Seconds between two attempts to connect: doubled after each, and chosen at random between a half and all of it."""
+TOTAL_TIMEOUT: Final = 5.0
+"""Seconds for all commands of one scrape. Prometheus waits 10 s by default."""
+RECENT: Final = 5.0
+"""Seconds after a reply in which `problem` sends no command."""
+COMMANDS: Final = ("stats", "stats settings", "stats items", "stats slabs")
+LINE: Final = b""
+
+
+class Client:
+    """A memcached server, over one connection at a time. `errors`: the number of failures by reason."""
+
+    def __init__(self, address: Address) -> None:
+        self.errors: Final[dict[Reason, int]] = dict.fromkeys(REASONS, 0)
+        self._address = address
+        self._connection: Connection | None = None
+        self._failure = MemcachedError("closed", f"memcached at {address} is not connected yet")
+        self._last_reply = 0.0
+        self._lock = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Keep a connection open, until cancelled."""
+        loop = asyncio.get_running_loop()
+        delay = MIN_DELAY
+        while True:
+            began = loop.time()
+            await self._connect_and_wait()
+            if loop.time() - began > MAX_DELAY:
+                delay = MIN_DELAY
+            await asyncio.sleep(random.uniform(delay / 2, delay))  # noqa: S311 - not a secret
+            delay = min(2 * delay, MAX_DELAY)
+
+    async def statistics(self) -> Statistics:
+        """All statistics of the server. Raises MemcachedError."""
+        async with self._commands() as connection:
+            replies = [await connection.command(each, END) for each in COMMANDS]
+            try:
+                return statistics(*replies)
+            except ValueError as error:
+                raise connection.fail("protocol", f"sent invalid statistics: {error}") from error
+
+    async def problem(self) -> str:
+        """Why memcached does not reply, as one sentence. Empty if it replied within RECENT seconds, or replies now."""
+        if self._connection and asyncio.get_running_loop().time() < self._last_reply + RECENT:
+            return ""
+        try:
+            async with self._commands() as connection:
+                await _version(connection)
+        except MemcachedError as error:
+            return str(error)
+        return ""
+
+    async def _connect_and_wait(self) -> None:
+        """Connect. Returns when that failed, or when the connection is closed."""
+        connection = Connection(self._address, self._failed)
+        try:
+            await connection.open()
+            await _version(connection)
+        except MemcachedError:
+            return  # `_failed` has recorded it
+        self._connection, self._last_reply = connection, asyncio.get_running_loop().time()
+        log.info("connected to memcached at %s", self._address)
+        await connection.closed.wait()
+
+    def _failed(self, failure: MemcachedError) -> None:
+        """Record a failure. The log has one line for each new problem, not for each attempt."""
+        level = logging.DEBUG if self._connection is None and str(failure) == str(self._failure) else logging.WARNING
+        log.log(level, "%s", failure)
+        self._connection, self._failure = None, failure
+        self.errors[failure.reason] += 1
+
+    @asynccontextmanager
+    async def _commands(self) -> AsyncGenerator[Connection]:
+        """The connection, for one sequence of commands at a time. It is closed if they do not complete."""
+        async with self._lock:
+            connection = self._connection
+            if connection is None:
+                raise self._failure
+            try:
+                async with asyncio.timeout(TOTAL_TIMEOUT):
+                    yield connection
+            except TimeoutError:
+                raise connection.fail("timeout", f"did not send its statistics within {TOTAL_TIMEOUT:g} s") from None
+            except asyncio.CancelledError:
+                connection.fail("closed", "was disconnected by the agent")
+                raise
+            self._last_reply = asyncio.get_running_loop().time()
+
+
+async def _version(connection: Connection) -> None:
+    """Send a command that memcached answers at once. Raises MemcachedError."""
+    if not (await connection.command("version", LINE)).startswith(b"VERSION "):
+        raise connection.fail("protocol", "sent an invalid reply to `version`")

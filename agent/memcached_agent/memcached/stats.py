@@ -1,0 +1,76 @@
+"""Parse the replies to memcached's `stats` commands. The format is described in memcached's doc/protocol.txt."""
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+MAX_NUMBER_LENGTH: Final = 32
+"""Characters of a number. The largest that memcached prints is 2⁶⁴ − 1, with 20 digits."""
+END: Final = b"END\r\n"
+SLABS: Final = {str(slab): slab for slab in range(1, 64)}
+"""The slab classes that memcached can have."""
+WORDS: Final = {"yes": 1, "no": 0}
+"""How `stats settings` prints most settings that are on or off."""
+
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
+
+Stats = dict[str, str]
+"""Values by name, as memcached prints them."""
+
+
+class Statistics(NamedTuple):
+    """The replies to four commands. `items` and `slabs` have one entry for each slab class in use."""
+
+    general: Stats
+    """`stats`"""
+    settings: Stats
+    """`stats settings`"""
+    items: Mapping[int, Stats]
+    """`stats items`"""
+    slabs: Mapping[int, Stats]
+    """`stats slabs`, without its totals."""
+    totals: Stats
+    """The totals of `stats slabs`."""
+
+
+def parse(reply: bytes) -> Stats:
+    """The values in a reply, which includes its last line, `END`. Raises ValueError if it has another line."""
+    *lines, last = reply.decode("ascii", "replace").removesuffix("\r\n").split("\r\n")
+    if last != "END":
+        raise ValueError("the last line is not END")
+    found: dict[str, str] = {}
+    for line in lines:
+        head, _, rest = line.partition(" ")
+        if head != "STAT" or not rest:
+            raise ValueError(f"invalid line {line[:40]!r}")
+        name, _, value = rest.partition(" ")
+        found[name] = value
+    return found
+
+
+def statistics(general: bytes, settings: bytes, items: bytes, slabs: bytes) -> Statistics:
+    """Parse the replies to `stats`, `stats settings`, `stats items` and `stats slabs`. Raises ValueError as `parse`."""
+    by_class, totals = _by_class(parse(slabs))
+    return Statistics(parse(general), parse(settings), _by_class(parse(items))[0], by_class, totals)
+
+
+def number(text: str | None) -> float | None:
+    """A number, or `yes` or `no` as 1 or 0. None if there is none, or if the text is neither."""
+    if text is None or len(text) > MAX_NUMBER_LENGTH:
+        return None
+    if text.isdecimal() and text.isascii():
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else WORDS.get(text)
+
+
+def _by_class(stats: Stats) -> tuple[Mapping[int, Stats], Stats]:
+    """Values such as `items:1:age` and `1:used_chunks` by slab class, and the values without a slab class."""
+    classes: dict[int, dict[str, str]] = {}
+    others: dict[str, str] = {}
+    for name, value in stats.items():
+        slab, separator, rest = name.removeprefix("items:").partition(":")
+        if separator and slab in SLABS:
+            classes.setdefault(SLABS[slab], {})[rest] = value
+        else:
+            others[name] = value
+    return classes, others

@@ -1,0 +1,1 @@
+"""The metrics, as values and as text."""

@@ -1,0 +1,30 @@
+"""The response of /metrics."""
+
+import asyncio
+from http import HTTPStatus
+
+from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.errors import MemcachedError
+from memcached_agent.metrics import agent, families
+from memcached_agent.metrics.exposition import CONTENT_TYPE, Family, render
+from memcached_agent.version import version
+from memcached_agent.web.messages import Response
+
+
+class Exporter:
+    """Reads the statistics of memcached, and returns all metrics."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._version = version()
+        self._started = asyncio.get_running_loop().time()
+
+    async def metrics(self) -> Response:
+        """The metrics of memcached, or only `memcached_up` 0, and those of the agent."""
+        try:
+            found = list(families.families(await self._client.statistics()))
+        except MemcachedError:  # the client has logged it
+            found = [Family(families.UP, [((), 0)])]
+        uptime = asyncio.get_running_loop().time() - self._started
+        found += agent.families(self._version, uptime, self._client.errors)
+        return Response(HTTPStatus.OK, CONTENT_TYPE, render(found))

@@ -1,0 +1,119 @@
+"""HTTP clients of the agent that behave well or badly."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+from memcached_agent.addresses import Address
+from memcached_agent.web.messages import Response, text
+from memcached_agent.web.server import Handler, Server, listen
+from support.ports import free_port
+
+GET: Final = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
+PARTIAL: Final = GET[:-2]
+END: Final = b"\r\n"
+OK: Final = b"200 OK"
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def request(method: str = "GET", path: str = "/hello", *headers: str, version: str = "1.1", body: bytes = b"") -> bytes:
+    """A request."""
+    return "\r\n".join([f"{method} {path} HTTP/{version}", "Host: a", *headers, "", ""]).encode() + body
+
+
+class Port:
+    """A served port on loopback."""
+
+    def __init__(self, server: Server, number: int) -> None:
+        self.server = server
+        self.number = number
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def open(self, data: bytes = b"", limit: int = 2**16) -> Streams:
+        """Open a connection and send data. `limit`: bytes of the client's receive buffers."""
+        plain = socket.socket()
+        plain.setblocking(False)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limit)
+        await asyncio.get_running_loop().sock_connect(plain, ("127.0.0.1", self.number))
+        reader, writer = await asyncio.open_connection(sock=plain, limit=limit)
+        self._writers.append(writer)
+        writer.write(data)
+        return reader, writer
+
+    async def exchange(self, data: bytes) -> bytes:
+        """Everything that the server sends in response to this data, until it closes the connection."""
+        return await read_to_end(await self.open(data))
+
+    def abort(self) -> None:
+        """Abort all clients."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+
+async def hello() -> Response:
+    """A handler."""
+    return text(HTTPStatus.OK, "hello")
+
+
+@asynccontextmanager
+async def serving(routes: Mapping[str, Handler]) -> AsyncGenerator[Port]:
+    """Serve these paths on a free port. Asserts that all connections are closed at the end."""
+    server, number = Server(routes), free_port()
+    async with listen(server, Address("127.0.0.1", number)):
+        port = Port(server, number)
+        try:
+            yield port
+        finally:
+            port.abort()
+    await until(lambda: not server.connections)
+
+
+def run_scenario(scenario: Callable[[Port], Awaitable[None]], handler: Handler = hello) -> None:
+    """Run a scenario with a server of /hello."""
+
+    async def serve() -> None:
+        async with serving({"/hello": handler}) as port:
+            await scenario(port)
+
+    asyncio.run(asyncio.wait_for(serve(), 60))
+
+
+async def read_to_end(client: Streams) -> bytes:
+    """The remaining data until the server closes or aborts the connection; at most 30 s."""
+    found = b""
+    try:
+        async with asyncio.timeout(30):
+            while chunk := await client[0].read(2**16):
+                found += chunk
+    except ConnectionError:
+        pass
+    return found
+
+
+async def status(client: Streams, data: bytes = GET) -> bytes:
+    """The status of the response to a request. The connection stays open."""
+    client[1].write(data)
+    async with asyncio.timeout(30):
+        head = await client[0].readuntil(b"\r\n\r\n")
+        await client[0].readexactly(int(head.partition(b"Content-Length: ")[2].split(b"\r\n")[0]))
+    return head.partition(b"\r\n")[0].partition(b" ")[2]
+
+
+def stop_reading(client: Streams) -> None:
+    """Stop a client from reading, even from its socket."""
+    cast("Any", client[1].transport).pause_reading()
+
+
+def resume_reading(client: Streams) -> None:
+    """Let a client read again."""
+    cast("Any", client[1].transport).resume_reading()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until the condition is true; at most 30 s."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - changed by sockets
+            await asyncio.sleep(0.005)

@@ -1,0 +1,99 @@
+"""The agent as a process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Final
+
+from support.ports import free_port
+
+START: Final = 60.0
+"""Seconds until the agent serves its port; enough for a busy machine."""
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+def environment(*, measured: bool = True) -> dict[str, str]:
+    """The environment of the agent. `measured`: its coverage is measured, if that of the tests is."""
+    coverage = {name: text for name, text in os.environ.items() if measured and name.startswith("COVERAGE_")}
+    path = os.pathsep.join(path for path in sys.path if path)
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": path, **coverage}
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of the agent."""
+    return [sys.executable, "-m", "memcached_agent", *arguments]
+
+
+def finished(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the agent until it ends."""
+    words = command(*arguments)
+    return subprocess.run(words, capture_output=True, text=True, timeout=START, check=False, env=environment())
+
+
+@dataclass
+class Agent:
+    """A running agent."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    def get(self, path: str = "/metrics", timeout: float = 30) -> tuple[int, str]:
+        """The status and the body of a response."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def wait_for(self, status: int, text: str, path: str = "/healthz", seconds: float = START) -> None:
+        """Wait for a response with this status and text."""
+        deadline, found = time.monotonic() + seconds, (0, "")
+        while time.monotonic() < deadline:
+            try:
+                found = self.get(path)
+            except ConnectionError as error:
+                assert self.process.poll() is None, "the agent has ended"
+                found = (0, str(error))
+            if found[0] == status and text in found[1]:
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{path} responds {found[0]} {found[1][:1000]!r}, not {status} {text!r}")
+
+    def end(self, signum: int = signal.SIGTERM, seconds: float = 5) -> tuple[int, str]:
+        """Send a signal and wait; returns the exit code and the log."""
+        self.process.send_signal(signum)
+        _, log = self.process.communicate(timeout=seconds)
+        return self.process.returncode, log
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the process until now, in user mode and in the kernel."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def private_bytes(self) -> int:
+        """Memory that no other process shares."""
+        lines = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text().splitlines()
+        return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(("Private_Clean", "Private_Dirty")))
+
+
+@contextmanager
+def running(memcached_port: int, *arguments: str, measured: bool = True) -> Generator[Agent]:
+    """Run the agent during the block; it serves a free port."""
+    port = free_port()
+    words = command(f"--memcached=127.0.0.1:{memcached_port}", f"--metrics-bind-address=:{port}", *arguments)
+    with subprocess.Popen(words, env=environment(measured=measured), stderr=subprocess.PIPE, text=True) as process:
+        try:
+            agent = Agent(process, port)
+            agent.wait_for(200, "memcached_agent_info", "/metrics")
+            yield agent
+        finally:
+            process.kill()

@@ -1,0 +1,142 @@
+"""The agent as a process, and what its parts do together."""
+
+import asyncio
+import json
+import signal
+import socket
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from memcached_agent import app
+from memcached_agent.addresses import Address
+from memcached_agent.memcached import connection
+from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.errors import REASONS
+from memcached_agent.metrics.exporter import Exporter
+from memcached_agent.options import Options
+from memcached_agent.shared import Shared
+from memcached_agent.version import version
+from memcached_agent.web.health import healthz
+from support.ports import free_port
+
+from .memcacheds import HANG, FakeMemcached, replies_again, until, with_client
+from .processes import finished, running
+from .samples import COMMANDS, types, value
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+def test_signal_ends_the_process(signum: int, busy: bool) -> None:
+    """`busy`: memcached hangs, a scrape waits for it, and a half request is open."""
+    with ExitStack() as stack:
+        silent = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        agent = stack.enter_context(running(silent.getsockname()[1]))
+        if busy:
+            for data in (b"GET /metrics HTTP/1.1\r\n", b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"):
+                client = stack.enter_context(socket.create_connection(("127.0.0.1", agent.port)))
+                client.sendall(data)
+        code, log = agent.end(signum)
+        assert (code, "Traceback" in log) == (0, False), log
+
+
+def test_port_in_use_exits_1_with_one_sentence() -> None:
+    with socket.create_server(("", 0)) as used:
+        port = used.getsockname()[1]
+        done = finished(f"--metrics-bind-address=:{port}", "--log-format=json")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert json.loads(line)["msg"] == f"cannot listen on :{port}: Address already in use"
+
+
+def test_agent_without_memcached_serves_its_own_metrics() -> None:
+    port = free_port()
+    with running(port) as agent:
+        agent.wait_for(503, f"memcached: memcached at 127.0.0.1:{port} refuses the connection: nothing listens on")
+        status, text = agent.get()
+        assert status == 200
+        assert value(text, "memcached_up") == 0
+        assert value(text, "memcached_agent_connection_errors_total", reason="refused") >= 1
+        assert types(text).keys() == {
+            "memcached_up",
+            "memcached_agent_connection_errors_total",
+            "memcached_agent_info",
+            "memcached_agent_uptime_seconds",
+        }
+
+
+def test_error_in_the_background_ends_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(_: Client) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Client, "run", broken)
+    port = free_port()
+    parsed = Options(Address("127.0.0.1", 1), Address("127.0.0.1", port), "info", "text")
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(app.run(parsed))
+
+
+def test_first_scrape_reports_the_error_that_it_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "REPLY_TIMEOUT", 0.3)
+
+    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+        await replies_again(client)
+        exporter = Exporter(client)
+        text = (await exporter.metrics()).body.decode()
+        assert (value(text, "memcached_up"), value(text, "memcached_current_items")) == (1, 19999)
+        assert value(text, "memcached_agent_info", version=version()) == 1
+        memcached.replies["stats items"] = HANG
+        text = (await exporter.metrics()).body.decode()
+        assert value(text, "memcached_up") == 0
+        assert "memcached_current_items" not in types(text)
+        found = {each: value(text, "memcached_agent_connection_errors_total", reason=each) for each in REASONS}
+        assert found == {**dict.fromkeys(REASONS, 0), "timeout": 1}
+
+    with_client(scenario)
+
+
+def test_concurrent_scrapes_share_one_sequence_of_commands() -> None:
+    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+        await replies_again(client)
+        memcached.commands.clear()
+        memcached.delay = 0.05
+        scrape = Shared(Exporter(client).metrics)
+        first = asyncio.create_task(scrape())
+        await until(lambda: memcached.commands)
+        others = [asyncio.create_task(scrape()) for _ in range(20)]
+        first.cancel()
+        found = await asyncio.gather(*others)
+        assert len({id(each.body) for each in found}) == 1
+        assert memcached.commands == list(COMMANDS)
+        await scrape()
+        assert memcached.commands == list(COMMANDS) * 2
+
+    with_client(scenario)
+
+
+def test_uptime_is_that_of_the_agent() -> None:
+    async def scenario(_: FakeMemcached, client: Client) -> None:
+        exporter = Exporter(client)
+        began = time.monotonic()
+        await asyncio.sleep(0.2)
+        text = (await exporter.metrics()).body.decode()
+        assert 0.15 < value(text, "memcached_agent_uptime_seconds") <= time.monotonic() - began + 0.1
+
+    with_client(scenario)
+
+
+def test_healthz_names_each_problem() -> None:
+    async def works() -> str:
+        return ""
+
+    async def fails() -> str:
+        return "the sentence"
+
+    async def run() -> None:
+        good = await healthz({"one": works, "two": works})
+        assert (good.status, good.body) == (200, b"ok\n")
+        bad = await healthz({"one": works, "two": fails, "three": fails})
+        assert (bad.status, bad.body) == (503, b"two: the sentence\nthree: the sentence\n")
+
+    asyncio.run(run())

@@ -1,0 +1,97 @@
+"""The agent needs little memory and CPU time. CPU time, unlike wall time, does not depend on other processes much."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from .memcacheds import FakeMemcached
+from .processes import Agent, running
+from .samples import types, value, with_slabs
+
+SLABS = 40
+Record = Callable[[str, object], None]
+MAX_MEMORY = 20 * 2**20
+"""Bytes of private memory. The container may use 48 MiB."""
+MAX_SCRAPE = 0.010
+"""Seconds of CPU time for a scrape."""
+MAX_IDLE = 0.005
+"""Share of a CPU without scrapes."""
+MAX_LOADED_MEMORY = 32 * 2**20
+"""Bytes of private memory while clients do not read their responses."""
+SCRAPES = 200
+IDLE_SECONDS = 4.0
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[Agent]:
+    """An agent of a memcached with many slab classes, which runs in a thread."""
+    memcached = FakeMemcached()
+    memcached.replies |= with_slabs(SLABS)
+    started = threading.Event()
+    stopping: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        async with memcached.running():
+            stopping.append((asyncio.get_running_loop(), stop))
+            started.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    started.wait()
+    try:
+        with running(memcached.port, measured=False) as found:
+            found.wait_for(200, "ok")
+            yield found
+    finally:
+        loop, stop = stopping[0]
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+
+
+def test_scrape_needs_little_cpu_time(agent: Agent, record_property: Record) -> None:
+    _, text = agent.get()
+    assert value(text, "memcached_slab_current_pages", slab=str(SLABS)) == 1
+    assert len(types(text)) > 69
+    before = agent.cpu_seconds()
+    for _ in range(SCRAPES):
+        agent.get()
+    each = (agent.cpu_seconds() - before) / SCRAPES
+    record_property("CPU time of a scrape", f"{1000 * each:.1f} ms")
+    assert 0 < each < MAX_SCRAPE
+
+
+def test_idle_agent_needs_little_cpu_time(agent: Agent, record_property: Record) -> None:
+    before = agent.cpu_seconds()
+    time.sleep(IDLE_SECONDS)
+    share = (agent.cpu_seconds() - before) / IDLE_SECONDS
+    record_property("idle CPU", f"{100 * share:.2f} %")
+    assert share < MAX_IDLE
+
+
+def test_private_memory_is_small(agent: Agent, record_property: Record) -> None:
+    for _ in range(20):
+        agent.get()
+    found = agent.private_bytes()
+    record_property("private memory", f"{found / 2**20:.1f} MiB")
+    assert 2**20 < found < MAX_MEMORY
+
+
+def test_memory_is_bounded_with_clients_that_do_not_read(agent: Agent, record_property: Record) -> None:
+    with ExitStack() as stack:
+        for _ in range(200):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", agent.port))
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
+        time.sleep(1)
+        found = agent.private_bytes()
+        record_property("private memory", f"{found / 2**20:.1f} MiB")
+        assert found < MAX_LOADED_MEMORY
+        assert agent.get()[0] == 200

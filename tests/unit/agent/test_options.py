@@ -1,0 +1,134 @@
+"""The command line, logging and the version."""
+
+import json
+import logging
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from memcached_agent import logs, options
+from memcached_agent.addresses import Address, parse_address
+from memcached_agent.memcached.errors import REASONS
+from memcached_agent.metrics import agent
+from memcached_agent.version import version
+
+from .processes import finished
+
+OPTIONS = {"--memcached", "--metrics-bind-address", "--log-level", "--log-format", "--version", "--help"}
+
+
+def test_help_describes_every_option_with_its_default() -> None:
+    done = finished("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = " ".join(done.stdout.split())
+    found = set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", done.stdout, re.MULTILINE))
+    assert found == OPTIONS
+    for default in ("127.0.0.1:11211", ":9150", "info", "text"):
+        assert f"(default: {default})" in text
+
+
+def test_version_is_that_of_the_project() -> None:
+    done = finished("--version")
+    assert (done.returncode, done.stdout) == (0, f"memcached-agent {version()}\n")
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", version())
+
+
+def test_version_of_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "missing"), str(tmp_path)])
+    assert version() == "unknown"
+    (tmp_path / "memcached_operator-1.2.3.dist-info").mkdir()
+    assert version() == "1.2.3"
+
+
+INVALID = {
+    "unknown option": (["--color"], "unrecognized arguments: --color"),
+    "abbreviated option": (["--mem=127.0.0.1:1"], "unrecognized arguments: --mem=127.0.0.1:1"),
+    "positional argument": (["extra"], "unrecognized arguments: extra"),
+    "option without a value": (["--memcached"], "argument --memcached: expected one argument"),
+    "name of a host": (["--memcached=localhost:11211"], "'localhost:11211': invalid address; use IP:PORT"),
+    "no port": (["--memcached=127.0.0.1"], "'127.0.0.1': invalid address"),
+    "no host": (["--memcached=:11211"], "':11211': invalid address; use IP:PORT"),
+    "empty": (["--memcached="], "'': invalid address"),
+    "long": (["--memcached=" + "1" * 1000], f"'{'1' * 64}': invalid address"),
+    "port 0": (["--metrics-bind-address=:0"], "':0': invalid address; use IP:PORT or :PORT, with a port from 1 to"),
+    "high port": (["--metrics-bind-address=:65536"], "':65536': invalid address"),
+    "long port": (["--metrics-bind-address=:000001"], "':000001': invalid address"),
+    "unknown level": (["--log-level=loud"], "invalid choice: 'loud' (choose from"),
+    "unknown format": (["--log-format=xml"], "invalid choice: 'xml' (choose from"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), INVALID.values(), ids=INVALID.keys())
+def test_invalid_usage_exits_2_with_one_sentence(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        options.parse(arguments)
+    assert raised.value.code == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("memcached-agent: ")
+    assert message in err
+    assert len(err) < 300
+
+
+def test_invalid_usage_of_the_program_exits_2() -> None:
+    done = finished("--memcached=nonsense")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_defaults() -> None:
+    assert options.parse([]) == options.Options(Address("127.0.0.1", 11211), Address("", 9150), "info", "text")
+
+
+ADDRESSES = {
+    "127.0.0.1:1": Address("127.0.0.1", 1),
+    "[::1]:65535": Address("::1", 65535),
+    ":9150": Address("", 9150),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), ADDRESSES.items())
+def test_address(text: str, expected: Address) -> None:
+    assert parse_address(text, host_required=False) == expected
+    assert str(expected) == text
+
+
+@pytest.mark.parametrize("text", ["::1:1", "[127.0.0.1]:1", "[::1:1", "::1]:1", "1.2.3:1", "a:1", "[]:1", "1.2.3.4:x"])
+def test_invalid_address(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid address"):
+        parse_address(text, host_required=False)
+
+
+@pytest.mark.parametrize("log_format", logs.FORMATS)
+def test_log_lines(log_format: str, capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        logs.configure("warning", log_format)
+        log = logging.getLogger("memcached_agent.x")
+        log.info("left out")
+        try:
+            raise ZeroDivisionError
+        except ZeroDivisionError:
+            log.exception("broken %s", "ä")
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    text = capsys.readouterr().err
+    if log_format == "text":
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ERROR   memcached_agent.x: broken ä\nTraceback", text)
+    else:
+        entry = json.loads(text)
+        assert (entry["level"], entry["logger"], entry["msg"]) == ("error", "memcached_agent.x", "broken ä")
+        assert "ZeroDivisionError" in entry["stacktrace"]
+        assert entry["ts"].endswith("+00:00")
+
+
+def test_flags_and_metrics_are_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs/operating.md").read_text().partition("\n## Agent\n")[2]
+    assert [each for each in OPTIONS - {"--version", "--help"} if f"`{each}`" not in page] == []
+    assert [each.name for each in (agent.INFO, agent.UPTIME, agent.ERRORS) if f"`{each.name}" not in page] == []
+    assert [each for each in REASONS if f"`{each}`" not in page] == []

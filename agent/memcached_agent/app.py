@@ -12,7 +12,7 @@ from memcached_agent.memcached.client import Client
 from memcached_agent.metrics.exporter import Exporter
 from memcached_agent.options import Options
 from memcached_agent.shared import Shared
-from memcached_agent.web.health import healthz
+from memcached_agent.web.health import healthz, serving
 from memcached_agent.web.server import Server, listen
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,8 @@ async def run(options: Options) -> None:
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
     client = Client(options.memcached)
     checks = {"memcached": Shared(client.problem)}
-    server = Server({"/metrics": Shared(Exporter(client).metrics), "/healthz": lambda: healthz(checks)})
+    routes = {"/metrics": Shared(Exporter(client).metrics), "/healthz": lambda: healthz(checks)}
+    server = Server({**routes, "/livez": serving, "/readyz": serving})
     async with listen(server, options.metrics):
         log.info("serving the metrics of memcached at %s on %s", options.memcached, options.metrics)
         gc.freeze()  # the collector need not visit what exists now

@@ -1,9 +1,11 @@
-"""The response of /healthz: named checks, each of which returns a problem."""
+"""The responses for probes, and that of /healthz: named checks, each of which returns a problem."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
 from memcached_agent.web.messages import Response
+
+TEXT = "text/plain; charset=utf-8"
 
 Check = Callable[[], Awaitable[str]]
 """Returns a problem as one sentence, or an empty string."""
@@ -13,4 +15,12 @@ async def healthz(checks: Mapping[str, Check]) -> Response:
     """200 with `ok`, or 503 with one line for each failed check: its name and its problem."""
     problems = [f"{name}: {problem}\n" for name, check in checks.items() if (problem := await check())]
     status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
-    return Response(status, "text/plain; charset=utf-8", ("".join(problems) or "ok\n").encode())
+    return Response(status, TEXT, ("".join(problems) or "ok\n").encode())
+
+
+async def serving() -> Response:
+    """200 with `ok`: the response of /livez and /readyz, which do not depend on memcached.
+
+    Otherwise a memcached at its connection limit would lose its address and all of its clients.
+    """
+    return Response(HTTPStatus.OK, TEXT, b"ok\n")

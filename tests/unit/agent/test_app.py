@@ -54,6 +54,8 @@ def test_agent_without_memcached_serves_its_own_metrics() -> None:
     port = free_port()
     with running(port) as agent:
         agent.wait_for(503, f"memcached: memcached at 127.0.0.1:{port} refuses the connection: nothing listens on")
+        for path in ("/livez", "/readyz"):
+            assert agent.get(path) == (200, "ok\n"), path
         status, text = agent.get()
         assert status == 200
         assert value(text, "memcached_up") == 0

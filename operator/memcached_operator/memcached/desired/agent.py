@@ -32,18 +32,21 @@ RESTRICTED: Final[dict[str, Any]] = {
 
 def agent(spec: MemcachedSpec, image: str) -> Object:
     """Build the container."""
-    probe = {"httpGet": {"path": "/healthz", "port": METRICS_PORT_NAME}}
     return {
         "name": CONTAINER,
         "image": image,
         "command": ["memcached-agent", f"--memcached=127.0.0.1:{spec.container_port}"],
         "ports": [{"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"}],
         "resources": agent_requirements(spec.agent and spec.agent.resources),
-        "livenessProbe": {**probe, "periodSeconds": LIVENESS_PERIOD},
-        "readinessProbe": {**probe, "periodSeconds": READINESS_PERIOD},
+        "livenessProbe": _probe("/livez", LIVENESS_PERIOD),
+        "readinessProbe": _probe("/readyz", READINESS_PERIOD),
         "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}],
         "securityContext": RESTRICTED,
     }
+
+
+def _probe(path: str, period: int) -> Object:
+    return {"httpGet": {"path": path, "port": METRICS_PORT_NAME}, "periodSeconds": period}
 
 
 def volume() -> Object:

@@ -9,8 +9,8 @@ from memcached_agent.addresses import Address, parse_address
 from memcached_agent.logs import FORMATS, LEVELS
 from memcached_agent.version import version
 
-DESCRIPTION = """Serve the metrics of a memcached server to Prometheus: /metrics. /healthz names problems; /livez and /readyz are for
-probes.
+DESCRIPTION = """Serve the metrics of a memcached server to Prometheus: /metrics. /healthz names
+problems; /livez and /readyz are for probes.
 
 The agent runs beside memcached, in the same pod. It opens one connection to memcached, and keeps it open."""
 

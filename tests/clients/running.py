@@ -1,18 +1,15 @@
 """Running client programs that know the cluster's DNS, and servers that stop answering."""
 
-import os
-import signal
 import subprocess
 import threading
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cluster.binaries.packages import SYSTEM_PATH
 from support import kube
-from support.kube import eventually
 
 WITH_DNS: Final = 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"'
 """A shell command for a mount namespace of its own: only the program sees the other name server."""
@@ -78,28 +75,3 @@ def connection(namespace: str, name: str = "cache") -> dict[str, str]:
     """The variables that a container gets from the connection ConfigMap of a Memcached."""
     data: dict[str, str] = kube.must_get("configmaps", namespace, f"{name}-connection")["data"]
     return {key: value for key, value in data.items() if key.isupper()}
-
-
-@contextmanager
-def frozen(namespace: str, pod: str) -> Generator[None]:
-    """Stop the memcached process of a pod: it accepts connections, and does not answer."""
-    uid: str = kube.must_get("pods", namespace, pod)["metadata"]["uid"]
-    found = eventually(lambda: _processes(uid), 5, f"memcached runs in {pod}")
-    for each in found:
-        os.kill(each, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for each in found:
-            os.kill(each, signal.SIGCONT)
-
-
-def _processes(uid: str) -> list[int]:
-    """The memcached processes of a pod, which its control groups name."""
-    found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            groups = (path / "cgroup").read_text().replace("_", "-")
-            if uid in groups and (path / "comm").read_text().strip() == "memcached":
-                found.append(int(path.name))
-    return found

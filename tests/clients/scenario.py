@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from clients.libraries import Command
-from clients.running import Client, Result, connection, frozen, running
+from clients.running import Client, Result, connection, running
 from support import kube
 from support.kube import eventually, must_get
 from support.memcached import SMALL, memcached, send_commands, wait_until_ready
+from support.processes import frozen
 from support.slots import replace_pod
 
 KEYS: Final = 1000
@@ -119,7 +120,7 @@ class Scenario:
 
     def freeze(self) -> None:
         """Read while a server does not answer; then store all keys."""
-        with frozen(self.namespace, "cache-2"):
+        with frozen(must_get("pods", self.namespace, "cache-2"), "memcached"):
             at_once(lambda name=name: self.read_sample(name) for name in self.clients)
             with self.reading({name: record.frozen for name, record in self.records.items()}):
                 time.sleep(FROZEN)

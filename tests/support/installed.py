@@ -4,7 +4,7 @@ import base64
 import json
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ import yaml
 from support import kube
 from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
+from support.processes import processes
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "memcached-operator-system"
@@ -125,20 +126,10 @@ def new_leader(former: str, timeout: float) -> str:
 def kill(pod: Object) -> None:
     """Send SIGKILL from the node to every process in a pod's containers: none of them can shut down cleanly."""
     ids = [status["containerID"].partition("://")[2] for status in pod["status"]["containerStatuses"]]
-    found = [pid for name in ids for pid in _processes_in(name)]
+    found = [pid for name in ids for pid in processes(name)]
     assert found, f"no process of {pod['metadata']['name']} on this machine"
     for pid in found:
         os.kill(pid, signal.SIGKILL)
-
-
-def _processes_in(container: str) -> Iterator[int]:
-    for path in Path("/proc").glob("[0-9]*/cgroup"):
-        try:
-            groups = path.read_text()
-        except (FileNotFoundError, ProcessLookupError):  # it has exited
-            continue
-        if container in groups:
-            yield int(path.parent.name)
 
 
 def metrics(pod: Object) -> dict[str, float]:

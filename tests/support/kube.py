@@ -24,6 +24,7 @@ GROUPS = {
     "services": "/api/v1",
     "poddisruptionbudgets": "/apis/policy/v1",
     "networkpolicies": "/apis/networking.k8s.io/v1",
+    "podmonitors": "/apis/monitoring.coreos.com/v1",
     "pods": "/api/v1",
     "events": "/api/v1",
     "secrets": "/api/v1",

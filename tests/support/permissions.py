@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from memcached_operator.kube.resource import POD_MONITORS
 from support import kube
 from support.audit import Audit
 from support.kube import Object, eventually, kubectl
 from support.memcached import SMALL, memcached, wait_until_ready
+from support.monitors import monitor_crd
 
 API = "/apis/rbac.authorization.k8s.io/v1"
 NEVER_REQUESTED = {
@@ -143,6 +145,31 @@ def exercise_rare_permissions() -> None:
             eventually(lambda clients=clients: _clients(namespace) == clients["from"], 30, "the clients are current")
         _delete_former(namespace, "cache", dict.fromkeys(CHILDREN, "cache"))
         _exercise_slots(namespace)
+        _exercise_monitors(namespace)
+
+
+def _exercise_monitors(namespace: str) -> None:
+    """Let the controller create, change, restore and delete a PodMonitor, while the cluster has their API."""
+    crd = monitor_crd(POD_MONITORS)
+    kube.apply(crd)
+    try:
+        for interval in ("1h", "2h"):
+            monitoring = {"podMonitor": {"interval": interval}}
+            kube.apply(memcached(namespace, "monitored", size=1, monitoring=monitoring, resources=SMALL))
+            eventually(lambda interval=interval: _interval(namespace) == interval, 90, "the PodMonitor is current")
+        uid = kube.must_get(POD_MONITORS.plural, namespace, "monitored")["metadata"]["uid"]
+        kubectl("delete", POD_MONITORS.plural, "monitored", "-n", namespace, "--wait=false")
+        restored = (namespace, POD_MONITORS.plural, "monitored", uid)
+        eventually(lambda: _is_replaced(*restored), 30, "the PodMonitor is restored")
+        kube.apply(memcached(namespace, "monitored", size=1, monitoring={}, resources=SMALL))
+        eventually(lambda: _interval(namespace) is None, 30, "the PodMonitor is deleted")
+    finally:
+        kubectl("delete", "crd", crd["metadata"]["name"])
+
+
+def _interval(namespace: str) -> object:
+    found = kube.get(POD_MONITORS.plural, namespace, "monitored")
+    return found and found["spec"]["podMetricsEndpoints"][0]["interval"]
 
 
 def _exercise_slots(namespace: str) -> None:

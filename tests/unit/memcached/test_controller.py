@@ -5,8 +5,9 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_operator.kind import Snapshot
-from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, key_of
 from memcached_operator.memcached.controller import (
+    PINNED_AGENT_ANNOTATION,
     PINNED_IMAGE_ANNOTATION,
     count_outdated_images,
     memcached,
@@ -121,3 +122,49 @@ OUTDATED: dict[str, tuple[list[Any], int]] = {
 @pytest.mark.parametrize(("objects", "count"), OUTDATED.values(), ids=OUTDATED.keys())
 def test_outdated(objects: list[Object], count: int) -> None:
     assert count_outdated_images(objects, NEW) == count
+
+
+AGENTS: dict[str, Any] = {"monitoring": {}, "image": OWN}
+
+
+def agent_of(deployment: Object) -> str:
+    _, agent = deployment["spec"]["template"]["spec"]["containers"]
+    return agent["image"]
+
+
+def planned(cr: Object, agent: str, live: Object | None = None) -> Object:
+    """The Deployment with this default image of the agent."""
+    known = {} if live is None else {key_of(DEPLOYMENTS, live): live}
+    plan = plan_with(Images(OWN, agent))(Snapshot(cr, known), NOW)
+    return next(child for child in plan.children or () if child["kind"] == "Deployment")
+
+
+def test_default_image_of_the_agent_is_pinned() -> None:
+    before = planned(cr_of(**AGENTS), OLD)
+    assert agent_of(before) == OLD
+    assert before["metadata"]["annotations"] == {PINNED_AGENT_ANNOTATION: OLD}
+    assert planned(cr_of(**AGENTS), NEW, stored(before)) == before
+
+
+def test_image_of_the_agent_in_the_spec_is_not_pinned() -> None:
+    found = planned(cr_of(**AGENTS, agent={"image": OLD}), NEW)
+    assert (agent_of(found), "annotations" in found["metadata"]) == (OLD, False)
+
+
+@pytest.mark.parametrize("monitoring", [None, {"enabled": False}])
+def test_without_monitoring_there_is_no_agent(monitoring: Object | None) -> None:
+    spec: dict[str, Any] = {
+        "image": OWN,
+        "agent": {"image": OLD},
+        "networkPolicy": {"metricsFrom": [{"podSelector": {}}]},
+    }
+    given: dict[str, Any] = {} if monitoring is None else {"monitoring": monitoring}
+    found = children(OWN, cr_of(**spec, **given))
+    assert found["Deployment"] == children(OWN, cr_of(image=OWN))["Deployment"]
+    assert len(found["NetworkPolicy"]["spec"]["ingress"]) == 1
+
+
+def test_pod_monitor_is_left_out_if_the_api_is_not_served() -> None:
+    cr = cr_of(monitoring={"podMonitor": {}})
+    found = plan_with(Images())(Snapshot(cr, missing=frozenset({POD_MONITORS})), NOW).children or ()
+    assert [child["kind"] for child in found] == ["Deployment", "Service"]

@@ -1,0 +1,45 @@
+"""Processes of containers on this machine, where all nodes of the local cluster run."""
+
+import os
+import signal
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from support.kube import Object, eventually
+
+
+def container_id(pod: Object, container: str) -> str:
+    """The id of a running container of a pod."""
+    (found,) = (each for each in pod["status"]["containerStatuses"] if each["name"] == container)
+    return found["containerID"].partition("://")[2]
+
+
+def processes(container: str) -> Iterator[int]:
+    """The processes of the container with this id, which their control groups name."""
+    for path in Path("/proc").glob("[0-9]*/cgroup"):
+        with suppress(OSError):  # it has exited
+            if container in path.read_text():
+                yield int(path.parent.name)
+
+
+def send_signal(pod: Object, container: str, number: int) -> None:
+    """Send a signal from the node to every process of a container."""
+    found = list(processes(container_id(pod, container)))
+    assert found, f"no process of {container} in {pod['metadata']['name']} on this machine"
+    for each in found:
+        os.kill(each, number)
+
+
+@contextmanager
+def frozen(pod: Object, container: str) -> Generator[None]:
+    """Stop the processes of a container during the block: it accepts connections, and does not answer."""
+    found = eventually(lambda: list(processes(container_id(pod, container))), 5, f"{container} runs")
+    for each in found:
+        os.kill(each, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for each in found:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGCONT)

@@ -1,0 +1,87 @@
+"""Debian's Prometheus, as a process on this machine that scrapes pods of the cluster."""
+
+import subprocess
+import urllib.error
+import urllib.parse
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.request import urlopen
+
+import msgspec
+import yaml
+
+from cluster.paths import cache_dir
+from support.kube import eventually
+from support.ports import free_port
+
+PACKAGE = "prometheus"
+START = 60.0
+"""Seconds until Prometheus answers."""
+
+
+def program() -> Path:
+    """The program from Debian's package, which is downloaded once and not installed."""
+    folder = cache_dir() / PACKAGE
+    found = folder / "usr/bin/prometheus"
+    if not found.exists():
+        with TemporaryDirectory() as downloads:
+            subprocess.run(["apt-get", "update", "-qq"], check=True)
+            subprocess.run(["apt-get", "download", "-qq", PACKAGE], cwd=downloads, check=True)
+            (package,) = Path(downloads).iterdir()
+            subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
+    return found
+
+
+class Prometheus:
+    """A running Prometheus on loopback."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def query(self, text: str) -> list[dict[str, Any]]:
+        """The series of an instant query, each with its labels (`metric`) and its `value`."""
+        words = urllib.parse.urlencode({"query": text})
+        try:
+            answer = self._get(f"/api/v1/query?{words}")
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{text}: {error.read().decode()}") from error
+        return answer["data"]["result"]
+
+    def targets(self) -> list[dict[str, Any]]:
+        """The scraped targets."""
+        return self._get("/api/v1/targets?state=active")["data"]["activeTargets"]
+
+    def is_ready(self) -> bool:
+        """Whether it answers queries."""
+        try:
+            with urlopen(f"http://127.0.0.1:{self._port}/-/ready", timeout=5) as response:
+                return response.status == 200
+        except OSError:
+            return False
+
+    def _get(self, path: str) -> Any:
+        with urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=30) as response:
+            return msgspec.json.decode(response.read())
+
+
+@contextmanager
+def prometheus(scrape_configs: list[dict[str, Any]]) -> Generator[Prometheus]:
+    """Run Prometheus during the block; it scrapes every second."""
+    port = free_port()
+    with TemporaryDirectory() as folder:
+        config = {"global": {"scrape_interval": "1s"}, "scrape_configs": scrape_configs}
+        (Path(folder) / "prometheus.yml").write_text(yaml.safe_dump(config))
+        words = [
+            *(str(program()), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"),
+            *(f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"),
+        ]
+        with subprocess.Popen(words) as process:
+            found = Prometheus(port)
+            try:
+                eventually(found.is_ready, START, "Prometheus answers")
+                yield found
+            finally:
+                process.kill()

@@ -1,0 +1,74 @@
+"""Admission of a Memcached: the image of the agent, and warnings about it."""
+
+from typing import Any
+
+import pytest
+
+from memcached_api.images import Images
+from memcached_webhooks.kinds.memcached import defaults, warnings
+
+from .reviews import memcached
+
+IMAGES = Images("memcached:1", "operator:2")
+SIZES = {"size": 1, "containerPort": 11211, "image": "memcached:1"}
+OLD, NEXT = {"image": "operator:1"}, {"image": "operator:2"}
+
+
+def spec(monitoring: Any = None, agent: Any = None) -> dict[str, Any]:
+    """A spec with these fields, without those that are None."""
+    given = {"monitoring": monitoring, "agent": agent}
+    return SIZES | {name: value for name, value in given.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "image"),
+    [
+        (spec(), None, None),
+        (spec(monitoring={}), None, "operator:2"),
+        (spec(monitoring={"enabled": True}), None, "operator:2"),
+        (spec(monitoring={"enabled": False}), None, None),
+        (spec(monitoring=1), None, None),
+        (spec(monitoring={}, agent=OLD), None, None),
+        (spec(monitoring={}, agent={}), None, "operator:2"),
+        # First needed later.
+        (spec(monitoring={}), spec(), "operator:2"),
+        (spec(monitoring={}), spec(monitoring={"enabled": False}), "operator:2"),
+        (spec(monitoring={}), spec(agent=OLD), "operator:1"),
+        # Kept, also by an update of a file without it.
+        (spec(monitoring={}), spec(monitoring={}, agent=OLD), "operator:1"),
+        (spec(), spec(monitoring={}, agent=OLD), "operator:1"),
+        # The webhook was unavailable: the controller keeps the image that it chose.
+        (spec(monitoring={}), spec(monitoring={}), None),
+    ],
+)
+def test_image_of_the_agent(new: dict[str, Any], old: dict[str, Any] | None, image: str | None) -> None:
+    assert defaults(new, old, IMAGES).get("agent/image") == image
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "expected"),
+    [
+        (spec(monitoring={}, agent={"image": "operator"}), None, "spec.agent.image operator has no fixed version"),
+        (spec(monitoring={}, agent=OLD), None, ""),
+        (
+            spec(monitoring={}, agent=OLD),
+            spec(monitoring={}, agent=OLD),
+            "spec.agent.image operator:1 is kept; this operator's default is operator:2",
+        ),
+        (spec(agent=OLD), spec(agent=OLD), ""),
+        (
+            spec(monitoring={}, agent={"image": "operator:2"}),
+            spec(),
+            "spec.monitoring.enabled, spec.agent.image: this change replaces 1 pod; its cached items are lost",
+        ),
+        (
+            spec(monitoring={}, agent={"image": "operator:2"}),
+            spec(monitoring={}, agent=OLD),
+            "spec.agent.image: this change replaces 1 pod; its cached items are lost",
+        ),
+        (spec(monitoring={"podMonitor": {}}, agent=NEXT), spec(monitoring={}, agent=NEXT), ""),
+    ],
+)
+def test_warnings(new: dict[str, Any], old: dict[str, Any] | None, expected: str) -> None:
+    found = warnings(memcached(new), None if old is None else memcached(old), IMAGES)
+    assert [expected] * bool(expected) == [each.partition("; new pods")[0] for each in found]

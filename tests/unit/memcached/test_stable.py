@@ -8,7 +8,7 @@ from memcached_api.images import Images
 from memcached_api.memcached.rules.spec import MAX_SERVICES, MAX_SLOTS
 from memcached_api.memcached.types import validate
 from memcached_operator.kind import Outcome, Snapshot
-from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key, Object, key_of
+from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, STATEFULSETS, Key, Object, key_of
 from memcached_operator.memcached.controller import CONFLICT_DELAY, CREATION_DELAY, PINNED_IMAGE_ANNOTATION, plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
@@ -102,10 +102,12 @@ def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
     children = plan_with(Images(IMAGE))(Snapshot(cr_of(**spec)), NOW).children or ()
     (workload,) = [each for each in children if each["kind"] == "StatefulSet"]
     live = {Key(STATEFULSETS, "test", "cache"): {**workload, "spec": {**workload["spec"], "replicas": 2}}}
+    maps = {Key(CONFIG_MAPS, "test", "cache-connection"): each for each in children if each["kind"] == "ConfigMap"}
     services = {Key(SERVICES, "test", each["metadata"]["name"]): each for each in children if each["kind"] == "Service"}
 
-    def listed(*missing: str, conflict: bool = False) -> tuple[bool, float | None]:
+    def listed(*missing: str, conflict: bool = False, created: bool = True) -> tuple[bool, float | None]:
         known = {key: each for key, each in services.items() if key.name not in missing}
+        known |= maps if created else {}
         conditions = [{"type": "Degraded", "status": "True", "reason": "Conflict"}] if conflict else []
         cr = {**cr_of(**spec), "status": {"conditions": conditions}}
         plan = plan_with(Images(IMAGE))(Snapshot(cr, {**live, **known}), NOW)
@@ -116,6 +118,8 @@ def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
     assert listed("cache-2") == (True, None), "this slot is new"
     assert listed("cache-1") == (False, CREATION_DELAY)
     assert listed("cache-1", conflict=True) == (False, CONFLICT_DELAY)
+    assert listed("cache-1", created=False) == (True, None), "the ConfigMap is created after the Service"
+    assert listed("cache-1", created=False, conflict=True) == (False, CONFLICT_DELAY)
 
 
 def test_config_map_has_the_addresses() -> None:

@@ -132,7 +132,7 @@ def _has_conflict(cr: Object) -> bool:
 
 def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Object:
     """The Deployment or the StatefulSet."""
-    live = snapshot.child(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
+    live = snapshot.workload(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
     pins: dict[str, str] = {}
     if not spec.image:
         pins[PINNED_IMAGE_ANNOTATION] = pinned_image(live) or defaults.memcached

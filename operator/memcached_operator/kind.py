@@ -47,7 +47,8 @@ class Problem:
 class Snapshot:
     """One custom resource and the observed state around it. Each object was decoded once; do not modify them.
 
-    `children`: the objects it controls. `pods`: the pods of its workload. `missing`: the optional resources that the
+    `children`: the objects it controls. `orphans`: the workloads that lost their owner reference, which it will adopt.
+    `pods`: the pods of its workload. `missing`: the optional resources that the
     API server does not serve. `foreign`: the objects of others in its namespace, of the resources that its kind
     observes.
     """
@@ -57,6 +58,12 @@ class Snapshot:
     pods: tuple[Object, ...] = ()
     missing: frozenset[Resource] = frozenset()
     foreign: Mapping[Resource, tuple[Object, ...]] = field(default_factory=dict[Resource, tuple[Object, ...]])
+    orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
+
+    def workload(self, resource: Resource) -> Object | None:
+        """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""
+        meta = self.cr["metadata"]
+        return self.child(resource) or self.orphans.get(Key(resource, meta["namespace"], meta["name"]))
 
     def child(self, resource: Resource, name: str | None = None) -> Object | None:
         """The child with this name, by default that of the custom resource; None if it does not exist."""

@@ -56,6 +56,7 @@ GATE: Final = frozenset(
         "T14/no-uid-precondition",
         "T14/overwrites-foreign-object",
         "T14/foreign-budget-ignored",
+        "T14/held-template-not-restored",
         "T14/ignored-pull-policy",
         "T14/default-image-not-set",
         "T14/first-certificate-forever",

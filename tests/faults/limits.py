@@ -227,6 +227,7 @@ def _mostly(rng: Random, usual: Any, *others: Any) -> Any:
 KEYS = (
     *("team", "app.kubernetes.io/name", "app.kubernetes.io/component", "app.kubernetes.io/version"),
     *("app.kubernetes.io/Name", "app.kubernetes.io/instance/", "pod-template-hash", "pod-template-has"),
+    *("controller-revision-hash", "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name"),
     *("kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/restartedat"),
     *("kubectl.kubernetes.io/last-applied-configuration", "last-applied-configuration"),
     *("memcached-operator.example.com/intent", "memcached-operator.example.com/", "memcached-operator.example.com"),

@@ -29,7 +29,7 @@ COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "
 COUNTERS = ("generation", "observedGeneration", "deployment.kubernetes.io/revision", "fields")
 CHILDREN = (DEPLOYMENTS, STATEFULSETS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS)
 """The resources of the children with the object's name."""
-SLOT_CHILDREN = ((CONFIG_MAPS, "-connection"), (SERVICES, "-0"))
+SLOT_CHILDREN = ((CONFIG_MAPS, "-connection"), (SERVICES, "-0"), (SERVICES, "-2"))
 """Those of the other children of a Memcached with slots, and what follows the object's name."""
 KEPT = ("labels", "annotations", "generation", "finalizers", "ownerReferences")
 """Fields of the metadata that are compared."""

@@ -13,6 +13,7 @@ from integration.test_placing_budgets import QUIET, STATUS
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION
 from support.admitted import admitted
 from support.draining import condition
 
@@ -130,6 +131,44 @@ def test_changed_template_waits_for_the_end_of_a_pause(plane: ControlPlane, name
         await asyncio.to_thread(plane.change, key, {"spec": {"size": 3}})
         await eventually(lambda: says("0 of 3 pods"))
         assert await image_of(client, namespace) == old
+        await asyncio.to_thread(plane.change, key, {"spec": {"rollout": {"paused": False}}})
+        await wait_until_ready(client, namespace)
+        assert await image_of(client, namespace) == new
+
+    run_operator(plane, (namespace,), scenario)
+
+
+DRIFTED = "example.com/elsewhere:1"
+
+
+def test_template_is_kept_during_a_pause(plane: ControlPlane, namespace: str) -> None:
+    """Also if another client changes it and removes the owner reference: a deleted pod must return as it was."""
+    key, workload = Key(MEMCACHEDS, namespace, "cache"), Key(STATEFULSETS, namespace, "cache")
+    old, new = "example.com/memcached:1", "example.com/memcached:2"
+
+    async def scenario(client: Client) -> None:
+        async def restored() -> bool:
+            found = await client.get(workload) or {}
+            return (
+                bool(nested_map(found, "metadata").get("ownerReferences")) and await image_of(client, namespace) == old
+            )
+
+        async def is_held() -> bool:
+            found = await client.get(workload) or {}
+            return nested_map(found, "metadata", "annotations").get(PAUSED_ANNOTATION) == OUTDATED
+
+        await create(client, stable(namespace, size=2, image=old))
+        await wait_until_ready(client, namespace)
+        await asyncio.to_thread(plane.change, key, {"spec": {"image": new, "rollout": {"paused": True}}})
+        await eventually(is_held)
+        found = await client.get(workload) or {}
+        (container,) = found["spec"]["template"]["spec"]["containers"]
+        containers = [{**container, "image": DRIFTED}]
+        drift = {"metadata": {"ownerReferences": None}, "spec": {"template": {"spec": {"containers": containers}}}}
+        await asyncio.to_thread(plane.change, workload, drift)
+        await eventually(restored)
+        after = await client.get(workload) or {}
+        assert after["spec"]["template"] == found["spec"]["template"]
         await asyncio.to_thread(plane.change, key, {"spec": {"rollout": {"paused": False}}})
         await wait_until_ready(client, namespace)
         assert await image_of(client, namespace) == new

@@ -40,6 +40,18 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         {"podTemplate": {"metadata": {"labels": {"pod-template-hash": "mine"}}}},
         ("spec.podTemplate.metadata.labels", "pod-template-hash", "must not be set, because Kubernetes sets it"),
     ),
+    "label of a revision": (
+        {"podTemplate": {"metadata": {"labels": {"controller-revision-hash": "mine"}}}},
+        ("spec.podTemplate.metadata.labels", "controller-revision-hash", "because Kubernetes sets it"),
+    ),
+    "label of a slot's number": (
+        {"podTemplate": {"metadata": {"labels": {"apps.kubernetes.io/pod-index": "0"}}}},
+        ("spec.podTemplate.metadata.labels", "apps.kubernetes.io/pod-index", "because Kubernetes sets it"),
+    ),
+    "label of a slot": (
+        {"podTemplate": {"metadata": {"labels": {"statefulset.kubernetes.io/pod-name": "cache-0"}}}},
+        ("spec.podTemplate.metadata.labels", "statefulset.kubernetes.io/pod-name", "because Kubernetes sets it"),
+    ),
     "label of the Service": (
         {"service": {"labels": {"app.kubernetes.io/instance": "mine"}}},
         ("spec.service.labels", "app.kubernetes.io/instance", OPERATOR),

@@ -23,7 +23,7 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN, slot_name
-from memcached_operator.memcached.desired.connection import connection
+from memcached_operator.memcached.desired.connection import connection, connection_name
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
@@ -106,9 +106,14 @@ def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec) -> tuple[Object, ...]:
 
 
 def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:
-    """Whether an existing slot has no Service of ours: others' may have the name, and other servers."""
+    """Whether an existing slot has no Service of ours: others' may have the name, and other servers.
+
+    False until the ConfigMap exists, unless a conflict is reported: it is created after the Services.
+    """
     live = snapshot.child(STATEFULSETS)
     if live is None or not has_slot_services(spec):
+        return False
+    if snapshot.child(CONFIG_MAPS, connection_name(snapshot.cr)) is None and not _has_conflict(snapshot.cr):
         return False
     existing = min(live["spec"].get("replicas", 1), spec.size)
     names = (slot_name(snapshot.cr, slot) for slot in range(existing))
@@ -117,13 +122,17 @@ def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:
 
 def _retry_delay(cr: Object) -> float:
     """Seconds until the Services of slots are looked for again: at once if they are being created."""
-    reasons = [each.get("reason") for each in nested_list(cr, "status", "conditions")]
-    return CONFLICT_DELAY if c.CONFLICT in reasons else CREATION_DELAY
+    return CONFLICT_DELAY if _has_conflict(cr) else CREATION_DELAY
+
+
+def _has_conflict(cr: Object) -> bool:
+    """Whether the last status reports a conflict."""
+    return c.CONFLICT in [each.get("reason") for each in nested_list(cr, "status", "conditions")]
 
 
 def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Object:
     """The Deployment or the StatefulSet."""
-    live = snapshot.child(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
+    live = snapshot.workload(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
     pins: dict[str, str] = {}
     if not spec.image:
         pins[PINNED_IMAGE_ANNOTATION] = pinned_image(live) or defaults.memcached

@@ -64,7 +64,7 @@ def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
         return {name: before[name] for name in ("cache", "servers") if before.get(name) is not None}
     if not is_stable(spec):
         return {"cache": _cache(spec)}
-    held = with_held_port(spec, snapshot.child(STATEFULSETS))
+    held = with_held_port(spec, snapshot.workload(STATEFULSETS))
     return {"cache": _cache(spec), "servers": servers(cr, held, domain)}
 
 

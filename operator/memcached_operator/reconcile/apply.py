@@ -72,12 +72,14 @@ class Applier:
         return result
 
     async def _reconcile_child(self, snapshot: Snapshot, key: Key, child: Object, result: Result) -> None:
+        unknown = False
         for _ in range(MAX_ATTEMPTS):
-            step = await self._decide(snapshot, key, child)
+            step = await self._decide(snapshot, key, child, unknown=unknown)
             match step.action:
                 case Action.CREATE:
                     done = await self._create(key, child)
                     result.wrote |= done
+                    unknown = not done
                 case Action.APPLY | Action.SCALE:
                     done = self._is_ineffective(key, child)
                     if not done:
@@ -99,15 +101,22 @@ class Applier:
                 return
         raise ApiError(409, "Conflict", f"{key} kept changing during {MAX_ATTEMPTS} attempts to apply it")
 
-    async def _decide(self, snapshot: Snapshot, key: Key, child: Object) -> Decision:
+    async def _decide(self, snapshot: Snapshot, key: Key, child: Object, *, unknown: bool) -> Decision:
+        """The next step. `unknown`: a live object has been found that the plan did not know.
+
+        Raises StaleError if such an object is to be changed: the plan may depend on what it contains, such as the pod
+        template of a paused rollout.
+        """
         cr = snapshot.cr
         live = self._newest(snapshot, key)
         step = decide(cr, child, live)
+        unknown = unknown or (key not in snapshot.children and is_controlled_by(live, cr))
         if step.action is Action.CONFLICT or (step.action is Action.CREATE and cr.get("status")):
             # Objects without the operator's label are not watched, so the cache may be wrong in both cases.
             live = await self._refresh(key)
             step = decide(cr, child, live)
-        if step.action in (Action.APPLY, Action.SCALE) and key not in snapshot.children and is_controlled_by(live, cr):
+            unknown = live is not None
+        if step.action in (Action.APPLY, Action.SCALE) and unknown:
             raise StaleError
         return step
 

@@ -54,7 +54,7 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
         return Decision(Action.CREATE)
     name = f"{live['kind']} {live['metadata']['name']}"
     controller = controller_of(live)
-    if controller is None and not _is_orphan(desired, live):
+    if controller is None and not is_orphan(live, desired["metadata"]["labels"]):
         return Decision(Action.CONFLICT, f"{name} exists and is not managed by this operator")
     if controller is not None and not is_controlled_by(live, cr):
         if _owner_id(controller) == _owner_id(controller_reference(cr)):
@@ -121,7 +121,7 @@ def _is_our_entry(entry: Mapping[str, Any]) -> bool:
     return entry.get("manager") == FIELD_MANAGER and not entry.get("subresource")
 
 
-def _is_orphan(desired: Object, live: Object) -> bool:
+def is_orphan(live: Object, own_labels: Mapping[str, str]) -> bool:
     """True for a manually orphaned child: no controller, but the operator's labels and field manager."""
     ours = any(map(_is_our_entry, nested_list(live, "metadata", "managedFields")))
-    return ours and labels.has(live, desired["metadata"]["labels"])
+    return ours and controller_of(live) is None and labels.has(live, own_labels)

@@ -12,8 +12,10 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError, ensure_exists
 from memcached_operator.kind import Kind, Outcome, Plan, Snapshot
 from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.labels import selector_labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource
 from memcached_operator.reconcile.apply import Applier
+from memcached_operator.reconcile.ownership import is_orphan
 from memcached_operator.reconcile.result import Result
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.events import Recorder
@@ -136,12 +138,16 @@ def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource])
     owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))
     children = {key: child for key in owned if (child := cache.get(key)) is not None}
     pods: list[Object] = []
+    orphans: dict[Key, Object] = {}
     for each in kind.workloads:
-        if workload := children.get(Key(each.resource, meta["namespace"], meta["name"])):
+        workload_key = Key(each.resource, meta["namespace"], meta["name"])
+        if workload := children.get(workload_key):
             found = cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
             pods += [pod for pod in found if each.owns(pod, workload)]
+        elif (found := cache.get(workload_key)) and is_orphan(found, selector_labels(kind.app_name, meta["name"])):
+            orphans[workload_key] = found
     foreign = {resource: tuple(cache.foreign(resource, meta["namespace"])) for resource in kind.observes}
-    return Snapshot(cr, children, tuple(pods), frozenset(missing & set(kind.optional)), foreign)
+    return Snapshot(cr, children, tuple(pods), frozenset(missing & set(kind.optional)), foreign, orphans)
 
 
 def most_severe(errors: list[ApiError]) -> ApiError:

@@ -8,8 +8,18 @@ from memcached_api.images import Images
 from memcached_api.memcached.rules.spec import MAX_SERVICES, MAX_SLOTS
 from memcached_api.memcached.types import validate
 from memcached_operator.kind import Outcome, Snapshot
-from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key, Object, key_of
+from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    SERVICES,
+    STATEFULSETS,
+    Key,
+    Object,
+    Resource,
+    key_of,
+)
 from memcached_operator.memcached.controller import CONFLICT_DELAY, CREATION_DELAY, PINNED_IMAGE_ANNOTATION, plan_with
+from memcached_operator.memcached.desired.statefulset import HELD_ANNOTATION, MAX_HELD_LENGTH
 from memcached_operator.memcached.status import status_with
 from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
 from unit.builders import NOW
@@ -102,10 +112,12 @@ def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
     children = plan_with(Images(IMAGE))(Snapshot(cr_of(**spec)), NOW).children or ()
     (workload,) = [each for each in children if each["kind"] == "StatefulSet"]
     live = {Key(STATEFULSETS, "test", "cache"): {**workload, "spec": {**workload["spec"], "replicas": 2}}}
+    maps = {Key(CONFIG_MAPS, "test", "cache-connection"): each for each in children if each["kind"] == "ConfigMap"}
     services = {Key(SERVICES, "test", each["metadata"]["name"]): each for each in children if each["kind"] == "Service"}
 
-    def listed(*missing: str, conflict: bool = False) -> tuple[bool, float | None]:
+    def listed(*missing: str, conflict: bool = False, created: bool = True) -> tuple[bool, float | None]:
         known = {key: each for key, each in services.items() if key.name not in missing}
+        known |= maps if created else {}
         conditions = [{"type": "Degraded", "status": "True", "reason": "Conflict"}] if conflict else []
         cr = {**cr_of(**spec), "status": {"conditions": conditions}}
         plan = plan_with(Images(IMAGE))(Snapshot(cr, {**live, **known}), NOW)
@@ -116,6 +128,8 @@ def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
     assert listed("cache-2") == (True, None), "this slot is new"
     assert listed("cache-1") == (False, CREATION_DELAY)
     assert listed("cache-1", conflict=True) == (False, CONFLICT_DELAY)
+    assert listed("cache-1", created=False) == (True, None), "the ConfigMap is created after the Service"
+    assert listed("cache-1", created=False, conflict=True) == (False, CONFLICT_DELAY)
 
 
 def test_config_map_has_the_addresses() -> None:
@@ -206,6 +220,76 @@ def test_drift_of_an_unchanged_template_is_reverted_during_a_pause() -> None:
     drifted = planned(image=NEXT)["StatefulSet"]
     drifted["metadata"]["annotations"] = live["metadata"]["annotations"]
     assert image(planned(drifted, image=IMAGE, **PAUSE)["StatefulSet"]) == IMAGE
+
+
+def drifted(live: Object, text: str = "elsewhere:1") -> Object:
+    """A live StatefulSet whose image another client changed."""
+    (container,) = template(live)["spec"]["containers"]
+    pods = {**template(live), "spec": {**template(live)["spec"], "containers": [{**container, "image": text}]}}
+    return {**live, "spec": {**live["spec"], "template": pods}}
+
+
+def annotated(live: Object, **annotations: str | None) -> Object:
+    """A live object with other annotations; None removes one."""
+    found = {**live["metadata"]["annotations"], **annotations}
+    return {**live, "metadata": {**live["metadata"], "annotations": {k: v for k, v in found.items() if v is not None}}}
+
+
+def test_drift_of_a_template_that_is_kept_is_reverted_during_a_pause() -> None:
+    live = planned(image=IMAGE)["StatefulSet"]
+    found = planned(live, image=NEXT, **PAUSE)["StatefulSet"]
+    assert planned(drifted(found), image=NEXT, **PAUSE)["StatefulSet"] == found
+    assert HELD_ANNOTATION not in planned(found, image=NEXT)["StatefulSet"]["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("change", ["{}", "", "no JSON", None])
+def test_record_of_the_kept_template_that_another_client_changed_is_not_used(change: str | None) -> None:
+    live = planned(image=IMAGE)["StatefulSet"]
+    found = planned(live, image=NEXT, **PAUSE)["StatefulSet"]
+    assert planned(annotated(found, **{HELD_ANNOTATION: change}), image=NEXT, **PAUSE)["StatefulSet"] == found
+    record = found["metadata"]["annotations"][HELD_ANNOTATION].replace(IMAGE, "elsewhere:1")
+    assert planned(annotated(found, **{HELD_ANNOTATION: record}), image=NEXT, **PAUSE)["StatefulSet"] == found
+
+
+def test_long_template_is_not_recorded() -> None:
+    """Kubernetes denies objects with annotations of more than 256 KiB."""
+    live = drifted(planned(image=IMAGE)["StatefulSet"], "a" * MAX_HELD_LENGTH)
+    found = planned(live, image=NEXT, **PAUSE)["StatefulSet"]
+    assert (template(found), paused(found)) == (template(live), OUTDATED)
+    assert HELD_ANNOTATION not in found["metadata"]["annotations"]
+
+
+def test_orphan_is_adopted_with_its_template_during_a_pause() -> None:
+    """Its owner reference was removed: the plan is the same as with it."""
+    live = planned(image=IMAGE)["StatefulSet"]
+    cr = cr_of(**stable({"image": NEXT, **PAUSE}))
+    plan = plan_with(Images(IMAGE))(Snapshot(cr, orphans={key_of(STATEFULSETS, live): live}), NOW)
+    (found,) = [each for each in plan.children or () if each["kind"] == "StatefulSet"]
+    assert found == planned(live, image=NEXT, **PAUSE)["StatefulSet"]
+
+
+def test_servers_have_the_port_of_an_orphan_that_is_not_adopted_yet() -> None:
+    """The adoption can fail, for example for lack of a permission."""
+    live = planned(planned()["StatefulSet"], containerPort=12000, **PAUSE)["StatefulSet"]
+    cr = cr_of(**stable({"containerPort": 12000, **PAUSE}))
+    orphaned = Snapshot(cr, orphans={key_of(STATEFULSETS, live): live})
+    assert status_with(DOMAIN)(orphaned, Outcome(), NOW).status["servers"][0].endswith(":11211")
+
+
+@pytest.mark.parametrize(("identity", "resource"), [("Stable", STATEFULSETS), ("Pooled", DEPLOYMENTS)])
+def test_orphan_keeps_its_pinned_image(identity: str, resource: Resource) -> None:
+    live = planned(identity=identity)[resource.kind]
+    snapshot_of_orphan = Snapshot(cr_of(identity=identity), orphans={key_of(resource, live): live})
+    plan = plan_with(Images(NEXT))(snapshot_of_orphan, NOW)
+    (found,) = [each for each in plan.children or () if each["kind"] == resource.kind]
+    assert image(found) == IMAGE
+
+
+@pytest.mark.parametrize("text", ["512Mi", "0.5Gi", "524288Ki"])
+def test_notation_of_an_amount_does_not_replace_pods(text: str) -> None:
+    """The StatefulSet controller compares pod templates as text."""
+    limits = {"limits": {"memory": text}}
+    assert planned(resources=limits)["StatefulSet"] == planned(resources={"limits": {"memory": "512Mi"}})["StatefulSet"]
 
 
 def test_new_object_is_created_although_it_is_paused() -> None:

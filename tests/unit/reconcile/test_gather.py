@@ -58,6 +58,23 @@ def test_snapshot_has_only_the_pods_of_its_workload() -> None:
     assert snapshot_of(KIND, *pods).pods == ()
 
 
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"ownerReferences": []}, True),
+        ({}, False),
+        ({"ownerReferences": [], "managedFields": []}, False),
+        ({"ownerReferences": [], "labels": {**builders.LABELS, "app.kubernetes.io/name": "other"}}, False),
+        ({"ownerReferences": [], "name": "other"}, False),
+    ],
+)
+def test_snapshot_has_the_workload_that_lost_its_owner_reference(changes: dict[str, Any], found: bool) -> None:
+    snapshot = snapshot_of(KIND, (DEPLOYMENTS, builders.owned(**changes)))
+    assert bool(snapshot.orphans) is found
+    assert (snapshot.child(DEPLOYMENTS) is None) is bool(changes)
+    assert (snapshot.workload(DEPLOYMENTS) is None) is (bool(changes) and not found)
+
+
 def test_snapshot_names_the_missing_resources_of_its_kind_only() -> None:
     other = Resource("example.com", "v1", "Other", "others")
     kind = Kind(MEMCACHEDS, "memcached", (MONITORS,), KIND.workloads, KIND.plan, KIND.status, optional=(MONITORS,))

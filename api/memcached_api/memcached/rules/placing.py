@@ -21,6 +21,14 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 OWN_LABELS: Final = tuple(f"app.kubernetes.io/{name}" for name in ("component", "instance", "managed-by", "name"))
 """The labels that the operator sets."""
 
+KUBERNETES_LABELS: Final = (
+    "pod-template-hash",
+    "controller-revision-hash",
+    "apps.kubernetes.io/pod-index",
+    "statefulset.kubernetes.io/pod-name",
+)
+"""The labels that the controllers of Deployments and StatefulSets set on pods."""
+
 _RFC_3339: Final = (
     "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?"
     "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
@@ -52,10 +60,10 @@ def own_rule(path: str, keys: tuple[str, ...] = ()) -> Rule:
     )
 
 
-def _foreign_rule(path: str, key: str, owner: str, remedy: str = "") -> Rule:
-    """The rule that a map does not have a key of Kubernetes or kubectl."""
+def _foreign_rule(path: str, keys: tuple[str, ...], owner: str, remedy: str = "") -> Rule:
+    """The rule that a map has none of these keys, of Kubernetes or kubectl."""
     message = f"must not be set, because {owner} sets it; {_REMOVE}{remedy}"
-    return _key_rule(path, lambda given: given != key, f"key != '{key}'", message)
+    return _key_rule(path, lambda key: key not in keys, " && ".join(f"key != '{key}'" for key in keys), message)
 
 
 _REMOVE: Final = "remove this key"
@@ -66,17 +74,17 @@ _SERVICE_ANNOTATIONS: Final = "spec.service.annotations"
 
 RESERVED: Final = (
     own_rule(_POD_LABELS, OWN_LABELS),
-    _foreign_rule(_POD_LABELS, "pod-template-hash", "Kubernetes"),
+    _foreign_rule(_POD_LABELS, KUBERNETES_LABELS, "Kubernetes"),
     own_rule(_POD_ANNOTATIONS),
     _foreign_rule(
         _POD_ANNOTATIONS,
-        RESTARTED_AT,
+        (RESTARTED_AT,),
         "kubectl rollout restart",
         "; to restart the pods, set spec.rollout.restartedAt",
     ),
     own_rule(_SERVICE_LABELS, OWN_LABELS),
     own_rule(_SERVICE_ANNOTATIONS),
-    _foreign_rule(_SERVICE_ANNOTATIONS, LAST_APPLIED, "kubectl apply"),
+    _foreign_rule(_SERVICE_ANNOTATIONS, (LAST_APPLIED,), "kubectl apply"),
 )
 
 SUBDOMAIN_PREFIX: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"

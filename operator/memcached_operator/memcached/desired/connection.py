@@ -6,7 +6,10 @@ from memcached_operator.memcached.desired.addresses import fixed_servers, host, 
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
 
-SUFFIX = "-connection"
+
+def connection_name(cr: Object) -> str:
+    """The name of the ConfigMap."""
+    return f"{cr['metadata']['name']}-connection"
 
 
 def connection(cr: Object, spec: MemcachedSpec, domain: str, *, fixed: bool) -> Object:
@@ -21,8 +24,7 @@ def connection(cr: Object, spec: MemcachedSpec, domain: str, *, fixed: bool) -> 
     }
     if fixed:
         data |= _listed("MEMCACHED_FIXED_SERVERS", "fixed-servers", fixed_servers(cr, spec, domain))
-    name = f"{cr['metadata']['name']}{SUFFIX}"
-    return children.child(CONFIG_MAPS, cr, APP_NAME, COMPONENT, name=name, data=data)
+    return children.child(CONFIG_MAPS, cr, APP_NAME, COMPONENT, name=connection_name(cr), data=data)
 
 
 def _listed(variable: str, file: str, found: list[str]) -> dict[str, str]:

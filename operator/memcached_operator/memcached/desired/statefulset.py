@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from memcached_api.images import Images
@@ -17,11 +18,20 @@ TEMPLATE_ANNOTATION = "memcached-operator.example.com/template"
 """Annotation of a StatefulSet: a digest of the pod template that the operator applied. It shows during a pause whether
 the spec asks for another one."""
 
+HELD_ANNOTATION = "memcached-operator.example.com/held-template"
+"""Annotation of a StatefulSet whose pod template is kept during a pause: that template as JSON, after its digest. From
+it, the template is restored if another client changes it."""
+
+MAX_HELD_LENGTH = 65536
+"""Characters of a template that is recorded: Kubernetes accepts 256 KiB of annotations. A longer one is kept as found.
+"""
+
 
 def statefulset(cr: Object, spec: MemcachedSpec, images: Images, live: Object | None) -> Object:
     """Build the StatefulSet of `spec.size` pods, which start together and are replaced one after the other.
 
-    A StatefulSet has no field for a pause: during one, a changed pod template is not written, and that of `live` stays.
+    A StatefulSet has no field for a pause: during one, a changed pod template is not written, and the one that `live`
+    had at its start stays.
     """
     pods = workload_pod(cr, spec, images)
     # The DNS names of the slots end with that of the headless Service, which has the object's name.
@@ -32,8 +42,9 @@ def statefulset(cr: Object, spec: MemcachedSpec, images: Images, live: Object | 
         return children.with_metadata(built, {}, applied)
     if live is None or _is_applied(built, live, applied):
         return children.with_metadata(built, {}, {**applied, PAUSED_ANNOTATION: UP_TO_DATE})
-    held = {**built, "spec": {**built["spec"], "template": live["spec"]["template"]}}
-    return children.with_metadata(held, {}, {**_recorded(live), PAUSED_ANNOTATION: OUTDATED})
+    template = _held(live) or live["spec"]["template"]
+    held = {**built, "spec": {**built["spec"], "template": template}}
+    return children.with_metadata(held, {}, {**_recorded(live), **_record(template), PAUSED_ANNOTATION: OUTDATED})
 
 
 def with_held_port(spec: MemcachedSpec, workload: Object | None) -> MemcachedSpec:
@@ -43,6 +54,25 @@ def with_held_port(spec: MemcachedSpec, workload: Object | None) -> MemcachedSpe
     (container, *_) = nested_list(workload, "spec", "template", "spec", "containers")
     held = next((port["containerPort"] for port in nested_list(container, "ports")), spec.container_port)
     return structs.replace(spec, container_port=held)
+
+
+def _record(template: Object) -> dict[str, str]:
+    """The annotation that records a pod template, unless it is too long."""
+    text = f"{fingerprint(template)} {msgspec.json.encode(template, order='deterministic').decode()}"
+    return {HELD_ANNOTATION: text} if len(text) <= MAX_HELD_LENGTH else {}
+
+
+def _held(live: Object) -> Object | None:
+    """The pod template that was recorded during this pause, or None. One that another client changed is ignored."""
+    found = nested_map(live, "metadata", "annotations")
+    if found.get(PAUSED_ANNOTATION) != OUTDATED:
+        return None
+    _, _, text = found.get(HELD_ANNOTATION, "").partition(" ")
+    try:
+        template = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return None
+    return template if _record(template) == {HELD_ANNOTATION: found[HELD_ANNOTATION]} else None
 
 
 def _is_applied(built: Object, live: Object, applied: dict[str, str]) -> bool:

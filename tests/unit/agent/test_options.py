@@ -128,7 +128,7 @@ def test_log_lines(log_format: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_flags_and_metrics_are_documented() -> None:
-    page = (Path(__file__).parents[3] / "docs/operating.md").read_text().partition("\n## Agent\n")[2]
+    page = (Path(__file__).parents[3] / "docs/monitoring.md").read_text()
     assert [each for each in OPTIONS - {"--version", "--help"} if f"`{each}`" not in page] == []
     assert [each.name for each in (agent.INFO, agent.UPTIME, agent.ERRORS) if f"`{each.name}" not in page] == []
     assert [each for each in REASONS if f"`{each}`" not in page] == []

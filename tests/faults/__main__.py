@@ -17,6 +17,7 @@ from faults import report
 from faults.admission_policies import installed_policies
 from faults.campaigns import (
     admission,
+    agent,
     bursts,
     certificates,
     certificates_issuer,
@@ -62,6 +63,7 @@ CAMPAIGNS = (
     leaders,
     permissions,
     cluster,
+    agent,
     soak,
 )
 

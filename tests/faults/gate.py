@@ -51,6 +51,7 @@ GATE: Final = frozenset(
         "T14/labels-without-name",
         "T14/lost-reply-ends-process",
         "T14/no-sync",
+        "T14/agent-keeps-connection-after-timeout",
         "T14/mutable-selector",
         "T14/no-backoff",
         "T14/no-uid-precondition",

@@ -16,7 +16,7 @@ import yaml
 from faults.background import while_running
 
 ROOT = Path(__file__).parents[2]
-ROOTS = ("api", "operator", "webhooks")
+ROOTS = ("api", "operator", "webhooks", "agent")
 SITE_HOOKS = ROOT / "tests/faults/site_hooks"
 """Directory of a sitecustomize that reads the environment variables of the campaigns."""
 RESTART_PAUSE = 0.2

@@ -36,6 +36,7 @@ CAMPAIGNS = {
     "T12": "namespace, quota, Pod Security, CRD, permissions",
     "T13": "soak",
     "T14": "mutants of the operator, each detected by a case",
+    "T15": "faults of memcached and of clients, as the agent sees them",
     "fuzz": "random objects and requests",
 }
 

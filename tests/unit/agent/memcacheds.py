@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,6 +46,11 @@ class FakeMemcached:
                 writer.transport.abort()
             await asyncio.sleep(0)
 
+    def close_all(self) -> None:
+        """Close all connections."""
+        for writer in self.writers:
+            writer.close()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.writers.append(writer)
@@ -53,6 +58,10 @@ class FakeMemcached:
             writer.write(self.refuses)
             writer.close()
             return
+        with suppress(ConnectionError):
+            await self._reply(reader, writer)
+
+    async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
             command = line.decode().strip()
             self.commands.append(command)

@@ -17,6 +17,7 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
     SECRETS,
     SERVICES,
     STATEFULSETS,
@@ -122,9 +123,9 @@ def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JS
     params, body = DRY_RUN | {"fieldManager": "stolen-token"}, obj | {"metadata": meta}
 
     async def request(client: Client) -> Object:
-        if method != "PUT" or resource != POD_DISRUPTION_BUDGETS:
+        if method != "PUT" or resource not in (POD_DISRUPTION_BUDGETS, POD_MONITORS):
             return await client.request(method, path, body, content_type, params)
-        # An update of this kind requires the current resourceVersion.
+        # An update of these kinds requires the current resourceVersion.
         live = await client.request("GET", path)
         current = {**body, "metadata": {**meta, "resourceVersion": live["metadata"]["resourceVersion"]}}
         return await client.request(method, path, current, content_type, params)
@@ -207,6 +208,13 @@ def network_policy(name: str, *owners: Object) -> Object:
     }
 
 
+def pod_monitor(name: str, *owners: Object) -> Object:
+    """The minimal PodMonitor that the policies let the controller create."""
+    spec = {"selector": {"matchLabels": LABELS}, "podMetricsEndpoints": [{"port": "metrics"}]}
+    kind = {"apiVersion": POD_MONITORS.api_version, "kind": POD_MONITORS.kind}
+    return {**kind, "metadata": metadata(name, *owners), "spec": spec}
+
+
 MINIMAL = {
     DEPLOYMENTS: deployment,
     STATEFULSETS: statefulset,
@@ -214,6 +222,7 @@ MINIMAL = {
     CONFIG_MAPS: config_map,
     POD_DISRUPTION_BUDGETS: budget,
     NETWORK_POLICIES: network_policy,
+    POD_MONITORS: pod_monitor,
 }
 """The minimal child of each kind."""
 

@@ -28,6 +28,7 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
     SECRETS,
     SERVICES,
     STATEFULSETS,
@@ -199,7 +200,7 @@ def attempts(resource: Resource, live: Object) -> dict[str, Work]:
         "delete it": lambda client: client.request("DELETE", path, params=DRY_RUN),
         "delete all": lambda client: client.request("DELETE", resource.path(FOREIGN), params=DRY_RUN),
     }
-    if resource not in (NETWORK_POLICIES, CONFIG_MAPS):
+    if resource not in (NETWORK_POLICIES, CONFIG_MAPS, POD_MONITORS):
         status = {"metadata": meta, "status": {}}
         found["change its status"] = dry_run("PATCH", resource, status, MERGE_PATCH, "status")
     if resource in (DEPLOYMENTS, STATEFULSETS):
@@ -230,7 +231,7 @@ def test_child_cannot_lose_its_controller_reference(
 ) -> None:
     live = children[resource]
     assert not stolen_token.denial(dry_run("PUT", resource, live))
-    if resource not in (NETWORK_POLICIES, CONFIG_MAPS):  # they have no status
+    if resource not in (NETWORK_POLICIES, CONFIG_MAPS, POD_MONITORS):  # they have no status
         current = stolen_token.must_get(key_of(resource, live))  # a count of the status cannot be lowered
         assert "subresources" in stolen_token.denial(dry_run("PUT", resource, current, subresource="status"))
     for references in (None, [owner("ConfigMap", "v1")]):
@@ -274,6 +275,7 @@ OTHER_SPEC: dict[Resource, Object] = {
             "ingress": [{"from": [{"ipBlock": {"cidr": "192.0.2.0/24"}}], "ports": [{"port": 81, "protocol": "TCP"}]}]
         }
     },
+    POD_MONITORS: {"spec": {"podMetricsEndpoints": [{"port": "metrics", "interval": "30s"}]}},
 }
 """A harmless change of each kind."""
 

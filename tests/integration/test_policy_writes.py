@@ -13,6 +13,7 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
     SERVICES,
     STATEFULSETS,
     Object,
@@ -76,11 +77,13 @@ SPEC: Object = {
         ]
     },
     "service": {"labels": {"team": "a"}, "annotations": {"example.com/a": "b"}},
+    "monitoring": {"podMonitor": {"interval": "30s", "labels": {"team": "a"}}},
+    "agent": {"image": "example.com/agent:1", "resources": {"limits": {"cpu": "1"}}},
 }
 """A Memcached with every field of which the Deployment, or another child, has something that others lack."""
-OWNS = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
+OWNS = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS)
 STABLE_SPEC: Object = {**SPEC, "identity": "Stable", "rollout": {"paused": False}}
-STABLE_OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
+STABLE_OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS)
 
 
 def created(stolen_token: Account, namespace: str, *, stable: bool = False) -> Owner:
@@ -112,6 +115,7 @@ def test_the_controllers_writes_are_allowed(stolen_token: Account, namespace: st
         rollout={"paused": False, "restartedAt": "2026-01-02T00:00:00Z"},
         podDisruptionBudget={"maxUnavailable": "50%"},
         service={"annotations": {"example.com/a": "c"}},
+        monitoring={"podMonitor": {"interval": "1m"}},
     )
     assert owned.apply().keys() == {f"patch {resource.plural}" for resource in OWNS}
     assert owned.live(SERVICES)["spec"]["ports"][0]["port"] == 11212

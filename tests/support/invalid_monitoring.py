@@ -13,11 +13,11 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "own label of a PodMonitor": (
         {"monitoring": {"podMonitor": {"labels": {"app.kubernetes.io/name": "a"}}}},
-        ("spec.monitoring.podMonitor.labels[app.kubernetes.io/name]", "the operator sets it"),
+        ("spec.monitoring.podMonitor.labels", "app.kubernetes.io/name", "the operator sets it"),
     ),
     "key of a label of a PodMonitor": (
         {"monitoring": {"podMonitor": {"labels": {"-a": "b"}}}},
-        ("spec.monitoring.podMonitor.labels[-a]", "must have a key of at most 63"),
+        ("spec.monitoring.podMonitor.labels", "-a", "must have a key of at most 63"),
     ),
     "value of a label of a PodMonitor": (
         {"monitoring": {"podMonitor": {"labels": {"a": "-b"}}}},
@@ -29,11 +29,11 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "unknown resource of the agent": (
         {"agent": {"resources": {"limits": {"memories": "1Gi"}}}},
-        ("spec.agent.resources.limits[memories]", "must name one of cpu, memory"),
+        ("spec.agent.resources.limits", "memories", "must name one of cpu, memory"),
     ),
     "unknown requested resource of the agent": (
         {"agent": {"resources": {"requests": {"memories": "1Gi"}}}},
-        ("spec.agent.resources.requests[memories]", "must name one of cpu, memory"),
+        ("spec.agent.resources.requests", "memories", "must name one of cpu, memory"),
     ),
     "negative limit of the agent": (
         {"agent": {"resources": {"limits": {"cpu": "-1"}}}},

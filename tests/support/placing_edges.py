@@ -123,7 +123,7 @@ def _selecting(selector: Spec) -> Iterator[Spec]:
         yield from (pod(affinity={name: terms}) for terms in _pod_terms(selector))
     yield pod(topologySpreadConstraints=[_spread(labelSelector=selector)])
     for peers, name in product(("from", "metricsFrom"), ("podSelector", "namespaceSelector")):
-        yield {"networkPolicy": {peers: [{name: selector}]}}
+        yield {"monitoring": {}, "networkPolicy": {peers: [{name: selector}]}}
 
 
 def _spread(**fields: Any) -> Spec:

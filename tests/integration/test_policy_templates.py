@@ -27,6 +27,7 @@ OWN = "securityContext"
 SYSCTL = {"name": "kernel.shm_rmid_forced", "value": "0"}
 METADATA_SERVICE = {"httpGet": {"host": "169.254.169.254", "port": 80}}
 CLAIM = [{"name": "gpu", "resourceClaimName": "theirs"}]
+LABELS_OF_POD = {"downwardAPI": {"items": [{"path": "annotations", "fieldRef": {"fieldPath": "metadata.labels"}}]}}
 FILE_KEY = {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "all", "path": "a", "key": "b"}}}
 CHANGES: dict[str, tuple[Object, str]] = {
     "host network": (pod("hostNetwork", True), "hostNetwork"),
@@ -96,6 +97,15 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "request before the stop": (container("lifecycle.preStop", METADATA_SERVICE), "preStop.httpGet"),
     "command before the stop": (container("lifecycle.preStop", {"exec": {"command": ["a"]}}), "preStop.exec"),
     "request as a liveness probe": (container("livenessProbe", METADATA_SERVICE), "livenessProbe.httpGet"),
+    "request to another path": (
+        container("livenessProbe", {"httpGet": {"path": "/quit", "port": "metrics"}}),
+        "livenessProbe.httpGet.path",
+    ),
+    "request to another port": (
+        container("readinessProbe", {"httpGet": {"path": "/readyz", "port": 10250}}),
+        "readinessProbe.httpGet.port",
+    ),
+    "other fields of the pod": (pod("volumes", [{"name": "all", **LABELS_OF_POD}]), "fieldRef.fieldPath"),
     "request as a readiness probe": (container("readinessProbe", METADATA_SERVICE), "readinessProbe.httpGet"),
     "startup probe": (container("startupProbe", METADATA_SERVICE), "startupProbe"),
     "liveness of another host": (

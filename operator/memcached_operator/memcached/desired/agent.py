@@ -20,7 +20,9 @@ MOUNT_PATH: Final = "/etc/podinfo"
 
 LIVENESS_PERIOD: Final = 10
 READINESS_PERIOD: Final = 5
-"""Seconds. The probes succeed while the agent works, also if memcached does not: its own probes and metrics say so."""
+PROBE_TIMEOUT: Final = 5
+"""Seconds. The default timeout, 1 s, is short on a busy node, because the agent requests little CPU. The probes succeed
+while the agent works, also if memcached does not: its own probes and metrics say so."""
 
 RESTRICTED: Final[dict[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -46,7 +48,8 @@ def agent(spec: MemcachedSpec, image: str) -> Object:
 
 
 def _probe(path: str, period: int) -> Object:
-    return {"httpGet": {"path": path, "port": METRICS_PORT_NAME}, "periodSeconds": period}
+    get = {"path": path, "port": METRICS_PORT_NAME}
+    return {"httpGet": get, "periodSeconds": period, "timeoutSeconds": PROBE_TIMEOUT}
 
 
 def volume() -> Object:

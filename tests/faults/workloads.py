@@ -82,7 +82,9 @@ PORT = Workload(
 
 ANYWHERE = {"ipBlock": {"cidr": "0.0.0.0/0"}}
 GUARDS: Object = {"podDisruptionBudget": {}, "networkPolicy": {}}
-"""The fields with which a Memcached has all children."""
+"""The fields with which a Memcached has all children that need no agent."""
+MONITORED: Object = {**GUARDS, "monitoring": {"podMonitor": {}}}
+"""The same with a PodMonitor."""
 OTHER_GUARDS: Object = {
     "podDisruptionBudget": {"maxUnavailable": 2},
     "networkPolicy": {"from": [{"podSelector": {}}, ANYWHERE]},

@@ -10,7 +10,7 @@ from faults.faulty import Reject
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until
 from faults.state import state_of
-from faults.workloads import GUARDS, PORTS, SLOTS, Workload, cache
+from faults.workloads import GUARDS, MONITORED, PORTS, SLOTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import JSON_PATCH
@@ -20,6 +20,7 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
     SERVICES,
     STATEFULSETS,
     Key,
@@ -67,7 +68,12 @@ class Child:
 
 
 STABLE = "Stable"
-FIELDS: dict[str, Object] = {"Memcached": GUARDS, "AppService": PORTS, STABLE: {**GUARDS, **SLOTS}}
+FIELDS: dict[str, Object] = {
+    "Memcached": GUARDS,
+    "AppService": PORTS,
+    STABLE: {**GUARDS, **SLOTS},
+    "Monitored": MONITORED,
+}
 """The fields with which an object has all children."""
 OTHER_SELECTOR: Object = {"spec": {"selector": {INSTANCE: "another"}}}
 OTHER_TEMPLATE: Object = {"spec": {"template": {"spec": {"automountServiceAccountToken": True}}}}
@@ -75,11 +81,13 @@ OTHER_BUDGET: Object = {"spec": {"maxUnavailable": 2}}
 OTHER_PARTITION: Object = {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}}}
 OTHER_SERVERS: Object = {"data": {"servers": "elsewhere:11211"}}
 OTHER_CLIENTS: Object = {"spec": {"ingress": [{}]}}
+OTHER_PORT: Object = {"spec": {"podMetricsEndpoints": [{"port": "other"}]}}
 CHILDREN = (
     Child(MEMCACHEDS, DEPLOYMENTS, OTHER_TEMPLATE),
     Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR),
     Child(MEMCACHEDS, POD_DISRUPTION_BUDGETS, OTHER_BUDGET),
     Child(MEMCACHEDS, NETWORK_POLICIES, OTHER_CLIENTS),
+    Child(MEMCACHEDS, POD_MONITORS, OTHER_PORT, "Monitored"),
     Child(MEMCACHEDS, STATEFULSETS, OTHER_PARTITION, STABLE),
     Child(MEMCACHEDS, CONFIG_MAPS, OTHER_SERVERS, STABLE, "-connection"),
     Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR, STABLE, "-0"),
@@ -300,6 +308,12 @@ FOREIGN: dict[str, Object] = {
     "PodDisruptionBudget": {
         "metadata": {"name": VICTIM},
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}},
+    },
+    "PodMonitor": {
+        "apiVersion": POD_MONITORS.api_version,
+        "kind": POD_MONITORS.kind,
+        "metadata": {"name": VICTIM},
+        "spec": {"podMetricsEndpoints": [{"port": "theirs"}]},
     },
     "ConfigMap": {"metadata": {"name": VICTIM}, "data": {"servers": "theirs:11211"}},
     "NetworkPolicy": {"metadata": {"name": VICTIM}, "spec": {"podSelector": {"matchLabels": LABELS}}},

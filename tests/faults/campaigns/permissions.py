@@ -13,7 +13,7 @@ from faults.esr import VICTIM, check_operator, check_quiet, check_rate, wait_for
 from faults.faulty import event, status
 from faults.sandbox import RBAC, ROLES, Sandbox, user_of, wait_until
 from faults.state import CHILDREN
-from faults.workloads import BY_NAME, GUARDS, IMAGE, OTHER_GUARDS, OTHER_IMAGE, PORTS, SLOTS, cache
+from faults.workloads import BY_NAME, IMAGE, MONITORED, OTHER_GUARDS, OTHER_IMAGE, PORTS, SLOTS, cache
 from integration.control_plane import client_of
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
@@ -23,6 +23,7 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
     SERVICES,
     STATEFULSETS,
     Object,
@@ -42,9 +43,9 @@ DURATION = 5.0
 """Seconds for which the permission stays revoked after that."""
 OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, VICTIM): cache(size=2),
-    (MEMCACHEDS, "lost"): cache(size=2, **GUARDS),
-    (MEMCACHEDS, "guarded"): cache(size=2, **GUARDS),
-    (MEMCACHEDS, "guard-less"): cache(size=2, **GUARDS),
+    (MEMCACHEDS, "lost"): cache(size=2, **MONITORED),
+    (MEMCACHEDS, "guarded"): cache(size=2, **MONITORED),
+    (MEMCACHEDS, "guard-less"): cache(size=2, **MONITORED),
     (MEMCACHEDS, "slots"): cache(size=2, **SLOTS),
     (MEMCACHEDS, "slots-lost"): cache(size=2, **SLOTS),
     (APPSERVICES, "app"): cache(**PORTS),
@@ -55,7 +56,7 @@ OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
 UNWANTED = "stray"
 UNWANTED_RESOURCES = {DEPLOYMENTS: VICTIM, STATEFULSETS: "slots", CONFIG_MAPS: "slots-connection"}
 """The resources of unneeded children, and the names of those that are copied."""
-GUARD_RESOURCES = (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
+GUARD_RESOURCES = (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS)
 
 
 @dataclass(frozen=True)
@@ -152,12 +153,13 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
     """Cause the operator to use each of its permissions."""
     for stream in sandbox.proxy.open_watches():
         await stream.interrupt(event("ERROR", status(410, "Expired")))
-    await sandbox.create(MEMCACHEDS, "created", cache(size=2, **GUARDS))
+    await sandbox.create(MEMCACHEDS, "created", cache(size=2, **MONITORED))
     await sandbox.create(MEMCACHEDS, "slots-created", cache(size=2, **SLOTS))
     await sandbox.create(APPSERVICES, "app-created", cache(**PORTS))
     await sandbox.change(MEMCACHEDS, VICTIM, {}, {"image": OTHER_IMAGE})
-    await sandbox.change(MEMCACHEDS, "guarded", {}, OTHER_GUARDS)
-    await sandbox.change(MEMCACHEDS, "guard-less", GUARDS, {})
+    monitoring = {"podMonitor": {"interval": "1m"}}
+    await sandbox.change(MEMCACHEDS, "guarded", {}, {**OTHER_GUARDS, "monitoring": monitoring})
+    await sandbox.change(MEMCACHEDS, "guard-less", MONITORED, {})
     await sandbox.change(MEMCACHEDS, "slots", {}, {"size": 3, "image": OTHER_IMAGE})
     await sandbox.change(APPSERVICES, "app", {}, {"image": OTHER_IMAGE, "ports": [{"port": 81, "name": "http"}]})
     await sandbox.change(APPSERVICES, "app-less", {}, {"ports": None, "image": IMAGE})

@@ -14,6 +14,9 @@ LEVELS = {"memcached": "restricted", "appservice": "baseline"}
 REFERENCES = ("priorityClassName", "serviceAccountName")
 """Fields that name objects which must exist when a pod is created, and do not here."""
 
+NOT_SERVED = ("PodMonitor",)
+"""Kinds that this cluster lacks; the stand-in for their CRD in other tests accepts everything."""
+
 
 @pytest.fixture(params=LEVELS)
 def kind(request: pytest.FixtureRequest, namespace: str) -> str:
@@ -40,7 +43,8 @@ def with_pod(cr: Object, deployment: Object, *others: Object) -> list[Object]:
 
 
 def test_every_golden_is_accepted_and_stored_in_full(kind: str, namespace: str) -> None:
-    wanted = [obj for path in goldens.paths(kind).values() for obj in with_pod(*goldens.objects(path))]
+    built = [obj for path in goldens.paths(kind).values() for obj in with_pod(*goldens.objects(path))]
+    wanted = [obj for obj in built if obj["kind"] not in NOT_SERVED]
     items = [placed(obj, namespace) for obj in wanted]
     everything: Object = {"apiVersion": "v1", "kind": "List", "items": items}
     done = kubectl("create", "--dry-run=server", "--output=yaml", "--filename=-", stdin=everything)

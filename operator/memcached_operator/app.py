@@ -18,7 +18,7 @@ from memcached_operator.kinds import kinds
 from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiError, Client, describe
 from memcached_operator.kube.config import load_config
-from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_images
+from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_agents, count_outdated_images
 from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
 from memcached_operator.runtime.leader_election import LeaderElector
@@ -93,9 +93,7 @@ async def run(options: Options) -> None:
         metrics.OUTDATED_IMAGES.set_function(
             lambda: count_outdated_images(manager.objects(MEMCACHEDS), defaults.memcached)
         )
-        metrics.OUTDATED_AGENTS.set_function(
-            lambda: count_outdated_images(manager.objects(MEMCACHEDS), defaults.agent, "agent")
-        )
+        metrics.OUTDATED_AGENTS.set_function(lambda: count_outdated_agents(manager.objects(MEMCACHEDS), defaults.agent))
         async with background(stop, *leader_tasks):
             await manager.run(stop)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from faults.workloads import new_object
 from integration.control_plane import ControlPlane
 from memcached_api.images import Images
-from memcached_api.memcached.types import decode_spec
+from memcached_api.memcached.types import decode_spec, needs_agent
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, SERVICES, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -23,7 +23,7 @@ def children(namespace: str, given: Spec) -> Iterator[tuple[Resource, Object]]:
     for each in services(cr, spec):
         yield SERVICES, each
     if spec.network_policy:
-        yield NETWORK_POLICIES, network_policy(cr, spec, spec.network_policy)
+        yield NETWORK_POLICIES, network_policy(cr, spec, spec.network_policy, metrics=needs_agent(spec))
 
 
 def denied(plane: ControlPlane, resource: Resource, obj: Object) -> bool:

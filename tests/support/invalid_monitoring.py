@@ -5,11 +5,15 @@ from typing import Any, Final
 INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "interval without a unit": (
         {"monitoring": {"podMonitor": {"interval": "30"}}},
-        ("spec.monitoring.podMonitor.interval", "must be a time in hours, minutes, seconds and milliseconds"),
+        ("spec.monitoring.podMonitor.interval", "must be a time in hours, minutes and seconds"),
+    ),
+    "interval of less than a second": (
+        {"monitoring": {"podMonitor": {"interval": "500ms"}}},
+        ("spec.monitoring.podMonitor.interval", "must be a time in hours, minutes and seconds"),
     ),
     "interval of 0": (
         {"monitoring": {"podMonitor": {"interval": "0s"}}},
-        ("spec.monitoring.podMonitor.interval", "must be a time in hours, minutes, seconds and milliseconds"),
+        ("spec.monitoring.podMonitor.interval", "must be a time in hours, minutes and seconds"),
     ),
     "own label of a PodMonitor": (
         {"monitoring": {"podMonitor": {"labels": {"app.kubernetes.io/name": "a"}}}},

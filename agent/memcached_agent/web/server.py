@@ -17,8 +17,9 @@ from memcached_agent.web.messages import END_OF_HEAD, MAX_HEAD, Request, Respons
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 32
-BACKLOG: Final = 128
-"""Connections that wait to be accepted; if there are more, clients retry after 1 s."""
+BACKLOG: Final = 8
+"""Connections that wait to be accepted; if there are more, clients retry after 1 s. asyncio accepts as many before it
+reads from any: with a quarter of MAX_CONNECTIONS, a burst never displaces one whose request is not read yet."""
 KERNEL_BUFFER: Final = 2**16
 """Bytes of the kernel's buffers of a connection, per direction; its default grows to several MiB."""
 

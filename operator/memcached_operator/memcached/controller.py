@@ -5,6 +5,7 @@ from datetime import datetime
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
+from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, is_stable, needs_agent
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Kind, Plan, Snapshot, invalid
@@ -23,12 +24,13 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN, slot_name
+from memcached_operator.memcached.desired.agent import has_agent
 from memcached_operator.memcached.desired.connection import connection, connection_name
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.memcached.desired.pod_monitor import pod_monitor, wanted_pod_monitor
-from memcached_operator.memcached.desired.pods import APP_NAME
+from memcached_operator.memcached.desired.pods import APP_NAME, memcached_ports
 from memcached_operator.memcached.desired.service import has_slot_services, services
 from memcached_operator.memcached.desired.statefulset import statefulset, with_held_port
 from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
@@ -85,8 +87,8 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             *services(cr, spec),
             *_connection(cr, spec, cluster_domain, fixed=has_slot_services(spec) and not missing),
             *budget,
-            *([] if spec.network_policy is None else [network_policy(cr, spec, spec.network_policy)]),
-            *_pod_monitor(snapshot, spec),
+            *_network_policy(snapshot, spec, workload),
+            *_pod_monitor(snapshot, spec, workload),
         )
         delay = _retry_delay(cr) if missing else None
         return Plan(children, tuple(autoscaler_problems(snapshot)), notices, delay)
@@ -99,10 +101,22 @@ def _connection(cr: Object, spec: MemcachedSpec, domain: str, *, fixed: bool) ->
     return (connection(cr, spec, domain, fixed=fixed),) if is_stable(spec) else ()
 
 
-def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec) -> tuple[Object, ...]:
-    """The PodMonitor if there is to be one, and the API server serves them."""
+def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> tuple[Object, ...]:
+    """The NetworkPolicy if there is to be one. It opens the port of the metrics only where no memcached listens on it.
+
+    `workload`: the desired one; during a pause, its pods can differ from the spec.
+    """
+    if spec.network_policy is None:
+        return ()
+    running = any(METRICS_PORT in memcached_ports(pod["spec"]) for pod in snapshot.pods)
+    metrics = has_agent(workload) and spec.container_port != METRICS_PORT and not running
+    return (network_policy(snapshot.cr, spec, spec.network_policy, metrics=metrics),)
+
+
+def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> tuple[Object, ...]:
+    """The PodMonitor if there is to be one, the pods have agents, and the API server serves PodMonitors."""
     given = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec)
-    return () if given is None else (pod_monitor(snapshot.cr, given),)
+    return (pod_monitor(snapshot.cr, given),) if given is not None and has_agent(workload) else ()
 
 
 def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:
@@ -161,12 +175,17 @@ def _budget(
     return (pod_disruption_budget(snapshot.cr, spec),), ()
 
 
-def count_outdated_images(objects: Iterable[Object], default: str, *path: str) -> int:
-    """The number of objects whose image is not the default. It is only reported, as a metric.
+def count_outdated_images(objects: Iterable[Object], default: str) -> int:
+    """The number of objects whose `spec.image` is not the default. It is only reported, as a metric."""
+    return sum(nested_map(obj, "spec").get("image", default) != default for obj in objects)
 
-    `path`: the fields of the object in `spec` that has the field `image`.
-    """
-    return sum(nested_map(obj, "spec", *path).get("image", default) != default for obj in objects)
+
+def count_outdated_agents(objects: Iterable[Object], default: str) -> int:
+    """The number of objects with an agent whose `spec.agent.image` is not the default. It is only reported."""
+    specs = (nested_map(obj, "spec") for obj in objects)
+    monitored = (spec for spec in specs if spec.get("monitoring") is not None)
+    enabled = (spec for spec in monitored if spec["monitoring"].get("enabled") is not False)
+    return sum(nested_map(spec, "agent").get("image", default) != default for spec in enabled)
 
 
 def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION) -> str | None:

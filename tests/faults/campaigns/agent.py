@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,6 +31,7 @@ RECOVERY = 15.0
 MAX_MEMORY = 40.0
 """Resident MiB; the limit of the container is 48 MiB."""
 CLIENTS = 200
+PROBES = 20
 MAX_FILES = 64
 """Open files of the agent: 32 connections of clients, one of memcached, and a few of its own."""
 ENDLESS = b"STAT a 1\r\n" * 2**20
@@ -208,7 +209,32 @@ def _abort(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
+async def bursts(setup: Setup) -> None:
+    """Clients open more connections at once than are served, again and again: no probe is displaced."""
+
+    async def connect() -> None:
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", setup.port)
+            await asyncio.sleep(0.05)
+            writer.transport.abort()
+
+    async def flood() -> None:
+        while True:
+            await asyncio.gather(*(connect() for _ in range(2 * MAX_FILES)))
+
+    flooding = asyncio.create_task(flood())
+    try:
+        for _ in range(PROBES):
+            try:
+                await setup.check_probes()
+            except aiohttp.ClientConnectionError as error:
+                raise FailedError(f"a probe failed: {error}") from error
+    finally:
+        flooding.cancel()
+
+
 SCENARIOS: dict[str, Scenario] = {
+    "bursts": bursts,
     "closed": closed,
     "hangs-at-once": partial(hangs, command="stats"),
     "hangs-later": partial(hangs, command="stats slabs"),

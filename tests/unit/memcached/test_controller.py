@@ -4,11 +4,13 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
+from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, key_of
 from memcached_operator.memcached.controller import (
     PINNED_AGENT_ANNOTATION,
     PINNED_IMAGE_ANNOTATION,
+    count_outdated_agents,
     count_outdated_images,
     memcached,
     plan_with,
@@ -168,3 +170,29 @@ def test_pod_monitor_is_left_out_if_the_api_is_not_served() -> None:
     cr = cr_of(monitoring={"podMonitor": {}})
     found = plan_with(Images())(Snapshot(cr, missing=frozenset({POD_MONITORS})), NOW).children or ()
     assert [child["kind"] for child in found] == ["Deployment", "Service"]
+
+
+def metrics_rules(cr: Object, *pods: Object) -> list[Object]:
+    """The rules of the NetworkPolicy for the port of the metrics."""
+    children = plan_with(Images())(Snapshot(cr, pods=pods), NOW).children or ()
+    (policy,) = (child for child in children if child["kind"] == "NetworkPolicy")
+    return [each for each in policy["spec"]["ingress"] if each["ports"][0]["port"] == METRICS_PORT]
+
+
+@pytest.mark.parametrize(("port", "rules"), [(11211, 1), (METRICS_PORT, 0)])
+def test_port_of_the_metrics_is_not_opened_while_memcached_listens_on_it(port: int, rules: int) -> None:
+    """Admission denies both at once, but pods of the previous port remain until a rollout has replaced them."""
+    container = {"name": "memcached", "ports": [{"containerPort": port}]}
+    cr = cr_of(monitoring={}, networkPolicy={"from": [{"podSelector": {}}]})
+    assert len(metrics_rules(cr, {"metadata": {"name": "a"}, "spec": {"containers": [container]}})) == rules
+
+
+def test_outdated_agents_are_counted_only_where_there_are_agents() -> None:
+    old: dict[str, Any] = {"agent": {"image": OLD}}
+    given: list[dict[str, Any]] = [
+        old,
+        {**old, "monitoring": {"enabled": False}},
+        {**old, "monitoring": {}},
+        {"monitoring": {}},
+    ]
+    assert count_outdated_agents([cr_of(**each) for each in given], NEW) == 1

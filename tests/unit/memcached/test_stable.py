@@ -333,3 +333,11 @@ def test_default_image_is_pinned_in_the_statefulset() -> None:
 )
 def test_what_slots_allow(spec: dict[str, Any], denied: list[str]) -> None:
     assert [error.field for error in validate(cr_of(**spec))] == denied
+
+
+def test_metrics_that_are_switched_on_during_a_pause_wait_for_the_agents() -> None:
+    live = planned(networkPolicy={})["StatefulSet"]
+    found = planned(live, networkPolicy={}, monitoring={"podMonitor": {}}, **PAUSE)
+    assert len(template(found["StatefulSet"])["spec"]["containers"]) == 1
+    assert "PodMonitor" not in found
+    assert len(found["NetworkPolicy"]["spec"]["ingress"]) == 1

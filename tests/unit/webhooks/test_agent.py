@@ -33,7 +33,7 @@ def spec(monitoring: Any = None, agent: Any = None) -> dict[str, Any]:
         # First needed later.
         (spec(monitoring={}), spec(), "operator:2"),
         (spec(monitoring={}), spec(monitoring={"enabled": False}), "operator:2"),
-        (spec(monitoring={}), spec(agent=OLD), "operator:1"),
+        (spec(monitoring={}), spec(agent=OLD), "operator:2"),
         # Kept, also by an update of a file without it.
         (spec(monitoring={}), spec(monitoring={}, agent=OLD), "operator:1"),
         (spec(), spec(monitoring={}, agent=OLD), "operator:1"),

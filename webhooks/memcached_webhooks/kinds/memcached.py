@@ -85,7 +85,8 @@ def _kept(old: Spec) -> dict[str, Any]:
     A file without them, applied with `kubectl replace`, must not replace the pods or delete the budget: they are those
     that a new object gets, with the same values, the image, and the time of a restart.
     """
-    found = {path: field_at(old, path) for path in ("image", "agent/image", "rollout/restartedAt")}
+    agent = ("agent/image",) if _needs_agent(old) else ()
+    found = {path: field_at(old, path) for path in ("image", *agent, "rollout/restartedAt")}
     kept = {path: value for path, value in found.items() if isinstance(value, str)}
     return kept | {
         path: value for path, value in placing_defaults(old.get("identity")).items() if field_at(old, path) == value

@@ -17,13 +17,13 @@ from memcached_api.validation.rules import Rule, Violation, value_rule
 from memcached_api.values import is_object
 
 _MONITOR_LABELS: Final = "spec.monitoring.podMonitor.labels"
-_INTERVAL: Final = "^([1-9][0-9]{0,4}h)?([1-9][0-9]{0,5}m)?([1-9][0-9]{0,6}s)?([1-9][0-9]{0,8}ms)?$"
+_INTERVAL: Final = "^([1-9][0-9]{0,4}h)?([1-9][0-9]{0,5}m)?([1-9][0-9]{0,6}s)?$"
 
 INTERVAL: Final = value_rule(
     "spec.monitoring.podMonitor.interval",
     lambda text: matches(_INTERVAL, text),
     f"self.matches('{_INTERVAL}')",
-    "must be a time in hours, minutes, seconds and milliseconds, such as 30s or 1m30s",
+    "must be a time in hours, minutes and seconds, such as 30s or 1m30s",
 )
 
 AGENT_IMAGE: Final = image_rule(

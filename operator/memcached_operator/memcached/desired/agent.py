@@ -19,9 +19,8 @@ MOUNT_PATH: Final = "/etc/podinfo"
 """A directory with the file `annotations`: the annotations of the pod, which can change while it runs."""
 
 LIVENESS_PERIOD: Final = 10
-READINESS_PERIOD: Final = 5
 PROBE_TIMEOUT: Final = 5
-"""Seconds. The default timeout, 1 s, is short on a busy node, because the agent requests little CPU. The probes succeed
+"""Seconds. The default timeout, 1 s, is short on a busy node, because the agent requests little CPU. The probe succeeds
 while the agent works, also if memcached does not: its own probes and metrics say so."""
 
 RESTRICTED: Final[dict[str, Any]] = {
@@ -40,19 +39,23 @@ def agent(spec: MemcachedSpec, image: str) -> Object:
         "command": ["memcached-agent", f"--memcached=127.0.0.1:{spec.container_port}"],
         "ports": [{"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"}],
         "resources": agent_requirements(spec.agent and spec.agent.resources),
-        "livenessProbe": _probe("/livez", LIVENESS_PERIOD),
-        "readinessProbe": _probe("/readyz", READINESS_PERIOD),
+        # No readiness probe: memcached must not lose its address because of the agent.
+        "livenessProbe": {
+            "httpGet": {"path": "/livez", "port": METRICS_PORT_NAME},
+            "periodSeconds": LIVENESS_PERIOD,
+            "timeoutSeconds": PROBE_TIMEOUT,
+        },
         "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}],
         "securityContext": RESTRICTED,
     }
-
-
-def _probe(path: str, period: int) -> Object:
-    get = {"path": path, "port": METRICS_PORT_NAME}
-    return {"httpGet": get, "periodSeconds": period, "timeoutSeconds": PROBE_TIMEOUT}
 
 
 def volume() -> Object:
     """Build the volume with the annotations of the pod, from the start, so that later duties replace no pod."""
     items = [{"path": "annotations", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.annotations"}}]
     return {"name": VOLUME, "downwardAPI": {"items": items}}
+
+
+def has_agent(workload: Object) -> bool:
+    """Whether the pods of a workload have an agent."""
+    return any(each["name"] == CONTAINER for each in workload["spec"]["template"]["spec"]["containers"])

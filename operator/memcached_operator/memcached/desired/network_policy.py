@@ -6,7 +6,7 @@ import msgspec
 
 from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_api.memcached.placing import NetworkPolicy, NetworkPolicyPeer
-from memcached_api.memcached.types import MemcachedSpec, needs_agent
+from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import NETWORK_POLICIES, Object
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
@@ -15,13 +15,13 @@ ANY_POD: dict[str, Any] = {"namespaceSelector": {}}
 """All pods in all namespaces."""
 
 
-def network_policy(cr: Object, spec: MemcachedSpec, policy: NetworkPolicy) -> Object:
-    """Build the policy: only these clients may connect, and only to memcached's port and that of its metrics.
+def network_policy(cr: Object, spec: MemcachedSpec, policy: NetworkPolicy, *, metrics: bool) -> Object:
+    """Build the policy: only these clients may connect, and only to memcached's port and, with `metrics`, the agent's.
 
     The kubelet's probes are admitted by every network plug-in: a policy never applies to traffic from the pod's node.
     """
     rules = [_rule(policy.from_, {"podSelector": {}}, spec.container_port)]
-    if needs_agent(spec):
+    if metrics:
         rules.append(_rule(policy.metrics_from, ANY_POD, METRICS_PORT))
     content = {
         "podSelector": {"matchLabels": children.selector(cr, APP_NAME)},

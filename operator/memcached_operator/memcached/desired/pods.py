@@ -114,3 +114,9 @@ def _options(found: Effective) -> Iterator[str]:
         yield from ("-c", str(settings.connections))
     if settings.threads != DEFAULTS.threads:
         yield from ("-t", str(settings.threads))
+
+
+def memcached_ports(pod: Object) -> list[int]:
+    """The ports of the memcached container in the spec of a pod."""
+    found = (each for each in pod["containers"] if each["name"] == CONTAINER)
+    return [port["containerPort"] for each in found for port in each.get("ports", ())]

@@ -137,6 +137,7 @@ def exercise_rare_permissions() -> None:
     with kube.temporary_namespace() as namespace:
         kube.apply(memcached(namespace, size=1, resources=SMALL))
         wait_until_ready(namespace)
+        _exercise_monitors(namespace)  # first: the audit log has a watch when it ends
         for limit, pods in ((1, "web"), (2, "worker")):
             clients = {"from": [{"podSelector": {"matchLabels": {"app": pods}}}]}
             budget = {"enabled": True, "maxUnavailable": limit}
@@ -145,7 +146,6 @@ def exercise_rare_permissions() -> None:
             eventually(lambda clients=clients: _clients(namespace) == clients["from"], 30, "the clients are current")
         _delete_former(namespace, "cache", dict.fromkeys(CHILDREN, "cache"))
         _exercise_slots(namespace)
-        _exercise_monitors(namespace)
 
 
 def _exercise_monitors(namespace: str) -> None:

@@ -7,9 +7,11 @@ report the error; its duration and the agent's memory are bounded; the probes of
 import asyncio
 import os
 import re
+import signal
+import socket
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -210,27 +212,27 @@ def _abort(writer: asyncio.StreamWriter) -> None:
 
 
 async def bursts(setup: Setup) -> None:
-    """Clients open more connections at once than are served, again and again: no probe is displaced."""
+    """A probe arrives just before many other connections, while the agent is busy: they do not displace it."""
+    for _ in range(PROBES):
+        with ExitStack() as stack:
+            setup.process.signal(signal.SIGSTOP)
+            probe = stack.enter_context(socket.create_connection(("127.0.0.1", setup.port)))
+            probe.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            for _ in range(MAX_FILES):
+                other = stack.enter_context(socket.socket())
+                other.setblocking(False)
+                other.connect_ex(("127.0.0.1", setup.port))
+            setup.process.signal(signal.SIGCONT)
+            answer = await asyncio.to_thread(_answer, probe)
+            setup.sandbox.check(answer.startswith(b"HTTP/1.1 200 "), f"a probe was answered with {answer[:80]!r}")
 
-    async def connect() -> None:
-        with suppress(OSError):
-            _, writer = await asyncio.open_connection("127.0.0.1", setup.port)
-            await asyncio.sleep(0.05)
-            writer.transport.abort()
 
-    async def flood() -> None:
-        while True:
-            await asyncio.gather(*(connect() for _ in range(2 * MAX_FILES)))
-
-    flooding = asyncio.create_task(flood())
-    try:
-        for _ in range(PROBES):
-            try:
-                await setup.check_probes()
-            except aiohttp.ClientConnectionError as error:
-                raise FailedError(f"a probe failed: {error}") from error
-    finally:
-        flooding.cancel()
+def _answer(client: socket.socket) -> bytes:
+    """What the agent answers; empty if it resets the connection."""
+    client.settimeout(SCRAPE * TIMEOUT_FACTOR)
+    with suppress(ConnectionError):
+        return client.recv(4096)
+    return b""
 
 
 SCENARIOS: dict[str, Scenario] = {

@@ -1,6 +1,7 @@
 """The part of a Memcached's spec about the agent, a container beside memcached, and about metrics, its first duty."""
 
-from typing import Annotated, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -8,6 +9,7 @@ from msgspec import Meta
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kubernetes import ResourceRequirements
 from memcached_api.scheduling import Labels
+from memcached_api.values import is_object
 
 METRICS_PORT: Final = 9150
 """The port of the agent's metrics, which prometheus/memcached_exporter uses too."""
@@ -54,6 +56,12 @@ class Agent(msgspec.Struct, frozen=True, rename="camel"):
     resources: ResourceRequirements | None = None
     """Compute resources of the agent. Resources that are not set have defaults: requests of `cpu: 10m` and `memory:
     24Mi`, and a memory limit of `48Mi`. A change replaces the pods."""
+
+
+def asks_for_agent(spec: Mapping[str, Any]) -> bool:
+    """Whether a spec that is not decoded, and may be invalid, needs an agent."""
+    monitoring = spec.get("monitoring")
+    return is_object(monitoring) and monitoring.get("enabled") is not False
 
 
 def is_enabled(given: Monitoring | PodMonitor | None) -> bool:

@@ -21,16 +21,9 @@ def requirements(spec: MemcachedSpec) -> dict[str, ResourceList]:
     The derived memory request equals the derived limit, from the measured memory need of the cache. A derived request
     never exceeds a limit from the spec, and a derived limit is never below a request from the spec.
     """
-    given = spec.resources
-    limits = canonical_resource_list(given.limits) if given else {}
-    requests = canonical_resource_list(given.requests) if given else {}
+    limits, requests = _given(spec.resources)
     memory = _memory(spec, limits.get("memory"))
-    derived_limit = _larger(memory, requests.get("memory", memory))
-    derived_request = {
-        "cpu": _smaller(REQUEST_CPU, limits.get("cpu", REQUEST_CPU)),
-        "memory": _smaller(memory, limits.get("memory", memory)),
-    }
-    return {"limits": {"memory": derived_limit} | limits, "requests": derived_request | requests}
+    return _complete(limits, requests, REQUEST_CPU, memory, memory)
 
 
 def agent_requirements(given: ResourceRequirements | None) -> dict[str, ResourceList]:
@@ -38,14 +31,26 @@ def agent_requirements(given: ResourceRequirements | None) -> dict[str, Resource
 
     A default request never exceeds a limit from the spec, and the default limit is never below a request from the spec.
     """
-    limits = canonical_resource_list(given.limits) if given else {}
-    requests = canonical_resource_list(given.requests) if given else {}
+    return _complete(*_given(given), AGENT_CPU, AGENT_REQUEST, AGENT_LIMIT)
+
+
+def _given(resources: ResourceRequirements | None) -> tuple[ResourceList, ResourceList]:
+    """The limits and requests of a spec in canonical form."""
+    if resources is None:
+        return {}, {}
+    return canonical_resource_list(resources.limits), canonical_resource_list(resources.requests)
+
+
+def _complete(
+    limits: ResourceList, requests: ResourceList, cpu: str, request: str, limit: str
+) -> dict[str, ResourceList]:
+    """Requests and limits with defaults: `cpu` and `request` (memory) for requests, `limit` (memory) for limits."""
     defaults = {
-        "cpu": _smaller(AGENT_CPU, limits.get("cpu", AGENT_CPU)),
-        "memory": _smaller(AGENT_REQUEST, limits.get("memory", AGENT_REQUEST)),
+        "cpu": _smaller(cpu, limits.get("cpu", cpu)),
+        "memory": _smaller(request, limits.get("memory", request)),
     }
-    limit = _larger(AGENT_LIMIT, requests.get("memory", AGENT_LIMIT))
-    return {"limits": {"memory": limit} | limits, "requests": defaults | requests}
+    memory = _larger(limit, requests.get("memory", limit))
+    return {"limits": {"memory": memory} | limits, "requests": defaults | requests}
 
 
 def _memory(spec: MemcachedSpec, limit: str | None) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
-from memcached_api.memcached.monitoring import METRICS_PORT
+from memcached_api.memcached.monitoring import METRICS_PORT, asks_for_agent
 from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, is_stable, needs_agent
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Kind, Plan, Snapshot, invalid
@@ -183,9 +183,7 @@ def count_outdated_images(objects: Iterable[Object], default: str) -> int:
 def count_outdated_agents(objects: Iterable[Object], default: str) -> int:
     """The number of objects with an agent whose `spec.agent.image` is not the default. It is only reported."""
     specs = (nested_map(obj, "spec") for obj in objects)
-    monitored = (spec for spec in specs if spec.get("monitoring") is not None)
-    enabled = (spec for spec in monitored if spec["monitoring"].get("enabled") is not False)
-    return sum(nested_map(spec, "agent").get("image", default) != default for spec in enabled)
+    return sum(nested_map(spec, "agent").get("image", default) != default for spec in specs if asks_for_agent(spec))
 
 
 def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION) -> str | None:

@@ -49,7 +49,7 @@ async def run_paused(
     disturb: Disturbance | None = None,
     write: str = "apply statefulsets",
 ) -> None:
-    """Pause, change image and port, and continue. The pods, and what clients are told, stay as they are meanwhile.
+    """Pause, change image and port, and continue. The pods, and the published addresses, stay as they are meanwhile.
 
     `fault`: of the write at the start of the pause. `disturb`: what happens during it.
     """
@@ -100,7 +100,7 @@ async def _wait_restored(sandbox: Sandbox) -> None:
 
 
 async def _check_held(sandbox: Sandbox) -> None:
-    """Check that pods, and the port that clients are told, are those from before the pause."""
+    """Check that the pods, and the published port, are those from before the pause."""
     live = await sandbox.get(STATEFULSETS, VICTIM) or {}
     sandbox.check(_template_image(live) == IMAGE, "the pod template was changed during the pause")
     pods, _ = await sandbox.client.list(PODS, sandbox.namespace, "")
@@ -110,8 +110,8 @@ async def _check_held(sandbox: Sandbox) -> None:
     (port,) = nested_list(service, "spec", "ports")
     data = await _connection(sandbox)
     obj = await sandbox.get(MEMCACHEDS, VICTIM) or {}
-    told = {str(port["port"]), data["MEMCACHED_PORT"], obj["status"]["servers"][0].rpartition(":")[2]}
-    sandbox.check(told == {str(PORT)}, f"clients are told ports {told} during the pause")
+    ports = {str(port["port"]), data["MEMCACHED_PORT"], obj["status"]["servers"][0].rpartition(":")[2]}
+    sandbox.check(ports == {str(PORT)}, f"the published ports are {ports} during the pause")
 
 
 def _template_image(live: Object) -> str:
@@ -185,7 +185,7 @@ async def _delete_pod(sandbox: Sandbox) -> None:
 
 
 async def run_not_ready(sandbox: Sandbox, _: References) -> None:
-    """No pod is ready: clients are told all servers, because the slots keep their keys."""
+    """No pod is ready: all servers are published, because the slots keep their keys."""
     sandbox.operator.start()
     await sandbox.wait_watching()
     await sandbox.create(MEMCACHEDS, VICTIM, cache(size=2, **SLOTS, **NOWHERE))

@@ -11,12 +11,11 @@ from memcached_agent.addresses import Address
 from memcached_agent.web.messages import Response, text
 from memcached_agent.web.server import Handler, Server, listen
 from support.ports import free_port
+from support.streams import HELLO, Streams, read_to_end, until
 
-GET: Final = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
-PARTIAL: Final = GET[:-2]
+GET: Final = HELLO
 END: Final = b"\r\n"
 OK: Final = b"200 OK"
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def request(method: str = "GET", path: str = "/hello", *headers: str, version: str = "1.1", body: bytes = b"") -> bytes:
@@ -81,39 +80,6 @@ def run_scenario(scenario: Callable[[Port], Awaitable[None]], handler: Handler =
     asyncio.run(asyncio.wait_for(serve(), 60))
 
 
-async def read_to_end(client: Streams) -> bytes:
-    """The remaining data until the server closes or aborts the connection; at most 30 s."""
-    found = b""
-    try:
-        async with asyncio.timeout(30):
-            while chunk := await client[0].read(2**16):
-                found += chunk
-    except ConnectionError:
-        pass
-    return found
-
-
-async def status(client: Streams, data: bytes = GET) -> bytes:
-    """The status of the response to a request. The connection stays open."""
-    client[1].write(data)
-    async with asyncio.timeout(30):
-        head = await client[0].readuntil(b"\r\n\r\n")
-        await client[0].readexactly(int(head.partition(b"Content-Length: ")[2].split(b"\r\n")[0]))
-    return head.partition(b"\r\n")[0].partition(b" ")[2]
-
-
-def stop_reading(client: Streams) -> None:
-    """Stop a client from reading, even from its socket."""
-    cast("Any", client[1].transport).pause_reading()
-
-
 def resume_reading(client: Streams) -> None:
     """Let a client read again."""
     cast("Any", client[1].transport).resume_reading()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until the condition is true; at most 30 s."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - changed by sockets
-            await asyncio.sleep(0.005)

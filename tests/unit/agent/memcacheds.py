@@ -92,13 +92,6 @@ def with_client(scenario: Scenario, memcached: FakeMemcached | None = None) -> N
     asyncio.run(run())
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until the condition is true; at most 30 s."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - changed by sockets
-            await asyncio.sleep(0.005)
-
-
 async def replies_again(client: Client) -> None:
     """Wait until memcached replies; at most 30 s."""
     async with asyncio.timeout(30):

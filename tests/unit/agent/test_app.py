@@ -20,8 +20,9 @@ from memcached_agent.shared import Shared
 from memcached_agent.version import version
 from memcached_agent.web.health import healthz
 from support.ports import free_port
+from support.streams import until
 
-from .memcacheds import HANG, FakeMemcached, replies_again, until, with_client
+from .memcacheds import HANG, FakeMemcached, replies_again, with_client
 from .processes import finished, running
 from .samples import COMMANDS, types, value
 

@@ -11,8 +11,9 @@ from memcached_agent.memcached import client as client_module
 from memcached_agent.memcached import connection
 from memcached_agent.memcached.client import Client
 from memcached_agent.memcached.errors import REASONS, MemcachedError, Reason
+from support.streams import until
 
-from .memcacheds import CLOSE, HANG, LIMIT, FakeMemcached, replies_again, until, with_client
+from .memcacheds import CLOSE, HANG, LIMIT, FakeMemcached, replies_again, with_client
 from .samples import COMMANDS, reference, replies
 
 

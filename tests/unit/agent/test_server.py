@@ -15,23 +15,9 @@ from memcached_agent.web import server
 from memcached_agent.web.messages import MAX_HEAD, PLAIN, Response
 from memcached_agent.web.server import MAX_CONNECTIONS, TIMEOUTS, Server, State, listen
 from support.ports import free_port
+from support.streams import PARTIAL, Streams, read_to_end, status, stop_reading, until
 
-from .clients import (
-    END,
-    GET,
-    OK,
-    PARTIAL,
-    Port,
-    Streams,
-    hello,
-    read_to_end,
-    request,
-    resume_reading,
-    run_scenario,
-    status,
-    stop_reading,
-    until,
-)
+from .clients import END, GET, OK, Port, hello, request, resume_reading, run_scenario
 
 STATUS = re.compile(rb"HTTP/1\.1 (\d+)")
 

@@ -6,7 +6,6 @@ import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
 
 import aiohttp
 from aiohttp import web
@@ -15,14 +14,11 @@ from memcached_process import connections
 from memcached_process.addresses import Address
 from memcached_process.connections import Acceptor, Handler
 from support.ports import free_port
+from support.streams import PARTIAL, Streams, read_to_end, until
 from unit.webhooks.pairs import pair, write
 
-HELLO = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
-PARTIAL = HELLO[:-2]
-"""A request without its last line."""
 END = b"\r\n"
 OK = b"200 OK"
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def post(*headers: str, body: bytes = b"", path: str = "/", version: str = "1.1") -> bytes:
@@ -127,49 +123,12 @@ async def hello(_: web.BaseRequest) -> web.Response:
     return web.Response(text="hello!")
 
 
-async def read_to_end(client: Streams) -> bytes:
-    """The remaining data until the server closes or aborts the connection. Raises TimeoutError after 30 s."""
-    found = b""
-    try:
-        async with asyncio.timeout(30):
-            while chunk := await client[0].read(2**16):
-                found += chunk
-    except ConnectionError:
-        pass
-    return found
-
-
-async def status(client: Streams, data: bytes = HELLO) -> bytes:
-    """The status of the response to a request. The connection stays open."""
-    client[1].write(data)
-    async with asyncio.timeout(30):
-        head = await client[0].readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-        await client[0].readexactly(length)
-    return head.partition(b"\r\n")[0].partition(b" ")[2]
-
-
-def stop_reading(client: Streams) -> None:
-    """Stop a client from reading, even from its socket."""
-    transport = cast("Any", client[1].transport)  # no public class of typeshed has this limit
-    transport.pause_reading()
-    if client[1].get_extra_info("ssl_object"):
-        transport.set_read_buffer_limits(0)  # TLS would read 256 KiB ahead
-
-
 async def half_open(stack: ExitStack, port: int) -> None:
     """Start a request to a plain port and never finish it. Wait for a later request, so that the first is accepted."""
     partial = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
     partial.sendall(PARTIAL)
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/"):
         pass
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until the condition is true; at most 30 s."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - changed by sockets
-            await asyncio.sleep(0.005)
 
 
 async def closed_without_response(client: Streams) -> bool:

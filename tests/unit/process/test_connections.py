@@ -13,23 +13,9 @@ from aiohttp import web
 from memcached_process import connections
 from memcached_process.addresses import Address
 from support.ports import free_port
+from support.streams import HELLO, PARTIAL, read_to_end, status, until
 
-from .serving import (
-    END,
-    HELLO,
-    OK,
-    PARTIAL,
-    Port,
-    active_requests,
-    closed_without_response,
-    hello,
-    post,
-    read_to_end,
-    run_scenario,
-    sized,
-    status,
-    until,
-)
+from .serving import END, OK, Port, active_requests, closed_without_response, hello, post, run_scenario, sized
 
 STATUS = re.compile(rb"HTTP/1\.[01] (\d+ [A-Za-z ]+)\r")
 

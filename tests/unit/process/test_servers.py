@@ -11,8 +11,7 @@ from memcached_process.addresses import Address
 from memcached_process.connections import Handler
 from memcached_process.servers import listen, metrics_handler, probe_handler
 from support.ports import free_port
-
-from .serving import HELLO, read_to_end, status
+from support.streams import HELLO, read_to_end, status
 
 
 def fetch(handler: Handler, path: str, method: str = "GET") -> tuple[int, str]:

@@ -9,20 +9,9 @@ import pytest
 from aiohttp import web
 
 from memcached_process import connections
+from support.streams import HELLO, read_to_end, status, stop_reading, until
 
-from .serving import (
-    HELLO,
-    OK,
-    Port,
-    closed_without_response,
-    hello,
-    post,
-    read_to_end,
-    run_scenario,
-    status,
-    stop_reading,
-    until,
-)
+from .serving import OK, Port, closed_without_response, hello, post, run_scenario
 
 INCOMPLETE = {
     "a head": HELLO[:-9],

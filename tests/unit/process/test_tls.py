@@ -10,8 +10,9 @@ import pytest
 from aiohttp import web
 
 from memcached_process import connections
+from support.streams import HELLO, read_to_end, status, until
 
-from .serving import HELLO, Port, client_context, hello, read_to_end, run_scenario, status, until
+from .serving import Port, client_context, hello, run_scenario
 
 LONG = 60.0
 """Seconds: longer than a test may take."""

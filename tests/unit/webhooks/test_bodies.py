@@ -10,7 +10,8 @@ from aiohttp import web
 from memcached_process import connections
 from memcached_webhooks import bodies
 from memcached_webhooks.bodies import BodyReader, BodyTimeoutError, BodyTooLargeError
-from unit.process.serving import Port, Streams, post, read_to_end, run_scenario, sized, until
+from support.streams import Streams, read_to_end, until
+from unit.process.serving import Port, post, run_scenario, sized
 
 STATUS = re.compile(rb"HTTP/1\.1 (\d+) ")
 

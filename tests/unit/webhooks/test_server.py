@@ -29,8 +29,9 @@ from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED, Request, Response
 from memcached_webhooks.server import Options, run
 from support.ports import free_port
+from support.streams import Streams, read_to_end
 from support.widget import WIDGET
-from unit.process.serving import Streams, half_open, read_to_end
+from unit.process.serving import half_open
 
 from .pairs import common_name, pair, write
 from .reviews import DEFAULT, patch_of, review

@@ -8,6 +8,7 @@ from typing import Any, Final
 from memcached_api.image import repository
 from memcached_api.images import Images
 from memcached_api.memcached.changes import replaces_pods
+from memcached_api.memcached.monitoring import asks_for_agent
 from memcached_api.memcached.rules.placing import ZERO
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import (
@@ -21,7 +22,6 @@ from memcached_api.memcached.types import (
 )
 from memcached_api.quantity import parse
 from memcached_api.validation.field_errors import truncate
-from memcached_api.values import is_object
 from memcached_webhooks.admission import Admission, Spec, path_of
 from memcached_webhooks.patches import field_at
 from memcached_webhooks.warnings import MAX_IMAGE_LENGTH, decode_valid, image_warnings, restart_warnings
@@ -48,17 +48,11 @@ def defaults(spec: Spec, old: Spec | None, images: Images) -> dict[str, Any]:
     wanted: dict[str, Any] = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
     new = {"image": images.memcached, **placing_defaults(spec.get("identity"))}
     wanted |= new if old is None else _kept(old)
-    if _needs_agent(spec) and not (old and _needs_agent(old)):
+    if asks_for_agent(spec) and not (old and asks_for_agent(old)):
         wanted = {"agent/image": images.agent} | wanted
     if field_at(spec, "rollout/maxSurge") in ZERO:
         wanted.pop("rollout/maxUnavailable", None)  # no pod could be replaced
     return {path: value for path, value in wanted.items() if field_at(spec, path) is None}
-
-
-def _needs_agent(spec: Spec) -> bool:
-    """`needs_agent` of a spec that may be invalid."""
-    monitoring = spec.get("monitoring")
-    return is_object(monitoring) and monitoring.get("enabled") is not False
 
 
 def placing_defaults(identity: Any) -> dict[str, Any]:
@@ -85,7 +79,7 @@ def _kept(old: Spec) -> dict[str, Any]:
     A file without them, applied with `kubectl replace`, must not replace the pods or delete the budget: they are those
     that a new object gets, with the same values, the image, and the time of a restart.
     """
-    agent = ("agent/image",) if _needs_agent(old) else ()
+    agent = ("agent/image",) if asks_for_agent(old) else ()
     found = {path: field_at(old, path) for path in ("image", *agent, "rollout/restartedAt")}
     kept = {path: value for path, value in found.items() if isinstance(value, str)}
     return kept | {

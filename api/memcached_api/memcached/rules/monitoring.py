@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from memcached_api.memcached.monitoring import METRICS_PORT
+from memcached_api.memcached.monitoring import METRICS_PORT, asks_for_agent
 from memcached_api.memcached.rules.placing import (
     LABEL_NAME,
     OWN_LABELS,
@@ -14,7 +14,6 @@ from memcached_api.memcached.rules.placing import (
 )
 from memcached_api.validation.common_rules import image_rule, matches, resource_rules
 from memcached_api.validation.rules import Rule, Violation, value_rule
-from memcached_api.values import is_object
 
 _MONITOR_LABELS: Final = "spec.monitoring.podMonitor.labels"
 _INTERVAL: Final = "^([1-9][0-9]{0,4}h)?([1-9][0-9]{0,5}m)?([1-9][0-9]{0,6}s)?$"
@@ -38,8 +37,7 @@ _PORT_IN_USE: Final = (
 
 
 def _port_in_use(spec: Mapping[str, Any]) -> Iterable[Violation]:
-    monitoring = spec.get("monitoring")
-    if is_object(monitoring) and monitoring.get("enabled") is not False and spec.get("containerPort") == METRICS_PORT:
+    if asks_for_agent(spec) and spec.get("containerPort") == METRICS_PORT:
         yield Violation(".containerPort", METRICS_PORT, _PORT_IN_USE)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from faults.workloads import new_object
 from integration.control_plane import ControlPlane
 from memcached_api.images import Images
+from memcached_api.memcached.ports import ports
 from memcached_api.memcached.types import decode_spec, needs_agent
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, SERVICES, Object, Resource
@@ -20,10 +21,10 @@ def children(namespace: str, given: Spec) -> Iterator[tuple[Resource, Object]]:
     cr = new_object(MEMCACHEDS, namespace, "cache", given)
     spec = decode_spec(cr)
     yield DEPLOYMENTS, deployment(cr, spec, Images("example.com/memcached:1"))
-    for each in services(cr, spec):
+    for each in services(cr, spec, ports(spec)):
         yield SERVICES, each
     if spec.network_policy:
-        yield NETWORK_POLICIES, network_policy(cr, spec, spec.network_policy, metrics=needs_agent(spec))
+        yield NETWORK_POLICIES, network_policy(cr, ports(spec), spec.network_policy, metrics=needs_agent(spec))
 
 
 def denied(plane: ControlPlane, resource: Resource, obj: Object) -> bool:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from cluster.versions import OLDEST_KUBERNETES
 from support.invalid_monitoring import INVALID as INVALID_MONITORING
 from support.invalid_placing import INVALID_PLACING
+from support.invalid_tls import INVALID as INVALID_TLS
 
 Spec = dict[str, Any]
 
@@ -54,7 +55,7 @@ FIELDS_OF_OPTIONS = (
 )
 
 RULES = {
-    **{name: InvalidObject(*each) for name, each in (INVALID_PLACING | INVALID_MONITORING).items()},
+    **{name: InvalidObject(*each) for name, each in (INVALID_PLACING | INVALID_MONITORING | INVALID_TLS).items()},
     "size 0": InvalidObject({"size": 0}, ("spec.size", "0", SIZE)),
     "size -1": InvalidObject({"size": -1}, ("spec.size", "-1", SIZE)),
     "size null and port 80": InvalidObject({"size": None, "containerPort": 80}, ("spec.containerPort", "80", PORT)),

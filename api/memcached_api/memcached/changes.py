@@ -4,12 +4,15 @@ from typing import Final
 
 from memcached_api.changes import changed
 from memcached_api.kubernetes import comparable_resources
+from memcached_api.memcached.agent import Agent
 from memcached_api.memcached.effective import effective, verbosity
 from memcached_api.memcached.memory import megabytes
-from memcached_api.memcached.monitoring import Agent, is_enabled
+from memcached_api.memcached.monitoring import is_enabled
 from memcached_api.memcached.placing import DEFAULT_ACCOUNT, DEFAULT_GRACE_SECONDS, PodTemplate, security_context
+from memcached_api.memcached.ports import ports
 from memcached_api.memcached.requirements import agent_requirements, requirements
-from memcached_api.memcached.types import MemcachedSpec, needs_agent
+from memcached_api.memcached.tls import TLS
+from memcached_api.memcached.types import MemcachedSpec, needs_agent, serves_https
 
 KEEPS_PODS: Final = (
     "spec.identity",  # it cannot be changed
@@ -60,7 +63,22 @@ def values(spec: MemcachedSpec) -> dict[str, object]:
         **_template(spec.pod_template or PodTemplate()),
         "spec.rollout.restartedAt": (spec.rollout and spec.rollout.restarted_at) or "",
         "spec.monitoring.enabled": is_enabled(spec.monitoring),
+        "spec.monitoring.tls.enabled": serves_https(spec),
+        "spec.auth.secretName": spec.auth and spec.auth.secret_name,
+        **_tls(spec.tls),
         **_agent(spec),
+    }
+
+
+def _tls(given: TLS | None) -> dict[str, object]:
+    """The values of `spec.tls`."""
+    return {
+        "spec.tls.secretName": given and given.secret_name,
+        "spec.tls.clientAuth": (given and given.client_auth) or "None",
+        "spec.tls.clientCASecretName": given and given.client_ca_secret_name,
+        "spec.tls.port": given and given.port,
+        "spec.tls.plaintext": (given and given.plaintext) or "Disabled",
+        "spec.tls.minVersion": (given and given.min_version) or "1.2",
     }
 
 
@@ -93,6 +111,8 @@ def _used(spec: MemcachedSpec) -> dict[str, object]:
     used: dict[str, object] = {
         "spec.resources": requirements(spec),
         "spec.cache.memory": megabytes(effective(spec).memory),
+        "spec.monitoring.enabled": needs_agent(spec),
+        "spec.tls.port": ports(spec).tls,
     }
     if needs_agent(spec):
         used["spec.agent.resources"] = agent_requirements(spec.agent and spec.agent.resources)

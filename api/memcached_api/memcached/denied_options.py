@@ -17,10 +17,9 @@ _ADDRESSES: Final = (
 )
 _NO_SOCKET: Final = "remove the item, because the pods of a cache serve no UNIX socket"
 _EXITS: Final = "remove the item, because with it memcached prints a text and exits at once"
-_TLS: Final = "remove the item, because TLS needs certificate files, and extraArgs cannot add files to the pod"
-_AUTH: Final = (
-    "remove the item, because authentication needs a password file, and extraArgs cannot add files to the pod"
-)
+_TLS: Final = "use spec.tls"
+_TLS_DEFAULT: Final = "remove the item, because spec.tls uses the default of memcached and OpenSSL"
+_SASL: Final = "use spec.auth, because SASL needs the binary protocol, which memcached has deprecated"
 _STORAGE: Final = "remove the item, because external storage needs a volume"
 _PROXY: Final = "remove the item, because the proxy needs configuration files and does not exist in memcached 1.6.18"
 _DEFAULT: Final = "remove the item, because it is the default"
@@ -55,7 +54,8 @@ DENIED: Final[dict[str, str]] = dict(
         ),
         ("--napi-ids", "remove the item, because it needs settings of the node's network interface"),
         ("--enable-ssl", _TLS),
-        *_each(("--enable-sasl", "--auth-file"), _AUTH),
+        ("--enable-sasl", _SASL),
+        ("--auth-file", "use spec.auth"),
         ("--memory-file", "remove the item, because a memory file needs a volume"),
         ("-D", "remove the item, because statistics per prefix need memory without a limit"),
         ("-o idle_timeout", "remove the item, because it would close idle connections of health checks"),
@@ -76,13 +76,11 @@ DENIED: Final[dict[str, str]] = dict(
             "-o sock_cookie_id",
             "remove the item, because marking sockets needs a privilege that the container does not have",
         ),
-        *_each(
-            _keys(
-                "ssl_",
-                "chain_cert key verify_mode keyformat ciphers ca_cert wbuf_size session_cache kernel_tls min_version",
-            ),
-            _TLS,
-        ),
+        *_each(_keys("ssl_", "chain_cert key"), _TLS),
+        ("-o ssl_verify_mode", "use spec.tls.clientAuth"),
+        ("-o ssl_ca_cert", "use spec.tls.clientCASecretName"),
+        ("-o ssl_min_version", "use spec.tls.minVersion"),
+        *_each(_keys("ssl_", "keyformat ciphers wbuf_size session_cache kernel_tls"), _TLS_DEFAULT),
         *_each(_keys("proxy_", "config arg uring memprofile"), _PROXY),
         *_each(
             _keys(

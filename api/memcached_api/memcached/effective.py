@@ -19,7 +19,7 @@ class Effective(NamedTuple):
 def effective(spec: MemcachedSpec) -> Effective:
     """The settings of a valid spec. Without `cache.memory`, it is derived from the memory limit if there is one."""
     cache = spec.cache
-    settings = memory.settings_of(cache.max_connections, cache.threads)
+    settings = memory.settings_of(cache.max_connections, cache.threads, tls=spec.tls is not None)
     item_size = memory.DEFAULT_ITEM_SIZE if cache.max_item_size is None else int(parse(cache.max_item_size))
     return Effective(_memory(spec, settings), settings, item_size)
 

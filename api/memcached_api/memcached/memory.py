@@ -34,15 +34,18 @@ class Settings(NamedTuple):
 
     connections: int = DEFAULT_CONNECTIONS
     threads: int = DEFAULT_THREADS
+    tls: bool = False
 
 
 DEFAULTS: Final = Settings()
 
 
-def settings_of(connections: int | None, threads: int | None) -> Settings:
-    """The settings for these fields of a spec; None: the default."""
+def settings_of(connections: int | None, threads: int | None, *, tls: bool) -> Settings:
+    """The settings for these fields of a spec; None: the default. `tls`: whether clients use TLS."""
     return Settings(
-        DEFAULTS.connections if connections is None else connections, DEFAULTS.threads if threads is None else threads
+        DEFAULTS.connections if connections is None else connections,
+        DEFAULTS.threads if threads is None else threads,
+        tls,
     )
 
 
@@ -61,6 +64,7 @@ FIRST_NEED: Final = Need(110, 16 * MEBIBYTE)
 """What release 0.1.0 expected. The derived limit is based on it: see `default_limit`."""
 
 BYTES_PER_CONNECTION: Final = 8 * 2**10  # with an incomplete command
+BYTES_PER_TLS_CONNECTION: Final = 64 * 2**10  # TODO
 BYTES_PER_THREAD: Final = 128 * 2**10  # of each thread beyond the default number
 
 HEADROOM: Final = Decimal("1.25")  # factor of FIRST_NEED and settings_memory in the derived limit
@@ -75,7 +79,8 @@ def minimum_connections(threads: int) -> int:
 def settings_memory(settings: Settings) -> int:
     """The memory that connections and threads need in addition to the cache."""
     threads = max(0, settings.threads - DEFAULT_THREADS)
-    return BYTES_PER_CONNECTION * settings.connections + BYTES_PER_THREAD * threads
+    connection = BYTES_PER_TLS_CONNECTION if settings.tls else BYTES_PER_CONNECTION
+    return connection * settings.connections + BYTES_PER_THREAD * threads
 
 
 def exact_minimum(cache_bytes: Decimal | int, settings: Settings = DEFAULTS) -> Decimal:

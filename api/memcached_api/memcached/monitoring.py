@@ -1,25 +1,16 @@
-"""The part of a Memcached's spec about the agent, a container beside memcached, and about metrics, its first duty."""
+"""The part of a Memcached's spec about metrics."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
-from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kubernetes import ResourceRequirements
 from memcached_api.scheduling import Labels
-from memcached_api.values import is_object
 
 METRICS_PORT: Final = 9150
 """The port of the agent's metrics, which prometheus/memcached_exporter uses too."""
 
 MAX_INTERVAL_LENGTH: Final = 32
-
-AGENT_CPU: Final = "10m"
-AGENT_REQUEST: Final = "24Mi"
-AGENT_LIMIT: Final = "48Mi"
-"""Default resources of the agent: it needs about 16 MiB."""
 
 
 class PodMonitor(msgspec.Struct, frozen=True, rename="camel"):
@@ -36,6 +27,13 @@ class PodMonitor(msgspec.Struct, frozen=True, rename="camel"):
     """Labels of the PodMonitor, by which a Prometheus selects it. Those that the operator sets are denied."""
 
 
+class MonitoringTLS(msgspec.Struct, frozen=True, rename="camel"):
+    """HTTPS for the metrics, with the certificate of `tls`."""
+
+    enabled: bool | None = None
+    """Whether the agent serves the metrics only over HTTPS. If absent, true. A change replaces the pods."""
+
+
 class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
     """Metrics of each memcached server, with the names of prometheus/memcached_exporter."""
 
@@ -45,25 +43,10 @@ class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
     pod_monitor: PodMonitor | None = None
     """A PodMonitor for the Prometheus operator. If absent, there is none; `{}` creates one."""
 
-
-class Agent(msgspec.Struct, frozen=True, rename="camel"):
-    """The agent, a container beside memcached. There is one only if another field, such as `monitoring`, needs it."""
-
-    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
-    """Container image of the agent. If absent when an agent is first needed, the mutating webhook sets the operator's
-    own image, so that a later release of the operator does not restart the cache. A change replaces the pods."""
-
-    resources: ResourceRequirements | None = None
-    """Compute resources of the agent. Resources that are not set have defaults: requests of `cpu: 10m` and `memory:
-    24Mi`, and a memory limit of `48Mi`. A change replaces the pods."""
+    tls: MonitoringTLS | None = None
+    """HTTPS for the metrics, with the certificate of `tls`. If absent, HTTP; `{}` enables it."""
 
 
-def asks_for_agent(spec: Mapping[str, Any]) -> bool:
-    """Whether a spec that is not decoded, and may be invalid, needs an agent."""
-    monitoring = spec.get("monitoring")
-    return is_object(monitoring) and monitoring.get("enabled") is not False
-
-
-def is_enabled(given: Monitoring | PodMonitor | None) -> bool:
+def is_enabled(given: Monitoring | PodMonitor | MonitoringTLS | None) -> bool:
     """Whether something that can be switched off is present and not switched off."""
     return given is not None and given.enabled is not False

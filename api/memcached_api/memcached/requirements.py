@@ -3,9 +3,9 @@
 from decimal import Decimal
 
 from memcached_api.kubernetes import ResourceRequirements
+from memcached_api.memcached.agent import AGENT_CPU, AGENT_LIMIT, AGENT_REQUEST
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import default_limit, mebibytes_text
-from memcached_api.memcached.monitoring import AGENT_CPU, AGENT_LIMIT, AGENT_REQUEST
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical_resource, canonical_resource_list, parse
 

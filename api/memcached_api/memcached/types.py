@@ -10,8 +10,9 @@ from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
+from memcached_api.memcached.agent import Agent
 from memcached_api.memcached.memory import MAX_CONNECTIONS, MAX_THREADS, MIN_CONNECTIONS
-from memcached_api.memcached.monitoring import Agent, Monitoring, is_enabled
+from memcached_api.memcached.monitoring import Monitoring, is_enabled
 from memcached_api.memcached.options import MAX_ITEM_LENGTH, MAX_ITEMS
 from memcached_api.memcached.placing import (
     NetworkPolicy,
@@ -20,7 +21,8 @@ from memcached_api.memcached.placing import (
     Rollout,
     Service,
 )
-from memcached_api.memcached.rules.spec import MIN_PORT, RULES, STABLE, TRANSITIONS
+from memcached_api.memcached.rules.spec import RULES, STABLE, TRANSITIONS
+from memcached_api.memcached.tls import MIN_PORT, TLS, Auth
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
 
@@ -79,7 +81,8 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Number of memcached pods. Clients distribute keys over them."""
 
     container_port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] = DEFAULT_CONTAINER_PORT
-    """Port of every memcached server and of the Service. A change replaces the pods."""
+    """Port of every memcached server and of the Service. With `tls`, it is the port for TLS unless `tls.port` is set. A
+    change replaces the pods."""
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
     """Container image of memcached. If absent, the mutating webhook sets the operator's current default on create,
@@ -125,7 +128,15 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Metrics of each memcached server. `{}` enables them; if absent, there are none."""
 
     agent: Agent | None = None
-    """The agent, a container beside memcached that serves metrics."""
+    """The agent, a container beside memcached. There is one only if `monitoring`, `tls` or `auth` needs it."""
+
+    tls: TLS | None = None
+    """TLS for the clients. If absent, memcached serves them without. A change replaces the pods; a changed certificate
+    in the Secret does not."""
+
+    auth: Auth | None = None
+    """User names and passwords. If absent, each client that can connect has access. A change replaces the pods;
+    changed passwords in the Secret do not."""
 
 
 class CacheStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -199,7 +210,13 @@ MEMCACHED: Final = Kind(
 
 def needs_agent(spec: MemcachedSpec) -> bool:
     """Whether each pod has an agent."""
-    return is_enabled(spec.monitoring)
+    return is_enabled(spec.monitoring) or spec.tls is not None or spec.auth is not None
+
+
+def serves_https(spec: MemcachedSpec) -> bool:
+    """Whether the agent serves metrics, and only over HTTPS."""
+    monitoring = spec.monitoring
+    return monitoring is not None and is_enabled(monitoring) and is_enabled(monitoring.tls)
 
 
 def is_stable(spec: MemcachedSpec) -> bool:

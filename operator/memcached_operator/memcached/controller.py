@@ -5,7 +5,9 @@ from datetime import datetime
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
-from memcached_api.memcached.monitoring import METRICS_PORT, asks_for_agent
+from memcached_api.memcached.agent import asks_for_agent
+from memcached_api.memcached.monitoring import METRICS_PORT, is_enabled
+from memcached_api.memcached.ports import Ports
 from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, is_stable, needs_agent
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Kind, Plan, Snapshot, invalid
@@ -24,15 +26,15 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN, slot_name
-from memcached_operator.memcached.desired.agent import has_agent
+from memcached_operator.memcached.desired.agent import has_agent, has_https
 from memcached_operator.memcached.desired.connection import connection, connection_name
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
-from memcached_operator.memcached.desired.pod_monitor import pod_monitor, wanted_pod_monitor
+from memcached_operator.memcached.desired.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
 from memcached_operator.memcached.desired.pods import APP_NAME, memcached_ports
 from memcached_operator.memcached.desired.service import has_slot_services, services
-from memcached_operator.memcached.desired.statefulset import statefulset, with_held_port
+from memcached_operator.memcached.desired.statefulset import served_ports, statefulset
 from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.status import status_with
@@ -79,16 +81,16 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         if spec is None or errors:
             return invalid(summary(errors, MAX_MESSAGE_LENGTH))
         workload = _workload(snapshot, spec, defaults)
-        spec = with_held_port(spec, workload)
+        ports = served_ports(spec, workload)
         missing = _lacks_services(snapshot, spec)
         budget, notices = _budget(snapshot, spec, workload["spec"]["template"]["metadata"]["labels"])
         children = (
             workload,
-            *services(cr, spec),
-            *_connection(cr, spec, cluster_domain, fixed=has_slot_services(spec) and not missing),
+            *services(cr, spec, ports),
+            *_connection(cr, spec, ports, cluster_domain, fixed=has_slot_services(spec) and not missing),
             *budget,
-            *_network_policy(snapshot, spec, workload),
-            *_pod_monitor(snapshot, spec, workload),
+            *_network_policy(snapshot, spec, ports, workload),
+            *_pod_monitor(snapshot, spec, workload, cluster_domain),
         )
         delay = _retry_delay(cr) if missing else None
         return Plan(children, tuple(autoscaler_problems(snapshot)), notices, delay)
@@ -96,27 +98,31 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
     return plan
 
 
-def _connection(cr: Object, spec: MemcachedSpec, domain: str, *, fixed: bool) -> tuple[Object, ...]:
+def _connection(cr: Object, spec: MemcachedSpec, ports: Ports, domain: str, *, fixed: bool) -> tuple[Object, ...]:
     """The ConfigMap, if the Memcached has slots."""
-    return (connection(cr, spec, domain, fixed=fixed),) if is_stable(spec) else ()
+    return (connection(cr, spec.size, ports, domain, fixed=fixed),) if is_stable(spec) else ()
 
 
-def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> tuple[Object, ...]:
+def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, ports: Ports, workload: Object) -> tuple[Object, ...]:
     """The NetworkPolicy if there is to be one. It opens the port of the metrics only where no memcached listens on it.
 
     `workload`: the desired one; during a pause, its pods can differ from the spec.
     """
     if spec.network_policy is None:
         return ()
-    running = any(METRICS_PORT in memcached_ports(pod["spec"]) for pod in snapshot.pods)
-    metrics = has_agent(workload) and spec.container_port != METRICS_PORT and not running
-    return (network_policy(snapshot.cr, spec, spec.network_policy, metrics=metrics),)
+    in_use = (ports, *(memcached_ports(pod["spec"]) for pod in snapshot.pods))
+    served = is_enabled(spec.monitoring) and has_agent(workload)
+    metrics = served and not any(METRICS_PORT in each for each in in_use)
+    return (network_policy(snapshot.cr, ports, spec.network_policy, metrics=metrics),)
 
 
-def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> tuple[Object, ...]:
+def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, domain: str) -> tuple[Object, ...]:
     """The PodMonitor if there is to be one, the pods have agents, and the API server serves PodMonitors."""
     given = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec)
-    return (pod_monitor(snapshot.cr, given),) if given is not None and has_agent(workload) else ()
+    if given is None or not has_agent(workload):
+        return ()
+    https = https_fields(snapshot.cr, spec.tls, domain) if spec.tls is not None and has_https(workload) else {}
+    return (pod_monitor(snapshot.cr, given, https),)
 
 
 def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:

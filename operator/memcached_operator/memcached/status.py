@@ -14,7 +14,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.desired.addresses import servers
 from memcached_operator.memcached.desired.pods import APP_NAME
-from memcached_operator.memcached.desired.statefulset import with_held_port
+from memcached_operator.memcached.desired.statefulset import served_ports
 from memcached_operator.memcached.spec import checked
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from memcached_operator.workloads.statefulset import STATEFULSET
@@ -64,8 +64,8 @@ def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
         return {name: before[name] for name in ("cache", "servers") if before.get(name) is not None}
     if not is_stable(spec):
         return {"cache": _cache(spec)}
-    held = with_held_port(spec, snapshot.workload(STATEFULSETS))
-    return {"cache": _cache(spec), "servers": servers(cr, held, domain)}
+    ports = served_ports(spec, snapshot.workload(STATEFULSETS))
+    return {"cache": _cache(spec), "servers": servers(cr, spec.size, ports.default, domain)}
 
 
 def _cache(spec: MemcachedSpec) -> Object:

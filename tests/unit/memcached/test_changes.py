@@ -61,6 +61,18 @@ AGENTS: Specs = st.fixed_dictionaries(
     {"image": st.sampled_from(["agent:1", "agent:2"])},
     optional={"resources": st.fixed_dictionaries({}, optional={"limits": AMOUNTS, "requests": AMOUNTS})},
 )
+ON: Specs = st.fixed_dictionaries({}, optional={"enabled": st.booleans()})
+MONITORING: Specs = st.fixed_dictionaries({}, optional={"enabled": st.booleans(), "tls": ON})
+TLS: Specs = st.fixed_dictionaries(
+    {"secretName": st.sampled_from(["a", "b"])},
+    optional={
+        "clientAuth": st.sampled_from(["None", "Request", "Require"]),
+        "clientCASecretName": st.sampled_from(["a", "b"]),
+        "port": st.sampled_from([11211, 11212, 12000]),
+        "plaintext": st.sampled_from(["Disabled", "Enabled"]),
+        "minVersion": st.sampled_from(["1.2", "1.3"]),
+    },
+)
 ALL: Specs = st.fixed_dictionaries(
     {"image": st.sampled_from(["memcached:1", "memcached:2"])},
     optional={
@@ -72,7 +84,9 @@ ALL: Specs = st.fixed_dictionaries(
         "cache": CACHES,
         "podTemplate": st.fixed_dictionaries({}, optional={"metadata": METADATA, "spec": PODS}),
         "rollout": ROLLOUTS,
-        "monitoring": st.fixed_dictionaries({}, optional={"enabled": st.booleans()}),
+        "monitoring": MONITORING,
+        "tls": TLS,
+        "auth": st.fixed_dictionaries({"secretName": st.sampled_from(["a", "b"])}),
         "agent": AGENTS,
     },
 )
@@ -124,7 +138,10 @@ STRUCTS = (
     "service",
     "monitoring",
     "monitoring.podMonitor",
+    "monitoring.tls",
     "agent",
+    "tls",
+    "auth",
 )
 NESTED = (
     "spec",

@@ -182,7 +182,7 @@ def metrics_rules(cr: Object, *pods: Object) -> list[Object]:
 @pytest.mark.parametrize(("port", "rules"), [(11211, 1), (METRICS_PORT, 0)])
 def test_port_of_the_metrics_is_not_opened_while_memcached_listens_on_it(port: int, rules: int) -> None:
     """Admission denies both at once, but pods of the previous port remain until a rollout has replaced them."""
-    container = {"name": "memcached", "ports": [{"containerPort": port}]}
+    container = {"name": "memcached", "ports": [{"name": "memcached", "containerPort": port}]}
     cr = cr_of(monitoring={}, networkPolicy={"from": [{"podSelector": {}}]})
     assert len(metrics_rules(cr, {"metadata": {"name": "a"}, "spec": {"containers": [container]}})) == rules
 

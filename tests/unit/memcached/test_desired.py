@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
+from memcached_api.memcached.ports import ports
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import deployment
@@ -33,7 +34,8 @@ def container_of(**spec: Any) -> Object:
 def served(**spec: Any) -> Object:
     """The only Service for a spec."""
     cr = memcached(**spec)
-    (found,) = services(cr, decode_spec(cr))
+    decoded = decode_spec(cr)
+    (found,) = services(cr, decoded, ports(decoded))
     return found
 
 

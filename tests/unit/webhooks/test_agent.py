@@ -30,6 +30,9 @@ def spec(monitoring: Any = None, agent: Any = None) -> dict[str, Any]:
         (spec(monitoring=1), None, None),
         (spec(monitoring={}, agent=OLD), None, None),
         (spec(monitoring={}, agent={}), None, "operator:2"),
+        ({**SIZES, "tls": {"secretName": "a"}}, None, "operator:2"),
+        ({**SIZES, "auth": {"secretName": "a"}}, spec(), "operator:2"),
+        ({**SIZES, "auth": {"secretName": "a"}}, spec(monitoring={}, agent=OLD), "operator:1"),
         # First needed later.
         (spec(monitoring={}), spec(), "operator:2"),
         (spec(monitoring={}), spec(monitoring={"enabled": False}), "operator:2"),

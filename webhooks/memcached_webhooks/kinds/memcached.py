@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from memcached_api.image import repository
 from memcached_api.images import Images
+from memcached_api.memcached.agent import asks_for_agent
 from memcached_api.memcached.changes import replaces_pods
-from memcached_api.memcached.monitoring import asks_for_agent
 from memcached_api.memcached.rules.placing import ZERO
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import (

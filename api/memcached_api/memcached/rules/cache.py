@@ -8,7 +8,7 @@ from memcached_api.memcached.memory import Need, Settings
 from memcached_api.quantity import parse
 from memcached_api.validation.common_rules import range_rule
 from memcached_api.validation.rules import Rule, Violation, value_rule
-from memcached_api.values import nested_field
+from memcached_api.values import is_object, nested_field
 
 Spec = Mapping[str, Any]
 
@@ -18,6 +18,7 @@ _LIMIT: Final = "resources.limits[memory]"
 _SETTINGS: Final = (
     ("cache.maxConnections", str(memory.DEFAULT_CONNECTIONS)),
     ("cache.threads", str(memory.DEFAULT_THREADS)),
+    ("tls.secretName", ""),  # with every `tls`
 )
 """The fields of `Settings` with the values that CEL compares while they are absent."""
 
@@ -30,8 +31,9 @@ _ITEM_CEL: Final = "quantity(string(self.cache.maxItemSize)).asApproximateFloat(
 _HAS_ITEM_CEL: Final = "has(self.cache) && has(self.cache.maxItemSize)"
 _CONNECTIONS_CEL: Final = f"self.?cache.?maxConnections.orValue({memory.DEFAULT_CONNECTIONS})"
 _THREADS_CEL: Final = f"self.?cache.?threads.orValue({memory.DEFAULT_THREADS})"
+_PER_CONNECTION_CEL: Final = f"(has(self.tls) ? {memory.BYTES_PER_TLS_CONNECTION}.0 : {memory.BYTES_PER_CONNECTION}.0)"
 _SETTINGS_CEL: Final = (
-    f"double({_CONNECTIONS_CEL}) * {memory.BYTES_PER_CONNECTION}.0"
+    f"double({_CONNECTIONS_CEL}) * {_PER_CONNECTION_CEL}"
     f" + double([{_THREADS_CEL} - {memory.DEFAULT_THREADS}, 0].max()) * {memory.BYTES_PER_THREAD}.0"
 )
 """memory.settings_memory."""
@@ -79,7 +81,7 @@ VERBOSITY: Final = range_rule(
 
 def _too_few_connections(cache: Mapping[str, Any]) -> Iterable[Violation]:
     given = nested_field(cache, "maxConnections")
-    connections, threads = memory.settings_of(given, nested_field(cache, "threads"))
+    connections, threads, _ = memory.settings_of(given, nested_field(cache, "threads"), tls=False)
     minimum = memory.minimum_connections(threads)
     if given is None or connections >= minimum:
         return ()
@@ -112,7 +114,8 @@ CONNECTIONS: Final = Rule(
 
 def _settings(spec: Spec) -> Settings:
     """The settings of a spec in JSON whose fields have the right types."""
-    return memory.settings_of(nested_field(spec, "cache", "maxConnections"), nested_field(spec, "cache", "threads"))
+    connections, threads = (nested_field(spec, "cache", name) for name in ("maxConnections", "threads"))
+    return memory.settings_of(connections, threads, tls=is_object(spec.get("tls")))
 
 
 def _memory_limit_too_low(spec: Spec) -> Iterable[Violation]:
@@ -123,7 +126,12 @@ def _memory_limit_too_low(spec: Spec) -> Iterable[Violation]:
     minimum = memory.exact_minimum(parse(cache), settings)
     if parse(limit) >= minimum:
         return ()
-    message = _minimum_message(memory.mebibytes_text(minimum), str(cache), *map(str, settings))
+    message = _minimum_message(
+        memory.mebibytes_text(minimum),
+        str(cache),
+        _connections_text(str(settings.connections), tls=settings.tls),
+        str(settings.threads),
+    )
     return (Violation(f".{_LIMIT}", limit, message),)
 
 
@@ -136,9 +144,13 @@ def _memory_limit_below_the_first(spec: Spec) -> Iterable[Violation]:
     return _memory_limit_too_low(spec) if parse(limit) < needed else ()
 
 
+def _connections_text(connections: str, *, tls: bool) -> str:
+    return f"{connections} connections{' with TLS' if tls else ''}"
+
+
 def _minimum_message(minimum: str, cache: str, connections: str, threads: str) -> str:
     return (
-        f"must be at least {minimum} for spec.cache.memory of {cache}, {connections} connections and {threads} "
+        f"must be at least {minimum} for spec.cache.memory of {cache}, {connections} and {threads} "
         "threads; raise this limit or lower spec.cache.memory"
     )
 
@@ -173,9 +185,9 @@ MEMORY_LIMIT: Final = Rule(
     f"!({_HAS_LIMIT_CEL}) || !({_HAS_CACHE_CEL}) || {_HUNDRED_LIMIT_CEL} >= {_MINIMUM_CEL}",
     "must be large enough for spec.cache.memory; raise this limit or lower spec.cache.memory",
     # Of the ways to format a number in CEL, only format() has a cost that the API server can bound.
-    message_expression=f"'limit %s {_minimum_message('%dMi', '%s', '%d', '%d')}'"
+    message_expression=f"'limit %s {_minimum_message('%dMi', '%s', '%d connections%s', '%d')}'"
     f".format([self.resources.limits['memory'], {_mebibytes_cel(_MINIMUM_CEL)}, self.cache.memory,"
-    f" {_CONNECTIONS_CEL}, {_THREADS_CEL}])",
+    f" {_CONNECTIONS_CEL}, has(self.tls) ? ' with TLS' : '', {_THREADS_CEL}])",
     field_path=".resources.limits.memory",
     inputs=(_LIMIT, "cache.memory"),
     optional_inputs=_SETTINGS,

@@ -7,22 +7,19 @@ from memcached_api.memcached.rules.cache import CACHE_RULES
 from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES
 from memcached_api.memcached.rules.monitoring import MONITORING_RULES
 from memcached_api.memcached.rules.placing import PLACING_RULES
+from memcached_api.memcached.rules.tls import TLS_RULES, secret_rule
+from memcached_api.memcached.tls import MIN_PORT
 from memcached_api.validation.common_rules import (
     MAX_PORT,
-    MAX_SUBDOMAIN_LENGTH,
     NAME,
     RESOURCES,
-    SUBDOMAIN,
     image_rule,
-    matches,
     range_rule,
     size_rule,
     unique_rule,
 )
-from memcached_api.validation.rules import Rule, TransitionRule, Violation, value_rule
+from memcached_api.validation.rules import Rule, TransitionRule, Violation
 from memcached_api.values import nested_field
-
-MIN_PORT: Final = 1024  # memcached does not run as root, and only root can bind lower ports
 
 SIZE: Final = size_rule("to stop the cache, delete the Memcached object instead")
 
@@ -38,13 +35,7 @@ IMAGE: Final = image_rule(
     "digits>; omit the field on create to use the operator's default",
 )
 
-IMAGE_PULL_SECRET: Final = value_rule(
-    "spec.imagePullSecrets[*].name",
-    lambda name: len(name) <= MAX_SUBDOMAIN_LENGTH and matches(SUBDOMAIN, name),
-    f"self.matches(r'{SUBDOMAIN}')",
-    "must be the name of a Secret in this namespace: lower-case letters, digits, '-' and '.', at most "
-    f"{MAX_SUBDOMAIN_LENGTH} characters",
-)
+IMAGE_PULL_SECRET: Final = secret_rule("spec.imagePullSecrets[*].name")
 
 UNIQUE_IMAGE_PULL_SECRETS: Final = unique_rule(
     "spec.imagePullSecrets",
@@ -168,6 +159,7 @@ RULES: Final = (
     *EXTRA_ARGS_RULES,
     *PLACING_RULES,
     *MONITORING_RULES,
+    *TLS_RULES,
     *SLOTS,
 )
 

@@ -1,6 +1,5 @@
 """The DNS names of a Memcached."""
 
-from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
 
 CLUSTER_DOMAIN = "cluster.local"
@@ -18,11 +17,11 @@ def slot_name(cr: Object, slot: int) -> str:
     return f"{cr['metadata']['name']}-{slot}"
 
 
-def servers(cr: Object, spec: MemcachedSpec, domain: str) -> list[str]:
+def servers(cr: Object, size: int, port: int, domain: str) -> list[str]:
     """The address of each slot, `host:port`, in the order of the slots."""
-    return [f"{slot_name(cr, slot)}.{host(cr, domain)}:{spec.container_port}" for slot in range(spec.size)]
+    return [f"{slot_name(cr, slot)}.{host(cr, domain)}:{port}" for slot in range(size)]
 
 
-def fixed_servers(cr: Object, spec: MemcachedSpec, domain: str) -> list[str]:
+def fixed_servers(cr: Object, size: int, port: int, domain: str) -> list[str]:
     """The address of each slot's own Service, `host:port`, in the order of the slots."""
-    return [f"{host(cr, domain, slot_name(cr, slot))}:{spec.container_port}" for slot in range(spec.size)]
+    return [f"{host(cr, domain, slot_name(cr, slot))}:{port}" for slot in range(size)]

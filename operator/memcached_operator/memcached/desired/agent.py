@@ -1,4 +1,4 @@
-"""The agent: a container beside memcached that serves its metrics.
+"""The agent: a container beside memcached that serves its metrics, and makes it reload certificates and passwords.
 
 The pod template is stable across releases, as in pods.py: a later duty of the agent adds to it only where the spec asks
 for this duty.
@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_api.memcached.requirements import agent_requirements
-from memcached_api.memcached.types import MemcachedSpec
+from memcached_api.memcached.types import MemcachedSpec, serves_https
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.desired import secrets
 
 CONTAINER: Final = "agent"
 METRICS_PORT_NAME: Final = "metrics"
+HTTPS_OPTION: Final = "--metrics-tls"
 
 VOLUME: Final = "podinfo"
 MOUNT_PATH: Final = "/etc/podinfo"
@@ -33,19 +35,25 @@ RESTRICTED: Final[dict[str, Any]] = {
 
 def agent(spec: MemcachedSpec, image: str) -> Object:
     """Build the container."""
+    scheme = {"scheme": "HTTPS"} if serves_https(spec) else {}
     return {
         "name": CONTAINER,
         "image": image,
-        "command": ["memcached-agent", f"--memcached=127.0.0.1:{spec.container_port}"],
+        "command": [
+            "memcached-agent",
+            f"--memcached=127.0.0.1:{secrets.local_port(spec)}",
+            *secrets.agent_options(spec),
+            *([HTTPS_OPTION] if serves_https(spec) else []),
+        ],
         "ports": [{"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"}],
         "resources": agent_requirements(spec.agent and spec.agent.resources),
         # No readiness probe: memcached must not lose its address because of the agent.
         "livenessProbe": {
-            "httpGet": {"path": "/livez", "port": METRICS_PORT_NAME},
+            "httpGet": {"path": "/livez", "port": METRICS_PORT_NAME, **scheme},
             "periodSeconds": LIVENESS_PERIOD,
             "timeoutSeconds": PROBE_TIMEOUT,
         },
-        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}],
+        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}, *secrets.mounts(spec)],
         "securityContext": RESTRICTED,
     }
 
@@ -58,4 +66,15 @@ def volume() -> Object:
 
 def has_agent(workload: Object) -> bool:
     """Whether the pods of a workload have an agent."""
-    return any(each["name"] == CONTAINER for each in workload["spec"]["template"]["spec"]["containers"])
+    return _agent_of(workload) is not None
+
+
+def has_https(workload: Object) -> bool:
+    """Whether the agents in the pods of a workload serve their metrics over HTTPS."""
+    found = _agent_of(workload)
+    return found is not None and HTTPS_OPTION in found.get("command", ())
+
+
+def _agent_of(workload: Object) -> Object | None:
+    containers = workload["spec"]["template"]["spec"]["containers"]
+    return next((each for each in containers if each["name"] == CONTAINER), None)

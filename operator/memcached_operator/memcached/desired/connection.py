@@ -1,6 +1,6 @@
 """The ConfigMap with the addresses of a Memcached with `identity: Stable`, for its clients."""
 
-from memcached_api.memcached.types import MemcachedSpec
+from memcached_api.memcached.ports import Ports
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
 from memcached_operator.memcached.desired.addresses import fixed_servers, host, servers
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
@@ -12,20 +12,29 @@ def connection_name(cr: Object) -> str:
     return f"{cr['metadata']['name']}-connection"
 
 
-def connection(cr: Object, spec: MemcachedSpec, domain: str, *, fixed: bool) -> Object:
+def connection(cr: Object, size: int, ports: Ports, domain: str, *, fixed: bool) -> Object:
     """Build the ConfigMap: variables for the environment of clients, and files with one server per line.
 
-    `domain`: the DNS domain of the cluster. `fixed`: whether the addresses of the slots' Services are listed.
+    With TLS, those for clients with TLS are added. `size`: the number of slots. `domain`: the DNS domain of the
+    cluster. `fixed`: whether the addresses of the slots' Services are listed.
     """
+
+    def addresses(port: int, prefix: str) -> dict[str, str]:
+        listed = _listed(prefix, "servers", servers(cr, size, port, domain))
+        return listed | (_listed(prefix, "fixed-servers", fixed_servers(cr, size, port, domain)) if fixed else {})
+
     data = {
         "MEMCACHED_HOST": host(cr, domain),
-        "MEMCACHED_PORT": str(spec.container_port),
-        **_listed("MEMCACHED_SERVERS", "servers", servers(cr, spec, domain)),
+        "MEMCACHED_PORT": str(ports.default),
+        **addresses(ports.default, ""),
     }
-    if fixed:
-        data |= _listed("MEMCACHED_FIXED_SERVERS", "fixed-servers", fixed_servers(cr, spec, domain))
+    if ports.tls is not None:
+        data |= {"MEMCACHED_TLS": "true", "MEMCACHED_TLS_PORT": str(ports.tls), **addresses(ports.tls, "tls-")}
     return children.child(CONFIG_MAPS, cr, APP_NAME, COMPONENT, name=connection_name(cr), data=data)
 
 
-def _listed(variable: str, file: str, found: list[str]) -> dict[str, str]:
+def _listed(prefix: str, kind: str, found: list[str]) -> dict[str, str]:
+    """The variable `MEMCACHED_TLS_SERVERS` and the file `tls-servers`, for the prefix `tls-` and the kind `servers`."""
+    file = f"{prefix}{kind}"
+    variable = f"MEMCACHED_{file.upper().replace('-', '_')}"
     return {variable: ",".join(found), file: "".join(f"{each}\n" for each in found)}

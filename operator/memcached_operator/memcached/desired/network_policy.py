@@ -6,7 +6,7 @@ import msgspec
 
 from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_api.memcached.placing import NetworkPolicy, NetworkPolicyPeer
-from memcached_api.memcached.types import MemcachedSpec
+from memcached_api.memcached.ports import Ports
 from memcached_operator.kube.resource import NETWORK_POLICIES, Object
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
@@ -15,12 +15,12 @@ ANY_POD: dict[str, Any] = {"namespaceSelector": {}}
 """All pods in all namespaces."""
 
 
-def network_policy(cr: Object, spec: MemcachedSpec, policy: NetworkPolicy, *, metrics: bool) -> Object:
-    """Build the policy: only these clients may connect, and only to memcached's port and, with `metrics`, the agent's.
+def network_policy(cr: Object, ports: Ports, policy: NetworkPolicy, *, metrics: bool) -> Object:
+    """Build the policy: only these clients may connect, and only to memcached's ports and, with `metrics`, the agent's.
 
     The kubelet's probes are admitted by every network plug-in: a policy never applies to traffic from the pod's node.
     """
-    rules = [_rule(policy.from_, {"podSelector": {}}, spec.container_port)]
+    rules = [_rule(policy.from_, {"podSelector": {}}, *(port for port in ports if port is not None))]
     if metrics:
         rules.append(_rule(policy.metrics_from, ANY_POD, METRICS_PORT))
     content = {
@@ -31,7 +31,7 @@ def network_policy(cr: Object, spec: MemcachedSpec, policy: NetworkPolicy, *, me
     return children.child(NETWORK_POLICIES, cr, APP_NAME, COMPONENT, spec=content)
 
 
-def _rule(given: list[NetworkPolicyPeer] | None, default: dict[str, Any], port: int) -> dict[str, Any]:
-    """The clients of a port; without a list, the default."""
+def _rule(given: list[NetworkPolicyPeer] | None, default: dict[str, Any], *ports: int) -> dict[str, Any]:
+    """The clients of ports; without a list, the default."""
     peers = [default] if given is None else msgspec.to_builtins(given)
-    return {"from": peers, "ports": [{"port": port, "protocol": "TCP"}]}
+    return {"from": peers, "ports": [{"port": port, "protocol": "TCP"} for port in ports]}

@@ -13,9 +13,11 @@ from memcached_api.memcached.effective import Effective, effective, verbosity
 from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
 from memcached_api.memcached.options import arguments
 from memcached_api.memcached.placing import PodSpec, security_context
+from memcached_api.memcached.ports import Ports, ports
 from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec, needs_agent
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.desired import secrets
 from memcached_operator.memcached.desired.agent import RESTRICTED, agent, volume
 from memcached_operator.memcached.desired.placement import placement, pod_metadata
 from memcached_operator.workloads import children
@@ -24,6 +26,8 @@ APP_NAME = "memcached"
 COMPONENT = "cache"
 CONTAINER = "memcached"
 PORT_NAME = "memcached"
+TLS_PORT_NAME = "memcached-tls"
+"""The names of the port without TLS and of the one with TLS, in pods and Services."""
 
 DRAIN_SECONDS = 5
 """Seconds from the start of a pod's termination to SIGTERM. memcached closes client connections ~1 s after SIGTERM."""
@@ -54,28 +58,30 @@ def workload_pod(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
     }
     if needs_agent(spec):
         pod["containers"].append(agent(spec, images.agent))
-        pod["volumes"] = [volume()]
+        pod["volumes"] = [volume(), *secrets.volumes(spec)]
+    if spec.auth is not None:
+        pod["shareProcessNamespace"] = True  # so that the agent can signal memcached to reload the passwords
     if spec.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
     return pod
 
 
 def _container(spec: MemcachedSpec, image: str) -> Object:
+    served = named_ports(ports(spec))
+    probe = {"tcpSocket": {"port": next(iter(served))}}  # without TLS if possible: TLS counts a probe as an error
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
         "command": command(spec),
-        "ports": [{"name": PORT_NAME, "containerPort": spec.container_port, "protocol": "TCP"}],
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in served.items()],
         "resources": requirements(spec),
-        "livenessProbe": {
-            "tcpSocket": {"port": PORT_NAME},
-            "initialDelaySeconds": LIVENESS_DELAY,
-            "periodSeconds": LIVENESS_PERIOD,
-        },
-        "readinessProbe": {"tcpSocket": {"port": PORT_NAME}, "periodSeconds": READINESS_PERIOD},
+        "livenessProbe": {**probe, "initialDelaySeconds": LIVENESS_DELAY, "periodSeconds": LIVENESS_PERIOD},
+        "readinessProbe": {**probe, "periodSeconds": READINESS_PERIOD},
         "lifecycle": {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}},
         "securityContext": RESTRICTED,
     }
+    if mounts := secrets.mounts(spec):
+        container["volumeMounts"] = mounts
     if spec.image_pull_policy is not None:
         container["imagePullPolicy"] = spec.image_pull_policy
     return container
@@ -102,6 +108,7 @@ def command(spec: MemcachedSpec) -> list[str]:
         *arguments(spec.cache.extra_args),
         *_options(found),
         *(["-M"] if spec.cache.evictions is False else []),
+        *secrets.options(spec),
     ]
 
 
@@ -116,7 +123,14 @@ def _options(found: Effective) -> Iterator[str]:
         yield from ("-t", str(settings.threads))
 
 
-def memcached_ports(pod: Object) -> list[int]:
+def named_ports(given: Ports) -> dict[str, int]:
+    """The ports by name, that without TLS first."""
+    found = ((PORT_NAME, given.plain), (TLS_PORT_NAME, given.tls))
+    return {name: port for name, port in found if port is not None}
+
+
+def memcached_ports(pod: Object) -> Ports:
     """The ports of the memcached container in the spec of a pod."""
-    found = (each for each in pod["containers"] if each["name"] == CONTAINER)
-    return [port["containerPort"] for each in found for port in each.get("ports", ())]
+    containers = (each for each in pod["containers"] if each["name"] == CONTAINER)
+    found = {port.get("name"): port["containerPort"] for each in containers for port in each.get("ports", ())}
+    return Ports(found.get(PORT_NAME), found.get(TLS_PORT_NAME))

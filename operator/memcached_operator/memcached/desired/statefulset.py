@@ -3,13 +3,19 @@
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from memcached_api.images import Images
+from memcached_api.memcached.ports import Ports, ports
 from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_api.memcached.types import MemcachedSpec
-from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, with_pod_metadata, workload_pod
+from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.memcached.desired.pods import (
+    APP_NAME,
+    COMPONENT,
+    memcached_ports,
+    with_pod_metadata,
+    workload_pod,
+)
 from memcached_operator.reconcile.compare import covers, fingerprint
 from memcached_operator.workloads import children
 from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
@@ -47,13 +53,12 @@ def statefulset(cr: Object, spec: MemcachedSpec, images: Images, live: Object | 
     return children.with_metadata(held, {}, {**_recorded(live), **_record(template), PAUSED_ANNOTATION: OUTDATED})
 
 
-def with_held_port(spec: MemcachedSpec, workload: Object | None) -> MemcachedSpec:
-    """The spec with the port of the pods: during a pause, that of the pod template that stays."""
+def served_ports(spec: MemcachedSpec, workload: Object | None) -> Ports:
+    """The ports of the pods: during a pause, those of the pod template that stays, otherwise those of the spec."""
     if workload is None or nested_map(workload, "metadata", "annotations").get(PAUSED_ANNOTATION) != OUTDATED:
-        return spec
-    (container, *_) = nested_list(workload, "spec", "template", "spec", "containers")
-    held = next((port["containerPort"] for port in nested_list(container, "ports")), spec.container_port)
-    return structs.replace(spec, container_port=held)
+        return ports(spec)
+    held = memcached_ports(workload["spec"]["template"]["spec"])
+    return held if any(held) else ports(spec)
 
 
 def _record(template: Object) -> dict[str, str]:

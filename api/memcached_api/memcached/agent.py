@@ -1,0 +1,35 @@
+"""The part of a Memcached's spec about the agent, a container beside memcached."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
+from memcached_api.kubernetes import ResourceRequirements
+from memcached_api.values import is_object
+
+AGENT_CPU: Final = "10m"
+AGENT_REQUEST: Final = "24Mi"
+AGENT_LIMIT: Final = "48Mi"
+"""Default resources of the agent: it needs about 16 MiB."""
+
+
+class Agent(msgspec.Struct, frozen=True, rename="camel"):
+    """The agent, a container beside memcached. There is one only if `monitoring`, `tls` or `auth` needs it."""
+
+    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
+    """Container image of the agent. If absent when an agent is first needed, the mutating webhook sets the operator's
+    own image, so that a later release of the operator does not restart the cache. A change replaces the pods."""
+
+    resources: ResourceRequirements | None = None
+    """Compute resources of the agent. Resources that are not set have defaults: requests of `cpu: 10m` and `memory:
+    24Mi`, and a memory limit of `48Mi`. A change replaces the pods."""
+
+
+def asks_for_agent(spec: Mapping[str, Any]) -> bool:
+    """Whether a spec that is not decoded, and may be invalid, needs an agent."""
+    monitoring = spec.get("monitoring")
+    monitored = is_object(monitoring) and monitoring.get("enabled") is not False
+    return monitored or is_object(spec.get("tls")) or is_object(spec.get("auth"))

@@ -1,0 +1,187 @@
+"""The rules about TLS, passwords and the ports that these and the agent use, each in Python and in CEL."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from memcached_api.memcached.agent import asks_for_agent
+from memcached_api.memcached.monitoring import METRICS_PORT
+from memcached_api.memcached.tls import LOOPBACK_PORT, MIN_PORT
+from memcached_api.validation.common_rules import (
+    MAX_PORT,
+    MAX_SUBDOMAIN_LENGTH,
+    SUBDOMAIN,
+    matches,
+    range_rule,
+)
+from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.values import is_array, is_object, nested_field
+
+Spec = Mapping[str, Any]
+
+DEFAULT_PORT: Final = 11211
+"""The value of `containerPort` if it is absent."""
+
+
+def secret_rule(path: str) -> Rule:
+    """The rule that a field is the name of a Secret."""
+    return value_rule(
+        path,
+        lambda name: len(name) <= MAX_SUBDOMAIN_LENGTH and matches(SUBDOMAIN, name),
+        f"self.matches(r'{SUBDOMAIN}')",
+        "must be the name of a Secret in this namespace: lower-case letters, digits, '-' and '.', at most "
+        f"{MAX_SUBDOMAIN_LENGTH} characters",
+    )
+
+
+TLS_PORT: Final = range_rule(
+    "spec.tls.port",
+    MIN_PORT,
+    MAX_PORT,
+    "; memcached does not run as root and cannot bind a lower port; omit it to serve TLS on spec.containerPort",
+)
+
+_RESERVED: Final = (
+    f"must not be {LOOPBACK_PORT} or {METRICS_PORT}: memcached serves the agent on the first, and the agent listens on "
+    "the second; use another port, such as 11212"
+)
+
+RESERVED_TLS_PORTS: Final = value_rule(
+    "spec.tls.port",
+    lambda port: port not in (LOOPBACK_PORT, METRICS_PORT),
+    f"!(self in [{LOOPBACK_PORT}, {METRICS_PORT}])",
+    _RESERVED,
+)
+
+_METRICS_PORT: Final = (
+    f"must not be {METRICS_PORT} with spec.monitoring, spec.tls or spec.auth, because the agent listens on this port; "
+    "use another port"
+)
+_NO_AGENT: Final = (
+    "!has(self.tls) && !has(self.auth)"
+    " && (!has(self.monitoring) || (has(self.monitoring.enabled) && !self.monitoring.enabled))"
+)
+
+
+def _metrics_port(spec: Spec) -> Iterable[Violation]:
+    if asks_for_agent(spec) and spec.get("containerPort") == METRICS_PORT:
+        yield Violation(".containerPort", METRICS_PORT, _METRICS_PORT)
+
+
+METRICS_PORT_IN_USE: Final = Rule(
+    "spec",
+    _metrics_port,
+    f"({_NO_AGENT}) || !has(self.containerPort) || self.containerPort != {METRICS_PORT}",
+    _METRICS_PORT,
+    field_path=".containerPort",
+)
+
+_LOOPBACK: Final = (
+    f"must not be {LOOPBACK_PORT} with spec.tls, because memcached serves the agent on this port; use another port"
+)
+
+
+def _loopback_port(spec: Spec) -> Iterable[Violation]:
+    if is_object(spec.get("tls")) and spec.get("containerPort") == LOOPBACK_PORT:
+        yield Violation(".containerPort", LOOPBACK_PORT, _LOOPBACK)
+
+
+LOOPBACK_PORT_IN_USE: Final = Rule(
+    "spec",
+    _loopback_port,
+    f"!has(self.tls) || !has(self.containerPort) || self.containerPort != {LOOPBACK_PORT}",
+    _LOOPBACK,
+    field_path=".containerPort",
+)
+
+_SAME_PORT: Final = (
+    "must not be Enabled unless spec.tls.port is another port than spec.containerPort, which serves clients without "
+    "TLS; set spec.tls.port, for example to 11212"
+)
+
+
+def _same_port(spec: Spec) -> Iterable[Violation]:
+    container, port = spec.get("containerPort"), nested_field(spec, "tls", "port")
+    same = port is None or port == (DEFAULT_PORT if container is None else container)
+    if nested_field(spec, "tls", "plaintext") == "Enabled" and same:
+        yield Violation(".tls.plaintext", "Enabled", _SAME_PORT)
+
+
+PLAINTEXT: Final = Rule(
+    "spec",
+    _same_port,
+    "!has(self.tls) || !has(self.tls.plaintext) || self.tls.plaintext != 'Enabled' || (has(self.tls.port)"
+    f" && self.tls.port != (has(self.containerPort) ? self.containerPort : {DEFAULT_PORT}))",
+    _SAME_PORT,
+    field_path=".tls.plaintext",
+)
+
+_CLIENT_CA: Final = (
+    "must be set only with clientAuth Request or Require, because without them no client is verified; remove it or set "
+    "spec.tls.clientAuth"
+)
+
+
+def _unused_client_ca(tls: Spec) -> Iterable[Violation]:
+    given = tls.get("clientCASecretName")
+    if given is not None and tls.get("clientAuth") in (None, "None"):
+        yield Violation(".clientCASecretName", given, _CLIENT_CA)
+
+
+CLIENT_CA: Final = Rule(
+    "spec.tls",
+    _unused_client_ca,
+    "!has(self.clientCASecretName) || (has(self.clientAuth) && self.clientAuth != 'None')",
+    _CLIENT_CA,
+    field_path=".clientCASecretName",
+)
+
+_NO_CERTIFICATE: Final = "must not be enabled without spec.tls, whose certificate it uses; set spec.tls, or remove it"
+
+
+def _no_certificate(spec: Spec) -> Iterable[Violation]:
+    given = nested_field(spec, "monitoring", "tls")
+    if is_object(given) and given.get("enabled") is not False and not is_object(spec.get("tls")):
+        yield Violation(".monitoring.tls", given, _NO_CERTIFICATE)
+
+
+MONITORING_TLS: Final = Rule(
+    "spec",
+    _no_certificate,
+    "has(self.tls) || !has(self.monitoring) || !has(self.monitoring.tls)"
+    " || (has(self.monitoring.tls.enabled) && !self.monitoring.tls.enabled)",
+    _NO_CERTIFICATE,
+    field_path=".monitoring.tls",
+)
+
+_ANY_PROTOCOL: Final = "--protocol=auto"
+_PROTOCOL: Final = (
+    f"must not contain {_ANY_PROTOCOL} with spec.auth, because clients log in by memcached's text protocol; remove it"
+)
+
+
+def _any_protocol(spec: Spec) -> Iterable[Violation]:
+    given = nested_field(spec, "cache", "extraArgs")
+    if is_object(spec.get("auth")) and is_array(given) and _ANY_PROTOCOL in given:
+        yield Violation(".cache.extraArgs", _ANY_PROTOCOL, _PROTOCOL)
+
+
+PROTOCOL: Final = Rule(
+    "spec",
+    _any_protocol,
+    "!has(self.auth) || !has(self.cache) || !has(self.cache.extraArgs)"
+    f" || !('{_ANY_PROTOCOL}' in self.cache.extraArgs)",
+    _PROTOCOL,
+    field_path=".cache.extraArgs",
+)
+
+TLS_RULES: Final = (
+    *map(secret_rule, ("spec.tls.secretName", "spec.tls.clientCASecretName", "spec.auth.secretName")),
+    TLS_PORT,
+    RESERVED_TLS_PORTS,
+    METRICS_PORT_IN_USE,
+    LOOPBACK_PORT_IN_USE,
+    PLAINTEXT,
+    CLIENT_CA,
+    MONITORING_TLS,
+    PROTOCOL,
+)

@@ -1,0 +1,91 @@
+"""Specs that violate a rule about TLS or passwords, each with the field and a part of the message."""
+
+from typing import Any, Final
+
+TLS: Final = {"secretName": "sessions-tls"}
+
+INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
+    "name of the Secret of a certificate": (
+        {"tls": {"secretName": "Sessions"}},
+        ("spec.tls.secretName", "must be the name of a Secret in this namespace"),
+    ),
+    "name of the Secret of a client CA": (
+        {"tls": {**TLS, "clientAuth": "Require", "clientCASecretName": ""}},
+        ("spec.tls.clientCASecretName", "must be the name of a Secret in this namespace"),
+    ),
+    "name of the Secret of passwords": (
+        {"auth": {"secretName": "a/b"}},
+        ("spec.auth.secretName", "must be the name of a Secret in this namespace"),
+    ),
+    "privileged port for TLS": (
+        {"tls": {**TLS, "port": 443}},
+        ("spec.tls.port", "must be between 1024 and 65535"),
+    ),
+    "port of the agent's connection for TLS": (
+        {"tls": {**TLS, "port": 11210}},
+        ("spec.tls.port", "must not be 11210 or 9150"),
+    ),
+    "port of the metrics for TLS": (
+        {"tls": {**TLS, "port": 9150}},
+        ("spec.tls.port", "must not be 11210 or 9150"),
+    ),
+    "port of the agent's connection": (
+        {"tls": TLS, "containerPort": 11210},
+        ("spec.containerPort", "must not be 11210 with spec.tls"),
+    ),
+    "port of the metrics with TLS": (
+        {"tls": TLS, "containerPort": 9150},
+        ("spec.containerPort", "must not be 9150 with spec.monitoring"),
+    ),
+    "port of the metrics with passwords": (
+        {"auth": {"secretName": "a"}, "monitoring": {"enabled": False}, "containerPort": 9150},
+        ("spec.containerPort", "must not be 9150 with spec.monitoring"),
+    ),
+    "plaintext without a port for TLS": (
+        {"tls": {**TLS, "plaintext": "Enabled"}},
+        ("spec.tls.plaintext", "must not be Enabled unless spec.tls.port is another port"),
+    ),
+    "plaintext on the port for TLS": (
+        {"tls": {**TLS, "plaintext": "Enabled", "port": 11300}, "containerPort": 11300},
+        ("spec.tls.plaintext", "must not be Enabled unless spec.tls.port is another port"),
+    ),
+    "client CA without verification": (
+        {"tls": {**TLS, "clientCASecretName": "clients-ca"}},
+        ("spec.tls.clientCASecretName", "must be set only with clientAuth Request or Require"),
+    ),
+    "client CA with verification switched off": (
+        {"tls": {**TLS, "clientAuth": "None", "clientCASecretName": "clients-ca"}},
+        ("spec.tls.clientCASecretName", "must be set only with clientAuth Request or Require"),
+    ),
+    "metrics over HTTPS without a certificate": (
+        {"monitoring": {"tls": {}}},
+        ("spec.monitoring.tls", "must not be enabled without spec.tls"),
+    ),
+    "binary protocol with passwords": (
+        {"auth": {"secretName": "a"}, "cache": {"extraArgs": ["--disable-cas", "--protocol=auto"]}},
+        ("spec.cache.extraArgs", "must not contain --protocol=auto with spec.auth"),
+    ),
+    "memory limit for connections with TLS": (
+        {
+            "tls": TLS,
+            "cache": {"memory": "1Gi"},
+            "resources": {"limits": {"memory": "1260Mi"}},
+        },
+        ("spec.resources.limits", "connections with TLS", "raise this limit"),
+    ),
+}
+
+VALID: Final[dict[str, dict[str, Any]]] = {
+    "TLS": {"tls": TLS},
+    "TLS on another port": {"tls": {**TLS, "port": 11212}},
+    "TLS on the same port, named": {"tls": {**TLS, "port": 11211, "plaintext": "Disabled"}},
+    "TLS and plaintext": {"tls": {**TLS, "port": 11212, "plaintext": "Enabled"}},
+    "client certificates": {"tls": {**TLS, "clientAuth": "Require", "clientCASecretName": "a.b"}},
+    "client certificates of the same CA": {"tls": {**TLS, "clientAuth": "Request", "minVersion": "1.3"}},
+    "passwords": {"auth": {"secretName": "a"}, "cache": {"extraArgs": ["--protocol=ascii"]}},
+    "HTTPS": {"tls": TLS, "monitoring": {"tls": {"enabled": True}}},
+    "HTTPS switched off": {"monitoring": {"tls": {"enabled": False}}},
+    "reserved ports without TLS": {"containerPort": 11210},
+    "port of the metrics without an agent": {"containerPort": 9150},
+}
+"""Valid specs that are close to a rule."""

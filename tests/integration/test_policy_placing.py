@@ -372,6 +372,16 @@ def test_largest_template_is_within_the_cost_limit_of_policies(stolen_token: Acc
             {"podMetricsEndpoints": [{"port": "metrics", "bearerTokenSecret": {"name": "a", "key": "b"}}]},
             "spec.podMetricsEndpoints:",
         ),
+        ({"podMetricsEndpoints": [{"port": "metrics", "scheme": "http"}]}, "spec.podMetricsEndpoints:"),
+        *(
+            ({"podMetricsEndpoints": [{"port": "metrics", "tlsConfig": each}]}, "spec.podMetricsEndpoints:")
+            for each in (
+                {"insecureSkipVerify": True},
+                {"ca": {"secret": {"name": "a", "key": "password"}}},
+                {"ca": {"configMap": {"name": "a", "key": "ca.crt"}}},
+                {"keySecret": {"name": "a", "key": "tls.key"}},
+            )
+        ),
     ],
 )
 def test_pod_monitor_selects_only_the_metrics_of_own_pods(stolen_token: Account, change: Object, path: str) -> None:

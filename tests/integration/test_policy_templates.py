@@ -29,13 +29,19 @@ METADATA_SERVICE = {"httpGet": {"host": "169.254.169.254", "port": 80}}
 CLAIM = [{"name": "gpu", "resourceClaimName": "theirs"}]
 LABELS_OF_POD = {"downwardAPI": {"items": [{"path": "annotations", "fieldRef": {"fieldPath": "metadata.labels"}}]}}
 FILE_KEY = {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "all", "path": "a", "key": "b"}}}
+
+
+def projected(secret: Object) -> Object:
+    """A projected volume of a Secret."""
+    return {"name": "all", "projected": {"sources": [{"secret": secret}]}}
+
+
 CHANGES: dict[str, tuple[Object, str]] = {
     "host network": (pod("hostNetwork", True), "hostNetwork"),
     "host PIDs": (pod("hostPID", True), "hostPID"),
     "host IPC": (pod("hostIPC", True), "hostIPC"),
     "host users": (pod("hostUsers", True), "hostUsers"),
     "host aliases": (pod("hostAliases", [{"ip": "192.0.2.1", "hostnames": ["a"]}]), "hostAliases"),
-    "shared processes": (pod("shareProcessNamespace", True), "shareProcessNamespace"),
     "node": (pod("nodeName", "control-plane"), "nodeName"),
     "highest priority": (pod("priorityClassName", "system-node-critical"), "priorityClassName"),
     "priority of the cluster": (pod("priorityClassName", "system-cluster-critical"), "priorityClassName"),
@@ -55,6 +61,27 @@ CHANGES: dict[str, tuple[Object, str]] = {
     ),
     "host path": (pod("volumes", [{"name": "all", "hostPath": {"path": "/"}}]), "volumes"),
     "Secret as a volume": (pod("volumes", [{"name": "all", "secret": {"secretName": "any"}}]), "volumes"),
+    "Secret with another key": (
+        pod("volumes", [{"name": "all", "secret": {"secretName": "any", "items": [{"key": "a", "path": "a"}]}}]),
+        "volumes.secret.items",
+    ),
+    "projected Secret": (pod("volumes", [projected({"name": "any"})]), "volumes"),
+    "projected Secret with another key": (
+        pod("volumes", [projected({"name": "any", "items": [{"key": "a", "path": "tls.crt"}]})]),
+        "volumes",
+    ),
+    "projected Secret as another file": (
+        pod("volumes", [projected({"name": "any", "items": [{"key": "tls.crt", "path": "a"}]})]),
+        "volumes",
+    ),
+    "projected Secret with a mode": (
+        pod("volumes", [projected({"name": "any", "items": [{"key": "tls.crt", "path": "tls.crt", "mode": 511}]})]),
+        "volumes",
+    ),
+    "projected ConfigMap": (
+        pod("volumes", [{"name": "all", "projected": {"sources": [{"configMap": {"name": "any"}}]}}]),
+        "volumes",
+    ),
     "claim": (pod("volumes", [{"name": "all", "persistentVolumeClaim": {"claimName": "any"}}]), "volumes"),
     "projected token": (pod("volumes", [{"name": "all", **TOKEN}]), "volumes"),
     "empty volume": (pod("volumes", [{"name": "all", "emptyDir": {}}]), "volumes"),
@@ -164,8 +191,10 @@ LEAVES = {
     "spec.template.spec.containers.env.valueFrom.resourceFieldRef",
     "spec.template.spec.containers.env.valueFrom.secretKeyRef",
     "spec.template.spec.topologySpreadConstraints.labelSelector",
+    "spec.template.spec.volumes.projected.sources.secret.items",
 }
-"""Objects of the user's spec that are allowed with any fields: references, and terms that select nodes and pods."""
+"""Objects of the user's spec that are allowed with any fields: references, and terms that select nodes and pods. A
+further rule limits the items of projected Secrets."""
 
 
 def allowed() -> dict[str, dict[str, list[str]]]:

@@ -77,7 +77,15 @@ SPEC: Object = {
         ]
     },
     "service": {"labels": {"team": "a"}, "annotations": {"example.com/a": "b"}},
-    "monitoring": {"podMonitor": {"interval": "30s", "labels": {"team": "a"}}},
+    "monitoring": {"podMonitor": {"interval": "30s", "labels": {"team": "a"}}, "tls": {}},
+    "tls": {
+        "secretName": "cache-tls",
+        "clientAuth": "Require",
+        "clientCASecretName": "clients",
+        "port": 11299,
+        "plaintext": "Enabled",
+    },
+    "auth": {"secretName": "cache-auth"},
     "agent": {"image": "example.com/agent:1", "resources": {"limits": {"cpu": "1"}}},
 }
 """A Memcached with every field of which the Deployment, or another child, has something that others lack."""

@@ -64,7 +64,8 @@ FIRST_NEED: Final = Need(110, 16 * MEBIBYTE)
 """What release 0.1.0 expected. The derived limit is based on it: see `default_limit`."""
 
 BYTES_PER_CONNECTION: Final = 8 * 2**10  # with an incomplete command
-BYTES_PER_TLS_CONNECTION: Final = 64 * 2**10  # TODO
+BYTES_PER_TLS_CONNECTION: Final = 88 * 2**10  # all clients reconnect at once; see docs/sizing.md
+TLS_FIXED: Final = 6 * MEBIBYTE  # OpenSSL, its buffers of 64 threads, and CAs of clients that were renewed
 BYTES_PER_THREAD: Final = 128 * 2**10  # of each thread beyond the default number
 
 HEADROOM: Final = Decimal("1.25")  # factor of FIRST_NEED and settings_memory in the derived limit
@@ -79,8 +80,8 @@ def minimum_connections(threads: int) -> int:
 def settings_memory(settings: Settings) -> int:
     """The memory that connections and threads need in addition to the cache."""
     threads = max(0, settings.threads - DEFAULT_THREADS)
-    connection = BYTES_PER_TLS_CONNECTION if settings.tls else BYTES_PER_CONNECTION
-    return connection * settings.connections + BYTES_PER_THREAD * threads
+    connection, fixed = (BYTES_PER_TLS_CONNECTION, TLS_FIXED) if settings.tls else (BYTES_PER_CONNECTION, 0)
+    return connection * settings.connections + BYTES_PER_THREAD * threads + fixed
 
 
 def exact_minimum(cache_bytes: Decimal | int, settings: Settings = DEFAULTS) -> Decimal:

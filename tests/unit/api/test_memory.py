@@ -12,7 +12,9 @@ from memcached_api.memcached.memory import Settings
 
 MI = 2**20
 CACHES = st.integers(memory.MIN_CACHE, memory.MAX_CACHE)
-SETTINGS = st.builds(Settings, st.integers(28, memory.MAX_CONNECTIONS), st.integers(1, memory.MAX_THREADS))
+SETTINGS = st.builds(
+    Settings, st.integers(28, memory.MAX_CONNECTIONS), st.integers(1, memory.MAX_THREADS), st.booleans()
+)
 MEASURED = {2: 43.1, 16: 57.6, 64: 108.8, 73: 124.6, 256: 313.2, 590: 722.5, 1180: 1405.2, 2350: 2757.0}
 """Mebibytes that a server with one connection used at most, by mebibytes of `-m`: docs/sizing.md."""
 ONE_CONNECTION = Settings(connections=1)
@@ -25,6 +27,8 @@ ONE_CONNECTION = Settings(connections=1)
         (1000 * MI, Settings(), 1230 * MI),
         (1000 * MI, Settings(connections=2048), 1238 * MI),
         (1000 * MI, Settings(threads=1), 1230 * MI),
+        (1000 * MI, Settings(tls=True), 1316 * MI),
+        (1000 * MI, Settings(connections=2048, tls=True), 1404 * MI),
         (1000 * MI, Settings(threads=12), 1231 * MI),
         (10, Settings(connections=100), 42 * MI + 800 * 2**10 + 12),
         (70 * MI, Settings(), 128 * MI),

@@ -63,15 +63,12 @@ AGENTS: Specs = st.fixed_dictionaries(
 )
 ON: Specs = st.fixed_dictionaries({}, optional={"enabled": st.booleans()})
 MONITORING: Specs = st.fixed_dictionaries({}, optional={"enabled": st.booleans(), "tls": ON})
-TLS: Specs = st.fixed_dictionaries(
-    {"secretName": st.sampled_from(["a", "b"])},
-    optional={
-        "clientAuth": st.sampled_from(["None", "Request", "Require"]),
-        "clientCASecretName": st.sampled_from(["a", "b"]),
-        "port": st.sampled_from([11211, 11212, 12000]),
-        "plaintext": st.sampled_from(["Disabled", "Enabled"]),
-        "minVersion": st.sampled_from(["1.2", "1.3"]),
-    },
+TLS: Specs = st.builds(
+    lambda *parts: {name: value for part in parts for name, value in part.items()},
+    st.fixed_dictionaries({"secretName": st.sampled_from(["a", "b"])}, optional={"minVersion": st.just("1.3")}),
+    st.sampled_from([{}, {"clientAuth": "None"}, {"clientAuth": "Require"}, {"clientAuth": "Request"}])
+    | st.sampled_from([{"clientAuth": "Require", "clientCASecretName": name} for name in ("a", "b")]),
+    st.sampled_from([{}, {"port": 11211}, {"port": 12001}, {"port": 12001, "plaintext": "Enabled"}]),
 )
 ALL: Specs = st.fixed_dictionaries(
     {"image": st.sampled_from(["memcached:1", "memcached:2"])},

@@ -35,6 +35,7 @@ _PER_CONNECTION_CEL: Final = f"(has(self.tls) ? {memory.BYTES_PER_TLS_CONNECTION
 _SETTINGS_CEL: Final = (
     f"double({_CONNECTIONS_CEL}) * {_PER_CONNECTION_CEL}"
     f" + double([{_THREADS_CEL} - {memory.DEFAULT_THREADS}, 0].max()) * {memory.BYTES_PER_THREAD}.0"
+    f" + (has(self.tls) ? {memory.TLS_FIXED}.0 : 0.0)"
 )
 """memory.settings_memory."""
 

@@ -15,6 +15,7 @@ NONE = "neither has a PodMonitor"
 ONE_VALUE = (ONE_VERSION, ALWAYS_SET, POOLED)
 """Reasons for which the field has no effect at all."""
 
+TLS = ("secretName", "clientAuth", "clientCASecretName", "port", "plaintext", "minVersion")
 TEXT = ("-1x", "Not Valid!")
 PASSED_ON = tuple(
     f"memcacheds/{path}"
@@ -33,6 +34,14 @@ DENIED: dict[str, dict[str, str]] = {
     "memcacheds/identity": {
         "two": "cannot be changed, because all pods and their addresses would change",
         "Stable": "cannot be changed, because all pods and their addresses would change",
+    },
+    **{
+        f"memcacheds/{parent}.{name}": {
+            "empty": f"spec.{parent}.secretName: Required value",
+            **({"absent": f"spec.{parent}.secretName: Required value"} if name == "secretName" else {}),
+        }
+        for parent, names in (("tls", TLS), ("auth", ("secretName",)))
+        for name in names
     },
     "memcacheds/cache.maxConnections": {"minimum": "must be at least 30 for 4 threads"},
     **{
@@ -107,6 +116,7 @@ UNSEEN: dict[str, dict[str, str]] = {
         "one -> absent": ALWAYS_SET,
     },
     "memcacheds/monitoring.podMonitor.enabled": {"one -> empty": NONE},
+    "memcacheds/monitoring.tls.enabled": {"one -> empty": "both are HTTP"},
     "memcacheds/identity": {"base -> one": POOLED, "one -> absent": POOLED, "one -> empty": POOLED},
 }
 """Changes that no child shows, with the reason, by field and the labels of the steps before and after."""

@@ -23,6 +23,7 @@ BESIDE: dict[Path, Object] = {
     ("agent",): {"monitoring": {}},
     ("monitoring", "podMonitor"): {"monitoring": {"podMonitor": {}}},
     ("networkPolicy", "metricsFrom"): {"monitoring": {}},
+    ("monitoring", "tls"): {"tls": {"secretName": "aa"}},
     # What the values name does not exist, so pods would never start.
     **{
         ("podTemplate", "spec", name): PAUSED
@@ -30,6 +31,11 @@ BESIDE: dict[Path, Object] = {
     },
 }
 """What a spec also has, by the beginning of the field's path."""
+WITHIN: dict[Path, Object] = {
+    ("tls", "clientCASecretName"): {"clientAuth": "Require"},
+    ("tls", "plaintext"): {"port": 11212},
+}
+"""What the field's top-level parent also has, unless it is absent or empty."""
 RESOURCE_KEYS = ("cpu", "memory")
 TEXT_KEYS = ("team",)
 """Keys of maps of quantities, and of maps of texts, such as labels."""
@@ -61,6 +67,10 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "restartedAt": ("2026-11-22T10:00:00Z", "2026-11-23T10:00:00+01:00"),
     "cidr": ("10.0.0.0/8", "10.0.0.0/9"),
     "interval": ("30s", "1m30s"),
+    "clientAuth": ("Request", "Require"),
+    "clientCASecretName": ("cc", "dd"),
+    "plaintext": ("Enabled", "Disabled"),
+    "minVersion": ("1.3", "1.2"),
     "except[]": ("10.1.0.0/16", "10.2.0.0/16"),
     **WHOLES,
 }
@@ -107,6 +117,8 @@ class Leaf:
         top = self.path[0]
         others = {name: inner for name, inner in self.base.items() if name != top}
         parent = {name: inner for name, inner in _build(self.root, self.path, value).items() if name == top}
+        if self.path in WITHIN:
+            parent = {top: {**WITHIN[self.path], **parent[top]}}
         return {**others, **parent}
 
     def with_items(self) -> Object:

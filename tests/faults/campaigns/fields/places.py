@@ -32,11 +32,26 @@ RENAMED: dict[Path, Path] = {
     ("monitoring", "podMonitor", "enabled"): ("PodMonitor", "podMetricsEndpoints", "[]", "port"),
     ("monitoring", "podMonitor", "interval"): ("PodMonitor", "podMetricsEndpoints", "[]", "interval"),
     ("monitoring", "podMonitor"): ("PodMonitor", "metadata"),
+    ("monitoring", "tls", "enabled"): COMMAND,
+    ("tls", "port"): ("Service", "ports", "[]", "port"),
+    ("tls", "plaintext"): ("Service", "ports", "[]", "port"),
+    **{("tls", name): COMMAND for name in ("clientAuth", "minVersion")},
+    **{("tls", name): ("sources", "[]", "secret", "name") for name in ("secretName", "clientCASecretName")},
+    ("auth",): ("secret",),
     ("agent",): ("containers", "[]"),
     ("service", "perPod"): ("Service-0", "publishNotReadyAddresses"),
     ("service",): ("Service", "metadata"),
 }
 """The beginnings of the paths of fields that have another name in a child. The first that fits is used."""
+
+
+def _tls_options(mode: str = "", version: int = 2) -> str:
+    """The item of the command with the options for TLS."""
+    files = "ssl_chain_cert=/etc/memcached/tls/tls.crt,ssl_key=/etc/memcached/tls/tls.key"
+    clients = f",ssl_ca_cert=/etc/memcached/tls/ca.crt,ssl_verify_mode={mode}" if mode else ""
+    return f"{files}{clients},ssl_min_version={version}"
+
+
 DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/cache.memory": lambda value: str(int(quantity.parse(value)) // 2**20),  # memcached -m, in MiB
     "memcacheds/cache.maxItemSize": lambda value: str(int(quantity.parse(value))),
@@ -49,6 +64,10 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/podDisruptionBudget.enabled": lambda value: "AlwaysAllow" if value else HIDDEN,
     "memcacheds/monitoring.enabled": lambda value: 9150 if value else HIDDEN,
     "memcacheds/monitoring.podMonitor.enabled": lambda value: "metrics" if value else HIDDEN,
+    "memcacheds/monitoring.tls.enabled": lambda value: "--metrics-tls" if value else HIDDEN,
+    "memcacheds/tls.clientAuth": lambda value: _tls_options({"Request": "1", "Require": "2"}.get(value, "")),
+    "memcacheds/tls.minVersion": lambda value: _tls_options(version={"1.2": 2, "1.3": 3}[value]),
+    "memcacheds/tls.plaintext": lambda value: 11211 if value == "Enabled" else HIDDEN,
     "memcacheds/identity": lambda _: HIDDEN,  # it cannot be changed
     "memcacheds/service.perPod": lambda value: value or HIDDEN,
     "memcacheds/rollout.paused": lambda value: value or HIDDEN,  # the API server does not store false

@@ -15,8 +15,8 @@ def main() -> None:
     """Run the agent. Exits with code 2 if the command line is invalid, and 1 if the address cannot be used."""
     options = parse(sys.argv[1:])
     configure(options.log_level, options.log_format)
-    # asyncio imports ssl if it can, which needs 4 MiB of memory. The agent does not use TLS.
-    cast("dict[str, Any]", sys.modules).setdefault("ssl", None)
+    if not options.tls:  # asyncio imports ssl if it can, which needs 4 MiB of memory
+        cast("dict[str, Any]", sys.modules).setdefault("ssl", None)
     import asyncio
 
     from memcached_agent.app import run

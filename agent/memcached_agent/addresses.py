@@ -24,7 +24,7 @@ def parse_address(text: str, *, host_required: bool) -> Address:
     """
     host, _, port = text.rpartition(":")
     syntax = "IP:PORT" if host_required else "IP:PORT or :PORT"
-    if len(text) > MAX_LENGTH or not _is_valid_host(host, host_required) or not _is_valid_port(port):
+    if len(text) > MAX_LENGTH or not _is_valid_host(host, host_required) or not is_port(port):
         raise ValueError(f"{text[:MAX_LENGTH]!r}: invalid address; use {syntax}, with a port from 1 to 65535")
     return Address(host.strip("[]"), int(port))
 
@@ -39,5 +39,6 @@ def _is_valid_host(host: str, required: bool) -> bool:
         return False
 
 
-def _is_valid_port(port: str) -> bool:
+def is_port(port: str) -> bool:
+    """Whether this is a port from 1 to 65535."""
     return port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65535

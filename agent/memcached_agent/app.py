@@ -6,14 +6,15 @@ import logging
 import signal
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from memcached_agent.memcached.client import Client
 from memcached_agent.metrics.exporter import Exporter
 from memcached_agent.options import Options
+from memcached_agent.reload.wiring import Reloads
 from memcached_agent.shared import Shared
 from memcached_agent.web.health import healthz, serving
-from memcached_agent.web.server import Server, listen
+from memcached_agent.web.server import Protocols, Server, listen
 
 log = logging.getLogger(__name__)
 
@@ -23,14 +24,25 @@ async def run(options: Options) -> None:
     stop = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
-    client = Client(options.memcached)
-    checks = {"memcached": Shared(client.problem)}
-    routes = {"/metrics": Shared(Exporter(client).metrics), "/healthz": lambda: healthz(checks)}
-    server = Server({**routes, "/livez": serving, "/readyz": serving})
-    async with listen(server, options.metrics):
+    reloads = Reloads(options)
+    client = reloads.client
+    checks = {"memcached": Shared(client.problem), **{each.name: each.problem for each in reloads.watchers}}
+    scrape = Exporter(client, reloads.metrics if reloads.watchers else tuple).metrics
+    routes = {"/metrics": Shared(scrape), "/healthz": lambda: healthz(checks)}
+    server = Server({**routes, "/livez": serving, "/readyz": serving}, ("/livez", "/readyz"))
+    async with listen(server, options.metrics, _protocols(server, options, reloads)):
         log.info("serving the metrics of memcached at %s on %s", options.memcached, options.metrics)
         gc.freeze()  # the collector need not visit what exists now
-        await _until(stop, client.run())
+        await _until(stop, reloads.run())
+
+
+def _protocols(server: Server, options: Options, reloads: Reloads) -> Protocols | None:
+    """What handles a new connection to the port of the metrics. None: HTTP without TLS."""
+    if not options.tls or not options.tls.metrics or not reloads.certificates:
+        return None
+    from memcached_agent.web.tls import Layer  # imports ssl
+
+    return partial(Layer, server, reloads.certificates.context)
 
 
 async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

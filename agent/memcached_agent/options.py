@@ -3,16 +3,35 @@
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Never
+from typing import Final, Never
 
-from memcached_agent.addresses import Address, parse_address
+from memcached_agent.addresses import Address, is_port, parse_address
 from memcached_agent.logs import FORMATS, LEVELS
 from memcached_agent.version import version
 
-DESCRIPTION = """Serve the metrics of a memcached server to Prometheus: /metrics. /healthz names
+MAX_PATH: Final = 256
+"""Characters of a path on the command line."""
+MAX_QUOTED: Final = 64
+"""Characters of an invalid value that become part of a message."""
+DESCRIPTION: Final = """Serve the metrics of a memcached server to Prometheus: /metrics. /healthz names
 problems; /livez and /readyz are for probes.
 
-The agent runs beside memcached, in the same pod. It opens one connection to memcached, and keeps it open."""
+The agent runs beside memcached, in the same pod. It opens one connection to memcached, and keeps it open.
+
+With --tls-directory or --users-file, it makes memcached reload these files when
+they change."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Where memcached's certificates are, and the port on loopback where it serves them.
+
+    `metrics`: whether the agent serves its own port by HTTPS, with the same certificate.
+    """
+
+    directory: str
+    port: int
+    metrics: bool
 
 
 @dataclass(frozen=True)
@@ -23,6 +42,8 @@ class Options:
     metrics: Address
     log_level: str
     log_format: str
+    tls: Tls | None = None
+    users_file: str | None = None
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,8 +56,15 @@ class Parser(argparse.ArgumentParser):
 
 def parse(arguments: Sequence[str]) -> Options:
     """Parse the command line. Exits with code 2 and one sentence on standard error if it is invalid."""
-    values = _parser().parse_args(arguments)
-    return Options(values.memcached, values.metrics_bind_address, values.log_level, values.log_format)
+    parser = _parser()
+    values = parser.parse_args(arguments)
+    if (values.tls_directory is None) != (values.tls_port is None):
+        parser.error("--tls-directory and --tls-port require each other")
+    if values.metrics_tls and values.tls_directory is None:
+        parser.error("--metrics-tls requires --tls-directory")
+    tls = None if values.tls_directory is None else Tls(values.tls_directory, values.tls_port, values.metrics_tls)
+    common = (values.memcached, values.metrics_bind_address, values.log_level, values.log_format)
+    return Options(*common, tls, values.users_file)
 
 
 def _parser() -> Parser:
@@ -66,8 +94,52 @@ def _parser() -> Parser:
     parser.add_argument(
         "--log-format", choices=FORMATS, default="text", help="format of log lines (default: %(default)s)"
     )
+    _add_reloads(parser)
     parser.add_argument("--version", action="version", version=f"%(prog)s {version()}", help="print the version")
     return parser
+
+
+def _add_reloads(parser: Parser) -> None:
+    """The options for files that memcached reloads."""
+    parser.add_argument(
+        "--tls-directory",
+        metavar="DIR",
+        type=_path,
+        help="directory of memcached's tls.crt, tls.key and, optionally, ca.crt and client-ca.crt. When they change, "
+        "the agent checks them and makes memcached load them (default: no TLS)",
+    )
+    parser.add_argument(
+        "--tls-port",
+        metavar="PORT",
+        type=_port,
+        help="port of 127.0.0.1 on which memcached serves TLS; required with --tls-directory",
+    )
+    parser.add_argument(
+        "--metrics-tls",
+        action="store_true",
+        help="serve /metrics and /healthz by HTTPS only, with the certificate in --tls-directory (default: HTTP)",
+    )
+    parser.add_argument(
+        "--users-file",
+        metavar="FILE",
+        type=_path,
+        help="file of memcached's option -Y. The agent logs in with it and makes memcached load it when it changes "
+        "(default: no login)",
+    )
+
+
+def _path(text: str) -> str:
+    if not text.startswith("/") or len(text) > MAX_PATH or not text.isprintable():
+        raise argparse.ArgumentTypeError(
+            f"{text[:MAX_QUOTED]!r}: use an absolute path of at most {MAX_PATH} characters"
+        )
+    return text.rstrip("/") or "/"
+
+
+def _port(text: str) -> int:
+    if not is_port(text):
+        raise argparse.ArgumentTypeError(f"{text[:MAX_QUOTED]!r}: use a port from 1 to 65535")
+    return int(text)
 
 
 def _address(*, host_required: bool) -> Callable[[str], Address]:

@@ -6,13 +6,14 @@ At its connection limit, memcached refuses new connections. So the connection is
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
 from memcached_agent.addresses import Address
-from memcached_agent.memcached.connection import Connection
+from memcached_agent.memcached.connection import MAX_QUOTED, Connection
 from memcached_agent.memcached.errors import REASONS, MemcachedError, Reason
+from memcached_agent.memcached.login import User, log_in
 from memcached_agent.memcached.stats import END, Statistics, statistics
 
 log = logging.getLogger(__name__)
@@ -29,11 +30,16 @@ LINE: Final = b""
 
 
 class Client:
-    """A memcached server, over one connection at a time. `errors`: the number of failures by reason."""
+    """A memcached server, over one connection at a time. `errors`: the number of failures by reason.
 
-    def __init__(self, address: Address) -> None:
+    `users`: with which to log in, in the order of the attempts; None if memcached requires no login.
+    """
+
+    def __init__(self, address: Address, users: Callable[[], Sequence[User]] | None = None) -> None:
         self.errors: Final[dict[Reason, int]] = dict.fromkeys(REASONS, 0)
         self._address = address
+        self._users = users
+        self._number = 0
         self._connection: Connection | None = None
         self._failure = MemcachedError("closed", f"memcached at {address} is not connected yet")
         self._last_reply = 0.0
@@ -60,6 +66,20 @@ class Client:
             except ValueError as error:
                 raise connection.fail("protocol", f"sent invalid statistics: {error}") from error
 
+    @property
+    def connected(self) -> int | None:
+        """The number of the open connection, counted from 1. None while there is none."""
+        return self._number if self._connection else None
+
+    async def refresh_certificates(self) -> str:
+        """Make memcached load its certificates again. Returns its error, at most MAX_QUOTED bytes; empty without one.
+
+        Raises MemcachedError.
+        """
+        async with self._commands() as connection:
+            reply = await connection.command("refresh_certs", LINE)
+        return "" if reply == b"OK\r\n" else repr(reply[:MAX_QUOTED].decode("ascii", "replace").rstrip())
+
     async def problem(self) -> str:
         """Why memcached does not reply, as one sentence. Empty if it replied within RECENT seconds, or replies now."""
         if self._connection and asyncio.get_running_loop().time() < self._last_reply + RECENT:
@@ -76,12 +96,23 @@ class Client:
         connection = Connection(self._address, self._failed)
         try:
             await connection.open()
+            await self._log_in(connection)
             await _version(connection)
         except MemcachedError:
             return  # `_failed` has recorded it
         self._connection, self._last_reply = connection, asyncio.get_running_loop().time()
+        self._number += 1
         log.info("connected to memcached at %s", self._address)
         await connection.closed.wait()
+
+    async def _log_in(self, connection: Connection) -> None:
+        """Log in if memcached requires it. Raises MemcachedError."""
+        if self._users is None:
+            return
+        for user in self._users():
+            if await log_in(connection, user):
+                return
+        raise connection.fail("rejected", "refuses the login: it has none of the users in the file")
 
     def _failed(self, failure: MemcachedError) -> None:
         """Record a failure. The log has one line for each new problem, not for each attempt."""

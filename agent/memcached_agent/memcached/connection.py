@@ -33,6 +33,7 @@ class Connection(asyncio.Protocol):
         self._on_failure = on_failure
         self._received = bytearray()
         self._end = b""
+        self._refusal: bytes | None = None
         self._reply: asyncio.Future[bytes] | None = None
         self._transport: asyncio.Transport | None = None
 
@@ -54,17 +55,24 @@ class Connection(asyncio.Protocol):
 
         Commands must not overlap. An empty `end` means any single line.
         """
+        return await self.request(text.encode() + b"\r\n", end, text)
+
+    async def request(self, data: bytes, end: bytes, name: str, refusal: bytes | None = None) -> bytes:
+        """Send the bytes of a command, and return its reply, as `command` does.
+
+        `name`: the command in messages. `refusal`: how an error begins that is a reply, and not a failure.
+        """
         if self._received:
             self._fail_unexpected()
         if self.failure or self._transport is None:
             raise self.failure or self.fail("closed", "is not connected")
-        self._end, self._reply = end, asyncio.get_running_loop().create_future()
-        self._transport.write(text.encode() + b"\r\n")
+        self._end, self._refusal, self._reply = end, refusal, asyncio.get_running_loop().create_future()
+        self._transport.write(data)
         try:
             async with asyncio.timeout(REPLY_TIMEOUT):
                 return await self._reply
         except TimeoutError:
-            raise self.fail("timeout", f"did not reply to `{text}` within {REPLY_TIMEOUT:g} s") from None
+            raise self.fail("timeout", f"did not reply to `{name}` within {REPLY_TIMEOUT:g} s") from None
         finally:
             self._reply = None
 
@@ -95,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._received += data
         if len(self._received) > MAX_REPLY:
             self.fail("protocol", f"sent more than {MAX_REPLY} bytes as one reply")
-        elif self._received.startswith(ERRORS) and self._received.endswith(b"\r\n"):
+        elif self._is_error() and self._received.endswith(b"\r\n"):
             self._fail_unexpected()
         elif self._reply is not None and not self._reply.done() and self._is_complete():
             self._reply.set_result(bytes(self._received))
@@ -106,6 +114,10 @@ class Connection(asyncio.Protocol):
         if self._received.startswith(ERRORS):
             self._fail_unexpected()
         self.fail("closed", "closed the connection")
+
+    def _is_error(self) -> bool:
+        expected = self._refusal is not None and self._received.startswith(self._refusal)
+        return self._received.startswith(ERRORS) and not expected
 
     def _is_complete(self) -> bool:
         return (b"\r\n" + self._received).endswith(b"\r\n" + self._end)

@@ -1,6 +1,7 @@
 """The response of /metrics."""
 
 import asyncio
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 
 from memcached_agent.memcached.client import Client
@@ -12,10 +13,11 @@ from memcached_agent.web.messages import Response
 
 
 class Exporter:
-    """Reads the statistics of memcached, and returns all metrics."""
+    """Reads the statistics of memcached, and returns all metrics. `reloads`: those about reloaded files."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, reloads: Callable[[], Iterable[Family]] = tuple) -> None:
         self._client = client
+        self._reloads = reloads
         self._version = version()
         self._started = asyncio.get_running_loop().time()
 
@@ -26,5 +28,5 @@ class Exporter:
         except MemcachedError:  # the client has logged it
             found = [Family(families.UP, [((), 0)])]
         uptime = asyncio.get_running_loop().time() - self._started
-        found += agent.families(self._version, uptime, self._client.errors)
+        found += [*agent.families(self._version, uptime, self._client.errors), *self._reloads()]
         return Response(HTTPStatus.OK, CONTENT_TYPE, render(found))

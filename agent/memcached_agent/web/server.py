@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import struct
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from enum import IntEnum
 from http import HTTPStatus
@@ -27,14 +27,16 @@ KERNEL_BUFFER: Final = 2**16
 class State(IntEnum):
     """What a connection does. In this order, connections are closed to accept another one."""
 
-    IDLE = 0
-    CLOSING = 1  # all is sent; what the client still sends is ignored
-    READING = 2  # a part of a request has arrived
-    WRITING = 3  # the client reads a response
-    HANDLING = 4  # the response is prepared
+    HANDSHAKE = 0  # TLS is not established
+    IDLE = 1
+    CLOSING = 2  # all is sent; what the client still sends is ignored
+    READING = 3  # a part of a request has arrived
+    WRITING = 4  # the client reads a response
+    HANDLING = 5  # the response is prepared
 
 
 TIMEOUTS: Final = {
+    State.HANDSHAKE: 5.0,
     State.IDLE: 120.0,  # longer than the usual scrape intervals, up to 60 s
     State.CLOSING: 2.0,
     State.READING: 5.0,
@@ -47,18 +49,27 @@ Handler = Callable[[], Awaitable[Response]]
 """Prepares the response for a path. Cancelled when the client disconnects."""
 
 
-class Server:
-    """Serves GET and HEAD requests for the paths in `routes`."""
+Protocols = Callable[[], asyncio.BaseProtocol]
 
-    def __init__(self, routes: Mapping[str, Handler]) -> None:
+
+class Server:
+    """Serves GET and HEAD requests for the paths in `routes`.
+
+    `unencrypted`: the paths for clients without TLS, on a port for TLS.
+    """
+
+    def __init__(self, routes: Mapping[str, Handler], unencrypted: Collection[str] = ()) -> None:
         self.connections: Final[dict[Connection, None]] = {}  # the oldest first
         self._routes = routes
+        self._unencrypted = {path: routes[path] for path in unencrypted}
 
-    async def respond(self, request: Request) -> Response:
-        """The response to a request."""
-        handler = self._routes.get(request.path)
+    async def respond(self, request: Request, *, restricted: bool) -> Response:
+        """The response to a request. `restricted`: it came without TLS to a port for TLS."""
+        routes = self._unencrypted if restricted else self._routes
+        handler = routes.get(request.path)
         if handler is None:
-            return text(HTTPStatus.NOT_FOUND, f"not found; the paths are {', '.join(self._routes)}")
+            words = "without TLS, the paths are" if restricted else "the paths are"
+            return text(HTTPStatus.NOT_FOUND, f"not found; {words} {', '.join(routes)}")
         if request.method not in ("GET", "HEAD"):
             return text(HTTPStatus.METHOD_NOT_ALLOWED, "the methods are GET and HEAD")
         return await handler()
@@ -81,10 +92,11 @@ class Server:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: reads a request, writes the response, and so on."""
+    """One connection: reads a request, writes the response, and so on. `handshake`: `established` is called before."""
 
-    def __init__(self, server: Server) -> None:
-        self.state = State.IDLE
+    def __init__(self, server: Server, *, handshake: bool = False) -> None:
+        self.state = State.HANDSHAKE if handshake else State.IDLE
+        self._restricted = False
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()
@@ -95,11 +107,21 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for a request."""
+        """Wait for a request, or for the handshake before it."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(0)
-        self._enter(State.IDLE)
+        self._enter(self.state)
         self._server.opened(self)
+
+    @property
+    def is_in_handshake(self) -> bool:
+        """Whether the connection is not established yet."""
+        return self.state is State.HANDSHAKE
+
+    def established(self, *, encrypted: bool) -> None:
+        """Wait for a request, after a handshake, or without TLS."""
+        self._restricted = not encrypted
+        self._enter(State.IDLE)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Release everything."""
@@ -169,7 +191,7 @@ class Connection(asyncio.Protocol):
 
     async def _handle(self, request: Request) -> None:
         try:
-            response = await self._server.respond(request)
+            response = await self._server.respond(request, restricted=self._restricted)
         except Exception:  # the outermost edge of a request
             log.exception("internal error while handling a request")
             response = text(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log of the agent")
@@ -215,10 +237,14 @@ class Connection(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def listen(server: Server, address: Address) -> AsyncGenerator[None]:
-    """Serve on an address during the block. Raises OSError, for example if the port is in use."""
+async def listen(server: Server, address: Address, protocol: Protocols | None = None) -> AsyncGenerator[None]:
+    """Serve on an address during the block. Raises OSError, for example if the port is in use.
+
+    `protocol`: for each new connection; None: HTTP without TLS.
+    """
     loop = asyncio.get_running_loop()
-    listener = await loop.create_server(lambda: Connection(server), sock=_listener(address), backlog=BACKLOG)
+    create = protocol or (lambda: Connection(server))
+    listener = await loop.create_server(create, sock=_listener(address), backlog=BACKLOG)
     try:
         yield
     finally:

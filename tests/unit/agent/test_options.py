@@ -11,12 +11,16 @@ import pytest
 from memcached_agent import logs, options
 from memcached_agent.addresses import Address, parse_address
 from memcached_agent.memcached.errors import REASONS
-from memcached_agent.metrics import agent
+from memcached_agent.metrics import agent, reloads
 from memcached_agent.version import version
 
 from .processes import finished
 
-OPTIONS = {"--memcached", "--metrics-bind-address", "--log-level", "--log-format", "--version", "--help"}
+OPTIONS = {
+    *("--memcached", "--metrics-bind-address", "--tls-directory", "--tls-port", "--metrics-tls", "--users-file"),
+    *("--log-level", "--log-format", "--version", "--help"),
+}
+TLS = ["--tls-directory=/tls", "--tls-port=11212"]
 
 
 def test_help_describes_every_option_with_its_default() -> None:
@@ -55,6 +59,14 @@ INVALID = {
     "port 0": (["--metrics-bind-address=:0"], "':0': invalid address; use IP:PORT or :PORT, with a port from 1 to"),
     "high port": (["--metrics-bind-address=:65536"], "':65536': invalid address"),
     "long port": (["--metrics-bind-address=:000001"], "':000001': invalid address"),
+    "directory without a port": (TLS[:1], "--tls-directory and --tls-port require each other"),
+    "port without a directory": (TLS[1:], "--tls-directory and --tls-port require each other"),
+    "TLS without a directory": (["--metrics-tls"], "--metrics-tls requires --tls-directory"),
+    "relative directory": (["--tls-directory=tls"], "'tls': use an absolute path of at most 256 characters"),
+    "long path": (["--users-file=/" + "x" * 256], "use an absolute path of at most 256 characters"),
+    "control character": (["--users-file=/a\n"], "'/a\\n': use an absolute path"),
+    "TLS port 0": ([TLS[0], "--tls-port=0"], "'0': use a port from 1 to 65535"),
+    "TLS port with a host": ([TLS[0], "--tls-port=:1"], "':1': use a port from 1 to 65535"),
     "unknown level": (["--log-level=loud"], "invalid choice: 'loud' (choose from"),
     "unknown format": (["--log-format=xml"], "invalid choice: 'xml' (choose from"),
 }
@@ -81,6 +93,12 @@ def test_invalid_usage_of_the_program_exits_2() -> None:
 
 def test_defaults() -> None:
     assert options.parse([]) == options.Options(Address("127.0.0.1", 11211), Address("", 9150), "info", "text")
+
+
+def test_reloads() -> None:
+    assert options.parse(TLS).tls == options.Tls("/tls", 11212, metrics=False)
+    found = options.parse([*TLS, "--metrics-tls", "--users-file=/auth/users"])
+    assert (found.tls, found.users_file) == (options.Tls("/tls", 11212, metrics=True), "/auth/users")
 
 
 ADDRESSES = {
@@ -130,5 +148,9 @@ def test_log_lines(log_format: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_flags_and_metrics_are_documented() -> None:
     page = (Path(__file__).parents[3] / "docs/monitoring.md").read_text()
     assert [each for each in OPTIONS - {"--version", "--help"} if f"`{each}`" not in page] == []
-    assert [each.name for each in (agent.INFO, agent.UPTIME, agent.ERRORS) if f"`{each.name}" not in page] == []
+    assert [
+        each.name
+        for each in (agent.INFO, agent.UPTIME, agent.ERRORS, reloads.SUCCESSFUL, reloads.SUCCEEDED, reloads.EXPIRATION)
+        if f"`{each.name}" not in page
+    ] == []
     assert [each for each in REASONS if f"`{each}`" not in page] == []

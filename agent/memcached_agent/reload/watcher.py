@@ -1,0 +1,111 @@
+"""Polls one source of files, and applies its content when it, or the memcached that must use it, changes."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, Protocol, TypeVar
+
+from memcached_agent.memcached.errors import MemcachedError
+from memcached_agent.reload.errors import InvalidError, UnverifiedError
+
+log = logging.getLogger(__name__)
+
+POLL: Final = 2.0
+"""Seconds between two reads of the files. Symbolic links of mounted volumes make inotify unreliable."""
+RETRY: Final = 10.0
+"""Seconds until the same content is tried again: time makes a certificate valid, a new connection may be possible."""
+
+C = TypeVar("C", bound=Hashable)
+V = TypeVar("V")
+
+
+class Source(Protocol[C, V]):
+    """Files that memcached uses. Every method but `check` may raise InvalidError."""
+
+    name: str
+    """The value of the label `source`, and the first word of the line in /healthz."""
+
+    def read(self) -> C:
+        """The content of the files."""
+        ...
+
+    def check(self, content: C, /) -> V:
+        """The parsed content. Raises InvalidError if memcached must not use it."""
+        ...
+
+    def target(self) -> Hashable:
+        """The memcached to which the content is applied; another value after it was restarted. None: not available."""
+        ...
+
+    async def apply(self, value: V, /) -> None:
+        """Make memcached use the content, and verify that it does. Raises UnverifiedError and MemcachedError too."""
+        ...
+
+
+class Watcher(Generic[C, V]):
+    """Watches one source. `successful`: whether memcached uses the current files; `succeeded_at`: seconds since 1970.
+
+    What is done depends only on the files and on the memcached, not on earlier steps: after a restart of either, the
+    content is applied again.
+    """
+
+    def __init__(self, source: Source[C, V], clock: Callable[[], float] = time.time) -> None:
+        self.successful = False
+        self.succeeded_at: float | None = None
+        self._source = source
+        self._clock = clock
+        self._problem = ""
+        self._applied: object = None
+        self._tried: object = None
+        self._retry_at = 0.0
+
+    @property
+    def name(self) -> str:
+        """The name of the source."""
+        return self._source.name
+
+    async def problem(self) -> str:
+        """Why memcached does not use the current files, as one sentence. Empty if it does."""
+        return self._problem
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            await self.step()
+            await asyncio.sleep(POLL)
+
+    async def step(self) -> None:
+        """Read the files once, and apply them if that is due."""
+        try:
+            content = self._source.read()
+            state = (content, self._source.target())
+            if self._is_due(state):
+                await self._apply(content, state)
+        except InvalidError as error:
+            self._applied, self.successful = None, False
+            self._report(str(error))
+        except (UnverifiedError, MemcachedError) as error:
+            self._report(f"not verified yet, tried again: {error}")
+
+    def _is_due(self, state: object) -> bool:
+        now = asyncio.get_running_loop().time()
+        if state == self._applied or (state == self._tried and now < self._retry_at):
+            return False
+        self._tried, self._retry_at = state, now + RETRY
+        return True
+
+    async def _apply(self, content: C, state: tuple[C, Hashable]) -> None:
+        self._applied = None
+        value = self._source.check(content)
+        if state[1] is None:
+            self._problem = ""  # the files are valid; /healthz has a line about memcached
+            return
+        await self._source.apply(value)
+        self._applied, self.successful, self.succeeded_at, self._problem = state, True, self._clock(), ""
+        log.info("memcached uses the current %s", self.name)
+
+    def _report(self, problem: str) -> None:
+        """Record a problem. The log has one line for each new one, not for each attempt."""
+        log.log(logging.DEBUG if problem == self._problem else logging.WARNING, "%s: %s", self.name, problem)
+        self._problem = problem

@@ -1,0 +1,51 @@
+"""Creates what the options need for reloads. Imports `ssl` only if certificates are among them."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from memcached_agent.memcached.client import Client
+from memcached_agent.metrics import reloads
+from memcached_agent.metrics.exposition import Family
+from memcached_agent.options import Options
+from memcached_agent.reload.watcher import Watcher
+
+if TYPE_CHECKING:
+    from memcached_agent.reload.accounts import Accounts
+    from memcached_agent.reload.certificates import Certificates
+
+
+class Reloads:
+    """The client of memcached, and the watchers of the files in `options`. `certificates`: None without TLS."""
+
+    def __init__(self, options: Options) -> None:
+        accounts = _accounts(options)
+        self.client = Client(options.memcached, accounts and accounts.candidates)
+        self.certificates = _certificates(options, self.client)
+        sources = [each for each in (self.certificates, accounts) if each]
+        self.watchers = [Watcher[Any, Any](each) for each in sources]
+
+    async def run(self) -> None:
+        """Keep the connection to memcached open, and watch the files, until cancelled."""
+        await asyncio.gather(*(each.run() for each in (self.client, *self.watchers)))
+
+    def metrics(self) -> Iterator[Family]:
+        """The metrics of the watchers; none without a watcher."""
+        found = {each.name: reloads.Reload(each.successful, each.succeeded_at) for each in self.watchers}
+        return reloads.families(found, self.certificates.expires if self.certificates else None)
+
+
+def _accounts(options: Options) -> "Accounts | None":
+    if options.users_file is None:
+        return None
+    from memcached_agent.reload.accounts import Accounts
+
+    return Accounts(options.users_file, options.memcached)
+
+
+def _certificates(options: Options, client: Client) -> "Certificates | None":
+    if options.tls is None:
+        return None
+    from memcached_agent.reload.certificates import Certificates
+
+    return Certificates(options.tls.directory, options.tls.port, client)

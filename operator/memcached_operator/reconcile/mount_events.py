@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,11 +23,13 @@ READERS = 2
 class _State:
     """What is known of one object.
 
-    `events`: None before the first read. `held`: its status waits for that. Times in seconds of the monotonic clock:
-    `read_at`, of the last read; `not_before`, from the API server's Retry-After; `due`, of the next read.
+    `events`: None before the first read. `held`: its status waits for that. Times in seconds of the event loop's clock:
+    `known_since`; `read_at`, of the last read; `not_before`, from the API server's Retry-After; `due`, of the next
+    read.
     """
 
-    read_at: float
+    known_since: float
+    read_at: float = float("-inf")
     not_before: float = float("-inf")
     due: float = 0.0
     demand: mounts.Demand | None = None
@@ -48,7 +49,6 @@ class MountEvents:
         self._queue: Queue[Key] = Queue("mount-events", lambda key: key.namespace)
         self._states: dict[Key, _State] = {}
         self._forbidden: set[str] = set()
-        self._clock: Callable[[], float] = time.monotonic
 
     async def run(self) -> None:
         """Read Events when they are needed, until cancelled."""
@@ -66,12 +66,11 @@ class MountEvents:
         if state is None:
             if demand is None:
                 return ()
-            # After a restart, healthy objects cause no requests.
-            state = self._states[key] = _State(float("-inf") if demand.urgent else self._clock())
+            state = self._states[key] = _State(_now())
         state.demand = demand
         state.held = reported and demand is not None and demand.after == 0
         if demand is not None:
-            self._schedule(key, state, demand.after)
+            self._schedule(key, state, demand, demand.after)
         return known or ()
 
     def holds_status(self, key: Key) -> bool:
@@ -83,10 +82,12 @@ class MountEvents:
         """Remove the state of a deleted object."""
         self._states.pop(key, None)
 
-    def _schedule(self, key: Key, state: _State, after: float = 0.0) -> None:
+    def _schedule(self, key: Key, state: _State, demand: mounts.Demand, after: float = 0.0) -> None:
         """Schedule the next read in `after` seconds, or when the limit of the rate allows it."""
-        now, period = self._clock(), state.demand.period if state.demand else mounts.READ_PERIOD
-        state.due = max(now + after, state.read_at + period, state.not_before)
+        now = _now()
+        # Without a problem, there is no read at the first reconcile after a restart, or when a pod has started.
+        last = state.read_at if demand.urgent else max(state.read_at, state.known_since)
+        state.due = max(now + after, last + demand.period, state.not_before)
         self._queue.add_after(key, state.due - now)
 
     async def _run_reader(self) -> None:
@@ -101,14 +102,14 @@ class MountEvents:
         state = self._states.get(key)
         if state is None or state.demand is None:
             return
-        if (left := state.due - self._clock()) > 0:
+        if (left := state.due - _now()) > 0:
             # It was scheduled for other pods before.
             self._queue.add_after(key, left)
             return
-        state.read_at = self._clock()
-        before = state.events
-        state.events = await self._read(key, state, state.demand.uids)
-        self._schedule(key, state)
+        demand, before = state.demand, state.events
+        state.read_at = _now()
+        state.events = await self._read(key, state, demand.uids)
+        self._schedule(key, state, demand)
         if state.events != before and self._states.get(key) is state:
             self._on_change(key)
 
@@ -121,7 +122,7 @@ class MountEvents:
                 events, _ = await self._client.list(EVENTS, key.namespace, fields=fields, limit=mounts.MAX_EVENTS)
                 found += mounts.relevant(events)
         except ApiError as error:
-            state.not_before = self._clock() + (error.retry_after or 0.0)
+            state.not_before = _now() + (error.retry_after or 0.0)
             self._log(key, error)
             return state.events or ()
         self._forbidden.discard(key.namespace)
@@ -136,6 +137,10 @@ class MountEvents:
             log.warning(
                 "cannot list Events in namespace %r, so missing Secrets are not reported: %s", key.namespace, error
             )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _is_reported(cr: Object) -> bool:

@@ -31,6 +31,7 @@ STALLED: Final = "Stalled"
 PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 PODS_CRASHING: Final = "PodsCrashing"
 IMAGE_UNAVAILABLE: Final = "ImageUnavailable"
+SECRET_UNAVAILABLE: Final = "SecretUnavailable"  # noqa: S105 - a reason
 APPLY_FAILED: Final = "ApplyFailed"
 CONFLICT: Final = "Conflict"
 INVALID_SPEC: Final = "InvalidSpec"
@@ -79,6 +80,12 @@ MEANINGS: Final = {
             "a missing permission, a node port that is in use, or an admission policy that forbids a field that "
             "another client added to the child.",
             "Correct the cause. The condition's message contains the API server's error message.",
+        ),
+        SECRET_UNAVAILABLE: Meaning(
+            "A pod cannot mount a volume because a Secret, or a key of it, does not exist. A pod that started before "
+            "the Secret was deleted keeps running with the previous files; the reason appears within about 10 minutes.",
+            "Create the Secret or the key that the message names. The kubelet retries within about 2 minutes. The "
+            "reason clears when the pod starts or, for a running pod, about 8 minutes after the last failed attempt.",
         ),
         IMAGE_UNAVAILABLE: Meaning(
             "The image cannot be pulled, for example because of a typo or a private registry.",

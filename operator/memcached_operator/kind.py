@@ -50,7 +50,7 @@ class Snapshot:
     `children`: the objects it controls. `orphans`: the workloads that lost their owner reference, which it will adopt.
     `pods`: the pods of its workload. `missing`: the optional resources that the
     API server does not serve. `foreign`: the objects of others in its namespace, of the resources that its kind
-    observes.
+    observes. `events`: Events about failed mounts of some of the pods, if they were needed.
     """
 
     cr: Object
@@ -59,6 +59,7 @@ class Snapshot:
     missing: frozenset[Resource] = frozenset()
     foreign: Mapping[Resource, tuple[Object, ...]] = field(default_factory=dict[Resource, tuple[Object, ...]])
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
+    events: tuple[Object, ...] = ()
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""

@@ -110,12 +110,16 @@ class Client:
             raise api_error(response.status, response.headers, payload)
         return payload
 
-    async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[Iterator[Object], str]:
+    async def list(
+        self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
+    ) -> tuple[Iterator[Object], str]:
         """All objects of a resource (in one namespace, or in all) and the list's resourceVersion.
 
-        Objects are decoded lazily: decoding thousands at once would set the peak of memory use.
+        `fields`: a field selector. `limit`: maximum number of objects; 0: all. Objects are decoded lazily: decoding
+        thousands at once would set the peak of memory use.
         """
-        params = {"labelSelector": selector} if selector else {}
+        options = {"labelSelector": selector, "fieldSelector": fields, "limit": str(limit or "")}
+        params = {name: value for name, value in options.items() if value}
         request = f"GET {resource.path(namespace)}"
         response = _decode(await self._send("GET", resource.path(namespace), None, JSON, params), _LISTS, request)
         type_meta = {"apiVersion": resource.api_version, "kind": resource.kind}

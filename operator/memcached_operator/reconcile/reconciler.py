@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from memcached_operator import metrics
@@ -15,6 +16,7 @@ from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.labels import selector_labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource
 from memcached_operator.reconcile.apply import Applier
+from memcached_operator.reconcile.mount_events import MountEvents
 from memcached_operator.reconcile.ownership import is_orphan
 from memcached_operator.reconcile.result import Result
 from memcached_operator.runtime.queue import Queue
@@ -47,12 +49,17 @@ class Reconciler:
         self._applier = Applier(client, cache)
         self._recorder = Recorder(client)
         self._status = StatusWriter(client, cache, self._recorder)
+        self._mount_events = MountEvents(client, queue.add)
 
     async def run(self, workers: int) -> None:
-        """Run workers, queue timers and the event recorder until one fails. Raises its error in an ExceptionGroup."""
+        """Run workers, queue timers, and the writer and the reader of Events until one fails.
+
+        Raises its error in an ExceptionGroup.
+        """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run_timers(), name="queue timers")
             group.create_task(self._recorder.run(), name="events")
+            group.create_task(self._mount_events.run(), name="mount events")
             for number in range(workers):
                 group.create_task(self.run_worker(), name=f"worker {number}")
 
@@ -92,10 +99,11 @@ class Reconciler:
             self._queue.forget(key)
             self._status.forget(key)
             self._deferred.discard(key)
+            self._mount_events.forget(key)
             self._applier.forget_deleted()
             return "success"
         revision = self._cache.revision
-        snapshot = gather(self._cache, kind, cr, self._missing)
+        snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
         try:
             result = await self._apply(kind, key, snapshot, plan)
@@ -110,9 +118,11 @@ class Reconciler:
             return "requeue"
         self._deferred.discard(key)
         if self._cache.revision != revision:
-            snapshot = gather(self._cache, kind, cr, self._missing)
+            snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
-        delay = await self._status.write(kind, key, snapshot, Outcome(problems, plan.notices))
+        outcome = Outcome(problems, plan.notices)
+        held = self._mount_events.holds_status(key)
+        delay = None if held else await self._status.write(kind, key, snapshot, outcome)
         delays = [each for each in (plan.requeue_after, result.requeue_after, delay) if each is not None]
         for each in delays:
             self._queue.add_after(key, each)
@@ -121,6 +131,10 @@ class Reconciler:
         if not self._status.has_failed(key):
             self._queue.forget(key)
         return "requeue_after" if delays else "success"
+
+    def _gather(self, kind: Kind, key: Key, cr: Object) -> Snapshot:
+        snapshot = gather(self._cache, kind, cr, self._missing)
+        return replace(snapshot, events=self._mount_events.of(key, snapshot, datetime.now(UTC)))
 
     async def _apply(self, kind: Kind, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
         if plan.children is None:

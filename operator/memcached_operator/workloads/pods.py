@@ -74,10 +74,16 @@ def failures(pods: Iterable[Object], now: datetime, pull_secrets_field: str) -> 
 def unschedulable(pods: Iterable[Object]) -> str:
     """A message about the first unschedulable pod; empty if there is none."""
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
-        scheduled = _condition(pod, "PodScheduled")
+        scheduled = condition_of(pod, "PodScheduled")
         if is_active(pod) and scheduled.get("reason") == "Unschedulable":
             return f"pod {pod['metadata']['name']} cannot be scheduled: {scheduled.get('message', '')}"
     return ""
+
+
+def condition_of(pod: Object, name: str) -> Mapping[str, Any]:
+    """A condition of a pod; empty if it is not reported."""
+    found = (condition for condition in nested_list(pod, "status", "conditions") if condition["type"] == name)
+    return next(found, _NOTHING)
 
 
 def _pod_failures(pod: Object, now: datetime, pull_secrets_field: str) -> Iterator[Failure]:
@@ -123,7 +129,7 @@ def _last_termination(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _recovers_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float | None:
     """Seconds until a restarted container counts as recovered: 0 if it does, None if it is not Ready."""
-    ready = _condition(pod, "Ready")
+    ready = condition_of(pod, "Ready")
     if not container.get("ready") or ready.get("status") != "True":
         return None
     since = past_time(ready.get("lastTransitionTime"), now) or now
@@ -146,11 +152,6 @@ def _crash_message(pod: Object, container: Mapping[str, Any], terminated: Mappin
     else:
         remedy = f"see kubectl logs --previous -n {meta.get('namespace')} {meta['name']}"
     return f"container {container['name']} terminated with exit code {code} ({reason}); {remedy}"
-
-
-def _condition(pod: Object, name: str) -> Mapping[str, Any]:
-    found = (condition for condition in nested_list(pod, "status", "conditions") if condition["type"] == name)
-    return next(found, _NOTHING)
 
 
 def _phase(pod: Object) -> str:

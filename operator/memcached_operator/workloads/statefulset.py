@@ -24,7 +24,7 @@ OUTDATED, UP_TO_DATE = "outdated", "up-to-date"
 _EPOCH = datetime(1970, 1, 2, tzinfo=UTC)
 """Earlier times are not computed with."""
 
-_REASONS_OF_PODS = (c.PROGRESS_DEADLINE_EXCEEDED, c.PODS_CRASHING, c.IMAGE_UNAVAILABLE)
+_REASONS_OF_PODS = (c.PROGRESS_DEADLINE_EXCEEDED, c.PODS_CRASHING, c.IMAGE_UNAVAILABLE, c.SECRET_UNAVAILABLE)
 """Reasons of Degraded that a stalled rollout can have. Other reasons prevent the rollout."""
 
 

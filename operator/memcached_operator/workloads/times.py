@@ -4,10 +4,16 @@ from datetime import datetime
 from typing import Any
 
 
-def past_time(value: Any, now: datetime) -> datetime | None:
-    """A time in the format of Kubernetes; None if it is missing, invalid or later than `now`, as of a fast clock."""
+def time_of(value: Any) -> datetime | None:
+    """A time in the format of Kubernetes; None if it is missing or invalid."""
     try:
         found = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-    return found if found.tzinfo is not None and found <= now else None
+    return found if found.tzinfo is not None else None
+
+
+def past_time(value: Any, now: datetime) -> datetime | None:
+    """A time in the format of Kubernetes; None if it is missing, invalid or later than `now`, as of a fast clock."""
+    found = time_of(value)
+    return found if found is not None and found <= now else None

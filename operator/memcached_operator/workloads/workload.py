@@ -8,6 +8,7 @@ from typing import Any
 from memcached_api import conditions as c
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.status.conditions import truncate
+from memcached_operator.workloads import mounts
 from memcached_operator.workloads.pods import failures, running_pod_names, unschedulable
 from memcached_operator.workloads.rollout import Rollout, WorkloadType
 
@@ -18,6 +19,7 @@ SEVERITY = (
     c.INVALID_SPEC,
     c.CONFLICT,
     c.APPLY_FAILED,
+    c.SECRET_UNAVAILABLE,
     c.IMAGE_UNAVAILABLE,
     c.PODS_CRASHING,
     c.PROGRESS_DEADLINE_EXCEEDED,
@@ -54,6 +56,7 @@ def workload_state(
     """
     rollout = workload.rollout(snapshot, now)
     failed = failures(snapshot.pods, now, pull_secrets_field)
+    failed += mounts.failures(snapshot.pods, snapshot.events, now)
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)

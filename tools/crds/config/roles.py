@@ -23,7 +23,7 @@ def manager_role(registered: Sequence[Registered]) -> dict[str, Any]:
     rules = [rule for each in registered for rule in _own(each.kind)]
     rules += [_rule(each.group, each.plural, "create", "delete", "patch", *READ) for each in children(registered)]
     rules += [_rule(each.group, each.plural, "list", "watch") for each in observed(registered)]
-    rules += [_rule(PODS.group, PODS.plural, "list", "watch"), _rule(EVENTS.group, EVENTS.plural, "create")]
+    rules += [_rule(PODS.group, PODS.plural, "list", "watch"), _rule(EVENTS.group, EVENTS.plural, "create", "list")]
     return _role("manager-role", {}, rules)
 
 

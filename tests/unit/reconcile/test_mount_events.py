@@ -1,0 +1,308 @@
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from memcached_operator.kind import Snapshot
+from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
+from memcached_operator.reconcile.mount_events import MountEvents
+from memcached_operator.workloads.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
+from unit.builders import MEMCACHEDS, NOW, memcached
+from unit.workloads.test_mounts import event, running, stuck
+
+KEY = Key(MEMCACHEDS, "test", "cache")
+FORBIDDEN = ApiError(403, "Forbidden", "events is forbidden")
+BUSY = ApiError(429, "TooManyRequests", "later", retry_after=90)
+REPORTED: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "SecretUnavailable"}]}
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop with a clock that tests move."""
+
+    now = 1000.0
+
+    def time(self) -> float:
+        """Seconds of the virtual clock."""
+        return self.now
+
+
+class World:
+    """An API server with Events, and the reads of Events."""
+
+    def __init__(self) -> None:
+        self.events: list[Object] = [event()]
+        self.error: ApiError | None = None
+        self.hangs = False
+        self.reads: list[tuple[Resource, str | None, str, int]] = []
+        self.changed: Counter[Key] = Counter()
+        self.reader = MountEvents(cast("Client", self), lambda key: self.changed.update([key]))
+
+    async def list(
+        self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
+    ) -> tuple[Iterator[Object], str]:
+        """The Events, or the error."""
+        self.reads.append((resource, namespace, selector + fields, limit))
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.error is not None:
+            raise self.error
+        return iter(self.events), "1"
+
+    def reconcile(self, *pods: Object, key: Key = KEY, **cr: Any) -> tuple[Object, ...]:
+        """What a reconcile does: it gets the known Events."""
+        return self.reader.of(key, Snapshot({**memcached(key.name), **cr}, pods=pods), NOW)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Move the clock, and let everything happen that is due."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.now += seconds
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+def run(scenario: Callable[[World], Any]) -> World:
+    """Run a scenario while the readers run."""
+
+    async def main() -> World:
+        world = World()
+        task = asyncio.create_task(world.reader.run())
+        await scenario(world)
+        assert not task.done(), task.exception()
+        task.cancel()
+        return world
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main())
+
+
+def test_events_of_a_waiting_pod_are_read_once_per_minute() -> None:
+    async def scenario(world: World) -> None:
+        assert world.reconcile(stuck()) == ()
+        await world.pass_time(0)
+        assert world.reads == [
+            (EVENTS, "test", "involvedObject.uid=sessions-0,reason=FailedMount", MAX_EVENTS),
+        ]
+        assert world.changed == {KEY: 1}
+        for _ in range(5):
+            assert world.reconcile(stuck()) == (event(),)
+            await world.pass_time(READ_PERIOD / 6)
+        assert len(world.reads) == 1
+        await world.pass_time(READ_PERIOD / 6)
+        assert len(world.reads) == 2
+        # Without a reconcile, too.
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 3
+        assert world.changed == {KEY: 1}
+
+    run(scenario)
+
+
+def test_changed_events_are_reported() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.events = [event(seen=1)]
+        await world.pass_time(READ_PERIOD)
+        assert world.changed == {KEY: 2}
+        assert world.reconcile(stuck()) == (event(seen=1),)
+
+    run(scenario)
+
+
+def test_normal_start_reads_nothing() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck(since=1))
+        await world.pass_time(START_PERIOD - 2)
+        world.reconcile(running())
+        await world.pass_time(RUNNING_PERIOD / 2)
+        assert world.reads == []
+
+    run(scenario)
+
+
+def test_pod_that_keeps_waiting_is_read_without_another_reconcile() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck(since=1))
+        await world.pass_time(START_PERIOD - 1)
+        assert len(world.reads) == 1
+
+    run(scenario)
+
+
+def test_timer_of_an_earlier_pod_does_not_cause_an_early_read() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck("sessions-0", since=9))
+        world.reconcile(stuck("sessions-1", since=1))
+        await world.pass_time(START_PERIOD - 9)
+        assert world.reads == []
+        await world.pass_time(START_PERIOD)
+        assert "sessions-1" in world.reads[0][2]
+
+    run(scenario)
+
+
+def test_running_pods_are_read_every_ten_minutes_but_not_at_the_first_reconcile() -> None:
+    async def scenario(world: World) -> None:
+        world.events = []
+        world.reconcile(running())
+        await world.pass_time(RUNNING_PERIOD - 1)
+        world.reconcile(running())
+        await world.pass_time(0)
+        assert world.reads == []
+        await world.pass_time(1)
+        assert len(world.reads) == 1
+        for _ in range(9):
+            world.reconcile(running())
+            await world.pass_time(RUNNING_PERIOD / 10)
+        assert len(world.reads) == 1
+
+    run(scenario)
+
+
+def test_deleted_and_healthy_objects_are_not_read() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile()
+        world.reconcile(stuck(since=9))
+        world.reader.forget(KEY)
+        await world.pass_time(READ_PERIOD)
+        world.reconcile(stuck(since=9))
+        world.reconcile()
+        await world.pass_time(READ_PERIOD)
+        assert world.reads == []
+
+    run(scenario)
+
+
+def test_limit_of_the_rate_holds_for_replaced_pods() -> None:
+    async def scenario(world: World) -> None:
+        for number in range(6):
+            world.reconcile(stuck(f"sessions-{number}"))
+            await world.pass_time(READ_PERIOD / 7)
+            world.reconcile()
+        assert len(world.reads) == 1
+
+    run(scenario)
+
+
+def test_status_that_reports_a_missing_secret_is_held_until_the_first_read() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(running(), status=REPORTED)
+        assert world.reader.holds_status(KEY)
+        await world.pass_time(0)
+        assert world.changed == {KEY: 1}
+        world.reconcile(running(), status=REPORTED)
+        assert not world.reader.holds_status(KEY)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("error", [FORBIDDEN, BUSY])
+def test_failed_read_releases_a_held_status(error: ApiError) -> None:
+    async def scenario(world: World) -> None:
+        world.error = error
+        assert world.reconcile(stuck(), status=REPORTED) == ()
+        assert world.reader.holds_status(KEY)
+        await world.pass_time(0)
+        assert world.changed == {KEY: 1}
+        assert world.reconcile(stuck(), status=REPORTED) == ()
+        assert not world.reader.holds_status(KEY)
+
+    run(scenario)
+
+
+def test_other_statuses_are_not_held() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck())
+        assert not world.reader.holds_status(KEY)
+        assert not world.reader.holds_status(Key(MEMCACHEDS, "test", "other"))
+
+    run(scenario)
+
+
+def test_known_events_are_kept_if_a_read_fails() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.error = BUSY
+        await world.pass_time(READ_PERIOD)
+        assert world.reconcile(stuck()) == (event(),)
+
+    run(scenario)
+
+
+def test_retry_after_is_respected() -> None:
+    async def scenario(world: World) -> None:
+        world.error = BUSY
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.error = None
+        world.reconcile(stuck())
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 1
+        await world.pass_time(30)
+        assert len(world.reads) == 2
+
+    run(scenario)
+
+
+def test_missing_permission_is_logged_once_per_namespace(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        world.error = FORBIDDEN
+        for name in ("a", "b"):
+            world.reconcile(stuck(), key=Key(MEMCACHEDS, "test", name))
+        await world.pass_time(0)
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 4
+
+    run(scenario)
+    messages = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    assert messages == [
+        "cannot list Events in namespace 'test', so missing Secrets are not reported: events is forbidden"
+    ]
+
+
+def test_other_errors_are_logged_with_the_object(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        world.error = BUSY
+        world.reconcile(stuck())
+        await world.pass_time(0)
+
+    run(scenario)
+    assert "Memcached test/cache: cannot list the Events of its pods: later" in caplog.text
+
+
+def test_response_that_never_arrives_does_not_block_a_reconcile_or_another_object() -> None:
+    async def scenario(world: World) -> None:
+        world.hangs = True
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.hangs = False
+        other = Key(MEMCACHEDS, "test", "other")
+        world.reconcile(stuck("sessions-1"), key=other)
+        world.events = [event(uid="sessions-1")]
+        await world.pass_time(0)
+        assert world.reconcile(stuck("sessions-1"), key=other) == (event(uid="sessions-1"),)
+
+    run(scenario)
+
+
+def test_object_deleted_during_a_read_is_not_enqueued() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck())
+        original, reader = world.list, world.reader
+
+        async def list_and_forget(*arguments: Any, **options: Any) -> Any:
+            reader.forget(KEY)
+            return await original(*arguments, **options)
+
+        world.list = list_and_forget
+        await world.pass_time(0)
+        assert len(world.reads) == 1
+        assert world.changed == {}
+
+    run(scenario)

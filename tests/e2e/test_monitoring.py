@@ -3,12 +3,10 @@
 import re
 import signal
 import socket
-import urllib.error
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 import yaml
@@ -16,6 +14,7 @@ import yaml
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import POD_MONITORS
 from support import kube
+from support.agents import METRICS_PORT, healthz, restarts, value
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, memcached, pods_of, send_commands, wait_until_ready
 from support.monitors import monitor_crd
@@ -26,7 +25,6 @@ DOCUMENT = (Path(__file__).parents[2] / "docs/monitoring.md").read_text()
 QUERIES = dict(
     re.findall(r"^\| ([A-Z][^|]*) \| `([^`]+)` \|$", DOCUMENT.partition("Everyday queries")[2], re.MULTILINE)
 )
-METRICS_PORT = 9150
 AGENT, MEMCACHED = "agent", "memcached"
 RECOVERY = 90.0
 """Seconds until the kubelet has noticed a fault, restarted a container, and its probes have succeeded."""
@@ -36,27 +34,6 @@ def monitored(namespace: str, name: str = "cache", **spec: Any) -> Object:
     """A small Memcached with metrics."""
     merged: dict[str, Any] = {"monitoring": {}, "resources": SMALL, **spec}
     return memcached(namespace, name, **merged)
-
-
-def metrics(pod: Object, path: str = "/metrics") -> str:
-    """The response of the agent of a pod."""
-    try:
-        with urlopen(f"http://{pod['status']['podIP']}:{METRICS_PORT}{path}", timeout=15) as response:
-            return response.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.read().decode()
-
-
-def value(pod: Object, series: str) -> float:
-    """The value of a metric."""
-    (found,) = re.findall(rf"^{re.escape(series)} (.*)$", metrics(pod), re.MULTILINE)
-    return float(found)
-
-
-def restarts(namespace: str, pod: Object) -> dict[str, int]:
-    """The number of restarts of each container."""
-    found = must_get("pods", namespace, pod["metadata"]["name"])
-    return {each["name"]: each["restartCount"] for each in found["status"]["containerStatuses"]}
 
 
 @pytest.fixture
@@ -74,12 +51,12 @@ def pod(namespace: str) -> Generator[Object]:
     assert b"value" in send_commands(address, 11211, b"get key")
     (after,) = pods_of(namespace)
     assert after["metadata"]["uid"] == found["metadata"]["uid"]
-    assert restarts(namespace, after)[MEMCACHED] == 0
+    assert restarts(after)[MEMCACHED] == 0
 
 
 def wait_until_restarted(namespace: str, pod: Object) -> None:
     """Wait until the agent was restarted and the pod is ready again."""
-    eventually(lambda: restarts(namespace, pod)[AGENT] > 0, RECOVERY, "the agent was restarted")
+    eventually(lambda: restarts(pod)[AGENT] > 0, RECOVERY, "the agent was restarted")
     wait_until_ready(namespace, timeout=RECOVERY)
     eventually(lambda: value(pod, "memcached_up") == 1, 30, "the agent reports memcached")
 
@@ -109,9 +86,9 @@ class TestFaults:
         with frozen(pod, MEMCACHED):
             assert value(pod, "memcached_up") == 0
             assert value(pod, 'memcached_agent_connection_errors_total{reason="timeout"}') >= 1
-            assert metrics(pod, "/healthz").startswith("memcached: ")
+            assert healthz(pod).startswith("memcached: ")
         eventually(lambda: value(pod, "memcached_up") == 1, 30, "the agent reports memcached")
-        assert restarts(namespace, pod)[AGENT] == 0
+        assert restarts(pod)[AGENT] == 0
 
     def test_metrics_continue_at_the_connection_limit(self, namespace: str, pod: Object) -> None:
         with at_connection_limit(pod):
@@ -125,8 +102,8 @@ class TestFaults:
             client = eventually(lambda: connected(pod), 5, "the connection of the agent is closed")
             assert client is not None
             with client, at_connection_limit(pod):
-                eventually(lambda: restarts(namespace, pod)[AGENT] > 0, RECOVERY, "the agent was restarted")
-                eventually(lambda: "connection limit" in metrics(pod, "/healthz"), 30, "the agent says why")
+                eventually(lambda: restarts(pod)[AGENT] > 0, RECOVERY, "the agent was restarted")
+                eventually(lambda: "connection limit" in healthz(pod), 30, "the agent says why")
                 assert value(pod, "memcached_up") == 0
                 wait_until_ready(namespace, timeout=RECOVERY)
         eventually(lambda: value(pod, "memcached_up") == 1, 30, "the agent reports memcached")

@@ -27,8 +27,9 @@ START_PERIOD = 10.0
 READ_PERIOD = 60.0
 """Minimum seconds between two reads of the Events of one object."""
 
-RUNNING_PERIOD = 600.0
-"""Seconds between two reads for an object whose pods have their volumes, in case a Secret was deleted afterwards."""
+RUNNING_PERIOD = 120.0
+"""Minimum seconds between two reads for an object whose pods have their volumes, in case a Secret was deleted
+afterwards. Only a reconcile with another cause reads them, at the latest the next resync."""
 
 MAX_PODS = 3
 """Maximum pods of one object whose waiting is explained. Pods with the same template usually lack the same Secret."""

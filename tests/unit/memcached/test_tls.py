@@ -64,12 +64,12 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "clients may have certificates": (
         {"tls": {**TLS, "clientAuth": "Request"}},
         f"-l *:11211,notls:127.0.0.1:11210 -Z -o {FILES},ssl_ca_cert=/etc/memcached/tls/ca.crt,ssl_verify_mode=1,"
-        "ssl_min_version=2",
+        "ssl_session_cache,ssl_min_version=2",
     ),
     "clients need certificates": (
         {"tls": {**TLS, "clientAuth": "Require", "clientCASecretName": "clients-ca"}},
         f"-l *:11211,notls:127.0.0.1:11210 -Z -o {FILES},ssl_ca_cert=/etc/memcached/tls/client-ca.crt,"
-        "ssl_verify_mode=2,ssl_min_version=2",
+        "ssl_verify_mode=2,ssl_session_cache,ssl_min_version=2",
     ),
     "passwords": ({"auth": AUTH}, "-Y /etc/memcached/auth/users"),
 }

@@ -48,7 +48,7 @@ RENAMED: dict[Path, Path] = {
 def _tls_options(mode: str = "", version: int = 2) -> str:
     """The item of the command with the options for TLS."""
     files = "ssl_chain_cert=/etc/memcached/tls/tls.crt,ssl_key=/etc/memcached/tls/tls.key"
-    clients = f",ssl_ca_cert=/etc/memcached/tls/ca.crt,ssl_verify_mode={mode}" if mode else ""
+    clients = f",ssl_ca_cert=/etc/memcached/tls/ca.crt,ssl_verify_mode={mode},ssl_session_cache" if mode else ""
     return f"{files}{clients},ssl_min_version={version}"
 
 

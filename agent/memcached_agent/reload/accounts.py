@@ -13,8 +13,11 @@ from memcached_agent.reload.errors import InvalidError, UnverifiedError
 from memcached_agent.reload.files import File, read
 from memcached_agent.reload.processes import Process
 
-PROOF_TIME: Final = 4.0
-"""Seconds until memcached uses the file. It handles SIGHUP within 1 s."""
+RELOAD_TIME: Final = 1.2
+"""Seconds from SIGHUP until memcached has read the file: it does so when its clock ticks, each second. A login before
+may show the earlier state."""
+PROOF_TIME: Final = 3.0
+"""Further seconds until memcached, if the node is busy, accepts the users of the file."""
 PROOF_PAUSE: Final = 0.3
 """Seconds between two attempts to log in."""
 
@@ -57,6 +60,7 @@ class Accounts:
         """
         current = users.parse(file)
         processes.hang_up(self.target())
+        await asyncio.sleep(RELOAD_TIME)
         removed = set(self._applied) - set(current)
         await self._verify({**dict.fromkeys(removed, False), **dict.fromkeys(current, True)}, file)
         self._applied = current

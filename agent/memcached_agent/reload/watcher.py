@@ -80,13 +80,12 @@ class Watcher(Generic[C, V]):
         try:
             content = self._source.read()
             state = (content, self._source.target())
-            if self._is_due(state):
-                await self._apply(content, state)
         except InvalidError as error:
-            self._applied, self.successful = None, False
-            self._report(str(error))
-        except (UnverifiedError, MemcachedError) as error:
-            self._report(f"not verified yet, tried again: {error}")
+            self._tried = None
+            self._fail(error)
+            return
+        if self._is_due(state):
+            await self._try(content, state)
 
     def _is_due(self, state: object) -> bool:
         now = asyncio.get_running_loop().time()
@@ -94,6 +93,15 @@ class Watcher(Generic[C, V]):
             return False
         self._tried, self._retry_at = state, now + RETRY
         return True
+
+    async def _try(self, content: C, state: tuple[C, Hashable]) -> None:
+        """Apply the content, and report why if that fails."""
+        try:
+            await self._apply(content, state)
+        except InvalidError as error:
+            self._fail(error)
+        except (UnverifiedError, MemcachedError) as error:
+            self._report(f"not verified yet, tried again: {error}")
 
     async def _apply(self, content: C, state: tuple[C, Hashable]) -> None:
         self._applied = None
@@ -104,6 +112,10 @@ class Watcher(Generic[C, V]):
         await self._source.apply(value)
         self._applied, self.successful, self.succeeded_at, self._problem = state, True, self._clock(), ""
         log.info("memcached uses the current %s", self.name)
+
+    def _fail(self, error: InvalidError) -> None:
+        self._applied, self.successful = None, False
+        self._report(str(error))
 
     def _report(self, problem: str) -> None:
         """Record a problem. The log has one line for each new one, not for each attempt."""

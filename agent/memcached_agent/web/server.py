@@ -113,11 +113,6 @@ class Connection(asyncio.Protocol):
         self._enter(self.state)
         self._server.opened(self)
 
-    @property
-    def is_in_handshake(self) -> bool:
-        """Whether the connection is not established yet."""
-        return self.state is State.HANDSHAKE
-
     def established(self, *, encrypted: bool) -> None:
         """Wait for a request, after a handshake, or without TLS."""
         self._restricted = not encrypted

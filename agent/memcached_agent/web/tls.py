@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, cast
 
-from memcached_agent.web.server import Connection, Server
+from memcached_agent.web.server import Connection, Server, State
 
 Contexts = Callable[[], ssl.SSLContext | None]
 """The context for a new handshake. None: there is no certificate yet."""
@@ -49,9 +49,12 @@ class Transport(asyncio.Transport):
             self.raw.write(data)
             return
         view = memoryview(data)
-        for start in range(0, len(view), RECORD):
-            self.tls.write(view[start : start + RECORD])
-            self.flush()
+        try:
+            for start in range(0, len(view), RECORD):
+                self.tls.write(view[start : start + RECORD])
+                self.flush()
+        except ssl.SSLError:  # TLS has failed before
+            self.raw.abort()
 
     def write_eof(self) -> None:
         """Send that there is no more data."""
@@ -118,8 +121,8 @@ class Layer(asyncio.Protocol):
         self._transport = None
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the client."""
-        if self._transport is not None:
+        """Bytes of the client. After the last response, they are ignored."""
+        if self._transport is not None and self._connection.state is not State.CLOSING:
             self._receive(self._transport, data)
 
     def eof_received(self) -> bool:
@@ -154,13 +157,13 @@ class Layer(asyncio.Protocol):
                 self._decrypt(transport)
         except ssl.SSLError:  # what the client sent is not valid TLS
             transport.flush()
-            self._connection.abort()
+            transport.raw.close()
 
     def _decrypt(self, transport: Transport) -> None:
         """Pass on what can be decrypted. Raises SSLError."""
         tls = transport.tls
         with suppress(ssl.SSLWantReadError):
-            if tls and self._connection.is_in_handshake:
+            if tls and self._connection.state is State.HANDSHAKE:
                 tls.do_handshake()
                 self._connection.established(encrypted=True)
             while tls and not transport.is_closing():

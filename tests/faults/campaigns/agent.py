@@ -17,6 +17,7 @@ from functools import partial
 
 import aiohttp
 
+from faults.campaigns import agent_reloads
 from faults.case import Case, References
 from faults.process import Operator, supervised
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
@@ -251,5 +252,6 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def cases() -> list[Case]:
-    """One case per scenario."""
-    return [Case(f"T15/{name}", partial(run, scenario=scenario)) for name, scenario in SCENARIOS.items()]
+    """One case per scenario, and those about reloads."""
+    own = [Case(f"T15/{name}", partial(run, scenario=scenario)) for name, scenario in SCENARIOS.items()]
+    return own + agent_reloads.cases()

@@ -2,19 +2,23 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 from memcached_agent.addresses import Address
 from memcached_agent.web.messages import Response, text
 from memcached_agent.web.server import Handler, Server, listen
+from memcached_agent.web.tls import Contexts, Layer
 from support.ports import free_port
 from support.streams import HELLO, Streams, read_to_end, until
 
 GET: Final = HELLO
 END: Final = b"\r\n"
+PROBE: Final = "/livez"
 OK: Final = b"200 OK"
 
 
@@ -31,13 +35,15 @@ class Port:
         self.number = number
         self._writers: list[asyncio.StreamWriter] = []
 
-    async def open(self, data: bytes = b"", limit: int = 2**16) -> Streams:
-        """Open a connection and send data. `limit`: bytes of the client's receive buffers."""
+    async def open(self, data: bytes = b"", limit: int = 2**16, tls: ssl.SSLContext | None = None) -> Streams:
+        """Open a connection and send data. `limit`: bytes of the client's receive buffers; `tls`: None for HTTP."""
         plain = socket.socket()
         plain.setblocking(False)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limit)
         await asyncio.get_running_loop().sock_connect(plain, ("127.0.0.1", self.number))
-        reader, writer = await asyncio.open_connection(sock=plain, limit=limit)
+        reader, writer = await asyncio.open_connection(
+            sock=plain, limit=limit, ssl=tls, server_hostname="localhost" if tls else None
+        )
         self._writers.append(writer)
         writer.write(data)
         return reader, writer
@@ -58,10 +64,14 @@ async def hello() -> Response:
 
 
 @asynccontextmanager
-async def serving(routes: Mapping[str, Handler]) -> AsyncGenerator[Port]:
-    """Serve these paths on a free port. Asserts that all connections are closed at the end."""
-    server, number = Server(routes), free_port()
-    async with listen(server, Address("127.0.0.1", number)):
+async def serving(routes: Mapping[str, Handler], contexts: Contexts | None = None) -> AsyncGenerator[Port]:
+    """Serve these paths on a free port. Asserts that all connections are closed at the end.
+
+    With `contexts`: by TLS; without TLS, only PROBE.
+    """
+    server, number = Server(routes, [PROBE] if contexts else []), free_port()
+    protocol = partial(Layer, server, contexts) if contexts else None
+    async with listen(server, Address("127.0.0.1", number), protocol):
         port = Port(server, number)
         try:
             yield port

@@ -26,6 +26,8 @@ class FakeMemcached:
 
     port: int = field(default_factory=free_port)
     replies: dict[str, bytes | None] = field(default_factory=lambda: {**replies(), "version": b"VERSION 1.6.38\r\n"})
+    answer: Callable[[str], bytes | None] = lambda _: None
+    """Replies to a line, before `replies` does; None: it does not."""
     refuses: bytes = b""
     """Sent to each new connection, which is closed afterwards."""
     delay: float = 0.0
@@ -66,7 +68,8 @@ class FakeMemcached:
             command = line.decode().strip()
             self.commands.append(command)
             await asyncio.sleep(self.delay)
-            reply = self.replies[command]
+            answer = self.answer(command)
+            reply = self.replies[command] if answer is None else answer
             if reply is None:
                 writer.close()
                 return

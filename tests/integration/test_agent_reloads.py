@@ -1,0 +1,397 @@
+"""The agent makes real memcached processes reload certificates and users. Files change as in a mounted Secret."""
+
+import os
+import re
+import shutil
+import socket
+import ssl
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from corners import machine, programs, server
+from corners.client import Client
+from corners.server import Server
+from support.pki import CA, Pair
+from support.ports import free_port
+from support.volumes import Volume
+from unit.agent.processes import Agent, running
+from unit.agent.samples import samples, value
+
+IN_TIME = 10.0
+"""Seconds from a change of the files until memcached uses them."""
+SUCCESSFUL = "memcached_agent_last_reload_successful"
+EXPIRATION = "memcached_agent_certificate_expiration_timestamp_seconds"
+FREE_CONNECTIONS = 40
+MODES = {"None": 0, "Request": 1, "Require": 2}
+
+
+@dataclass
+class Machine:
+    """A root directory of memcached, in which the same absolute paths lead to the files as for the agent."""
+
+    version: str
+    root: Path
+    tls: Volume
+    auth: Volume
+
+    @property
+    def users(self) -> Path:
+        """The file of -Y."""
+        return self.auth.directory / "users"
+
+
+@pytest.fixture(params=programs.VERSIONS)
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    """A machine with a release of memcached."""
+    if obstacle := machine.obstacle():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(obstacle)
+    root = tmp_path / "root"
+    shutil.copytree(programs.ensure(request.param), root)
+    mounts = tmp_path / "mounts"
+    inside = root / mounts.relative_to("/")
+    inside.mkdir(parents=True)
+    mounts.symlink_to(inside)
+    return Machine(request.param, root, Volume(mounts / "tls"), Volume(mounts / "auth"))
+
+
+@dataclass
+class Cache:
+    """A memcached, its agent, and a client that stays connected."""
+
+    node: Machine
+    server: Server
+    tls_port: int
+    agent: Agent
+    client: Client
+
+    def served(self, identity: Path | None = None) -> tuple[bytes, bytes]:
+        """The certificate that memcached serves, and its reply, to a new client. Raises OSError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if identity:
+            context.load_cert_chain(identity)
+        with (
+            socket.create_connection(("127.0.0.1", self.tls_port), 10) as plain,
+            context.wrap_socket(plain) as encrypted,
+        ):
+            encrypted.sendall(b"version\r\n")
+            return encrypted.getpeercert(binary_form=True) or b"", encrypted.recv(100)
+
+    def wait_served(self, pair: Pair, identity: Path | None = None) -> None:
+        """Wait until memcached serves this certificate and the agent reports it, but not too long."""
+        wait_until(lambda: self.served(identity)[0] == pair.der)
+        self.agent.wait_for(200, f"{EXPIRATION} {pair.not_after.timestamp():.0f}", "/metrics")
+        self.agent.wait_for(200, f'{SUCCESSFUL}{{source="certificate"}} 1', "/metrics")
+        assert self.agent.get("/healthz") == (200, "ok\n")
+
+    def accepts(self, user: bytes) -> bool:
+        """Whether a new client can log in, with `user password`."""
+        client = self.server.connect()
+        with client.socket:
+            return log_in(client, user)
+
+
+def log_in(client: Client, user: bytes) -> bool:
+    """Log in, with `user password`."""
+    reply = client.request(b"set auth 0 0 %d\r\n%b\r\n" % (len(user), user))
+    return reply == b"STORED\r\n"
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until the condition is true; at most IN_TIME."""
+    deadline = time.monotonic() + IN_TIME
+    while not condition():
+        assert time.monotonic() < deadline, "not in time"
+        time.sleep(0.1)
+
+
+def identity(directory: Path, pair: Pair) -> Path:
+    """A file with a certificate of a client."""
+    path = directory / f"{pair.serial}.pem"
+    path.write_bytes(pair.cert + pair.key)
+    return path
+
+
+@contextmanager
+def cache(
+    node: Machine,
+    *,
+    tls: str | None = "None",
+    auth: bool = False,
+    options: tuple[str, ...] = (),
+    agent: tuple[str, ...] = (),
+) -> Generator[Cache]:
+    """A memcached with TLS, in a mode of clientAuth, or with users, and its agent. The files must exist."""
+    port, tls_port = free_port(), free_port()
+    words = [programs.PROGRAM, "-t", "2", "-m", "64", *options]
+    flags = list(agent)
+    if tls is None:
+        words += ["-l", "127.0.0.1", "-p", str(port)]
+    else:
+        directory = node.tls.directory
+        extended = f"ssl_chain_cert={directory}/tls.crt,ssl_key={directory}/tls.key,ssl_min_version=2"
+        if MODES[tls]:
+            extended += f",ssl_ca_cert={directory}/client-ca.crt,ssl_verify_mode={MODES[tls]}"
+        words += ["-l", f"*:{tls_port},notls:127.0.0.1:{port}", "-Z", "-o", extended]
+        flags += [f"--tls-directory={directory}", f"--tls-port={tls_port}"]
+    if auth:
+        words += ["-Y", str(node.users)]
+        flags += [f"--users-file={node.users}"]
+    with server.started(node.root, words, port) as found:
+        found.wait_until_started()
+        assert found.process.poll() is None, found.exit_message()
+        with running(port, *flags) as started:
+            for each in ["certificate"] * (tls is not None) + ["users"] * auth:
+                started.wait_for(200, f'{SUCCESSFUL}{{source="{each}"}} 1', "/metrics")
+            client = found.connect()
+            with client.socket:
+                yield Cache(node, found, tls_port, started, client)
+            if started.process.poll() is None:
+                assert "Traceback" not in started.end()[1]
+
+
+def store(client: Client) -> None:
+    """Store an item."""
+    assert client.request(b"set item 0 0 1\r\n1\r\n") == b"STORED\r\n"
+
+
+def check_kept(client: Client) -> None:
+    """Check that a connection and the item are still there."""
+    assert client.request(b"get item\r\n", b"END\r\n").startswith(b"VALUE item 0 1\r\n1\r\n")
+
+
+def files(pair: Pair, **others: bytes) -> dict[str, bytes]:
+    """The files of a Secret of the type kubernetes.io/tls."""
+    return {
+        "tls.crt": pair.cert,
+        "tls.key": pair.key,
+        **{name.replace("_", "-") + ".crt": each for name, each in others.items()},
+    }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_renewed_certificate_is_served_and_items_stay(node: Machine, tmp_path: Path, mode: str) -> None:
+    authority, clients = CA(), CA("clients")
+    certificate = identity(tmp_path, clients.issue(["a client"], client=True))
+    first, second = authority.issue(days=20), CA("other").issue(days=40)
+    node.tls.write(files(first, ca=authority.pem, client_ca=clients.pem))
+    with cache(node, tls=mode) as live:
+        store(live.client)
+        live.wait_served(first, certificate)
+        node.tls.write(files(second, client_ca=clients.pem))
+        live.wait_served(second, certificate)
+        assert live.served(certificate)[1].startswith(b"VERSION")
+        check_kept(live.client)
+
+
+def test_removed_client_ca_is_trusted_until_memcached_restarts(node: Machine, tmp_path: Path) -> None:
+    """What docs/monitoring.md says about memcached."""
+    old, new, pair = CA("old"), CA("new"), CA().issue()
+    before, after = (identity(tmp_path, each.issue(["a client"], client=True)) for each in (old, new))
+    node.tls.write(files(pair, client_ca=old.pem))
+    with cache(node, tls="Require") as live:
+        live.wait_served(pair, before)
+        assert not _is_served(live, after)
+        node.tls.write(files(pair, client_ca=new.pem))
+        wait_until(lambda: _is_served(live, after))
+        assert _is_served(live, before)
+    with cache(node, tls="Require") as live:
+        assert _is_served(live, after)
+        assert not _is_served(live, before)
+
+
+def _is_served(live: Cache, client: Path) -> bool:
+    try:
+        return live.served(client)[1].startswith(b"VERSION")
+    except OSError:
+        return False
+
+
+NOW = datetime.now(UTC)
+GOOD, OTHER = CA("good"), CA("other")
+NEW = GOOD.issue()
+BAD: Mapping[str, tuple[dict[str, bytes], str]] = {
+    "wrong key": (files(NEW) | {"tls.key": GOOD.issue().key}, "tls.key is not the key of "),
+    "expired": (files(GOOD.issue(not_after=NOW), ca=GOOD.pem), "certificate has expired; issue it again"),
+    "expired without a CA": (files(GOOD.issue(not_after=NOW)), "certificate has expired; issue it again"),
+    "wrong CA": (files(NEW, ca=OTHER.pem), "tls.crt is not valid, for "),
+    "truncated": (files(NEW) | {"tls.crt": NEW.cert[:-40]}, "an incomplete one; store all of it, as PEM"),
+    "key removed": ({"tls.crt": NEW.cert}, "tls.key is missing; add it to the Secret"),
+    "empty volume": ({}, "tls.crt is missing; add it to the Secret"),
+    "client CA expired": (files(NEW, client_ca=CA(days=0.5).pem), "client-ca.crt has no certificate that is valid now"),
+}
+
+
+def test_bad_certificate_is_not_loaded(node: Machine) -> None:
+    good = GOOD.issue(days=30)
+    node.tls.write(files(good, ca=GOOD.pem))
+    with cache(node) as live:
+        live.wait_served(good)
+        for name, (content, reason) in BAD.items():
+            node.tls.write(content)
+            live.agent.wait_for(503, f"certificate: {node.tls.directory}", seconds=IN_TIME)
+            assert reason in live.agent.get("/healthz")[1], name
+            assert value(live.agent.get()[1], SUCCESSFUL, source="certificate") == 0, name
+            assert live.served()[0] == good.der, name
+            node.tls.write(files(good))
+            live.wait_served(good)
+        node.tls.write(files(NEW, ca=GOOD.pem))
+        live.wait_served(NEW)
+        assert live.agent.get("/livez")[0] == 200
+
+
+def test_restarted_memcached_is_verified_again(node: Machine) -> None:
+    pair = GOOD.issue()
+    node.tls.write(files(pair))
+    with cache(node) as live, ExitStack() as stack:
+        live.wait_served(pair)
+        before = _succeeded(live.agent)
+        words = (Path(f"/proc/{live.server.process.pid}/cmdline").read_text().split("\0"))[:-1]
+        live.server.process.kill()
+        live.server.process.wait()
+        live.agent.wait_for(503, "refuses the connection")
+        again = stack.enter_context(server.started(node.root, words, live.server.port))
+        again.wait_until_started()
+        wait_until(lambda: _succeeded(live.agent) > before)
+        live.wait_served(pair)
+
+
+def _succeeded(agent: Agent) -> float:
+    return value(agent.get()[1], "memcached_agent_last_reload_success_timestamp_seconds", source="certificate")
+
+
+def test_certificate_is_loaded_at_the_connection_limit_and_verified_later(node: Machine) -> None:
+    first, second = GOOD.issue(days=20), GOOD.issue(days=40)
+    node.tls.write(files(first))
+    with cache(node, options=("-c", "30")) as live, ExitStack() as stack:
+        live.wait_served(first)
+        _fill(live, stack)
+        node.tls.write(files(second))
+        live.agent.wait_for(
+            503, "certificate: not verified yet, tried again: memcached has reached its connection limit"
+        )
+        text = live.agent.get()[1]
+        assert value(text, SUCCESSFUL, source="certificate") == 1
+        assert value(text, EXPIRATION) == first.not_after.timestamp()
+        stack.close()
+        live.agent.wait_for(200, f"{EXPIRATION} {second.not_after.timestamp():.0f}", "/metrics", seconds=20)
+        live.wait_served(second)
+
+
+def _fill(live: Cache, stack: ExitStack, login: bytes = b"") -> None:
+    """Open connections until memcached refuses one."""
+    for _ in range(FREE_CONNECTIONS):
+        client = live.server.connect()
+        stack.callback(client.close)
+        try:
+            reply = client.request(login + b"version\r\n")
+        except ConnectionError:
+            return
+        if b"Too many" in reply:
+            return
+    raise AssertionError("memcached accepts more connections than its limit")
+
+
+# Users.
+
+
+def test_password_rotates_without_losing_connections(node: Machine) -> None:
+    node.auth.write({"users": b"u:old\n"})
+    with cache(node, tls=None, auth=True) as live:
+        assert log_in(live.client, b"u old")
+        store(live.client)
+        node.auth.write({"users": b"u:new\nu:old\n"})
+        wait_until(lambda: live.accepts(b"u new"))
+        assert live.accepts(b"u old")
+        node.auth.write({"users": b"u:new\n"})
+        wait_until(lambda: not live.accepts(b"u old"))
+        assert live.accepts(b"u new")
+        check_kept(live.client)
+        text = live.agent.get()[1]
+        assert value(text, "memcached_up") == 1
+        assert value(text, SUCCESSFUL, source="users") == 1
+        errors = [
+            count for (name, _), count in samples(text).items() if name == "memcached_agent_connection_errors_total"
+        ]
+        assert sum(errors) == 0, "the agent kept its connection"
+
+
+def test_bad_users_are_not_loaded(node: Machine) -> None:
+    node.auth.write({"users": b"u:old\n"})
+    with cache(node, tls=None, auth=True) as live:
+        for content in (b"", b"u\n", b"".join(b"%d:x\n" % number for number in range(9)), b"u:%b\n" % (b"x" * 300)):
+            node.auth.write({"users": content})
+            live.agent.wait_for(503, f"users: {node.users}", seconds=IN_TIME)
+            assert live.accepts(b"u old")
+            node.auth.write({"users": b"u:old\n"})
+            live.agent.wait_for(200, "ok", seconds=IN_TIME)
+        node.auth.write({})
+        live.agent.wait_for(503, f"users: {node.users} is missing", seconds=IN_TIME)
+        node.auth.write({"users": b"u:new\n"})
+        wait_until(lambda: live.accepts(b"u new"))
+        assert not live.accepts(b"u old")
+
+
+def test_users_are_reloaded_at_the_connection_limit(node: Machine) -> None:
+    node.auth.write({"users": b"u:old\n"})
+    with cache(node, tls=None, auth=True, options=("-c", "30")) as live, ExitStack() as stack:
+        _fill(live, stack, b"set auth 0 0 5\r\nu old\r\n")
+        node.auth.write({"users": b"u:new\n"})
+        live.agent.wait_for(503, "users: not verified yet, tried again: ", seconds=IN_TIME)
+        assert value(live.agent.get()[1], SUCCESSFUL, source="users") == 1
+        stack.close()
+        assert live.accepts(b"u new")
+        assert not live.accepts(b"u old")
+        live.agent.wait_for(200, "ok", seconds=20)
+
+
+def test_file_without_newline_is_reported_where_memcached_misreads_it(node: Machine) -> None:
+    node.auth.write({"users": b"u:old\n"})
+    with cache(node, tls=None, auth=True) as live:
+        node.auth.write({"users": b"u:new"})
+        if node.version == "1.6.18":
+            live.agent.wait_for(503, "end the file with a newline", seconds=IN_TIME)
+        else:
+            wait_until(lambda: live.accepts(b"u new"))
+
+
+def test_agent_that_starts_after_a_rotation_logs_in(node: Machine) -> None:
+    node.auth.write({"users": b"u:old\n"})
+    with cache(node, tls=None, auth=True) as live:
+        live.agent.end()
+        node.auth.write({"users": b"u:new\n"})
+        with running(live.server.port, f"--users-file={node.users}") as again:
+            again.wait_for(200, "ok", seconds=IN_TIME)
+            assert value(again.get()[1], "memcached_up") == 1
+        live.agent = again
+
+
+def test_passwords_and_users_are_not_logged(node: Machine) -> None:
+    node.auth.write({"users": b"alice:hidden\n"})
+    with cache(node, tls=None, auth=True, agent=("--log-level=debug",)) as live:
+        node.auth.write({"users": b"alice:hid den\n"})
+        live.agent.wait_for(503, "line 1: contains a space", seconds=IN_TIME)
+        found = live.agent.get("/healthz")[1] + live.agent.get()[1]
+        node.auth.write({"users": b"alice:hidden2\n"})
+        live.agent.wait_for(200, "ok", seconds=IN_TIME)
+        log = live.agent.end()[1]
+        assert "users: " in log
+        assert not re.search("hid|alice", found + log)
+
+
+def test_certificates_and_users_together(node: Machine) -> None:
+    first, second = GOOD.issue(days=20), GOOD.issue(days=40)
+    node.tls.write(files(first))
+    node.auth.write({"users": b"u:old\n"})
+    with cache(node, auth=True, agent=()) as live:
+        node.tls.write(files(second))
+        node.auth.write({"users": b"u:new\n"})
+        live.wait_served(second)
+        wait_until(lambda: live.accepts(b"u new"))
+        assert value(live.agent.get()[1], "memcached_up") == 1

@@ -1,0 +1,259 @@
+"""Users: logins of the client, SIGHUP, and the proof by logins."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from memcached_agent.addresses import Address
+from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.login import User
+from memcached_agent.reload import accounts, processes
+from memcached_agent.reload.accounts import Accounts
+from memcached_agent.reload.errors import InvalidError, UnverifiedError
+from memcached_agent.reload.processes import Process, find, hang_up
+from support.streams import until
+
+from .memcacheds import LIMIT, FakeMemcached, replies_again
+
+CATCHES = 0x4203
+"""SigCgt of a memcached that has started, as the kernel prints it; the lowest bit is SIGHUP."""
+
+
+class Users(FakeMemcached):
+    """A memcached that requires a login. `known`: the users whom it accepts, as `user password`."""
+
+    def __init__(self, *known: str) -> None:
+        super().__init__()
+        self.known = set(known)
+        self.answer = self._answer
+
+    def _answer(self, line: str) -> bytes | None:
+        if line.startswith("set auth "):
+            return b""
+        if " " in line and line not in self.replies:
+            return b"STORED\r\n" if line in self.known else b"CLIENT_ERROR authentication failure\r\n"
+        return None
+
+
+@pytest.fixture(autouse=True)
+def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times for tests."""
+    monkeypatch.setattr(accounts, "RELOAD_TIME", 0.0)
+    monkeypatch.setattr(accounts, "PROOF_TIME", 0.3)
+    monkeypatch.setattr(accounts, "PROOF_PAUSE", 0.01)
+
+
+def run(memcached: Users, scenario: Callable[[], Awaitable[None]]) -> None:
+    """Run a scenario with a memcached."""
+
+    async def serve() -> None:
+        async with memcached.running():
+            await scenario()
+
+    asyncio.run(asyncio.wait_for(serve(), 60))
+
+
+# Logins of the client.
+
+
+def test_client_logs_in_with_the_first_accepted_user() -> None:
+    memcached = Users("u old")
+
+    async def scenario() -> None:
+        users = [User(b"u", b"new"), User(b"u", b"old"), User(b"v", b"x")]
+        client = Client(Address("127.0.0.1", memcached.port), lambda: users)
+        task = asyncio.create_task(client.run())
+        await replies_again(client)
+        assert memcached.commands[:5] == ["set auth 0 0 5", "u new", "set auth 0 0 5", "u old", "version"]
+        assert (memcached.connections, client.connected) == (1, 1)
+        task.cancel()
+
+    run(memcached, scenario)
+
+
+def test_refused_login_is_a_problem_without_the_password() -> None:
+    memcached = Users()
+
+    async def scenario() -> None:
+        client = Client(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
+        task = asyncio.create_task(client.run())
+        await until(lambda: client.errors["rejected"] > 1)
+        problem = await client.problem()
+        assert "refuses the login: it has none of the users in the file" in problem
+        assert "secret" not in problem
+        assert client.connected is None
+        memcached.known = {"alice secret"}
+        await replies_again(client)
+        assert client.connected == 1
+        task.cancel()
+
+    run(memcached, scenario)
+
+
+def test_invalid_reply_to_a_login_is_not_repeated() -> None:
+    memcached = Users()
+    memcached.answer = lambda line: b"" if line.startswith("set") else b"VALUE " + line.encode() + b"\r\n"
+
+    async def scenario() -> None:
+        client = Client(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
+        task = asyncio.create_task(client.run())
+        await until(lambda: client.errors["protocol"])
+        assert "sent an invalid reply to a login" in await client.problem()
+        task.cancel()
+
+    run(memcached, scenario)
+
+
+# Reloads.
+
+
+def prepared(tmp_path: Path, memcached: Users, monkeypatch: pytest.MonkeyPatch, *reloaded: str) -> Accounts:
+    """The users of a file; upon SIGHUP, memcached accepts `reloaded`."""
+
+    def found(_: str) -> Process:
+        return Process(1, 1)
+
+    def signalled(*_: object) -> None:
+        memcached.known = set(reloaded)
+
+    monkeypatch.setattr(processes, "find", found)
+    monkeypatch.setattr(processes, "hang_up", signalled)
+    return Accounts(str(tmp_path / "users"), Address("127.0.0.1", memcached.port))
+
+
+def test_users_are_verified_by_logins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memcached = Users("u old")
+    (tmp_path / "users").write_bytes(b"u:new\nv:x\n")
+
+    async def scenario() -> None:
+        source = prepared(tmp_path, memcached, monkeypatch, "u new", "v x")
+        await source.apply(source.check(source.read()))
+        assert {each for each in memcached.commands if not each.startswith("set")} == {"u new", "v x"}
+        assert all(each.is_closing() for each in memcached.writers) or len(memcached.writers) == 2
+
+    run(memcached, scenario)
+
+
+def test_user_that_is_not_accepted_is_reported_by_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memcached = Users()
+    (tmp_path / "users").write_bytes(b"u:new\nalice:secret")
+
+    async def scenario() -> None:
+        source = prepared(tmp_path, memcached, monkeypatch, "u new", "alice secre")
+        with pytest.raises(InvalidError, match=r"refuses the user in line 2 of .*/users; end the file with a newline"):
+            await source.apply(source.read())
+        (tmp_path / "users").write_bytes(b"u:new\nalice:secret\n")
+        with pytest.raises(InvalidError, match=r"refuses the user in line 2 of .*; the agent reloads it again"):
+            await source.apply(source.read())
+
+    run(memcached, scenario)
+
+
+def test_removed_user_must_be_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memcached = Users()
+    (tmp_path / "users").write_bytes(b"u:new\nu:old\n")
+
+    async def scenario() -> None:
+        source = prepared(tmp_path, memcached, monkeypatch, "u new", "u old")
+        await source.apply(source.read())
+        (tmp_path / "users").write_bytes(b"u:new\n")
+        with pytest.raises(InvalidError, match="still accepts a user who is no longer in"):
+            await source.apply(source.read())
+        assert source.candidates() == (User(b"u", b"new"), User(b"u", b"old"))
+
+    run(memcached, scenario)
+
+
+def test_connection_limit_does_not_prevent_the_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memcached = Users("u old")
+    memcached.refuses = LIMIT
+    (tmp_path / "users").write_bytes(b"u:new\n")
+
+    async def scenario() -> None:
+        source = prepared(tmp_path, memcached, monkeypatch, "u new")
+        with pytest.raises(UnverifiedError, match="connection limit"):
+            await source.apply(source.read())
+        assert memcached.known == {"u new"}
+        memcached.refuses = b""
+        await source.apply(source.read())
+
+    run(memcached, scenario)
+
+
+def test_last_users_are_candidates_while_the_file_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memcached = Users()
+    (tmp_path / "users").write_bytes(b"u:good\n")
+
+    async def scenario() -> None:
+        source = prepared(tmp_path, memcached, monkeypatch, "u good")
+        assert source.candidates() == (User(b"u", b"good"),)
+        await source.apply(source.read())
+        (tmp_path / "users").write_bytes(b"bad\n")
+        assert source.candidates() == (User(b"u", b"good"),)
+
+    run(memcached, scenario)
+
+
+# Processes.
+
+
+def process(proc: Path, number: int, name: str, *arguments: str, catches: int = CATCHES, started: int = 7) -> None:
+    """A process in /proc."""
+    directory = proc / str(number)
+    directory.mkdir()
+    (directory / "comm").write_text(f"{name}\n")
+    (directory / "cmdline").write_text("\0".join([name, *arguments, ""]))
+    (directory / "status").write_text(f"Name:\t{name}\nSigCgt:\t{catches:016x}\nCapInh:\t0\n")
+    (directory / "stat").write_text(f"{number} (a ) b) S {' '.join('0' * 18)} {started} 0 0\n")
+
+
+def test_process_is_that_with_the_file(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "5").mkdir()  # has ended
+    process(tmp_path, 10, "memcached", "-Y", "/other")
+    process(tmp_path, 11, "sh", "-Y", "/auth/users")
+    with pytest.raises(InvalidError, match="shareProcessNamespace"):
+        find("/auth/users", str(tmp_path))
+    process(tmp_path, 12, "memcached", "-Y", "/auth/users")
+    assert find("/auth/users", str(tmp_path)) == Process(12, 7)
+
+
+SIGNALS = {
+    "started": (Process(12, 7), CATCHES, None, None, ""),
+    "starting": (Process(12, 7), 0x4202, None, UnverifiedError, "memcached is starting"),
+    "another process": (Process(12, 6), CATCHES, None, UnverifiedError, "memcached is starting"),
+    "ended": (Process(13, 7), CATCHES, None, UnverifiedError, "memcached has ended"),
+    "ends": (Process(12, 7), CATCHES, ProcessLookupError(), UnverifiedError, "memcached has ended"),
+    "another user": (Process(12, 7), CATCHES, PermissionError(), InvalidError, r"securityContext\.runAsUser"),
+}
+
+
+@pytest.mark.parametrize(("wanted", "catches", "error", "raised", "message"), SIGNALS.values(), ids=SIGNALS.keys())
+def test_signal(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: Process,
+    catches: int,
+    error: OSError | None,
+    raised: type[Exception] | None,
+    message: str,
+) -> None:
+    sent: list[tuple[int, int]] = []
+
+    def kill(number: int, signum: int) -> None:
+        sent.append((number, signum))
+        if error:
+            raise error
+
+    monkeypatch.setattr(os, "kill", kill)
+    process(tmp_path, 12, "memcached", "-Y", "/users", catches=catches)
+    if raised is None:
+        hang_up(wanted, str(tmp_path))
+    else:
+        with pytest.raises(raised, match=message):
+            hang_up(wanted, str(tmp_path))
+    assert sent == ([(12, signal.SIGHUP)] if raised is None or error else [])

@@ -1,0 +1,165 @@
+"""When a source is applied: new content, a new memcached, a retry; and what is reported meanwhile."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from memcached_agent.memcached.errors import MemcachedError
+from memcached_agent.reload import watcher
+from memcached_agent.reload.errors import InvalidError, UnverifiedError
+from memcached_agent.reload.watcher import Watcher
+
+
+@dataclass
+class Fake:
+    """A source whose content, target and errors a test sets."""
+
+    name: str = "fake"
+    content: str = "one"
+    memcached: int | None = 1
+    unreadable: str = ""
+    invalid: str = ""
+    failure: Exception | None = None
+    applied: list[str] = field(default_factory=list[str])
+    checked: int = 0
+
+    def read(self) -> str:
+        """The content."""
+        if self.unreadable:
+            raise InvalidError(self.unreadable)
+        return self.content
+
+    def check(self, content: str) -> str:
+        """The content, unless it is invalid."""
+        self.checked += 1
+        if self.invalid:
+            raise InvalidError(self.invalid)
+        return content
+
+    def target(self) -> int | None:
+        """The memcached."""
+        return self.memcached
+
+    async def apply(self, value: str) -> None:
+        """Record it."""
+        self.applied.append(value)
+        if self.failure:
+            raise self.failure
+
+
+def run(scenario: Callable[[Fake, "Watcher[str, str]"], Awaitable[None]]) -> None:
+    """Run a scenario with a watcher whose clock shows 1000."""
+
+    async def created() -> None:
+        source = Fake()
+        await scenario(source, Watcher(source, lambda: 1000.0))
+
+    asyncio.run(created())
+
+
+def test_content_is_applied_once_for_each_memcached() -> None:
+    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+        assert (watched.successful, watched.succeeded_at) == (False, None)
+        for _ in range(3):
+            await watched.step()
+        assert (source.applied, watched.successful, watched.succeeded_at) == (["one"], True, 1000)
+        source.memcached = 2
+        await watched.step()
+        source.content = "two"
+        await watched.step()
+        await watched.step()
+        assert source.applied == ["one", "one", "two"]
+        assert await watched.problem() == ""
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", ["unreadable", "invalid"])
+def test_bad_content_is_not_applied_and_the_good_one_applied_again(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+        await watched.step()
+        source.content = "two"
+        setattr(source, kind, "the reason")
+        for _ in range(3):
+            await watched.step()
+        assert (source.applied, watched.successful, watched.succeeded_at) == (["one"], False, 1000)
+        assert await watched.problem() == "the reason"
+        source.content = "one"
+        setattr(source, kind, "")
+        await watched.step()
+        assert (source.applied, watched.successful, await watched.problem()) == (["one", "one"], True, "")
+
+    run(scenario)
+    assert caplog.messages == ["memcached uses the current fake", "fake: the reason", "memcached uses the current fake"]
+
+
+def test_same_content_is_tried_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+        source.invalid = "not yet valid"
+        for _ in range(3):
+            await watched.step()
+        assert source.checked == 1
+        monkeypatch.setattr(watcher, "RETRY", -1.0)
+        source.content = "two"
+        await watched.step()
+        source.invalid = ""
+        await watched.step()
+        assert (source.checked, source.applied, watched.successful) == (3, ["two"], True)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("failure", [UnverifiedError("no connection"), MemcachedError("limit", "no connection")])
+def test_unverified_reload_does_not_count_as_a_failure_of_the_file(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watcher, "RETRY", -1.0)
+
+    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+        await watched.step()
+        source.content, source.failure = "two", failure
+        for _ in range(3):
+            await watched.step()
+        assert source.applied == ["one", "two", "two", "two"]
+        assert watched.successful
+        assert await watched.problem() == "not verified yet, tried again: no connection"
+        source.failure = None
+        await watched.step()
+        assert (watched.successful, await watched.problem()) == (True, "")
+
+    run(scenario)
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+
+
+def test_valid_content_waits_for_memcached() -> None:
+    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+        source.memcached = None
+        await watched.step()
+        await watched.step()
+        assert (source.checked, source.applied, watched.successful) == (1, [], False)
+        assert await watched.problem() == ""
+        source.memcached = 1
+        await watched.step()
+        assert (source.applied, watched.successful) == (["one"], True)
+
+    run(scenario)
+
+
+def test_files_are_polled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher, "POLL", 0.01)
+
+    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+        task = asyncio.create_task(watched.run())
+        for content in ("one", "two", "three"):
+            source.content = content
+            async with asyncio.timeout(30):
+                while source.applied[-1:] != [content]:  # noqa: ASYNC110 - changed by a task
+                    await asyncio.sleep(0.005)
+        task.cancel()
+
+    run(scenario)

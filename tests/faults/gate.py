@@ -56,6 +56,7 @@ GATE: Final = frozenset(
         "T14/no-backoff",
         "T14/no-uid-precondition",
         "T14/overwrites-foreign-object",
+        "T14/events-of-any-pod",
         "T14/foreign-budget-ignored",
         "T14/held-template-not-restored",
         "T14/ignored-pull-policy",

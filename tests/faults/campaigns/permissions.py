@@ -26,12 +26,14 @@ from memcached_operator.kube.resource import (
     POD_MONITORS,
     SERVICES,
     STATEFULSETS,
+    Key,
     Object,
     Resource,
     nested_list,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import PROGRESS_PERIOD
+from support import mounting
 
 ROLE = "role"
 """Name of the sandbox's Role with the rules of config/rbac/role.yaml."""
@@ -115,10 +117,13 @@ async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> Non
         await sandbox.create(resource, name, spec)
     for resource, name in OBJECTS:
         await sandbox.wait_ready(resource, name)
+    waiting = await _pods_without_node(sandbox)
     since = time.monotonic()
     await set_rules(sandbox, grant.without(ROLES[ROLE]))
     await wait_until_authorized(sandbox, grant, False)
     await use_all_permissions(sandbox)
+    for pod in waiting:
+        await mounting.set_waiting(sandbox.client, pod)
     await wait_until_reported(sandbox, grant)
     await asyncio.sleep(DURATION)
     await set_rules(sandbox, ROLES[ROLE])
@@ -171,6 +176,15 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
         await sandbox.delete(resource, "lost")
     await sandbox.delete(STATEFULSETS, "slots-lost")
     await sandbox.delete(CONFIG_MAPS, "slots-lost-connection")
+
+
+async def _pods_without_node(sandbox: Sandbox) -> list[Object]:
+    """Create pods of an object that mount a Secret."""
+    await sandbox.create(MEMCACHEDS, "waiting", cache(**mounting.NOWHERE))
+    await wait_until(lambda: sandbox.get(DEPLOYMENTS, "waiting"), REPORT_TIMEOUT, "the Deployment exists")
+    await mounting.mount(sandbox.client, Key(DEPLOYMENTS, sandbox.namespace, "waiting"))
+    pods = partial(mounting.mounting_pods, sandbox.client, sandbox.namespace)
+    return await wait_until(pods, REPORT_TIMEOUT, "a pod with the volume exists")
 
 
 async def _create_unwanted(sandbox: Sandbox) -> None:

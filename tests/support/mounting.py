@@ -1,0 +1,90 @@
+"""Pods that mount Secrets, and what a kubelet writes about them: statuses and Events."""
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memcached_operator.kube.client import MERGE_PATCH, Client
+from memcached_operator.kube.resource import EVENTS, PODS, Key, Object, nested_list
+from memcached_operator.status.conditions import timestamp
+from support.draining import pods_of
+
+SECRET = "sessions-tls"
+VOLUME: Object = {"name": "tls", "projected": {"sources": [{"secret": {"name": SECRET}}]}}
+MOUNTING: Object = {"spec": {"template": {"spec": {"volumes": [VOLUME]}}}}
+"""The merge patch of a workload, after which its pods mount the Secret. A volume needs no mount to be set up."""
+NOWHERE: Object = {"podTemplate": {"spec": {"nodeSelector": {"example.com/node": "none"}}}}
+"""No node has this label: the pods stay pending, and only tests write their statuses."""
+NOT_FOUND = f'MountVolume.SetUp failed for volume "tls" : secret "{SECRET}" not found'
+MESSAGE = f'volume tls cannot be mounted: secret "{SECRET}" not found; create the Secret {SECRET} in this namespace'
+
+
+def ago(seconds: float) -> str:
+    """A time before now."""
+    return timestamp(datetime.now(UTC) - timedelta(seconds=seconds))
+
+
+async def mount(client: Client, key: Key) -> None:
+    """Let the pods of a workload mount the Secret."""
+    await client.request("PATCH", key.resource.path(key.namespace, key.name), MOUNTING, MERGE_PATCH)
+
+
+async def mounting_pods(client: Client, namespace: str) -> list[Object]:
+    """The pods with the volume, by name."""
+    found = [pod for pod in await pods_of(client, namespace) if VOLUME["name"] in _volumes(pod)]
+    return sorted(found, key=lambda pod: pod["metadata"]["name"])
+
+
+def _volumes(pod: Object) -> list[str]:
+    return [volume["name"] for volume in nested_list(pod, "spec", "volumes")]
+
+
+async def set_waiting(client: Client, pod: Object, since: float = 60) -> None:
+    """A kubelet waits for the volumes of a pod that was scheduled `since` seconds ago."""
+    conditions = [_condition("PodScheduled", since), _condition("PodReadyToStartContainers", since, "False")]
+    state = {"waiting": {"reason": "ContainerCreating"}}
+    await _set_status(client, pod, "Pending", conditions, state)
+
+
+async def set_running(client: Client, pod: Object, since: float = 0) -> None:
+    """A kubelet has mounted the volumes and started the containers `since` seconds ago."""
+    names = ("PodScheduled", "PodReadyToStartContainers", "Ready", "ContainersReady")
+    state = {"running": {"startedAt": ago(since)}}
+    await _set_status(client, pod, "Running", [_condition(name, since) for name in names], state)
+
+
+def _condition(name: str, since: float, status: str = "True") -> Object:
+    return {"type": name, "status": status, "lastTransitionTime": ago(since)}
+
+
+async def _set_status(
+    client: Client, pod: Object, phase: str, conditions: list[Object], state: Mapping[str, Any]
+) -> None:
+    meta, ready = pod["metadata"], phase == "Running"
+    statuses = [
+        {"name": each["name"], "image": each["image"], "imageID": "", "restartCount": 0, "ready": ready, "state": state}
+        for each in pod["spec"]["containers"]
+    ]
+    status = {"phase": phase, "conditions": conditions, "containerStatuses": statuses}
+    path = PODS.path(meta["namespace"], meta["name"], "status")
+    await client.request("PATCH", path, {"status": status}, MERGE_PATCH)
+
+
+async def report(client: Client, pod: Object, seen: float = 0, message: str = NOT_FOUND, **changes: Any) -> None:
+    """A kubelet reports a failed mount of a pod, for the last time `seen` seconds ago."""
+    meta = pod["metadata"]
+    event = {
+        "apiVersion": EVENTS.api_version,
+        "kind": EVENTS.kind,
+        "metadata": {"name": f"{meta['name']}.{uuid.uuid4().hex[:16]}", "namespace": meta["namespace"]},
+        "involvedObject": {name: meta[name] for name in ("name", "namespace", "uid")} | {"kind": PODS.kind},
+        "type": "Warning",
+        "reason": "FailedMount",
+        "message": message,
+        "source": {"component": "kubelet"},
+        "firstTimestamp": ago(seen),
+        "lastTimestamp": ago(seen),
+        "count": 1,
+    }
+    await client.request("POST", EVENTS.path(meta["namespace"]), {**event, **changes})

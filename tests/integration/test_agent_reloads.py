@@ -146,7 +146,7 @@ def cache(
     with server.started(node.root, words, port) as found:
         found.wait_until_started()
         assert found.process.poll() is None, found.exit_message()
-        with running(port, *flags) as started:
+        with running(port, *flags, tls="--metrics-tls" in flags) as started:
             for each in ["certificate"] * (tls is not None) + ["users"] * auth:
                 started.wait_for(200, f'{SUCCESSFUL}{{source="{each}"}} 1', "/metrics")
             client = found.connect()
@@ -260,6 +260,30 @@ def test_restarted_memcached_is_verified_again(node: Machine) -> None:
         again.wait_until_started()
         wait_until(lambda: _succeeded(live.agent) > before)
         live.wait_served(pair)
+
+
+def test_metrics_by_https_follow_the_certificate(node: Machine) -> None:
+    first, second = GOOD.issue(["localhost"]), GOOD.issue(["localhost"])
+    node.tls.write(files(first))
+    with cache(node, agent=("--metrics-tls",)) as live:
+        before = samples(live.agent.get()[1])
+        for pair in (first, second):
+            node.tls.write(files(pair))
+            wait_until(lambda pair=pair: _scraped(live.agent.port) == pair.der)
+            assert live.agent.get()[0] == 200
+        assert samples(live.agent.get()[1]).keys() == before.keys()
+
+
+def _scraped(port: int) -> bytes:
+    """The certificate that a scrape gets."""
+    context = ssl.create_default_context(cadata=GOOD.pem.decode())
+    with (
+        socket.create_connection(("127.0.0.1", port), 10) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as encrypted,
+    ):
+        encrypted.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert encrypted.recv(100).startswith(b"HTTP/1.1 200 OK")
+        return encrypted.getpeercert(binary_form=True) or b""
 
 
 def _succeeded(agent: Agent) -> float:

@@ -74,9 +74,7 @@ class Memcached(FakeMemcached):
     def _answer(self, line: str) -> bytes | None:
         if line == "refresh_certs":
             self.loads += 1
-            if self.obeys:
-                self.load()
-            return b"OK\r\n"
+            return self._reload()
         if line.startswith("set auth "):
             return b""  # the next line is the value
         if line in self.replies:
@@ -84,6 +82,14 @@ class Memcached(FakeMemcached):
         user = line.replace(" ", ":", 1)
         known = user in self._loaded.read_text().split()
         return b"STORED\r\n" if known else b"CLIENT_ERROR authentication failure\r\n"
+
+    def _reload(self) -> bytes:
+        try:
+            if self.obeys:
+                self.load()
+        except (OSError, ssl.SSLError):
+            return b"Error loading the certificate\r\n"
+        return b"OK\r\n"
 
 
 @dataclass
@@ -234,11 +240,21 @@ async def not_loaded(setup: Setup) -> None:
 async def bad_users(setup: Setup) -> None:
     """Files that memcached would ignore or misread. It does not get SIGHUP."""
     before = setup.loaded.read_bytes()
-    for content in (b"u\n", b"u:p\n" * 9, b"u:" + b"x" * 300 + b"\n", b"u:p\n\n", b"u:a b\n"):
+    for content, reason in (
+        (b"u\n", "line 1: no colon"),
+        (b"u:p\n" * 9, "users has 9 lines"),
+        (b"u:" + b"x" * 300 + b"\n", "line 1: longer than"),
+        (b"u:p\n\n", "line 2: empty"),
+        (b"u:a b\n", "line 1: contains a space"),
+    ):
         setup.auth.write({"users": content})
-        with suppress(TimeoutError):
-            await setup.wait_reported(f"users: {setup.auth.directory}/users")
+        await wait_until(partial(_is_handled, setup, before, reason), IN_TIME, "the bad file is reported")
         setup.sandbox.check(setup.loaded.read_bytes() == before, "memcached read a bad file")
+
+
+async def _is_handled(setup: Setup, before: bytes, reason: str) -> bool:
+    """Whether the agent has reported the file of users, or memcached has read it."""
+    return reason in await setup.get("/healthz") or setup.loaded.read_bytes() != before
 
 
 async def restarted(setup: Setup) -> None:

@@ -2,13 +2,14 @@
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Final
 
@@ -37,16 +38,24 @@ def finished(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(words, capture_output=True, text=True, timeout=START, check=False, env=environment())
 
 
+def unverified() -> ssl.SSLContext:
+    """The context of a client that accepts every certificate, as the kubelet's probes do."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
 @dataclass
 class Agent:
     """A running agent."""
 
     process: subprocess.Popen[str]
     port: int
+    tls: bool = False
 
     def get(self, path: str = "/metrics", timeout: float = 30) -> tuple[int, str]:
         """The status and the body of a response."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = self._connection(timeout)
         try:
             connection.request("GET", path)
             response = connection.getresponse()
@@ -60,7 +69,7 @@ class Agent:
         while time.monotonic() < deadline:
             try:
                 found = self.get(path)
-            except ConnectionError as error:
+            except (ConnectionError, ssl.SSLError) as error:
                 assert self.process.poll() is None, "the agent has ended"
                 found = (0, str(error))
             if found[0] == status and text in found[1]:
@@ -74,6 +83,11 @@ class Agent:
         _, log = self.process.communicate(timeout=seconds)
         return self.process.returncode, log
 
+    def _connection(self, timeout: float) -> HTTPConnection:
+        if self.tls:
+            return HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=unverified())
+        return HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
     def cpu_seconds(self) -> float:
         """CPU time of the process until now, in user mode and in the kernel."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -86,13 +100,13 @@ class Agent:
 
 
 @contextmanager
-def running(memcached_port: int, *arguments: str, measured: bool = True) -> Generator[Agent]:
-    """Run the agent during the block; it serves a free port."""
+def running(memcached_port: int, *arguments: str, measured: bool = True, tls: bool = False) -> Generator[Agent]:
+    """Run the agent during the block; it serves a free port. `tls`: by HTTPS."""
     port = free_port()
     words = command(f"--memcached=127.0.0.1:{memcached_port}", f"--metrics-bind-address=:{port}", *arguments)
     with subprocess.Popen(words, env=environment(measured=measured), stderr=subprocess.PIPE, text=True) as process:
         try:
-            agent = Agent(process, port)
+            agent = Agent(process, port, tls)
             agent.wait_for(200, "memcached_agent_info", "/metrics")
             yield agent
         finally:

@@ -4,13 +4,17 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
+from support.pki import CA
+from support.ports import free_port
+
 from .memcacheds import FakeMemcached
-from .processes import Agent, running
+from .processes import Agent, running, unverified
 from .samples import types, value, with_slabs
 
 SLABS = 40
@@ -27,9 +31,9 @@ SCRAPES = 200
 IDLE_SECONDS = 4.0
 
 
-@pytest.fixture(scope="module")
-def agent() -> Iterator[Agent]:
-    """An agent of a memcached with many slab classes, which runs in a thread."""
+@contextmanager
+def with_slabs_served() -> Generator[int]:
+    """A memcached with many slab classes, which runs in a thread; its port."""
     memcached = FakeMemcached()
     memcached.replies |= with_slabs(SLABS)
     started = threading.Event()
@@ -46,13 +50,19 @@ def agent() -> Iterator[Agent]:
     thread.start()
     started.wait()
     try:
-        with running(memcached.port, measured=False) as found:
-            found.wait_for(200, "ok")
-            yield found
+        yield memcached.port
     finally:
         loop, stop = stopping[0]
         loop.call_soon_threadsafe(stop.set)
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[Agent]:
+    """An agent of a memcached with many slab classes."""
+    with with_slabs_served() as port, running(port, measured=False) as found:
+        found.wait_for(200, "ok")
+        yield found
 
 
 def test_scrape_needs_little_cpu_time(agent: Agent, record_property: Record) -> None:
@@ -83,6 +93,11 @@ def test_private_memory_is_small(agent: Agent, record_property: Record) -> None:
     assert 2**20 < found < MAX_MEMORY
 
 
+def test_ssl_is_not_loaded_without_certificates(agent: Agent) -> None:
+    """It needs 2 MiB of private memory, and 6 MiB of libraries."""
+    assert "libssl" not in Path(f"/proc/{agent.process.pid}/maps").read_text()
+
+
 def test_memory_is_bounded_with_clients_that_do_not_read(agent: Agent, record_property: Record) -> None:
     with ExitStack() as stack:
         for _ in range(200):
@@ -95,3 +110,24 @@ def test_memory_is_bounded_with_clients_that_do_not_read(agent: Agent, record_pr
         record_property("private memory", f"{found / 2**20:.1f} MiB")
         assert found < MAX_LOADED_MEMORY
         assert agent.get()[0] == 200
+
+
+def test_memory_is_bounded_with_tls_clients_that_do_not_read(tmp_path: Path, record_property: Record) -> None:
+    pair = CA().issue()
+    (tmp_path / "tls.crt").write_bytes(pair.cert)
+    (tmp_path / "tls.key").write_bytes(pair.key)
+    flags = (f"--tls-directory={tmp_path}", f"--tls-port={free_port()}", "--metrics-tls")
+    with with_slabs_served() as port, running(port, *flags, measured=False, tls=True) as agent, ExitStack() as stack:
+        agent.wait_for(200, f'memcached_slab_current_pages{{slab="{SLABS}"}} 1', "/metrics")
+        assert "libssl" in Path(f"/proc/{agent.process.pid}/maps").read_text()
+        record_property("private memory with TLS", f"{agent.private_bytes() / 2**20:.1f} MiB")
+        assert agent.private_bytes() < MAX_MEMORY
+        for _ in range(64):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", agent.port)))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            encrypted = stack.enter_context(unverified().wrap_socket(client))
+            encrypted.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
+        time.sleep(1)
+        found = agent.private_bytes()
+        record_property("private memory with TLS clients", f"{found / 2**20:.1f} MiB")
+        assert found < MAX_LOADED_MEMORY

@@ -26,7 +26,14 @@ def _golden(shape: str) -> Object:
 
 SPECS: dict[str, Object] = {
     MINIMAL: {"size": 1, "containerPort": 11211, "image": IMAGE},
-    EVERY_FIELD: _golden("monitoring") | _golden("placing") | _golden("every-field") | {"identity": "Pooled"},
+    EVERY_FIELD: {
+        **_golden("monitoring"),
+        **_golden("placing"),
+        **_golden("tls-own-client-ca"),
+        **_golden("every-field"),
+        "identity": "Pooled",
+        "resources": {},  # the limit of the golden is too low for connections with TLS
+    },
     STABLE: {"size": 1, "containerPort": 11211, "image": IMAGE, "identity": "Stable"},
 }
 """The specs of created objects, as admission stores them."""

@@ -221,6 +221,7 @@ def test_agent_that_exists_for_tls_creates_no_pod_monitor() -> None:
     assert "PodMonitor" not in planned(tls=TLS, monitoring={"enabled": False, "podMonitor": {}})
 
 
-def test_kubelet_asks_the_agent_over_https() -> None:
+def test_kubelet_needs_no_certificate_of_the_agent() -> None:
+    """An agent that starts with a bad Secret has none, and must not be restarted because of it."""
     _, agent = pod_of(tls=TLS, monitoring={"tls": {}})["containers"]
-    assert agent["livenessProbe"]["httpGet"] == {"path": "/livez", "port": "metrics", "scheme": "HTTPS"}
+    assert agent["livenessProbe"]["httpGet"] == {"path": "/livez", "port": "metrics"}

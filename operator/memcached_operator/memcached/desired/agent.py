@@ -35,7 +35,6 @@ RESTRICTED: Final[dict[str, Any]] = {
 
 def agent(spec: MemcachedSpec, image: str) -> Object:
     """Build the container."""
-    scheme = {"scheme": "HTTPS"} if serves_https(spec) else {}
     return {
         "name": CONTAINER,
         "image": image,
@@ -49,7 +48,8 @@ def agent(spec: MemcachedSpec, image: str) -> Object:
         "resources": agent_requirements(spec.agent and spec.agent.resources),
         # No readiness probe: memcached must not lose its address because of the agent.
         "livenessProbe": {
-            "httpGet": {"path": "/livez", "port": METRICS_PORT_NAME, **scheme},
+            # Also with HTTPS for the metrics: the agent answers probes without a certificate, which it may still lack.
+            "httpGet": {"path": "/livez", "port": METRICS_PORT_NAME},
             "periodSeconds": LIVENESS_PERIOD,
             "timeoutSeconds": PROBE_TIMEOUT,
         },

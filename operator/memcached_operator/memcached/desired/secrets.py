@@ -97,7 +97,7 @@ def _addresses(spec: MemcachedSpec) -> Iterator[str]:
 def _tls_options(tls: TLS) -> Iterator[str]:
     yield f"ssl_chain_cert={TLS_PATH}/{CERTIFICATE}"
     yield f"ssl_key={TLS_PATH}/{KEY}"
-    if _verifies_clients(tls):
+    if tls.client_auth in _VERIFY_MODES:
         yield f"ssl_ca_cert={TLS_PATH}/{CA if tls.client_ca_secret_name is None else CLIENT_CA}"
         yield f"ssl_verify_mode={_VERIFY_MODES[tls.client_auth]}"
         yield "ssl_session_cache"  # without it, memcached denies a client with a certificate that resumes its session

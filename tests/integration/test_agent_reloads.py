@@ -28,6 +28,7 @@ IN_TIME = 10.0
 SUCCESSFUL = "memcached_agent_last_reload_successful"
 EXPIRATION = "memcached_agent_certificate_expiration_timestamp_seconds"
 FREE_CONNECTIONS = 40
+NEWEST = pytest.mark.parametrize("node", programs.VERSIONS[-1:], indirect=True)
 MODES = {"None": 0, "Request": 1, "Require": 2}
 
 
@@ -228,6 +229,7 @@ BAD: Mapping[str, tuple[dict[str, bytes], str]] = {
 }
 
 
+@NEWEST
 def test_bad_certificate_is_not_loaded(node: Machine) -> None:
     good = GOOD.issue(days=30)
     node.tls.write(files(good, ca=GOOD.pem))
@@ -235,17 +237,16 @@ def test_bad_certificate_is_not_loaded(node: Machine) -> None:
         live.wait_served(good)
         for name, (content, reason) in BAD.items():
             node.tls.write(content)
-            live.agent.wait_for(503, f"certificate: {node.tls.directory}", seconds=IN_TIME)
-            assert reason in live.agent.get("/healthz")[1], name
+            live.agent.wait_for(503, reason, seconds=IN_TIME)
+            assert live.agent.get("/healthz")[1].startswith(f"certificate: {node.tls.directory}"), name
             assert value(live.agent.get()[1], SUCCESSFUL, source="certificate") == 0, name
             assert live.served()[0] == good.der, name
-            node.tls.write(files(good))
-            live.wait_served(good)
         node.tls.write(files(NEW, ca=GOOD.pem))
         live.wait_served(NEW)
         assert live.agent.get("/livez")[0] == 200
 
 
+@NEWEST
 def test_restarted_memcached_is_verified_again(node: Machine) -> None:
     pair = GOOD.issue()
     node.tls.write(files(pair))
@@ -262,6 +263,7 @@ def test_restarted_memcached_is_verified_again(node: Machine) -> None:
         live.wait_served(pair)
 
 
+@NEWEST
 def test_metrics_by_https_follow_the_certificate(node: Machine) -> None:
     first, second = GOOD.issue(["localhost"]), GOOD.issue(["localhost"])
     node.tls.write(files(first))
@@ -290,6 +292,7 @@ def _succeeded(agent: Agent) -> float:
     return value(agent.get()[1], "memcached_agent_last_reload_success_timestamp_seconds", source="certificate")
 
 
+@NEWEST
 def test_certificate_is_loaded_at_the_connection_limit_and_verified_later(node: Machine) -> None:
     first, second = GOOD.issue(days=20), GOOD.issue(days=40)
     node.tls.write(files(first))
@@ -396,6 +399,7 @@ def test_agent_that_starts_after_a_rotation_logs_in(node: Machine) -> None:
         live.agent = again
 
 
+@NEWEST
 def test_passwords_and_users_are_not_logged(node: Machine) -> None:
     node.auth.write({"users": b"alice:hidden\n"})
     with cache(node, tls=None, auth=True, agent=("--log-level=debug",)) as live:

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from clients import libraries
 from clients.scenario import KEYS, SAMPLE, Record, Scenario
-from cluster.errors import ClusterError
 from support import kube
 
 LIMIT = 1.5
@@ -16,21 +14,8 @@ LIMIT = 1.5
 
 
 @pytest.fixture(scope="module")
-def programs() -> dict[str, libraries.Command]:
-    """The client programs."""
-    try:
-        return libraries.build()
-    except ClusterError as error:
-        pytest.fail(str(error), pytrace=False)
-
-
-@pytest.fixture(scope="module")
-def records(
-    programs: dict[str, libraries.Command], cluster: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Record]]:
+def records(programs: dict[str, libraries.Command], dns: Path) -> Iterator[dict[str, Record]]:
     """What the clients of each library saw."""
-    dns: Path = tmp_path_factory.mktemp("dns") / "resolv.conf"
-    dns.write_text(f"nameserver {cluster['dns_address']}\n")
     with kube.temporary_namespace() as namespace:
         scenario = Scenario(namespace, programs, dns)
         scenario.play()

@@ -11,6 +11,7 @@ from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec, decode_spec
 from memcached_api.quantity import parse
 from memcached_operator.memcached.desired.pods import command
+from memcached_operator.memcached.desired.secrets import local_port
 from support.memcached import memcached
 
 Spec = Mapping[str, Any]
@@ -27,6 +28,8 @@ class Container(NamedTuple):
     """The smallest memory limit that admission accepts for this cache."""
     cache: int
     connections: int
+    local_port: int
+    """Where memcached listens without TLS, at least on the loopback address."""
 
 
 def container(spec: Spec) -> Container:
@@ -40,6 +43,7 @@ def container(spec: Spec) -> Container:
         ceil(memory.exact_minimum(found.memory, found.settings)),
         found.memory,
         found.settings.connections,
+        local_port(decoded),
     )
 
 

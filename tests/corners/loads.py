@@ -3,12 +3,14 @@
 Requests are sent in large batches, so that the server, not the client, is the bottleneck.
 """
 
+import ssl
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from corners import tls
 from corners.client import Client
 from corners.server import Server
 
@@ -35,8 +37,9 @@ DOUBLING_SECONDS: Final = 120.0
 
 IDLE: Final = "idle"
 HALF: Final = "half a command"
+LONG: Final = "4,000 bytes of a command"
 UNREAD: Final = "unread reply"
-KINDS: Final = {IDLE: b"", HALF: b"get repl", UNREAD: b"get reply\r\n"}
+KINDS: Final = {IDLE: b"", HALF: b"get repl", LONG: b"get" + b" " * 3997, UNREAD: b"get reply\r\n"}
 """What each connection sends before it waits."""
 
 
@@ -47,6 +50,15 @@ class Cache:
     server: Server
     memory: int
     item_size: int
+    port: int = 0
+    context: ssl.SSLContext | None = None
+    """How clients connect to `port`; None: without TLS, to the port of the server."""
+
+    def connections(self, count: int) -> Sequence[Client | tls.Connection]:
+        """New connections, with TLS if the cache has it."""
+        if self.context is not None:
+            return tls.connect_at_once(self.port, self.context, count)
+        return [self.server.connect() for _ in range(count)]
 
 
 @dataclass(frozen=True)
@@ -139,8 +151,7 @@ def waiting(cache: Cache, client: Client, kind: str, count: int, reply: int) -> 
     client.request(b"set reply 0 0 %d\r\n%s\r\n" % (reply, b"x" * reply))
     hits = int(client.stats()["get_hits"])
     with ExitStack() as stack:
-        for _ in range(count):
-            waiter = cache.server.connect()
+        for waiter in cache.connections(count):
             stack.enter_context(waiter.socket)
             waiter.send(KINDS[kind])
         if kind == UNREAD:

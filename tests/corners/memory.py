@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from corners import loads
+from corners import loads, tls
 from corners.containers import Container, container
 from corners.loads import HALF, MEBIBYTE, UNREAD, Cache, Load, every_size, every_size_last, items_of, largest_items
 from corners.options import COMBINATIONS
@@ -26,6 +26,8 @@ class Case:
     sample: bool = False
     options: str = ""
     """The name of its options in OPTIONS."""
+    tls: str = ""
+    """`clientAuth` of its TLS; empty: without TLS."""
 
     @property
     def name(self) -> str:
@@ -35,13 +37,14 @@ class Case:
     @property
     def settings(self) -> str:
         """The settings in short."""
-        named = {"extraArgs": self.options} if self.options else {}
-        return " ".join(f"{key}={value}" for key, value in {**self.cache, **named}.items())
+        named = {**self.cache, "extraArgs": self.options, "clientAuth": self.tls}
+        return " ".join(f"{key}={value}" for key, value in named.items() if value != "")
 
     @property
     def container(self) -> Container:
         """The container that the operator builds."""
-        return container({"cache": {**self.cache, "extraArgs": OPTIONS.get(self.options, ())}})
+        served = {"tls": tls.SPECS[self.tls]} if self.tls else {}
+        return container({"cache": {**self.cache, "extraArgs": OPTIONS.get(self.options, ())}, **served})
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ def cases(version: str) -> Iterator[Case]:
     # One client is allowed, so the minimum limit contains the least for connections.
     for load in (every_size_last(), every_size()):
         yield Case(version, {"memory": "2Mi", "maxConnections": 30}, load, options="most-memory")
+    yield from _tls(version)
     for memory in ("590Mi", "1180Mi", "2350Mi"):
         yield Case(version, {"memory": memory}, every_size())
 
@@ -97,6 +101,18 @@ def _settings(version: str) -> Iterator[Case]:
         yield Case(version, cache, every_size(HALF, connections))
     yield Case(version, {"memory": "16Mi", "maxConnections": 550}, every_size(UNREAD, 500), sample=True)
     yield Case(version, {"memory": "64Mi", "maxConnections": 550}, every_size(UNREAD, 500, 100 * KIBIBYTE))
+
+
+def _tls(version: str) -> Iterator[Case]:
+    """Clients that connect at once with TLS, with and without certificates."""
+    for auth in tls.SPECS:
+        for kind in (loads.IDLE, UNREAD, loads.LONG):
+            cache = {"memory": "64Mi", "maxConnections": 1050}
+            yield Case(version, cache, every_size(kind, 1000), tls=auth)
+        yield Case(version, {"memory": "64Mi", "maxConnections": 4050}, every_size(loads.LONG, 4000), tls=auth)
+    yield Case(
+        version, {"memory": "2Mi", "maxConnections": 550}, every_size(loads.LONG, 500), tls="Require", sample=True
+    )
 
 
 OPTIONS: Final[Mapping[str, Sequence[str]]] = {
@@ -127,8 +143,13 @@ def measure(case: Case, root: Path) -> Measurement:
     """Run a case; `root` is the directory of its memcached."""
     made = case.container
     item_size = int(parse(case.cache.get("maxItemSize", DEFAULT_ITEM_SIZE)))
-    with started(root, made.command, made.port, made.limit) as server, server.sampled():
-        problem = server.problem() or _use(server, case.load, Cache(server, made.cache // MEBIBYTE, item_size))
+    with (
+        tls.prepared(root, case.tls) as (own_root, context),
+        started(own_root, made.command, made.local_port, made.limit) as server,
+        server.sampled(),
+    ):
+        cache = Cache(server, made.cache // MEBIBYTE, item_size, made.port, context)
+        problem = server.problem() or _use(server, case.load, cache)
         if server.peak > made.floor and not problem:
             problem = f"used {mebibytes(server.peak)} MiB, more than the minimum limit of {mebibytes(made.floor)} MiB"
         found = server.peak, server.sockets

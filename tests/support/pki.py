@@ -1,13 +1,13 @@
 """Certificate authorities and certificates for tests."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -31,14 +31,37 @@ class Pair:
         return x509.load_pem_x509_certificate(self.cert).not_valid_after_utc
 
 
+PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+def ecdsa_key() -> PrivateKey:
+    """A key for ECDSA."""
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def rsa_key() -> PrivateKey:
+    """A key for RSA with 2,048 bits."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
 class CA:
-    """A certificate authority with its own key. `pem`: its certificate. `parent`: None for a root."""
+    """A certificate authority with its own key. `pem`: its certificate. `parent`: None for a root.
+
+    `new_key` makes its key and those of the certificates that it issues.
+    """
 
     def __init__(
-        self, name: str = "root", *, days: float = 3650, not_before: datetime | None = None, parent: "CA | None" = None
+        self,
+        name: str = "root",
+        *,
+        days: float = 3650,
+        not_before: datetime | None = None,
+        parent: "CA | None" = None,
+        new_key: "Callable[[], PrivateKey]" = ecdsa_key,
     ) -> None:
         self._name = _name(name)
-        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._new_key = new_key
+        self._key = new_key()
         self._parent = parent
         issuer, signer = (parent._name, parent._key) if parent else (self._name, self._key)
         builder = _builder(self._name, issuer, self._key, not_before, days)
@@ -61,7 +84,7 @@ class CA:
         """
         start = not_before or datetime.now(UTC) - timedelta(days=1)
         lasts = (not_after - start) / timedelta(days=1) if not_after else days
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = self._new_key()
         usage = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
         certificate = (
             _builder(_name(names[0]), self._name, key, start, lasts)
@@ -80,7 +103,7 @@ class CA:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, start: datetime | None, days: float
+    subject: x509.Name, issuer: x509.Name, key: PrivateKey, start: datetime | None, days: float
 ) -> x509.CertificateBuilder:
     first = start or datetime.now(UTC) - timedelta(days=1)
     return (

@@ -4,10 +4,14 @@
 # pyright: reportMissingImports=false, reportUnknownLambdaType=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false
 
+import importlib
 import os
 
 from commands import serve
 from pymemcache.client.hash import HashClient
+
+if os.environ.get("MEMCACHED_TLS") == "true":
+    importlib.import_module("pymemcache_tls")
 
 client = HashClient(
     os.environ["MEMCACHED_SERVERS"].split(","),

@@ -16,6 +16,7 @@ SOURCES = {
     "memjs": "node/client.js",
     "xmemcached": "java/Client.java",
 }
+SECURE = {"pymemcache with TLS": "pymemcache_tls.py", "gomemcache with TLS": "go/tls.go"}
 
 
 def lines(text: str) -> str:
@@ -28,11 +29,11 @@ def test_every_tested_library_is_documented() -> None:
     assert tuple(SOURCES) == LIBRARIES
 
 
-@pytest.mark.parametrize("library", SOURCES)
-def test_documented_settings_are_tested(library: str) -> None:
-    found = re.search(rf"^### {library}\n+```\w+\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize(("heading", "source"), [*SOURCES.items(), *SECURE.items()])
+def test_documented_settings_are_tested(heading: str, source: str) -> None:
+    found = re.search(rf"^### {heading}\n[^#]*?```\w+\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
     assert found
-    assert lines(found[1]) in lines((PROGRAMS / SOURCES[library]).read_text())
+    assert lines(found[1]) in lines((PROGRAMS / source).read_text())
 
 
 def test_documented_versions_are_the_locked_ones() -> None:

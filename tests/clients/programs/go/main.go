@@ -89,6 +89,9 @@ func report(name string, count int, request func(key string) (bool, error)) {
 
 func main() {
 	client := connect(os.Getenv("MEMCACHED_SERVERS"))
+	if os.Getenv("MEMCACHED_TLS") == "true" {
+		secure(client)
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		var command string

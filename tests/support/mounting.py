@@ -13,7 +13,8 @@ from support.draining import pods_of
 SECRET = "sessions-tls"
 VOLUME: Object = {"name": "tls", "projected": {"sources": [{"secret": {"name": SECRET}}]}}
 MOUNTING: Object = {"spec": {"template": {"spec": {"volumes": [VOLUME]}}}}
-"""The merge patch of a workload, after which its pods mount the Secret. A volume needs no mount to be set up."""
+"""The merge patch of a workload, after which its pods have the volume. A kubelet would ignore it, because no container
+mounts it."""
 NOWHERE: Object = {"podTemplate": {"spec": {"nodeSelector": {"example.com/node": "none"}}}}
 """No node has this label: the pods stay pending, and only tests write their statuses."""
 NOT_FOUND = f'MountVolume.SetUp failed for volume "tls" : secret "{SECRET}" not found'

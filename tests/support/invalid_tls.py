@@ -65,6 +65,22 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         {"auth": {"secretName": "a"}, "cache": {"extraArgs": ["--disable-cas", "--protocol=auto"]}},
         ("spec.cache.extraArgs", "must not contain --protocol=auto with spec.auth"),
     ),
+    "warm-up without slots": (
+        {"rollout": {"warmUp": {}}},
+        ("spec.rollout.warmUp", "must not be set without spec.identity Stable"),
+    ),
+    "warm-up with an invalid timeout": (
+        {"identity": "Stable", "rollout": {"warmUp": {"timeout": "1d"}}},
+        ("spec.rollout.warmUp.timeout", "must be a time in hours, minutes and seconds"),
+    ),
+    "warm-up of no requests": (
+        {"identity": "Stable", "rollout": {"warmUp": {"hitRatio": 0}}},
+        ("spec.rollout.warmUp.hitRatio", "must be between 1 and 100"),
+    ),
+    "warm-up with too many requests": (
+        {"identity": "Stable", "rollout": {"warmUp": {"minRequests": -1}}},
+        ("spec.rollout.warmUp.minRequests", "must be between 0 and 1000000000"),
+    ),
     "memory limit for connections with TLS": (
         {
             "tls": TLS,

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kubernetes import ResourceRequirements
-from memcached_api.values import is_object
+from memcached_api.values import is_object, nested_field
 
 AGENT_CPU: Final = "10m"
 AGENT_REQUEST: Final = "24Mi"
@@ -17,7 +17,8 @@ AGENT_LIMIT: Final = "48Mi"
 
 
 class Agent(msgspec.Struct, frozen=True, rename="camel"):
-    """The agent, a container beside memcached. There is one only if `monitoring`, `tls` or `auth` needs it."""
+    """The agent, a container beside memcached. There is one only if `monitoring`, `tls`, `auth` or
+    `rollout.warmUp` needs it."""
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
     """Container image of the agent. If absent when an agent is first needed, the mutating webhook sets the operator's
@@ -30,6 +31,8 @@ class Agent(msgspec.Struct, frozen=True, rename="camel"):
 
 def asks_for_agent(spec: Mapping[str, Any]) -> bool:
     """Whether a spec that is not decoded, and may be invalid, needs an agent."""
+    if is_object(nested_field(spec, "rollout", "warmUp")):
+        return True
     monitoring = spec.get("monitoring")
     monitored = is_object(monitoring) and monitoring.get("enabled") is not False
     return monitored or is_object(spec.get("tls")) or is_object(spec.get("auth"))

@@ -13,6 +13,7 @@ from memcached_api.memcached.ports import ports
 from memcached_api.memcached.requirements import agent_requirements, requirements
 from memcached_api.memcached.tls import TLS
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, serves_https
+from memcached_api.memcached.warm_up import WarmUp, setting
 
 KEEPS_PODS: Final = (
     "spec.identity",  # it cannot be changed
@@ -62,11 +63,22 @@ def values(spec: MemcachedSpec) -> dict[str, object]:
         "spec.cache.extraArgs": spec.cache.extra_args,
         **_template(spec.pod_template or PodTemplate()),
         "spec.rollout.restartedAt": (spec.rollout and spec.rollout.restarted_at) or "",
+        **_warm_up((spec.rollout and spec.rollout.warm_up) or None),
         "spec.monitoring.enabled": is_enabled(spec.monitoring),
         "spec.monitoring.tls.enabled": serves_https(spec),
         "spec.auth.secretName": spec.auth and spec.auth.secret_name,
         **_tls(spec.tls),
         **_agent(spec),
+    }
+
+
+def _warm_up(given: WarmUp | None) -> dict[str, object]:
+    """The values of `spec.rollout.warmUp`."""
+    ratio, timeout, requests = setting(given).split(",") if given is not None else (None, None, None)
+    return {
+        "spec.rollout.warmUp.hitRatio": ratio,
+        "spec.rollout.warmUp.timeout": timeout,
+        "spec.rollout.warmUp.minRequests": requests,
     }
 
 

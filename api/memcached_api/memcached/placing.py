@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, field
 
+from memcached_api.memcached.warm_up import WarmUp
 from memcached_api.scheduling import (
     MAX_ENTRIES,
     Affinity,
@@ -131,6 +132,10 @@ class Rollout(msgspec.Struct, frozen=True, rename="camel"):
     restarted_at: Annotated[str, Meta(max_length=40)] | None = None
     """A time in RFC 3339, such as `2026-11-22T10:00:00Z`. A change replaces the pods. It works as
     `kubectl rollout restart`. The mutating webhook keeps it if an update omits it."""
+
+    warm_up: WarmUp | None = None
+    """Whether a replaced pod must be warm before the next one is replaced or evicted; `{}` enables it. If absent, it
+    must only be ready. Only with `identity: Stable`."""
 
 
 class IPBlock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):

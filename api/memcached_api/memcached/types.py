@@ -128,7 +128,8 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Metrics of each memcached server. `{}` enables them; if absent, there are none."""
 
     agent: Agent | None = None
-    """The agent, a container beside memcached. There is one only if `monitoring`, `tls` or `auth` needs it."""
+    """The agent, a container beside memcached. There is one only if `monitoring`, `tls`, `auth` or
+    `rollout.warmUp` needs it."""
 
     tls: TLS | None = None
     """TLS for the clients. If absent, memcached serves them without. A change replaces the pods; a changed certificate
@@ -210,7 +211,8 @@ MEMCACHED: Final = Kind(
 
 def needs_agent(spec: MemcachedSpec) -> bool:
     """Whether each pod has an agent."""
-    return is_enabled(spec.monitoring) or spec.tls is not None or spec.auth is not None
+    warm_up = spec.rollout and spec.rollout.warm_up
+    return is_enabled(spec.monitoring) or any(each is not None for each in (spec.tls, spec.auth, warm_up))
 
 
 def serves_https(spec: MemcachedSpec) -> bool:

@@ -21,7 +21,9 @@ class Rollout:
 
     `current`: the counts refer to the latest spec. `complete`: all pods have the latest template and are available, and
     no other pods are left. `paused`: pods are not replaced. `requeue_after`: seconds until the deadline is exceeded
-    without an event; None if an event reports that.
+    without an event; None if an event reports that. `serving`: the number of pods that serve clients, if pods serve
+    before they are ready; None: those that are ready. `warming`: the names of the pods that serve and are not ready.
+    `warm_up`: maximum seconds until these are ready.
     """
 
     exists: bool = False
@@ -36,15 +38,23 @@ class Rollout:
     deadline_exceeded: bool = False
     replica_failure: str = ""
     requeue_after: float | None = None
+    serving: int | None = None
+    warming: tuple[str, ...] = ()
+    warm_up: int = 0
+
+    @property
+    def usable(self) -> int:
+        """The number of pods that serve clients."""
+        return self.ready if self.serving is None else self.serving
 
     @property
     def available(self) -> bool:
-        """True if enough pods serve: at most MAX_UNAVAILABLE_PERCENT of them, rounded down, are not ready.
+        """True if enough pods serve: at most MAX_UNAVAILABLE_PERCENT of them, rounded down, do not.
 
         Counted for every type of workload: the condition of a Deployment depends on its maxUnavailable, and can be True
         while no pod is ready.
         """
-        return self.exists and self.ready >= self.size - self.size * MAX_UNAVAILABLE_PERCENT // 100
+        return self.exists and self.usable >= self.size - self.size * MAX_UNAVAILABLE_PERCENT // 100
 
 
 class WorkloadType(PodController, Protocol):

@@ -12,6 +12,7 @@ from memcached_api import conditions as c
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
+from memcached_operator.workloads import warm_up
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout, WorkloadType, counted
 from memcached_operator.workloads.times import past_time
 
@@ -47,12 +48,12 @@ STATEFULSET: Final[WorkloadType] = _StatefulSet()
 
 
 def _rollout(live: Object, snapshot: Snapshot, now: datetime) -> Rollout:
-    found = _with_pause(counted(live), live, snapshot.cr)
+    found = _with_warm_up(_with_pause(counted(live), live, snapshot.cr), live, snapshot)
     all_available = found.current and found.size == found.replicas == found.available_pods
     # With OnDelete, outdated pods stay until a user deletes them, so they are not a stalled rollout.
     waiting = all_available and _strategy(live).get("type") == "OnDelete"
     complete = all_available and found.updated >= found.size - _partition(live)
-    left = float("inf") if complete or waiting or found.paused else _until_deadline(live, snapshot, now)
+    left = float("inf") if complete or waiting or found.paused else _until_deadline(live, snapshot, now, found.warm_up)
     return replace(
         found,
         complete=complete,
@@ -69,6 +70,17 @@ def _with_pause(found: Rollout, live: Object, cr: Object) -> Rollout:
     return replace(found, paused=True, updated=0 if outdated else found.updated)
 
 
+def _with_warm_up(found: Rollout, live: Object, snapshot: Snapshot) -> Rollout:
+    """The counts if pods serve before they are ready: those whose first container, memcached, is ready."""
+    template = nested_map(live, "spec", "template")
+    if (timeout := warm_up.timeout_of(template)) is None:
+        return found
+    container = nested_list(template, "spec", "containers")[0]["name"]
+    serving = sum(warm_up.serves(pod, container) for pod in snapshot.pods)
+    warming = warm_up.warming(snapshot.pods, container)
+    return replace(found, serving=serving, warming=tuple(warming), warm_up=timeout)
+
+
 def _strategy(live: Object) -> Mapping[str, Any]:
     return nested_map(live, "spec", "updateStrategy")
 
@@ -79,12 +91,15 @@ def _partition(live: Object) -> int:
     return min(size, nested_map(_strategy(live), "rollingUpdate").get("partition") or 0)
 
 
-def _until_deadline(live: Object, snapshot: Snapshot, now: datetime) -> float:
-    """Seconds until the rollout has made no progress for PROGRESS_DEADLINE. A StatefulSet has no field for it."""
+def _until_deadline(live: Object, snapshot: Snapshot, now: datetime, warm_up_seconds: int) -> float:
+    """Seconds until the rollout has made no progress for PROGRESS_DEADLINE. A StatefulSet has no field for it.
+
+    `warm_up_seconds`: how long a pod may need, in addition, until it is ready.
+    """
     texts = [*_write_times(live), *_pod_times(snapshot)]
     progress = (found for text in texts if (found := past_time(text, now)) is not None)
     last = max([_started(snapshot, now), *progress])
-    ready = timedelta(seconds=live["spec"].get("minReadySeconds", 0))
+    ready = timedelta(seconds=live["spec"].get("minReadySeconds", 0) + warm_up_seconds)
     return (last + PROGRESS_DEADLINE + ready - now).total_seconds()
 
 

@@ -12,6 +12,9 @@ from memcached_operator.workloads import mounts
 from memcached_operator.workloads.pods import failures, running_pod_names, unschedulable
 from memcached_operator.workloads.rollout import Rollout, WorkloadType
 
+MAX_NAMES = 3
+"""Maximum names of pods in a message."""
+
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
 
@@ -90,7 +93,8 @@ def _rollout_problems(rollout: Rollout) -> Iterable[Problem]:
 
 
 def _available(kind: str, rollout: Rollout, hint: str) -> dict[str, Any]:
-    message = f"{min(rollout.ready, rollout.size)} of {rollout.size} pods are ready"
+    state = "are ready" if rollout.serving is None else "serve clients"
+    message = f"{min(rollout.usable, rollout.size)} of {rollout.size} pods {state}"
     if not rollout.exists:
         message = f"The {kind} does not exist yet"
     if rollout.available:
@@ -115,7 +119,18 @@ def _progressing(
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {kind} is being created")
-    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"{updated} of {rollout.size} pods are updated")
+    message = f"{updated} of {rollout.size} pods are updated"
+    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"{message}{_warming(rollout)}")
+
+
+def _warming(rollout: Rollout) -> str:
+    """The rest of a message about the pods that are not warm yet."""
+    if not rollout.warming:
+        return ""
+    names = ", ".join(rollout.warming[:MAX_NAMES])
+    more = f" and {len(rollout.warming) - MAX_NAMES} more" if len(rollout.warming) > MAX_NAMES else ""
+    verb = "warms" if len(rollout.warming) == 1 else "warm"
+    return f"; {names}{more} {verb} up, which takes at most {rollout.warm_up} s"
 
 
 def _degraded(problems: list[Problem], notices: Iterable[str]) -> dict[str, Any]:

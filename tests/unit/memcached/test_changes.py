@@ -54,6 +54,14 @@ ROLLOUTS: Specs = st.fixed_dictionaries(
     optional={
         "maxUnavailable": st.sampled_from([1, "25%"]),
         "paused": st.booleans(),
+        "warmUp": st.fixed_dictionaries(
+            {},
+            optional={
+                "hitRatio": st.sampled_from([80, 60]),
+                "timeout": st.sampled_from(["15m", "900s", "1h"]),
+                "minRequests": st.sampled_from([100, 0]),
+            },
+        ),
         "restartedAt": st.sampled_from(["2026-11-22T10:00:00Z", "2026-11-22T11:00:00Z"]),
     },
 )
@@ -74,6 +82,7 @@ ALL: Specs = st.fixed_dictionaries(
     {"image": st.sampled_from(["memcached:1", "memcached:2"])},
     optional={
         "size": st.integers(1, 3),
+        "identity": st.sampled_from(["Pooled", "Stable"]),
         "containerPort": st.sampled_from([11211, 12000]),
         "imagePullPolicy": st.sampled_from(["Always", "Never"]),
         "imagePullSecrets": st.sampled_from([[], [{"name": "a"}], [{"name": "a"}, {"name": "b"}]]),
@@ -136,6 +145,7 @@ STRUCTS = (
     "monitoring",
     "monitoring.podMonitor",
     "monitoring.tls",
+    "rollout.warmUp",
     "agent",
     "tls",
     "auth",

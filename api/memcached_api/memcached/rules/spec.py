@@ -8,6 +8,7 @@ from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES
 from memcached_api.memcached.rules.monitoring import MONITORING_RULES
 from memcached_api.memcached.rules.placing import PLACING_RULES
 from memcached_api.memcached.rules.tls import TLS_RULES, secret_rule
+from memcached_api.memcached.rules.warm_up import STABLE, WARM_UP_RULES
 from memcached_api.memcached.tls import MIN_PORT
 from memcached_api.validation.common_rules import (
     MAX_PORT,
@@ -46,7 +47,6 @@ UNIQUE_IMAGE_PULL_SECRETS: Final = unique_rule(
 )
 
 POOLED: Final = "Pooled"
-STABLE: Final = "Stable"
 
 MAX_SLOTS: Final = 1000
 """Maximum size with slots: each is an entry of the status and of a ConfigMap, which are limited to about 1 MiB."""
@@ -160,6 +160,7 @@ RULES: Final = (
     *PLACING_RULES,
     *MONITORING_RULES,
     *TLS_RULES,
+    *WARM_UP_RULES,
     *SLOTS,
 )
 

@@ -4,6 +4,7 @@ The pod template is stable across releases, as in pods.py: a later duty of the a
 for this duty.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from memcached_api.memcached.monitoring import METRICS_PORT
@@ -20,6 +21,12 @@ VOLUME: Final = "podinfo"
 MOUNT_PATH: Final = "/etc/podinfo"
 """A directory with the file `annotations`: the annotations of the pod, which can change while it runs."""
 
+STATE_VOLUME: Final = "agent-state"
+STATE_PATH: Final = "/run/memcached-agent"
+STATE_SIZE: Final = "1Mi"
+
+WARM_UP_OPTIONS: Final = (f"--annotations-file={MOUNT_PATH}/annotations", f"--state-directory={STATE_PATH}")
+READINESS_PERIOD: Final = 5
 LIVENESS_PERIOD: Final = 10
 PROBE_TIMEOUT: Final = 5
 """Seconds. The default timeout, 1 s, is short on a busy node, because the agent requests little CPU. The probe succeeds
@@ -43,25 +50,33 @@ def agent(spec: MemcachedSpec, image: str) -> Object:
             f"--memcached=127.0.0.1:{secrets.local_port(spec)}",
             *secrets.agent_options(spec),
             *([HTTPS_OPTION] if serves_https(spec) else []),
+            *(WARM_UP_OPTIONS if _waits(spec) else []),
         ],
         "ports": [{"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"}],
         "resources": agent_requirements(spec.agent and spec.agent.resources),
-        # No readiness probe: memcached must not lose its address because of the agent.
+        # Otherwise no readiness probe: memcached must not lose its address because of the agent. A slot keeps it.
+        **({"readinessProbe": _readiness_probe()} if _waits(spec) else {}),
         "livenessProbe": {
             # Also with HTTPS for the metrics: the agent answers probes without a certificate, which it may still lack.
             "httpGet": {"path": "/livez", "port": METRICS_PORT_NAME},
             "periodSeconds": LIVENESS_PERIOD,
             "timeoutSeconds": PROBE_TIMEOUT,
         },
-        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}, *secrets.mounts(spec)],
+        "volumeMounts": [
+            {"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True},
+            *secrets.mounts(spec),
+            *([{"name": STATE_VOLUME, "mountPath": STATE_PATH}] if _waits(spec) else []),
+        ],
         "securityContext": RESTRICTED,
     }
 
 
-def volume() -> Object:
-    """Build the volume with the annotations of the pod, from the start, so that later duties replace no pod."""
+def volumes(spec: MemcachedSpec) -> Iterator[Object]:
+    """Build the volume with the annotations of the pod, and one for what the agent must know after a restart."""
     items = [{"path": "annotations", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.annotations"}}]
-    return {"name": VOLUME, "downwardAPI": {"items": items}}
+    yield {"name": VOLUME, "downwardAPI": {"items": items}}
+    if _waits(spec):
+        yield {"name": STATE_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": STATE_SIZE}}
 
 
 def has_agent(workload: Object) -> bool:
@@ -73,6 +88,19 @@ def has_https(workload: Object) -> bool:
     """Whether the agents in the pods of a workload serve their metrics over HTTPS."""
     found = _agent_of(workload)
     return found is not None and HTTPS_OPTION in found.get("command", ())
+
+
+def _waits(spec: MemcachedSpec) -> bool:
+    """Whether the pod is ready only when its memcached is warm."""
+    return spec.rollout is not None and spec.rollout.warm_up is not None
+
+
+def _readiness_probe() -> Object:
+    return {
+        "httpGet": {"path": "/readyz", "port": METRICS_PORT_NAME},
+        "periodSeconds": READINESS_PERIOD,
+        "timeoutSeconds": PROBE_TIMEOUT,
+    }
 
 
 def _agent_of(workload: Object) -> Object | None:

@@ -13,8 +13,10 @@ from memcached_api.memcached.placing import (
     Rollout,
 )
 from memcached_api.memcached.rules.placing import RESTARTED_AT
+from memcached_api.memcached.warm_up import setting
 from memcached_api.scheduling import TopologySpreadConstraint
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+from memcached_operator.workloads.warm_up import WARM_UP_ANNOTATION
 
 DEFAULT_LIMITS = {"maxUnavailable": "25%", "maxSurge": "25%"}
 """The strategy of a Deployment that sets none."""
@@ -40,8 +42,12 @@ def _constraint(given: TopologySpreadConstraint, selector: dict[str, str]) -> di
 def pod_metadata(template: PodTemplate | None, rollout: Rollout | None) -> dict[str, dict[str, str]]:
     """Labels and annotations of the pods from the spec. The operator's labels are added to them."""
     given = template.metadata if template else PodMetadata()
-    restart = {RESTARTED_AT: rollout.restarted_at} if rollout and rollout.restarted_at else {}
-    return {"labels": given.labels, "annotations": {**given.annotations, **restart}}
+    own: dict[str, str] = {}
+    if rollout and rollout.restarted_at:
+        own[RESTARTED_AT] = rollout.restarted_at
+    if rollout and rollout.warm_up is not None:
+        own[WARM_UP_ANNOTATION] = setting(rollout.warm_up)
+    return {"labels": given.labels, "annotations": {**given.annotations, **own}}
 
 
 def strategy(rollout: Rollout | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def wants_budget(spec: MemcachedSpec) -> bool:
 
 
 def pod_disruption_budget(cr: Object, spec: MemcachedSpec) -> Object:
-    """Build the budget. Pods that are not ready can always be evicted: they serve no clients."""
+    """Build the budget. Pods that are not ready can always be evicted: they serve no clients, unless they warm up."""
     given = spec.pod_disruption_budget
     limit = None if given is None else given.max_unavailable
     content = {
@@ -25,6 +25,10 @@ def pod_disruption_budget(cr: Object, spec: MemcachedSpec) -> Object:
         # Removes that of another client: with both, the API server would reject every repair.
         "minAvailable": None,
         "selector": {"matchLabels": children.selector(cr, APP_NAME)},
-        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        "unhealthyPodEvictionPolicy": "IfHealthyBudget" if _protects_warming_pods(spec) else "AlwaysAllow",
     }
     return children.child(POD_DISRUPTION_BUDGETS, cr, APP_NAME, COMPONENT, spec=content)
+
+
+def _protects_warming_pods(spec: MemcachedSpec) -> bool:
+    return spec.rollout is not None and spec.rollout.warm_up is not None

@@ -18,7 +18,7 @@ from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec, needs_agent
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import secrets
-from memcached_operator.memcached.desired.agent import RESTRICTED, agent, volume
+from memcached_operator.memcached.desired.agent import RESTRICTED, agent, volumes
 from memcached_operator.memcached.desired.placement import placement, pod_metadata
 from memcached_operator.workloads import children
 
@@ -58,7 +58,7 @@ def workload_pod(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
     }
     if needs_agent(spec):
         pod["containers"].append(agent(spec, images.agent))
-        pod["volumes"] = [volume(), *secrets.volumes(spec)]
+        pod["volumes"] = [*volumes(spec), *secrets.volumes(spec)]
     if spec.auth is not None:
         pod["shareProcessNamespace"] = True  # so that the agent can signal memcached to reload the passwords
     if spec.image_pull_secrets:

@@ -19,6 +19,7 @@ PAUSED: Object = {"rollout": {"paused": True}}
 BESIDE: dict[Path, Object] = {
     ("podDisruptionBudget",): {"size": 2},  # there is no PodDisruptionBudget for a single pod
     ("service", "perPod"): {"identity": "Stable"},
+    ("rollout", "warmUp"): {"identity": "Stable"},
     # Without it there is no agent.
     ("agent",): {"monitoring": {}},
     ("monitoring", "podMonitor"): {"monitoring": {"podMonitor": {}}},
@@ -67,6 +68,9 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "restartedAt": ("2026-11-22T10:00:00Z", "2026-11-23T10:00:00+01:00"),
     "cidr": ("10.0.0.0/8", "10.0.0.0/9"),
     "interval": ("30s", "1m30s"),
+    "hitRatio": (60, 70),
+    "timeout": ("5m", "1h30m"),
+    "minRequests": (10, 20),
     "clientAuth": ("Request", "Require"),
     "clientCASecretName": ("cc", "dd"),
     "plaintext": ("Enabled", "Disabled"),

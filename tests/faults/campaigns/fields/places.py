@@ -11,6 +11,7 @@ VERBOSITY = {0: "memcached", 1: "-v", 2: "-vv"}
 QUANTITIES = ("cpu", "memory", "divisor")
 """Last names of the fields whose values are compared as quantities."""
 COMMAND: Path = ("command", "[]")
+WARM_UP: Path = ("template", "metadata", "annotations", "memcached-operator.example.com/warm-up")
 HIDDEN = object()
 """Instead of a value: no child shows it. Only the change from and to the field's other value is visible."""
 
@@ -24,6 +25,7 @@ RENAMED: dict[Path, Path] = {
     ("podDisruptionBudget", "enabled"): ("PodDisruptionBudget", "unhealthyPodEvictionPolicy"),
     ("podDisruptionBudget",): ("PodDisruptionBudget",),
     **{("rollout", name): ("rollingUpdate", name) for name in ("maxUnavailable", "maxSurge")},
+    **{("rollout", "warmUp", name): WARM_UP for name in ("hitRatio", "timeout", "minRequests")},
     ("rollout", "restartedAt"): ("template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"),
     ("rollout",): ("Deployment",),
     ("networkPolicy", "metricsFrom"): ("NetworkPolicy", "ingress", "[]", "from"),
@@ -43,6 +45,10 @@ RENAMED: dict[Path, Path] = {
     ("service",): ("Service", "metadata"),
 }
 """The beginnings of the paths of fields that have another name in a child. The first that fits is used."""
+
+
+def _warm_up(hit_ratio: int = 80, timeout: int = 900, requests: int = 100) -> str:
+    return f"hitRatio={hit_ratio},timeout={timeout},minRequests={requests}"
 
 
 def _tls_options(mode: str = "", version: int = 2) -> str:
@@ -65,6 +71,9 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/monitoring.enabled": lambda value: 9150 if value else HIDDEN,
     "memcacheds/monitoring.podMonitor.enabled": lambda value: "metrics" if value else HIDDEN,
     "memcacheds/monitoring.tls.enabled": lambda value: "--metrics-tls" if value else HIDDEN,
+    "memcacheds/rollout.warmUp.hitRatio": lambda value: _warm_up(hit_ratio=value),
+    "memcacheds/rollout.warmUp.timeout": lambda value: _warm_up(timeout={"5m": 300, "1h30m": 5400}[value]),
+    "memcacheds/rollout.warmUp.minRequests": lambda value: _warm_up(requests=value),
     "memcacheds/tls.clientAuth": lambda value: _tls_options({"Request": "1", "Require": "2"}.get(value, "")),
     "memcacheds/tls.minVersion": lambda value: _tls_options(version={"1.2": 2, "1.3": 3}[value]),
     "memcacheds/tls.plaintext": lambda value: 11211 if value == "Enabled" else HIDDEN,

@@ -23,7 +23,7 @@ ALLOCATED = ("clusterIP", "clusterIPs")
 GENERATED = (INTENT_ANNOTATION, TEMPLATE_ANNOTATION, "deployment.kubernetes.io/revision")
 """Annotations of children that are not compared: what they depend on is, and a changed Deployment has a history."""
 MEANINGFUL = (
-    *("networkPolicy", "podDisruptionBudget", "monitoring", "podMonitor", "tls"),
+    *("networkPolicy", "podDisruptionBudget", "monitoring", "podMonitor", "tls", "warmUp"),
     *("securityContext", "podSelector", "namespaceSelector"),
 )
 """Fields whose empty object has another effect than leaving them out."""

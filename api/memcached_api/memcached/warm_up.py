@@ -1,0 +1,46 @@
+"""The part of a Memcached's spec about warm caches: how long a replaced pod has to be filled before the next one."""
+
+import re
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+DEFAULT_HIT_RATIO: Final = 80
+DEFAULT_TIMEOUT: Final = "15m"
+DEFAULT_MIN_REQUESTS: Final = 100
+MAX_REQUESTS: Final = 1_000_000_000
+MAX_TIMEOUT_LENGTH: Final = 16
+
+_PARTS: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+class WarmUp(msgspec.Struct, frozen=True, rename="camel"):
+    """When a pod whose items are lost is warm again. Until then it is not ready, although it serves its clients."""
+
+    hit_ratio: Annotated[int, Meta(ge=1, le=100)] | None = None
+    """Percentage of the requests in the last minute that must find their item. If the slot's own hit ratio before is
+    known, because only memcached was restarted, it is a percentage of that. If absent, 80. A change replaces the pods.
+    """
+
+    timeout: Annotated[str, Meta(min_length=1, max_length=MAX_TIMEOUT_LENGTH)] | None = None
+    """Time after which a pod counts as warm in any case, such as `15m` or `1h30m`. If absent, 15m. A change replaces
+    the pods."""
+
+    min_requests: Annotated[int, Meta(ge=0, le=MAX_REQUESTS)] | None = None
+    """Number of requests for items in a minute; a pod with fewer counts as warm after its first minute. If absent, 100.
+    A change replaces the pods."""
+
+
+def setting(given: WarmUp) -> str:
+    """The settings as the agent reads them, all of them: `hitRatio=80,timeout=900,minRequests=100`."""
+    ratio = DEFAULT_HIT_RATIO if given.hit_ratio is None else given.hit_ratio
+    requests = DEFAULT_MIN_REQUESTS if given.min_requests is None else given.min_requests
+    return f"hitRatio={ratio},timeout={timeout_seconds(given)},minRequests={requests}"
+
+
+def timeout_seconds(given: WarmUp) -> int:
+    """The timeout of a valid spec, in seconds."""
+    match = _PARTS.fullmatch(given.timeout or DEFAULT_TIMEOUT)
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    return hours * 3600 + minutes * 60 + seconds

@@ -1,6 +1,7 @@
 """Missing Secrets on the real API server. The test writes the statuses and the Events of pods, as a kubelet does."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, delete, operator_requests, run_operator, wait_until_ready
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
 from memcached_operator.kube.resource import DEPLOYMENTS, EVENTS, PODS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import DEBOUNCE_PERIOD
@@ -52,6 +53,13 @@ def uid_of(pod: Object) -> str:
 async def degraded(client: Client, namespace: str, name: str = "cache") -> Mapping[str, Any]:
     """The condition Degraded; empty if there is no status."""
     return condition(await client.get(Key(MEMCACHEDS, namespace, name)) or {}, "Degraded")
+
+
+async def touch(client: Client, namespace: str) -> None:
+    """Cause a reconcile that changes nothing."""
+    path = MEMCACHEDS.path(namespace, "cache")
+    patch = {"metadata": {"annotations": {"example.com/touched": str(time.monotonic_ns())}}}
+    await client.request("PATCH", path, patch, MERGE_PATCH)
 
 
 async def wait_reported(client: Client, namespace: str, message: str) -> None:
@@ -121,10 +129,13 @@ def test_normal_start_and_restart_read_no_events(plane: ControlPlane, namespace:
         deployment = Key(DEPLOYMENTS, namespace, "cache")
         await eventually(lambda: client.get(deployment))
         await mounting.mount(client, deployment)
-        await eventually(lambda: mounting.mounting_pods(client, namespace))
-        found = await wait_until_ready(client, namespace)
-        pods = await mounting.mounting_pods(client, namespace)
-        assert found["status"]["nodes"] == [pod["metadata"]["name"] for pod in pods]
+
+        async def replaced() -> bool:
+            found = await wait_until_ready(client, namespace)
+            pods = await mounting.mounting_pods(client, namespace)
+            return found["status"]["nodes"] == sorted(pod["metadata"]["name"] for pod in pods)
+
+        await eventually(replaced)
 
     async def second(client: Client) -> None:
         await wait_until_ready(client, namespace)
@@ -235,12 +246,16 @@ def test_secret_that_is_deleted_later_is_reported_while_the_pod_runs(
         await mounting.set_running(client, pod, since=60)
         await wait_until_ready(client, namespace)
         await mounting.report(client, pod)
-        await wait_reported(
-            client,
-            namespace,
+        expected = (
             f'Pod {pod["metadata"]["name"]}: volume tls cannot be updated: secret "{mounting.SECRET}" not found; the '
-            f"pod keeps running with the previous files; create the Secret {mounting.SECRET} in this namespace",
+            f"pod keeps running with the previous files; create the Secret {mounting.SECRET} in this namespace"
         )
+
+        async def reported() -> bool:
+            await touch(client, namespace)  # in place of the resync
+            return (await degraded(client, namespace)).get("message") == expected
+
+        await eventually(reported)
         # The kubelet does not repeat it.
         await wait_until_ready(client, namespace)
 

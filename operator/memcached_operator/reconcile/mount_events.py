@@ -58,7 +58,7 @@ class MountEvents:
                 group.create_task(self._run_reader(), name=f"mount event reader {number}")
 
     def of(self, key: Key, snapshot: Snapshot, now: datetime) -> tuple[Object, ...]:
-        """The known Events. Schedules a read if newer ones are needed."""
+        """The known Events. Schedules a read if newer ones are needed: without a problem, only if it is due now."""
         state = self._states.get(key)
         known = state.events if state is not None else None
         reported = known is None and _is_reported(snapshot.cr)
@@ -88,7 +88,8 @@ class MountEvents:
         # Without a problem, there is no read at the first reconcile after a restart, or when a pod has started.
         last = state.read_at if demand.urgent else max(state.read_at, state.known_since)
         state.due = max(now + after, last + demand.period, state.not_before)
-        self._queue.add_after(key, state.due - now)
+        if demand.urgent or state.due <= now:
+            self._queue.add_after(key, state.due - now)
 
     async def _run_reader(self) -> None:
         while True:
@@ -104,7 +105,8 @@ class MountEvents:
             return
         if (left := state.due - _now()) > 0:
             # It was scheduled for other pods before.
-            self._queue.add_after(key, left)
+            if state.demand.urgent:
+                self._queue.add_after(key, left)
             return
         demand, before = state.demand, state.events
         state.read_at = _now()

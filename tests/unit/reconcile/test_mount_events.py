@@ -146,15 +146,16 @@ def test_timer_of_an_earlier_pod_does_not_cause_an_early_read() -> None:
     run(scenario)
 
 
-def test_running_pods_are_read_every_ten_minutes_but_not_at_the_first_reconcile() -> None:
+def test_running_pods_are_read_at_a_later_reconcile_but_not_at_the_first_one() -> None:
     async def scenario(world: World) -> None:
         world.events = []
         world.reconcile(running())
         await world.pass_time(RUNNING_PERIOD - 1)
         world.reconcile(running())
+        await world.pass_time(10 * RUNNING_PERIOD)
+        assert world.reads == []  # there is no timer
+        world.reconcile(running())
         await world.pass_time(0)
-        assert world.reads == []
-        await world.pass_time(1)
         assert len(world.reads) == 1
         for _ in range(9):
             world.reconcile(running())

@@ -7,14 +7,18 @@ import signal
 from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from memcached_agent.memcached.client import Client
 from memcached_agent.metrics.exporter import Exporter
 from memcached_agent.options import Options
 from memcached_agent.reload.wiring import Reloads
 from memcached_agent.shared import Shared
-from memcached_agent.web.health import healthz, serving
+from memcached_agent.web.health import healthz, readyz, serving
 from memcached_agent.web.server import Protocols, Server, listen
+
+if TYPE_CHECKING:
+    from memcached_agent.warm.watcher import Watcher
 
 log = logging.getLogger(__name__)
 
@@ -26,14 +30,17 @@ async def run(options: Options) -> None:
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
     reloads = Reloads(options)
     client = reloads.client
+    warmth = _warmth(options, client)
     checks = {"memcached": Shared(client.problem), **{each.name: each.problem for each in reloads.watchers}}
-    scrape = Exporter(client, reloads.metrics if reloads.watchers else tuple).metrics
+    checks |= {"warm-up": warmth.problem} if warmth else {}
+    scrape = Exporter(client, *(each.metrics for each in (reloads, warmth) if each)).metrics
     routes = {"/metrics": Shared(scrape), "/healthz": lambda: healthz(checks)}
-    server = Server({**routes, "/livez": serving, "/readyz": serving}, ("/livez", "/readyz"))
+    ready = partial(readyz, Shared(warmth.obstacle)) if warmth else serving
+    server = Server({**routes, "/livez": serving, "/readyz": ready}, ("/livez", "/readyz"))
     async with listen(server, options.metrics, _protocols(server, options, reloads)):
         log.info("serving the metrics of memcached at %s on %s", options.memcached, options.metrics)
         gc.freeze()  # the collector need not visit what exists now
-        await _until(stop, reloads.run())
+        await _until(stop, _all(*(each.run() for each in (reloads, warmth) if each)))
 
 
 def _protocols(server: Server, options: Options, reloads: Reloads) -> Protocols | None:
@@ -43,6 +50,19 @@ def _protocols(server: Server, options: Options, reloads: Reloads) -> Protocols 
     from memcached_agent.web.tls import Layer  # imports ssl
 
     return partial(Layer, server, reloads.certificates.context)
+
+
+def _warmth(options: Options, client: Client) -> "Watcher | None":
+    """The watcher of the warm gate. None without one."""
+    if options.warm_up is None:
+        return None
+    from memcached_agent.warm.watcher import Watcher  # which others need not load
+
+    return Watcher(client, options.warm_up)
+
+
+async def _all(*works: Coroutine[Any, Any, None]) -> None:
+    await asyncio.gather(*works)
 
 
 async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

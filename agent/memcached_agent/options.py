@@ -19,7 +19,7 @@ problems; /livez and /readyz are for probes.
 The agent runs beside memcached, in the same pod. It opens one connection to memcached, and keeps it open.
 
 With --tls-directory or --users-file, it makes memcached reload these files when
-they change."""
+they change. With --annotations-file, the pod is not ready until memcached is warm."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,17 @@ class Tls:
 
 
 @dataclass(frozen=True)
+class WarmUp:
+    """The file with the annotations of the pod, one of which says when it is warm, and where the agent keeps its state.
+
+    `directory`: only this agent writes to it. It is as old as the pod: restarts of the container keep its files.
+    """
+
+    annotations: str
+    directory: str
+
+
+@dataclass(frozen=True)
 class Options:
     """The options of the agent."""
 
@@ -44,6 +55,7 @@ class Options:
     log_format: str
     tls: Tls | None = None
     users_file: str | None = None
+    warm_up: WarmUp | None = None
 
 
 class Parser(argparse.ArgumentParser):
@@ -62,9 +74,12 @@ def parse(arguments: Sequence[str]) -> Options:
         parser.error("--tls-directory and --tls-port require each other")
     if values.metrics_tls and values.tls_directory is None:
         parser.error("--metrics-tls requires --tls-directory")
+    if (values.annotations_file is None) != (values.state_directory is None):
+        parser.error("--annotations-file and --state-directory require each other")
+    warm_up = values.annotations_file and WarmUp(values.annotations_file, values.state_directory)
     tls = None if values.tls_directory is None else Tls(values.tls_directory, values.tls_port, values.metrics_tls)
     common = (values.memcached, values.metrics_bind_address, values.log_level, values.log_format)
-    return Options(*common, tls, values.users_file)
+    return Options(*common, tls, values.users_file, warm_up)
 
 
 def _parser() -> Parser:
@@ -95,6 +110,7 @@ def _parser() -> Parser:
         "--log-format", choices=FORMATS, default="text", help="format of log lines (default: %(default)s)"
     )
     _add_reloads(parser)
+    _add_warm_up(parser)
     parser.add_argument("--version", action="version", version=f"%(prog)s {version()}", help="print the version")
     return parser
 
@@ -125,6 +141,23 @@ def _add_reloads(parser: Parser) -> None:
         type=_path,
         help="file of memcached's option -Y. The agent logs in with it and makes memcached load it when it changes "
         "(default: no login)",
+    )
+
+
+def _add_warm_up(parser: Parser) -> None:
+    """The options of the warm gate."""
+    parser.add_argument(
+        "--annotations-file",
+        metavar="FILE",
+        type=_path,
+        help="annotations of the pod, as the downward API writes them. memcached-operator.example.com/warm-up "
+        "says until when /readyz fails: hitRatio=80,timeout=900,minRequests=100 (default: /readyz does not fail)",
+    )
+    parser.add_argument(
+        "--state-directory",
+        metavar="DIR",
+        type=_path,
+        help="directory of the pod where the agent records whether memcached is warm; required with --annotations-file",
     )
 
 

@@ -14,7 +14,7 @@ from memcached_agent.addresses import Address
 from memcached_agent.memcached.connection import MAX_QUOTED, Connection
 from memcached_agent.memcached.errors import REASONS, MemcachedError, Reason
 from memcached_agent.memcached.login import User, log_in
-from memcached_agent.memcached.stats import END, Statistics, statistics
+from memcached_agent.memcached.stats import END, Statistics, Stats, parse, statistics
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,14 @@ class Client:
             replies = [await connection.command(each, END) for each in COMMANDS]
             try:
                 return statistics(*replies)
+            except ValueError as error:
+                raise connection.fail("protocol", f"sent invalid statistics: {error}") from error
+
+    async def general(self) -> Stats:
+        """The reply to `stats` alone. Raises MemcachedError."""
+        async with self._commands() as connection:
+            try:
+                return parse(await connection.command("stats", END))
             except ValueError as error:
                 raise connection.fail("protocol", f"sent invalid statistics: {error}") from error
 

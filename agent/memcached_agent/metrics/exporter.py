@@ -13,11 +13,11 @@ from memcached_agent.web.messages import Response
 
 
 class Exporter:
-    """Reads the statistics of memcached, and returns all metrics. `reloads`: those about reloaded files."""
+    """Reads the statistics of memcached, and returns all metrics. `others`: those of other parts."""
 
-    def __init__(self, client: Client, reloads: Callable[[], Iterable[Family]] = tuple) -> None:
+    def __init__(self, client: Client, *others: Callable[[], Iterable[Family]]) -> None:
         self._client = client
-        self._reloads = reloads
+        self._others = others
         self._version = version()
         self._started = asyncio.get_running_loop().time()
 
@@ -28,5 +28,7 @@ class Exporter:
         except MemcachedError:  # the client has logged it
             found = [Family(families.UP, [((), 0)])]
         uptime = asyncio.get_running_loop().time() - self._started
-        found += [*agent.families(self._version, uptime, self._client.errors), *self._reloads()]
+        found += agent.families(self._version, uptime, self._client.errors)
+        for each in self._others:
+            found += each()
         return Response(HTTPStatus.OK, CONTENT_TYPE, render(found))

@@ -3,9 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
-from memcached_agent.web.messages import Response
-
-TEXT = "text/plain; charset=utf-8"
+from memcached_agent.web.messages import PLAIN, Response, text
 
 Check = Callable[[], Awaitable[str]]
 """Returns a problem as one sentence, or an empty string."""
@@ -15,12 +13,18 @@ async def healthz(checks: Mapping[str, Check]) -> Response:
     """200 with `ok`, or 503 with one line for each failed check: its name and its problem."""
     problems = [f"{name}: {problem}\n" for name, check in checks.items() if (problem := await check())]
     status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
-    return Response(status, TEXT, ("".join(problems) or "ok\n").encode())
+    return Response(status, PLAIN, ("".join(problems) or "ok\n").encode())
+
+
+async def readyz(obstacle: Check) -> Response:
+    """200 with `ok`, or 503 with the sentence that says why the pod is not ready."""
+    problem = await obstacle()
+    return text(HTTPStatus.SERVICE_UNAVAILABLE, problem) if problem else await serving()
 
 
 async def serving() -> Response:
-    """200 with `ok`: the response of /livez and /readyz, which do not depend on memcached.
+    """200 with `ok`: the response of /livez and, without a warm gate, of /readyz. They do not depend on memcached.
 
     Otherwise a memcached at its connection limit would lose its address and all of its clients.
     """
-    return Response(HTTPStatus.OK, TEXT, b"ok\n")
+    return Response(HTTPStatus.OK, PLAIN, b"ok\n")

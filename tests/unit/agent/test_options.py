@@ -11,16 +11,18 @@ import pytest
 from memcached_agent import logs, options
 from memcached_agent.addresses import Address, parse_address
 from memcached_agent.memcached.errors import REASONS
-from memcached_agent.metrics import agent, reloads
+from memcached_agent.metrics import agent, reloads, warm
+from memcached_agent.metrics.exposition import Metric
 from memcached_agent.version import version
 
 from .processes import finished
 
 OPTIONS = {
     *("--memcached", "--metrics-bind-address", "--tls-directory", "--tls-port", "--metrics-tls", "--users-file"),
-    *("--log-level", "--log-format", "--version", "--help"),
+    *("--annotations-file", "--state-directory", "--log-level", "--log-format", "--version", "--help"),
 }
 TLS = ["--tls-directory=/tls", "--tls-port=11212"]
+WARM_UP = ["--annotations-file=/etc/podinfo/annotations", "--state-directory=/state"]
 
 
 def test_help_describes_every_option_with_its_default() -> None:
@@ -62,6 +64,9 @@ INVALID = {
     "directory without a port": (TLS[:1], "--tls-directory and --tls-port require each other"),
     "port without a directory": (TLS[1:], "--tls-directory and --tls-port require each other"),
     "TLS without a directory": (["--metrics-tls"], "--metrics-tls requires --tls-directory"),
+    "annotations without a state": (WARM_UP[:1], "--annotations-file and --state-directory require each other"),
+    "state without annotations": (WARM_UP[1:], "--annotations-file and --state-directory require each other"),
+    "relative state directory": (["--state-directory=state"], "'state': use an absolute path"),
     "relative directory": (["--tls-directory=tls"], "'tls': use an absolute path of at most 256 characters"),
     "long path": (["--users-file=/" + "x" * 256], "use an absolute path of at most 256 characters"),
     "control character": (["--users-file=/a\n"], "'/a\\n': use an absolute path"),
@@ -99,6 +104,10 @@ def test_reloads() -> None:
     assert options.parse(TLS).tls == options.Tls("/tls", 11212, metrics=False)
     found = options.parse([*TLS, "--metrics-tls", "--users-file=/auth/users"])
     assert (found.tls, found.users_file) == (options.Tls("/tls", 11212, metrics=True), "/auth/users")
+
+
+def test_warm_up() -> None:
+    assert options.parse(WARM_UP).warm_up == options.WarmUp("/etc/podinfo/annotations", "/state")
 
 
 ADDRESSES = {
@@ -148,9 +157,8 @@ def test_log_lines(log_format: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_flags_and_metrics_are_documented() -> None:
     page = (Path(__file__).parents[3] / "docs/monitoring.md").read_text()
     assert [each for each in OPTIONS - {"--version", "--help"} if f"`{each}`" not in page] == []
-    assert [
-        each.name
-        for each in (agent.INFO, agent.UPTIME, agent.ERRORS, reloads.SUCCESSFUL, reloads.SUCCEEDED, reloads.EXPIRATION)
-        if f"`{each.name}" not in page
-    ] == []
+    modules = (agent, reloads, warm)
+    names = [each.name for module in modules for each in vars(module).values() if isinstance(each, Metric)]
+    assert len(names) == 10
+    assert [each for each in names if f"`{each}" not in page] == []
     assert [each for each in REASONS if f"`{each}`" not in page] == []

@@ -1,0 +1,65 @@
+"""Decides whether a memcached process is warm, and says what is missing."""
+
+from typing import Final, Literal
+
+from memcached_agent.warm.gate import Gate
+from memcached_agent.warm.record import WHOLE
+from memcached_agent.warm.window import MINUTE, Window
+
+MIN_OBSERVED: Final = 10.0
+"""Seconds of samples before the hit ratio decides.
+
+A process with its items, after a warm restart, is ready after these. An empty one has its first misses in the window
+until they are a minute old, so that a short window shows less than its present hit ratio, not more.
+"""
+
+Reason = Literal["ratio", "quiet", "timeout"]
+"""Why a process is warm. ratio: it has the hit ratio. quiet: fewer gets than `minRequests` in a minute, so that there
+is nothing to wait for. timeout: it has not become warm in time."""
+
+
+def decide(gate: Gate, found: Window, elapsed: int, before: int | None) -> Reason | None:
+    """Why a process is warm; None if it is not.
+
+    `elapsed`: seconds since it began to warm up. `before`: hit ratio of its predecessor in basis points; None if that
+    is not known, and then the hit ratio of the gate is absolute.
+    """
+    enough = found.gets >= max(gate.min_requests, 1)
+    if not enough and found.seconds >= MINUTE:
+        return "quiet"
+    if enough and found.seconds >= MIN_OBSERVED and _reaches(found, gate, before):
+        return "ratio"
+    return "timeout" if elapsed >= gate.timeout else None
+
+
+def target(gate: Gate, before: int | None) -> float:
+    """The hit ratio that is needed, from 0 to 1."""
+    return _parts(gate, before) / (100 * WHOLE)
+
+
+def sentence(gate: Gate, found: Window, elapsed: int, before: int | None) -> str:
+    """What is missing until a process is warm."""
+    return f"not warm yet: {_state(gate, found, before)}; ready in {_duration(gate.timeout - elapsed)} at the latest"
+
+
+def _state(gate: Gate, found: Window, before: int | None) -> str:
+    span = "minute" if found.seconds >= MINUTE else f"{found.seconds:.0f} s"
+    if found.seconds < MIN_OBSERVED:
+        return f"memcached has been observed for {found.seconds:.0f} s, {MIN_OBSERVED:.0f} s needed"
+    if found.gets < max(gate.min_requests, 1):
+        return f"{found.gets} gets in the last {span}, {max(gate.min_requests, 1)} needed for a hit ratio"
+    has, needed = 100 * found.hits // found.gets, -(-_parts(gate, before) // WHOLE)  # rounded apart
+    return f"hit ratio {has} % of {found.gets} gets in the last {span}, {needed} % needed"
+
+
+def _reaches(found: Window, gate: Gate, before: int | None) -> bool:
+    return found.hits * 100 * WHOLE >= _parts(gate, before) * found.gets  # integers: 80 % of 80 % are exactly 64 %
+
+
+def _parts(gate: Gate, before: int | None) -> int:
+    """The hit ratio that is needed, in millionths."""
+    return gate.hit_ratio * (WHOLE if before is None else before)
+
+
+def _duration(seconds: int) -> str:
+    return f"{max(seconds, 0)} s" if seconds < 120 else f"{-(-seconds // 60)} min"

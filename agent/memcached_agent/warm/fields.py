@@ -1,0 +1,23 @@
+"""Parse and print named integers: `hitRatio=80,timeout=900`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+MAX_DIGITS: Final = 20
+"""Digits of an integer. The largest counter of memcached, 2⁶⁴ − 1, has 20."""
+
+
+def parse(text: str) -> dict[str, int]:
+    """The integers by name. Raises ValueError if the text has another form, or a name twice."""
+    found: dict[str, int] = {}
+    for field in text.split(","):
+        name, _, digits = field.partition("=")
+        if not (name and digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS) or name in found:
+            raise ValueError("want distinct names with integers, such as a=1,b=2")
+        found[name] = int(digits)
+    return found
+
+
+def render(fields: Mapping[str, int]) -> str:
+    """The text from which `parse` reads these integers, of which none is negative."""
+    return ",".join(f"{name}={number}" for name, number in fields.items())

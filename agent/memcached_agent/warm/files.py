@@ -1,0 +1,106 @@
+"""The files of the warm gate: the annotations of the pod, and the state of the agent.
+
+Their problems never make the pod wait: they are reported in the log and in /healthz.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from memcached_agent.warm import gate
+from memcached_agent.warm.gate import Gate
+from memcached_agent.warm.record import Record, decode, encode
+
+log = logging.getLogger(__name__)
+
+MAX_LINE: Final = 2**12
+"""Bytes that are read at once: annotations can have 256 KiB in all, and four times as much with escapes."""
+MAX_STATE: Final = 2**9
+"""Bytes of the state file that are read. A record has at most 210."""
+NAME: Final = "warm-up"
+SAVE: Final = 60.0
+"""Seconds between two writes of a hit ratio or a CPU time. What else changes is written at once."""
+
+
+class Problem:
+    """A problem. The log has one line for each new one, not for each attempt. `sentence`: empty without one."""
+
+    def __init__(self) -> None:
+        self.sentence = ""
+
+    def report(self, sentence: str) -> None:
+        """Record the problem; an empty sentence ends it."""
+        if sentence and sentence != self.sentence:
+            log.warning("%s", sentence)
+        self.sentence = sentence
+
+
+class Annotations:
+    """A file of the downward API. `gate`: the gate in it; None if it has none, or an invalid one."""
+
+    def __init__(self, path: str) -> None:
+        self.problem: Final = Problem()
+        self.gate: Gate | None = None
+        self._path = path
+        self.read()
+
+    def read(self) -> None:
+        """Read the gate again."""
+        self.gate, sentence = None, ""
+        try:
+            with open(self._path, "rb") as file:  # noqa: PTH123 - pathlib needs 0.6 MiB
+                value = gate.annotation(iter(partial(file.readline, MAX_LINE), b""))
+            self.gate = None if value is None else gate.parse(value)
+        except OSError as error:
+            sentence = f"{self._path} cannot be read, so that the pod counts as warm: {error.strerror}"
+        except ValueError as error:
+            sentence = str(error)
+        self.problem.report(sentence)
+
+
+class Store:
+    """The record of the memcached process, in a directory of the pod. `clock`: seconds."""
+
+    def __init__(self, directory: str, clock: Callable[[], float]) -> None:
+        self.problem: Final = Problem()
+        self._path = f"{directory}/{NAME}"
+        self._clock = clock
+        self._saved: Record | None = None
+        self._saved_at = clock()
+
+    def load(self) -> Record | None:
+        """The record; None if the file does not exist, or does not contain one."""
+        try:
+            with open(self._path, "rb") as file:  # noqa: PTH123 - as above
+                self._saved = decode(file.read(MAX_STATE))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.problem.report(f"the state cannot be read: {error.strerror}")
+        return self._saved
+
+    def save(self, record: Record) -> None:
+        """Replace the record in the file, if that is due. After a failure, it is at the next call."""
+        if record == self._saved or (_is_minor(self._saved, record) and self._clock() < self._saved_at + SAVE):
+            return
+        try:
+            self._replace(encode(record))
+        except OSError as error:
+            sentence = f"the state cannot be written, so that a restart of the agent forgets it: {error.strerror}"
+            self.problem.report(sentence)
+            return
+        self._saved, self._saved_at = record, self._clock()
+        self.problem.report("")
+
+    def _replace(self, content: bytes) -> None:
+        """Replace the file at once: a reader finds the old content or the new one."""
+        with open(f"{self._path}.new", "wb") as file:  # noqa: PTH123 - as above
+            file.write(content)
+        os.replace(f"{self._path}.new", self._path)  # noqa: PTH105 - as above
+
+
+def _is_minor(old: Record | None, new: Record) -> bool:
+    """Whether only values differ that change at every sample."""
+    return old is not None and old._replace(cpu=new.cpu, ratio=new.ratio) == new

@@ -1,0 +1,54 @@
+"""The gate of a pod: the annotation that says how warm its memcached must be, and until when to wait."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from memcached_agent.warm import fields
+
+ANNOTATION: Final = "memcached-operator.example.com/warm-up"
+EXAMPLE: Final = "hitRatio=80,timeout=900,minRequests=100"
+MAX_QUOTED: Final = 64
+"""Characters of an invalid value that become part of a message."""
+MAX_VALUE: Final = 10**9
+"""The largest value of a field: 31 years, or more gets than memcached answers in a minute."""
+
+_START: Final = f'{ANNOTATION}="'.encode()
+
+
+class Gate(NamedTuple):
+    """When a pod is warm. `hit_ratio`: percent, 1 to 100; `timeout`: seconds; `min_requests`: gets per minute."""
+
+    hit_ratio: int
+    timeout: int
+    min_requests: int
+
+
+def annotation(pieces: Iterable[bytes]) -> str | None:
+    """The value of the annotation in a file of the downward API; None if there is none.
+
+    `pieces`: the lines of the file, of which long ones may be split. The kubelet writes one annotation per line, as
+    `name="value"`, and escapes as Go does. A valid value needs no escapes; an invalid one is returned with them.
+    """
+    complete = True
+    for piece in pieces:
+        if complete and piece.startswith(_START):
+            return piece.removeprefix(_START).rstrip(b"\n").removesuffix(b'"').decode("utf-8", "replace")
+        complete = piece.endswith(b"\n")
+    return None
+
+
+def parse(value: str) -> Gate:
+    """The gate in the value of the annotation. Raises ValueError, with one sentence, if it is invalid."""
+    try:
+        found = fields.parse(value)
+        gate = Gate(found.pop("hitRatio"), found.pop("timeout"), found.pop("minRequests"))
+    except (KeyError, ValueError):
+        raise ValueError(_invalid(value)) from None
+    if found or not 1 <= gate.hit_ratio <= 100 or not 1 <= gate.timeout <= MAX_VALUE or gate.min_requests > MAX_VALUE:
+        raise ValueError(_invalid(value))
+    return gate
+
+
+def _invalid(value: str) -> str:
+    quoted = repr(value[:MAX_QUOTED])
+    return f"the annotation {ANNOTATION} is invalid, so that the pod counts as warm: {quoted}; use the form {EXAMPLE}"

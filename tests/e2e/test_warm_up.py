@@ -1,0 +1,129 @@
+"""Rollouts and drains of caches that must be warm, with real pods and clients that fill them."""
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from support import kube
+from support.agents import metrics, value
+from support.clients import Client, Server
+from support.kube import Object, eventually, kubectl, must_get
+from support.memcached import SMALL, conditions, memcached, pods_of, states, wait_until_ready
+
+SLOTS = 3
+KEYS = [f"key-{number}" for number in range(300)]
+WARM_UP = {"hitRatio": 80, "timeout": "5m", "minRequests": 100}
+
+
+def cache(namespace: str, **spec: Any) -> Object:
+    """A Memcached with a Service for each slot, whose addresses stay."""
+    merged: dict[str, Any] = {"size": SLOTS, "identity": "Stable", "service": {"perPod": True}, "resources": SMALL}
+    return memcached(namespace, **merged, **spec)
+
+
+@dataclass
+class Load:
+    """Clients that read a fixed set of keys from each slot, and store those that they miss while `filling`."""
+
+    filling: threading.Event = field(default_factory=threading.Event)
+    cold: int = 0
+    """The largest number of slots that missed most of their keys in the same round."""
+
+
+@contextmanager
+def load(namespace: str) -> Generator[Load]:
+    """Run a client per slot during the block."""
+    addresses = [must_get("services", namespace, f"cache-{slot}")["spec"]["clusterIP"] for slot in range(SLOTS)]
+    found, stop = Load(), threading.Event()
+    found.filling.set()
+    thread = threading.Thread(target=_run, args=(addresses, found, stop), daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        thread.join(timeout=60)
+
+
+def _run(addresses: list[str], found: Load, stop: threading.Event) -> None:
+    while not stop.wait(0.1):
+        shares = [_round(Server(address, 11211), found) for address in addresses]
+        found.cold = max(found.cold, sum(share is not None and share < 0.5 for share in shares))
+
+
+def _round(server: Server, found: Load) -> float | None:
+    """The share of the keys that a slot had; None if it cannot be reached."""
+    try:
+        with Client(server) as client:
+            hits = client.count(KEYS)
+            if hits < len(KEYS) and found.filling.is_set():
+                client.store(KEYS)
+            return hits / len(KEYS)
+    except OSError:
+        return None
+
+
+def pod(namespace: str, slot: int) -> Object:
+    """The pod of a slot, as of now."""
+    return must_get("pods", namespace, f"cache-{slot}")
+
+
+def uids(namespace: str) -> list[str]:
+    """The uids of the pods, in the order of the slots."""
+    return [each["metadata"]["uid"] for each in sorted(pods_of(namespace), key=lambda each: each["metadata"]["name"])]
+
+
+def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(namespace: str) -> None:
+    kube.apply(cache(namespace, rollout={"warmUp": WARM_UP}))
+    eventually(lambda: states(namespace)["Available"] == "True", 60, "pods serve before they are warm")
+    with load(namespace) as clients:
+        wait_until_ready(namespace, timeout=120)
+        before = uids(namespace)
+        clients.filling.clear()
+        said = kubectl(
+            "apply", "-f", "-", stdin=cache(namespace, rollout={"warmUp": WARM_UP}, cache={"verbosity": 0})
+        ).stderr
+        assert f"this change replaces {SLOTS} pods" in said
+        eventually(lambda: uids(namespace)[2:] not in ([], before[2:]), 60, "the last slot is replaced")
+        eventually(lambda: "cache-2 warms up" in conditions(namespace)["Progressing"]["message"], 60, "the status")
+        assert conditions(namespace)["Available"]["status"] == "True"
+        kube.consistently(lambda: uids(namespace)[:2] == before[:2], 75, "no other pod is replaced while it is cold")
+        assert "not warm yet" in metrics(pod(namespace, 2), "/readyz")
+        assert value(pod(namespace, 2), "memcached_agent_warm") == 0
+        clients.filling.set()
+        wait_until_ready(namespace, timeout=400)
+        assert not set(uids(namespace)) & set(before)
+        assert [value(pod(namespace, slot), "memcached_agent_warm") for slot in range(SLOTS)] == [1, 1, 1]
+    assert clients.cold <= 1
+
+
+def test_eviction_waits_for_a_pod_that_warms_up(namespace: str) -> None:
+    budget = {"enabled": True, "maxUnavailable": 1}
+    kube.apply(cache(namespace, rollout={"warmUp": WARM_UP}, podDisruptionBudget=budget))
+    with load(namespace) as clients:
+        wait_until_ready(namespace, timeout=120)
+        clients.filling.clear()
+        assert evict(namespace, "cache-0") == ""
+        eventually(lambda: kube.get("pods", namespace, "cache-0"), 60, "the pod is replaced")
+        eventually(lambda: "not warm yet" in metrics(pod(namespace, 0), "/readyz"), 60, "the new pod is cold")
+        assert "disruption budget" in evict(namespace, "cache-1")
+        assert "disruption budget" in evict(namespace, "cache-0")
+        clients.filling.set()
+        eventually(lambda: evict(namespace, "cache-1") == "", 150, "the next pod is evicted when the first is warm")
+
+
+def evict(namespace: str, name: str) -> str:
+    """Evict a pod as `kubectl drain` does; returns why that is denied, or an empty string."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+    return kubectl("create", "--raw", path, "-f", "-", stdin=body, check=False).stderr
+
+
+@pytest.mark.parametrize("identity", ["Pooled", "Stable"])
+def test_cache_without_warm_up_is_ready_at_once(namespace: str, identity: str) -> None:
+    kube.apply(memcached(namespace, size=2, identity=identity, monitoring={}, resources=SMALL))
+    wait_until_ready(namespace, timeout=45)

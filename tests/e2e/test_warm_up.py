@@ -67,6 +67,12 @@ def _round(server: Server, found: Load) -> float | None:
         return None
 
 
+def serve(namespace: str) -> None:
+    """Wait until the cache serves clients, before it is warm."""
+    eventually(lambda: states(namespace).get("Available") == "True", 60, "the cache is available")
+    assert states(namespace)["Progressing"] == "True"
+
+
 def pod(namespace: str, slot: int) -> Object:
     """The pod of a slot, as of now."""
     return must_get("pods", namespace, f"cache-{slot}")
@@ -79,10 +85,11 @@ def uids(namespace: str) -> list[str]:
 
 def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(namespace: str) -> None:
     kube.apply(cache(namespace, rollout={"warmUp": WARM_UP}))
-    eventually(lambda: states(namespace)["Available"] == "True", 60, "pods serve before they are warm")
+    serve(namespace)
     with load(namespace) as clients:
         wait_until_ready(namespace, timeout=120)
         before = uids(namespace)
+        clients.cold = 0  # at first, all slots are empty
         clients.filling.clear()
         said = kubectl(
             "apply", "-f", "-", stdin=cache(namespace, rollout={"warmUp": WARM_UP}, cache={"verbosity": 0})
@@ -104,6 +111,7 @@ def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(namespace: str)
 def test_eviction_waits_for_a_pod_that_warms_up(namespace: str) -> None:
     budget = {"enabled": True, "maxUnavailable": 1}
     kube.apply(cache(namespace, rollout={"warmUp": WARM_UP}, podDisruptionBudget=budget))
+    serve(namespace)
     with load(namespace) as clients:
         wait_until_ready(namespace, timeout=120)
         clients.filling.clear()

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +78,13 @@ def pod(namespace: str, slot: int) -> Object:
     return must_get("pods", namespace, f"cache-{slot}")
 
 
+def is_cold(namespace: str, slot: int) -> bool:
+    """Whether the agent of a slot's pod runs, and says that the pod is not warm."""
+    with suppress(OSError, KeyError):  # it has not started yet
+        return "not warm yet" in metrics(pod(namespace, slot), "/readyz")
+    return False
+
+
 def uids(namespace: str) -> list[str]:
     """The uids of the pods, in the order of the slots."""
     return [each["metadata"]["uid"] for each in sorted(pods_of(namespace), key=lambda each: each["metadata"]["name"])]
@@ -117,7 +124,7 @@ def test_eviction_waits_for_a_pod_that_warms_up(namespace: str) -> None:
         clients.filling.clear()
         assert evict(namespace, "cache-0") == ""
         eventually(lambda: kube.get("pods", namespace, "cache-0"), 60, "the pod is replaced")
-        eventually(lambda: "not warm yet" in metrics(pod(namespace, 0), "/readyz"), 60, "the new pod is cold")
+        eventually(lambda: is_cold(namespace, 0), 60, "the new pod is cold")
         assert "disruption budget" in evict(namespace, "cache-1")
         assert "disruption budget" in evict(namespace, "cache-0")
         clients.filling.set()

@@ -1,6 +1,7 @@
 """Missing Secrets on the real API server. The test writes the statuses and the Events of pods, as a kubelet does."""
 
 import asyncio
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,12 +57,13 @@ async def degraded(client: Client, namespace: str, name: str = "cache") -> Mappi
 
 async def wait_reported(client: Client, namespace: str, message: str) -> None:
     """Wait until Degraded has this message."""
+    await eventually(lambda: is_reported(client, namespace, message))
 
-    async def poll() -> bool:
-        found = await degraded(client, namespace)
-        return (found.get("reason"), found.get("message")) == ("SecretUnavailable", message)
 
-    await eventually(poll)
+async def is_reported(client: Client, namespace: str, message: str) -> bool:
+    """Whether Degraded has this message."""
+    found = await degraded(client, namespace)
+    return (found.get("reason"), found.get("message")) == ("SecretUnavailable", message)
 
 
 async def wait_healthy(client: Client, namespace: str) -> None:
@@ -235,12 +237,17 @@ def test_secret_that_is_deleted_later_is_reported_while_the_pod_runs(
         await mounting.set_running(client, pod, since=60)
         await wait_until_ready(client, namespace)
         await mounting.report(client, pod)
-        await wait_reported(
-            client,
-            namespace,
+        message = (
             f'Pod {pod["metadata"]["name"]}: volume tls cannot be updated: secret "{mounting.SECRET}" not found; the '
-            f"pod keeps running with the previous files; create the Secret {mounting.SECRET} in this namespace",
+            f"pod keeps running with the previous files; create the Secret {mounting.SECRET} in this namespace"
         )
+        since = itertools.count(61)
+
+        async def reported_at_a_reconcile() -> bool:
+            await mounting.set_running(client, pod, next(since))  # a change of the pod causes a reconcile
+            return await is_reported(client, namespace, message)
+
+        await eventually(reported_at_a_reconcile)
         # The kubelet does not repeat it.
         await wait_until_ready(client, namespace)
 

@@ -1,7 +1,7 @@
 """Missing Secrets on the real API server. The test writes the statuses and the Events of pods, as a kubelet does."""
 
 import asyncio
-import time
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, delete, operator_requests, run_operator, wait_until_ready
-from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
+from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import DEPLOYMENTS, EVENTS, PODS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import DEBOUNCE_PERIOD
@@ -55,21 +55,15 @@ async def degraded(client: Client, namespace: str, name: str = "cache") -> Mappi
     return condition(await client.get(Key(MEMCACHEDS, namespace, name)) or {}, "Degraded")
 
 
-async def touch(client: Client, namespace: str) -> None:
-    """Cause a reconcile that changes nothing."""
-    path = MEMCACHEDS.path(namespace, "cache")
-    patch = {"metadata": {"annotations": {"example.com/touched": str(time.monotonic_ns())}}}
-    await client.request("PATCH", path, patch, MERGE_PATCH)
-
-
 async def wait_reported(client: Client, namespace: str, message: str) -> None:
     """Wait until Degraded has this message."""
+    await eventually(lambda: is_reported(client, namespace, message))
 
-    async def poll() -> bool:
-        found = await degraded(client, namespace)
-        return (found.get("reason"), found.get("message")) == ("SecretUnavailable", message)
 
-    await eventually(poll)
+async def is_reported(client: Client, namespace: str, message: str) -> bool:
+    """Whether Degraded has this message."""
+    found = await degraded(client, namespace)
+    return (found.get("reason"), found.get("message")) == ("SecretUnavailable", message)
 
 
 async def wait_healthy(client: Client, namespace: str) -> None:
@@ -246,16 +240,17 @@ def test_secret_that_is_deleted_later_is_reported_while_the_pod_runs(
         await mounting.set_running(client, pod, since=60)
         await wait_until_ready(client, namespace)
         await mounting.report(client, pod)
-        expected = (
+        message = (
             f'Pod {pod["metadata"]["name"]}: volume tls cannot be updated: secret "{mounting.SECRET}" not found; the '
             f"pod keeps running with the previous files; create the Secret {mounting.SECRET} in this namespace"
         )
+        since = itertools.count(61)
 
-        async def reported() -> bool:
-            await touch(client, namespace)  # in place of the resync
-            return (await degraded(client, namespace)).get("message") == expected
+        async def reported_at_a_reconcile() -> bool:
+            await mounting.set_running(client, pod, next(since))  # a change of the pod causes a reconcile
+            return await is_reported(client, namespace, message)
 
-        await eventually(reported)
+        await eventually(reported_at_a_reconcile)
         # The kubelet does not repeat it.
         await wait_until_ready(client, namespace)
 

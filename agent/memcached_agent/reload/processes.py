@@ -24,10 +24,12 @@ def find(users_file: str, proc: str = "/proc") -> Process:
         if entry.isdecimal():
             with suppress(OSError):  # the process has ended
                 arguments = _read(f"{proc}/{entry}/cmdline").split("\0")
-                if _read(f"{proc}/{entry}/comm").startswith(NAME) and any(a.endswith(users_file) for a in arguments):
+                # The name of the agent's process can begin with `memcached`, and its option ends with the file.
+                if _read(f"{proc}/{entry}/comm").startswith(NAME) and users_file in arguments:
                     return Process(int(entry), _started(f"{proc}/{entry}"))
     raise InvalidError(
-        f"no process of memcached with -Y {users_file} is visible; the pod needs shareProcessNamespace: true"
+        f"no process of memcached with -Y {users_file} is visible: memcached does not run, or the pod has no "
+        "shareProcessNamespace: true"
     )
 
 

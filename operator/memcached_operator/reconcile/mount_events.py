@@ -58,7 +58,7 @@ class MountEvents:
                 group.create_task(self._run_reader(), name=f"mount event reader {number}")
 
     def of(self, key: Key, snapshot: Snapshot, now: datetime) -> tuple[Object, ...]:
-        """The known Events. Schedules a read if newer ones are needed: without a problem, only if it is due now."""
+        """The known Events. Schedules a read if newer ones are needed."""
         state = self._states.get(key)
         known = state.events if state is not None else None
         reported = known is None and _is_reported(snapshot.cr)
@@ -67,10 +67,8 @@ class MountEvents:
             if demand is None:
                 return ()
             state = self._states[key] = _State(_now())
-        state.demand = demand
         state.held = reported and demand is not None and demand.after == 0
-        if demand is not None:
-            self._schedule(key, state, demand, demand.after)
+        self._schedule(key, state, demand, demand.after if demand is not None else 0.0)
         return known or ()
 
     def holds_status(self, key: Key) -> bool:
@@ -82,14 +80,22 @@ class MountEvents:
         """Remove the state of a deleted object."""
         self._states.pop(key, None)
 
-    def _schedule(self, key: Key, state: _State, demand: mounts.Demand, after: float = 0.0) -> None:
-        """Schedule the next read in `after` seconds, or when the limit of the rate allows it."""
+    def _schedule(self, key: Key, state: _State, demand: mounts.Demand | None, after: float = 0.0) -> None:
+        """Schedule the next read in `after` seconds, or when the limit of the rate allows it.
+
+        Without a problem, there is no timer: the first reconcile after the period reads, at the latest the next resync.
+        """
+        state.demand = demand
+        if demand is None:
+            return
         now = _now()
         # Without a problem, there is no read at the first reconcile after a restart, or when a pod has started.
         last = state.read_at if demand.urgent else max(state.read_at, state.known_since)
         state.due = max(now + after, last + demand.period, state.not_before)
-        if demand.urgent or state.due <= now:
-            self._queue.add_after(key, state.due - now)
+        if state.due > now and not demand.urgent:
+            state.demand = None
+            return
+        self._queue.add_after(key, state.due - now)
 
     async def _run_reader(self) -> None:
         while True:
@@ -105,13 +111,12 @@ class MountEvents:
             return
         if (left := state.due - _now()) > 0:
             # It was scheduled for other pods before.
-            if state.demand.urgent:
-                self._queue.add_after(key, left)
+            self._queue.add_after(key, left)
             return
-        demand, before = state.demand, state.events
+        uids, before = state.demand.uids, state.events
         state.read_at = _now()
-        state.events = await self._read(key, state, demand.uids)
-        self._schedule(key, state, demand)
+        state.events = await self._read(key, state, uids)
+        self._schedule(key, state, state.demand)  # which a reconcile can have changed meanwhile
         if state.events != before and self._states.get(key) is state:
             self._on_change(key)
 

@@ -216,6 +216,7 @@ def test_process_is_that_with_the_file(tmp_path: Path) -> None:
     (tmp_path / "5").mkdir()  # has ended
     process(tmp_path, 10, "memcached", "-Y", "/other")
     process(tmp_path, 11, "sh", "-Y", "/auth/users")
+    process(tmp_path, 9, "memcached-agent", "--users-file=/auth/users")
     with pytest.raises(InvalidError, match="shareProcessNamespace"):
         find("/auth/users", str(tmp_path))
     process(tmp_path, 12, "memcached", "-Y", "/auth/users")

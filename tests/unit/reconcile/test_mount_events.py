@@ -146,21 +146,58 @@ def test_timer_of_an_earlier_pod_does_not_cause_an_early_read() -> None:
     run(scenario)
 
 
-def test_running_pods_are_read_at_a_later_reconcile_but_not_at_the_first_one() -> None:
+def test_running_pods_are_read_only_by_a_reconcile_after_the_period() -> None:
+    """Neither a start of the controller nor the passing of time causes a read."""
+
     async def scenario(world: World) -> None:
         world.events = []
+        for seconds in (RUNNING_PERIOD - 1, 10 * RUNNING_PERIOD):
+            world.reconcile(running())
+            await world.pass_time(seconds)
+            assert world.reads == []
+        for expected in (1, 2):
+            for _ in range(9):
+                world.reconcile(running())
+                await world.pass_time(RUNNING_PERIOD / 10)
+                assert len(world.reads) == expected
+            for _ in range(9):
+                await world.pass_time(RUNNING_PERIOD)
+            assert len(world.reads) == expected
+
+    run(scenario)
+
+
+def test_timer_of_a_waiting_pod_causes_no_read_after_its_start() -> None:
+    async def scenario(world: World) -> None:
+        world.events = []
+        world.reconcile(stuck())
+        await world.pass_time(0)
         world.reconcile(running())
-        await world.pass_time(RUNNING_PERIOD - 1)
+        for _ in range(9):
+            await world.pass_time(RUNNING_PERIOD)
+        assert len(world.reads) == 1
+
+    run(scenario)
+
+
+def test_pod_that_starts_to_wait_during_a_read_is_read_after_a_minute() -> None:
+    async def scenario(world: World) -> None:
+        world.events = []
+        original = world.list
+
+        async def list_while_a_pod_is_replaced(*arguments: Any, **options: Any) -> Any:
+            world.reconcile(stuck("sessions-1"))
+            return await original(*arguments, **options)
+
         world.reconcile(running())
-        await world.pass_time(10 * RUNNING_PERIOD)
-        assert world.reads == []  # there is no timer
+        await world.pass_time(RUNNING_PERIOD)
+        world.list = list_while_a_pod_is_replaced
         world.reconcile(running())
         await world.pass_time(0)
-        assert len(world.reads) == 1
-        for _ in range(9):
-            world.reconcile(running())
-            await world.pass_time(RUNNING_PERIOD / 10)
-        assert len(world.reads) == 1
+        world.list = original
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 2
+        assert "sessions-1" in world.reads[1][2]
 
     run(scenario)
 

@@ -93,6 +93,19 @@ def test_private_memory_is_small(agent: Agent, record_property: Record) -> None:
     assert 2**20 < found < MAX_MEMORY
 
 
+def test_warm_gate_needs_little_memory(tmp_path: Path, record_property: Record) -> None:
+    annotations = tmp_path / "annotations"
+    annotations.write_text('memcached-operator.example.com/warm-up="hitRatio=80,timeout=900,minRequests=100"\n')
+    flags = (f"--annotations-file={annotations}", f"--state-directory={tmp_path}")
+    with with_slabs_served() as port, running(port, *flags, measured=False) as agent:
+        agent.wait_for(503, "not warm yet", "/readyz")
+        for _ in range(20):
+            agent.get()
+        found = agent.private_bytes()
+    record_property("private memory with the warm gate", f"{found / 2**20:.1f} MiB")
+    assert 2**20 < found < MAX_MEMORY
+
+
 def test_ssl_is_not_loaded_without_certificates(agent: Agent) -> None:
     """It needs 2 MiB of private memory, and 6 MiB of libraries."""
     assert "libssl" not in Path(f"/proc/{agent.process.pid}/maps").read_text()

@@ -1,0 +1,403 @@
+"""The watcher of the warm gate: files, a memcached that is replaced, and restarts of the agent."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from memcached_agent.memcached import connection
+from memcached_agent.memcached.client import Client
+from memcached_agent.metrics.exposition import render
+from memcached_agent.options import WarmUp
+from memcached_agent.warm import files, record
+from memcached_agent.warm.watcher import Watcher
+
+from .memcacheds import HANG, FakeMemcached, replies_again, with_client
+from .processes import running as agent_running
+from .samples import samples, value
+from .warming import Process, annotations
+
+GATE = "hitRatio=80,timeout=900,minRequests=100"
+
+
+class Pod:
+    """A pod: its files, its memcached and its agent. Time passes only by `work`."""
+
+    def __init__(self, directory: Path, memcached: FakeMemcached, client: Client) -> None:
+        self.now = 5000.0
+        self.memcached = memcached
+        self.client = client
+        self.process = Process()
+        self.file = directory / "annotations"
+        self.state = directory / "state"
+        self.state.mkdir(exist_ok=True)
+        self.annotate(GATE)
+        self.watcher = self.agent()
+
+    def annotate(self, text: str | None) -> None:
+        """Replace the annotation."""
+        self.file.write_bytes(annotations(text))
+
+    def agent(self, poll: float = 5.0) -> Watcher:
+        """Start the agent; it finds the state of the one before."""
+        self.watcher = Watcher(self.client, WarmUp(str(self.file), str(self.state)), lambda: self.now, poll)
+        return self.watcher
+
+    async def work(self, seconds: int, hits: float = 0, misses: float = 0) -> None:
+        """Let the clients of memcached work, with these rates per second. The agent polls every 5 s."""
+        for _ in range(seconds // 5):
+            self.now += 5
+            self.process.work(5, hits, misses)
+            await self.watcher.step()
+
+    async def replace(self, process: Process) -> None:
+        """Replace the process of memcached. Its clients reconnect."""
+        self.memcached.close_all()
+        self.process = process
+        await self.reconnected()
+
+    async def reconnected(self) -> None:
+        """Wait until the agent has noticed that its connection is closed, and has another."""
+        before = self.client.connected
+        async with asyncio.timeout(30):
+            while self.client.connected in (before, None):  # noqa: ASYNC110 - changed by sockets
+                await asyncio.sleep(0.005)
+
+    def metrics(self) -> str:
+        """The metrics of the gate."""
+        return render(self.watcher.metrics()).decode()
+
+    def saved(self) -> record.Record | None:
+        """The state in the file."""
+        return record.decode((self.state / files.NAME).read_bytes())
+
+
+def run(directory: Path, scenario: Callable[[Pod], Awaitable[None]]) -> None:
+    """Run a scenario."""
+
+    async def connected(memcached: FakeMemcached, client: Client) -> None:
+        pod = Pod(directory, memcached, client)
+        memcached.answer = lambda line: pod.process.answer(line)
+        await replies_again(client)
+        await scenario(pod)
+
+    with_client(connected)
+
+
+def own(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The log lines of the gate, with their levels."""
+    found = [each for each in caplog.records if each.name.startswith("memcached_agent.warm")]
+    return [f"{each.levelname} {each.getMessage()}" for each in found]
+
+
+def test_empty_cache_becomes_warm_and_stays_warm(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "memcached_agent.warm")
+
+    async def scenario(pod: Pod) -> None:
+        await pod.work(60, 0, 100)
+        assert (await pod.watcher.obstacle()).startswith(
+            "not warm yet: hit ratio 0 % of 5500 gets in the last 55 s, 80 %"
+        )
+        await pod.work(45, 100, 0)
+        assert (
+            "hit ratio 75 % of 6000 gets in the last minute, 80 % needed; ready in 14 min"
+            in await pod.watcher.obstacle()
+        )
+        assert {name: each for (name, _), each in samples(pod.metrics()).items()} == {
+            "memcached_agent_warm": 0,
+            "memcached_agent_hit_ratio": 0.75,
+            "memcached_agent_target_hit_ratio": 0.8,
+        }
+        await pod.work(5, 100, 0)
+        assert await pod.watcher.obstacle() == ""
+        await pod.work(600, 0, 100)
+        assert await pod.watcher.obstacle() == ""
+        assert {name: each for (name, _), each in samples(pod.metrics()).items()} == {
+            "memcached_agent_warm": 1,
+            "memcached_agent_hit_ratio": 0,
+            "memcached_agent_target_hit_ratio": 0.8,
+            "memcached_agent_warm_up_seconds": 110,
+        }
+
+    run(tmp_path, scenario)
+    assert own(caplog) == ["INFO warm after 110 s (ratio): 5000 hits of 6000 gets"]
+
+
+def test_hit_ratio_is_that_of_the_last_minute(tmp_path: Path) -> None:
+    async def scenario(pod: Pod) -> None:
+        pod.process.hits = 10**9
+        await pod.work(120, 0, 100)
+        assert "hit ratio 0 % of 6000 gets in the last minute" in await pod.watcher.obstacle()
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_restart_of_the_agent_keeps_what_it_knew(tmp_path: Path, warm: bool) -> None:
+    async def scenario(pod: Pod) -> None:
+        await pod.work(75, 0, 100)
+        if warm:
+            await pod.work(60, 100, 0)
+        pod.agent()
+        await pod.work(60, 0, 100)
+        if warm:
+            assert await pod.watcher.obstacle() == ""
+            assert value(pod.metrics(), "memcached_agent_warm_up_seconds") == 125
+        else:
+            assert "ready in 13 min at the latest" in await pod.watcher.obstacle()
+
+    run(tmp_path, scenario)
+
+
+REPLACED = {
+    "cold, same ID": Process(started=1400, time=1400, cpu=0.1),
+    "cold, other ID and more CPU time": Process(pid=2, started=1400, time=1400, cpu=999),
+    "warm restart, same ID": Process(time=1400, cpu=0.1),
+    "warm restart, other ID": Process(pid=2, time=1400, cpu=999),
+}
+
+
+@pytest.mark.parametrize("agent", ["runs", "restarted"])
+@pytest.mark.parametrize("kind", REPLACED)
+def test_next_process_must_become_warm_too(tmp_path: Path, kind: str, agent: str) -> None:
+    """Its target follows from the hit ratio before: 80 % of 90 %. Its time starts with it."""
+    process = REPLACED[kind]
+
+    async def scenario(pod: Pod) -> None:
+        await pod.work(305, 90, 10)
+        assert await pod.watcher.obstacle() == ""
+        await pod.replace(Process(**vars(process)))
+        if agent == "restarted":
+            pod.agent()
+        assert "observed for 0 s, 10 s needed; ready in 15 min at the latest" in await pod.watcher.obstacle()
+        assert value(pod.metrics(), "memcached_agent_warm") == 0
+        assert value(pod.metrics(), "memcached_agent_warm_up_seconds") == 15
+        await pod.work(15, 71, 29)
+        assert "hit ratio 71 % of 1500 gets in the last 15 s, 72 % needed" in await pod.watcher.obstacle()
+        await pod.work(15, 73, 27)
+        assert await pod.watcher.obstacle() == ""
+        assert value(pod.metrics(), "memcached_agent_warm_up_seconds") == 30
+
+    run(tmp_path, scenario)
+
+
+def test_process_with_its_items_is_ready_after_10_s(tmp_path: Path) -> None:
+    async def scenario(pod: Pod) -> None:
+        await pod.work(305, 90, 10)
+        await pod.replace(Process(time=1400, cpu=0.1))
+        await pod.watcher.obstacle()
+        await pod.work(5, 90, 10)
+        assert "observed for 5 s" in await pod.watcher.obstacle()
+        await pod.work(5, 90, 10)
+        assert await pod.watcher.obstacle() == ""
+
+    run(tmp_path, scenario)
+
+
+def test_process_that_was_not_warm_does_not_lower_the_target(tmp_path: Path) -> None:
+    async def scenario(pod: Pod) -> None:
+        await pod.work(305, 90, 10)
+        await pod.replace(Process(started=1400, time=1400, cpu=0.1))
+        await pod.work(120, 10, 90)
+        await pod.replace(Process(started=1600, time=1600, cpu=0.1))
+        await pod.work(120, 10, 90)
+        assert "hit ratio 10 % of 6000 gets in the last minute, 72 % needed" in await pod.watcher.obstacle()
+
+    run(tmp_path, scenario)
+
+
+def test_without_traffic_there_is_nothing_to_wait_for(tmp_path: Path) -> None:
+    async def scenario(pod: Pod) -> None:
+        await pod.work(60, 0, 0.2)
+        assert "11 gets in the last 55 s, 100 needed" in await pod.watcher.obstacle()
+        await pod.work(5)
+        assert await pod.watcher.obstacle() == ""
+
+    run(tmp_path, scenario)
+
+
+def test_timeout_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(pod: Pod) -> None:
+        await pod.work(895, 10, 90)
+        assert "ready in 5 s at the latest" in await pod.watcher.obstacle()
+        await pod.work(5, 10, 90)
+        assert await pod.watcher.obstacle() == ""
+        assert value(pod.metrics(), "memcached_agent_warm_up_seconds") == 900
+
+    run(tmp_path, scenario)
+    assert own(caplog) == ["WARNING warm after 900 s (timeout): 600 hits of 6000 gets"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "invalid", "unreadable"])
+def test_pod_without_a_valid_gate_is_ready(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    problem = {
+        "missing": "",
+        "invalid": "is invalid, so that the pod counts as warm: 'x'",
+        "unreadable": "cannot be read",
+    }
+
+    async def scenario(pod: Pod) -> None:
+        if kind == "unreadable":
+            pod.file.unlink()
+        else:
+            pod.annotate("x" if kind == "invalid" else None)
+        pod.agent()
+        assert await pod.watcher.obstacle() == ""
+        await pod.work(60, 10, 90)
+        assert await pod.watcher.obstacle() == ""
+        assert value(pod.metrics(), "memcached_agent_warm") == 1
+        assert "memcached_agent_target_hit_ratio" not in pod.metrics()
+        assert "memcached_agent_warm_up_seconds" not in pod.metrics()
+        found = await pod.watcher.problem()
+        assert problem[kind] in found
+        assert bool(found) == bool(problem[kind])
+        pod.annotate(GATE)
+        await pod.work(60, 10, 90)
+        assert (await pod.watcher.obstacle(), await pod.watcher.problem()) == ("", "")
+        await pod.replace(Process(started=2000, time=2000))
+        await pod.work(60, 7, 93)
+        assert "hit ratio 7 % of 5500 gets in the last 55 s, 8 % needed" in await pod.watcher.obstacle()
+
+    run(tmp_path, scenario)
+    assert len(own(caplog)) == (1 if problem[kind] else 0)
+
+
+def test_memcached_that_does_not_reply_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "REPLY_TIMEOUT", 0.3)
+
+    async def scenario(pod: Pod) -> None:
+        await pod.work(30, 90, 10)
+        assert await pod.watcher.obstacle() == ""
+        pod.memcached.answer = lambda _: HANG
+        await pod.watcher.step()
+        assert "did not reply to `" in await pod.watcher.obstacle()
+        assert value(pod.metrics(), "memcached_agent_warm") == 0
+        assert "memcached_agent_hit_ratio" not in pod.metrics()
+        pod.memcached.answer = lambda line: pod.process.answer(line)
+        await replies_again(pod.client)
+        assert await pod.watcher.obstacle() == "", "it is the same process"
+
+    run(tmp_path, scenario)
+
+
+def test_new_connection_without_statistics_is_not_ready(tmp_path: Path) -> None:
+    async def scenario(pod: Pod) -> None:
+        await pod.work(30, 90, 10)
+        await pod.replace(pod.process)
+        pod.memcached.answer = lambda line: b"nonsense\r\nEND\r\n" if line == "stats" else None
+        assert await pod.watcher.obstacle() == "not warm yet: the connection to memcached is new"
+
+    run(tmp_path, scenario)
+
+
+def test_corrupt_state_is_no_state(tmp_path: Path) -> None:
+    async def scenario(pod: Pod) -> None:
+        await pod.work(30, 90, 10)
+        (pod.state / files.NAME).write_bytes(b"\0" * 10**6)
+        pod.agent()
+        assert await pod.watcher.obstacle() != ""
+        assert await pod.watcher.problem() == ""
+        await pod.work(30, 90, 10)
+        assert await pod.watcher.obstacle() == ""
+        found = pod.saved()
+        assert found is not None
+        assert found.warm
+
+    run(tmp_path, scenario)
+
+
+def test_problem_of_the_state_directory_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(pod: Pod) -> None:
+        pod.state.rmdir()
+        pod.state.write_bytes(b"a file")
+        pod.agent()
+        assert await pod.watcher.problem() == "the state cannot be read: Not a directory"
+        await pod.work(60, 90, 10)
+        assert await pod.watcher.obstacle() == ""
+        assert "cannot be written, so that a restart of the agent forgets it: Not" in await pod.watcher.problem()
+        pod.state.unlink()
+        pod.state.mkdir()
+        await pod.work(5, 90, 10)
+        assert await pod.watcher.problem() == ""
+        assert pod.saved() is not None
+
+    run(tmp_path, scenario)
+    assert len(own(caplog)) == 2
+
+
+def test_state_is_written_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once when a process is new or warm; at most once a minute for its hit ratio. Never half a file."""
+    times: list[float] = []
+
+    async def scenario(pod: Pod) -> None:
+        monkeypatch.setattr(files.os, "replace", counted(pod))
+        await pod.work(600, 90, 10)
+        assert times[:2] == [5005, 5015]
+        assert all(later - earlier >= 60 for earlier, later in pairwise(times[1:]))
+        found = pod.saved()
+        assert found is not None
+        assert found.ratio == 9000
+        assert [each.name for each in pod.state.iterdir()] == [files.NAME]
+
+    def counted(pod: Pod) -> Callable[[str, str], None]:
+        def replace(source: str, target: str) -> None:
+            assert record.decode(Path(source).read_bytes()) is not None
+            Path(source).rename(target)
+            times.append(pod.now)
+
+        return replace
+
+    run(tmp_path, scenario)
+    assert len(times) >= 10
+
+
+@contextmanager
+def silent() -> Generator[int]:
+    """A port on which nothing replies; connections are accepted."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        yield found.getsockname()[1]
+
+
+@contextmanager
+def polling(watcher: Watcher) -> Generator[None]:
+    """Let a watcher poll during the block."""
+    task = asyncio.create_task(watcher.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+def test_memcached_and_the_annotation_are_polled(tmp_path: Path) -> None:
+    async def scenario(pod: Pod) -> None:
+        pod.process.work(100, 0, 100)
+        with polling(pod.agent(poll=0.01)):
+            async with asyncio.timeout(30):
+                while "ready in 14 min" not in await pod.watcher.obstacle():  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.005)
+                pod.annotate("hitRatio=80,timeout=100,minRequests=100")
+                while await pod.watcher.obstacle():  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.005)
+
+    run(tmp_path, scenario)
+
+
+def test_readiness_of_the_process(tmp_path: Path) -> None:
+    file, state = tmp_path / "annotations", tmp_path / "state"
+    file.write_bytes(annotations(GATE))
+    state.mkdir()
+    with silent() as port, agent_running(port, f"--annotations-file={file}", f"--state-directory={state}") as agent:
+        agent.wait_for(503, "memcached at 127.0.0.1:", "/readyz")
+        assert agent.get("/livez") == (200, "ok\n")
+        assert value(agent.get()[1], "memcached_agent_warm") == 0
+        file.write_bytes(annotations("x"))
+        agent.wait_for(503, "warm-up: the annotation memcached-operator.example.com/warm-up is invalid")
+        assert agent.get("/readyz") == (200, "ok\n")
+        assert value(agent.get()[1], "memcached_agent_warm") == 1
+        code, log = agent.end()
+        assert (code, "Traceback" in log) == (0, False), log

@@ -123,10 +123,14 @@ def test_normal_start_and_restart_read_no_events(plane: ControlPlane, namespace:
         deployment = Key(DEPLOYMENTS, namespace, "cache")
         await eventually(lambda: client.get(deployment))
         await mounting.mount(client, deployment)
-        await eventually(lambda: mounting.mounting_pods(client, namespace))
-        found = await wait_until_ready(client, namespace)
-        pods = await mounting.mounting_pods(client, namespace)
-        assert found["status"]["nodes"] == [pod["metadata"]["name"] for pod in pods]
+
+        async def replaced() -> bool:
+            """Whether all pods of the status mount the Secret: those without it may be ready for a while."""
+            nodes = (await wait_until_ready(client, namespace))["status"]["nodes"]
+            mounted = await mounting.mounting_pods(client, namespace)
+            return len(nodes) == 2 and nodes == [pod["metadata"]["name"] for pod in mounted]
+
+        await eventually(replaced)
 
     async def second(client: Client) -> None:
         await wait_until_ready(client, namespace)

@@ -66,6 +66,16 @@ def test_all_permissions_are_used(usage: Usage) -> None:
     assert usage.unused(granted()) == permissions.NEVER_REQUESTED
 
 
+def test_no_secret_of_users_is_requested(usage: Usage) -> None:
+    """The tests of TLS and passwords are part of the run."""
+    secrets = {each for each in usage.allowed | usage.denied if each.resource == "secrets"}
+    assert {(each.namespace, each.name) for each in secrets} <= {
+        (installed.NAMESPACE, installed.CERTIFICATE),
+        (installed.NAMESPACE, ""),  # a create has no name
+    }
+    assert {each.verb for each in secrets} <= {"get", "patch", "create"}
+
+
 def test_unused_permissions_are_required(usage: Usage, namespace: str) -> None:
     """The test cluster has the admission plug-in that requires them, and children block the deletion of their owner."""
     kube.apply(memcached(namespace, resources=SMALL))

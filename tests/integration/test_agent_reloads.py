@@ -17,7 +17,7 @@ import pytest
 from corners import machine, programs, server
 from corners.client import Client
 from corners.server import Server
-from support.pki import CA, Pair
+from support.pki import CA, Pair, rsa_key
 from support.ports import free_port
 from support.volumes import Volume
 from unit.agent.processes import Agent, running
@@ -244,6 +244,20 @@ def test_bad_certificate_is_not_loaded(node: Machine) -> None:
         node.tls.write(files(NEW, ca=GOOD.pem))
         live.wait_served(NEW)
         assert live.agent.get("/livez")[0] == 200
+
+
+@NEWEST
+def test_change_of_the_keys_algorithm_that_has_no_effect_is_reported(node: Machine) -> None:
+    """memcached has a place for each algorithm, and prefers ECDSA."""
+    ecdsa, rsa = GOOD.issue(days=20), CA("rsa", new_key=rsa_key).issue(days=40)
+    node.tls.write(files(rsa))
+    with cache(node) as live:
+        node.tls.write(files(ecdsa))
+        live.wait_served(ecdsa)
+        node.tls.write(files(rsa))
+        live.agent.wait_for(503, "set spec.rollout.restartedAt, which replaces the pods", seconds=IN_TIME)
+        assert value(live.agent.get()[1], SUCCESSFUL, source="certificate") == 0
+        assert live.served()[0] == ecdsa.der
 
 
 @NEWEST

@@ -7,7 +7,7 @@ from memcached_operator.kube.resource import POD_MONITORS
 from support import kube
 from support.audit import Audit
 from support.kube import Object, eventually, kubectl
-from support.memcached import SMALL, memcached, wait_until_ready
+from support.memcached import SMALL, memcached, wait_until_degraded, wait_until_ready
 from support.monitors import monitor_crd
 
 API = "/apis/rbac.authorization.k8s.io/v1"
@@ -138,6 +138,7 @@ def exercise_rare_permissions() -> None:
         kube.apply(memcached(namespace, size=1, resources=SMALL))
         wait_until_ready(namespace)
         _exercise_monitors(namespace)  # first: the audit log has a watch when it ends
+        _exercise_events(namespace)
         for limit, pods in ((1, "web"), (2, "worker")):
             clients = {"from": [{"podSelector": {"matchLabels": {"app": pods}}}]}
             budget = {"enabled": True, "maxUnavailable": limit}
@@ -146,6 +147,13 @@ def exercise_rare_permissions() -> None:
             eventually(lambda clients=clients: _clients(namespace) == clients["from"], 30, "the clients are current")
         _delete_former(namespace, "cache", dict.fromkeys(CHILDREN, "cache"))
         _exercise_slots(namespace)
+
+
+def _exercise_events(namespace: str) -> None:
+    """Let the controller find out that a Secret is missing."""
+    kube.apply(memcached(namespace, "waiting", size=1, tls={"secretName": "missing"}, resources=SMALL))
+    wait_until_degraded(namespace, "SecretUnavailable", "waiting", timeout=60)
+    kubectl("delete", "memcached", "waiting", "-n", namespace)
 
 
 def _exercise_monitors(namespace: str) -> None:

@@ -58,7 +58,8 @@ class Certificates:
             raise InvalidError(f"memcached cannot load the files in {self._directory}: {error}")
         if await served_certificate(self._port) != pair.der:
             raise InvalidError(
-                f"memcached serves another certificate than {self._directory}/tls.crt; the agent loads it again"
+                f"memcached serves another certificate than {self._directory}/tls.crt; the agent loads it again. If "
+                "the algorithm of the key has changed, set spec.rollout.restartedAt, which replaces the pods"
             )
         self.expires = pair.expires
 

@@ -17,6 +17,7 @@ ROUNDS: Final = 6
 """Messages of a handshake in memory; TLS 1.3 needs three."""
 REASON_LENGTH: Final = 80
 """Characters of OpenSSL's reason that become part of a message."""
+DATES: Final = ("notBefore", "notAfter")
 
 _CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _BEGIN_CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
@@ -111,12 +112,11 @@ def _trusting(file: File, certificates: list[bytes]) -> ssl.SSLContext:
 def _check_client_ca(file: File, now: float) -> None:
     """Raise InvalidError unless a certificate is valid at `now`. Only those of authorities tell their dates."""
     context = _trusting(file, _certificates(file))
-    authorities = context.get_ca_certs()
-    dates = [
-        (ssl.cert_time_to_seconds(str(a["notBefore"])), ssl.cert_time_to_seconds(str(a["notAfter"])))
-        for a in authorities
-    ]
-    only_authorities = len(authorities) == context.cert_store_stats()["x509"]
+    try:
+        dates = [[ssl.cert_time_to_seconds(str(a[each])) for each in DATES] for a in context.get_ca_certs()]
+    except ValueError:
+        raise _malformed(file) from None
+    only_authorities = len(dates) == context.cert_store_stats()["x509"]
     if only_authorities and not any(first <= now <= last for first, last in dates):
         raise InvalidError(f"{file.path} has no certificate that is valid now; store the current one")
 
@@ -135,14 +135,22 @@ def _verify(server: ssl.SSLContext, client: ssl.SSLContext, files: TlsFiles, aut
         raise InvalidError(f"{files.certificate.path} is not valid{authority}: {reason}; issue it again") from None
     except ssl.SSLError as error:
         raise InvalidError(f"{files.certificate.path} cannot be used: {_reason(error)}; issue it again") from None
-    return _pair(sides[0], server)
+    try:
+        return _pair(sides[0], server)
+    except ValueError:
+        raise _malformed(files.certificate) from None
 
 
 def _pair(client: ssl.SSLObject, server: ssl.SSLContext) -> Pair:
+    """The certificate that a client got. Raises ValueError if its names are not UTF-8."""
     der, fields = client.getpeercert(binary_form=True), client.getpeercert()
     if not der or not fields:
         raise InvalidError("the certificate cannot be used in a handshake; issue it again")
     return Pair(der, ssl.cert_time_to_seconds(str(fields["notAfter"])), server)
+
+
+def _malformed(file: File) -> InvalidError:
+    return InvalidError(f"{file.path} has a certificate whose names or dates cannot be decoded; issue it again")
 
 
 def _reason(error: ssl.SSLError) -> str:

@@ -15,6 +15,7 @@ POLL: Final = 2.0
 """Seconds between two reads of the files. Symbolic links of mounted volumes make inotify unreliable."""
 RETRY: Final = 10.0
 """Seconds until the same content is tried again: time makes a certificate valid, a new connection may be possible."""
+INTERNAL_ERROR: Final = "internal error; see the log of the agent"
 
 C = TypeVar("C", bound=Hashable)
 V = TypeVar("V")
@@ -77,6 +78,14 @@ class Watcher(Generic[C, V]):
 
     async def step(self) -> None:
         """Read the files once, and apply them if that is due."""
+        try:
+            await self._step()
+        except Exception:  # the outermost edge: without its agent, the pod would not be ready
+            if self._problem != INTERNAL_ERROR:
+                log.exception("%s: internal error", self.name)
+            self._applied, self.successful, self._problem = None, False, INTERNAL_ERROR
+
+    async def _step(self) -> None:
         try:
             content = self._source.read()
             state = (content, self._source.target())

@@ -1,5 +1,6 @@
 """The checks of certificates before memcached loads them."""
 
+import ssl
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization as pem
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509 import load_pem_x509_certificate
 
 from memcached_agent.reload import files
 from memcached_agent.reload.errors import InvalidError
@@ -22,6 +24,8 @@ FIRST, SECOND, CHAINED = GOOD.issue(), GOOD.issue(), INTERMEDIATE.issue()
 CHAIN = {"tls.crt": CHAINED.cert, "tls.key": CHAINED.key, "ca.crt": GOOD.pem}
 PLAIN = {"tls.crt": FIRST.cert, "tls.key": FIRST.key}
 Files = dict[str, bytes]
+UNTIL = load_pem_x509_certificate(OTHER.pem).not_valid_after_utc.strftime("%y%m%d%H%M%SZ").encode()
+"""The end of the validity of a CA, as in its DER."""
 
 
 def checked(directory: Path, content: Files) -> Pair:
@@ -64,6 +68,13 @@ def pair(**options: datetime) -> Files:
     return {"tls.crt": found.cert, "tls.key": found.key}
 
 
+def patched(certificate: bytes, old: bytes, new: bytes) -> bytes:
+    """A certificate in which the last `old` is `new`. A trusted one is used whatever its signature."""
+    before, found, after = ssl.PEM_cert_to_DER_cert(certificate.decode()).rpartition(old)
+    assert found
+    return ssl.DER_cert_to_PEM_cert(before + new + after).encode()
+
+
 DER = FIRST.der
 ENCRYPTED = "/tls.key is encrypted; store the key without a password"
 CLIENT = GOOD.issue(client=True)
@@ -98,6 +109,8 @@ INVALID: dict[str, tuple[Files, str]] = {
     "binary CA": (PLAIN | {"ca.crt": GOOD.pem.replace(b"MII", b"\xff\xff\xff", 1)}, "parsed: it is not ASCII"),
     "truncated CA": (PLAIN | {"ca.crt": GOOD.pem[:-30]}, "/ca.crt has no certificate in PEM format, or "),
     "expired client CA": (PLAIN | {"client-ca.crt": CA(days=0.5).pem}, "ca.crt has no certificate that is valid"),
+    "name in Latin-1": (PLAIN | {"tls.crt": patched(FIRST.cert, b"localhost", b"caf\xe9.host")}, "cannot be decoded"),
+    "client CA without a date": (PLAIN | {"client-ca.crt": patched(OTHER.pem, UNTIL, b"XX" + UNTIL[2:])}, "decoded"),
     "damaged client CA": (PLAIN | {"client-ca.crt": GOOD.pem.replace(b"MII", b"AII", 1)}, "ca.crt cannot be parsed"),
 }  # fmt: skip
 

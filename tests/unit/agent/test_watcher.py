@@ -163,3 +163,23 @@ def test_files_are_polled(monkeypatch: pytest.MonkeyPatch) -> None:
         task.cancel()
 
     run(scenario)
+
+
+def test_internal_error_is_reported_and_the_watcher_continues(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watcher, "RETRY", -1.0)
+
+    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+        await watched.step()
+        source.content, source.failure = "two", ZeroDivisionError()
+        for _ in range(2):
+            await watched.step()
+            assert (watched.successful, await watched.problem()) == (False, "internal error; see the log of the agent")
+        source.failure = None
+        await watched.step()
+        assert source.applied == ["one", "two", "two", "two"]
+        assert (watched.successful, await watched.problem()) == (True, "")
+
+    run(scenario)
+    assert caplog.messages == ["fake: internal error"]

@@ -8,7 +8,7 @@ from typing import Any
 from memcached_operator.kube.client import MERGE_PATCH, Client
 from memcached_operator.kube.resource import EVENTS, PODS, Key, Object, nested_list
 from memcached_operator.status.conditions import timestamp
-from support.draining import pods_of
+from support.draining import condition, pods_of
 
 SECRET = "sessions-tls"
 VOLUME: Object = {"name": "tls", "projected": {"sources": [{"secret": {"name": SECRET}}]}}
@@ -32,9 +32,9 @@ async def mount(client: Client, key: Key) -> None:
 
 
 async def mounting_pods(client: Client, namespace: str) -> list[Object]:
-    """The pods with the volume, by name."""
+    """The pods with the volume, by name, which the scheduler has seen: later, it would change the status of a test."""
     found = [pod for pod in await pods_of(client, namespace) if VOLUME["name"] in _volumes(pod)]
-    return sorted(found, key=lambda pod: pod["metadata"]["name"])
+    return sorted((pod for pod in found if condition(pod, "PodScheduled")), key=lambda pod: pod["metadata"]["name"])
 
 
 def _volumes(pod: Object) -> list[str]:

@@ -1,5 +1,6 @@
 """Passwords of caches on a real cluster: changed without a restart, also at the connection limit."""
 
+import signal
 from contextlib import ExitStack
 from typing import Any
 
@@ -10,6 +11,7 @@ from support.agents import healthz, restarts, value
 from support.clients import Client, Server
 from support.kube import Object, eventually, must_get
 from support.memcached import SMALL, memcached, pods_of, wait_until_degraded, wait_until_ready
+from support.processes import send_signal
 from support.secrets import users_secret
 
 from .test_tls import RELOADED, sync
@@ -66,6 +68,16 @@ def test_changed_password_costs_no_item_and_no_connection(namespace: str, pods: 
     for pod in pods:
         assert set(restarts(pod).values()) == {0}
         eventually(lambda found=pod: healthz(found) == "ok\n", 30, "no problem is reported")
+
+
+def test_password_changes_after_memcached_was_restarted(namespace: str, users: Object) -> None:
+    send_signal(users, "memcached", signal.SIGKILL)
+    eventually(lambda: restarts(users)["memcached"] == 1, 60, "memcached was restarted")
+    wait_until_ready(namespace, timeout=90)
+    eventually(lambda: healthz(users) == "ok\n", 30, "the agent has logged in again")
+    kube.apply(users_secret(namespace, "cache-users", NEW))
+    eventually(lambda: accepted(_synced(users), NEW), RELOADED, "the new password")
+    eventually(lambda: not accepted(users, OLD), 30, "the old password is refused")
 
 
 def test_password_changes_at_the_connection_limit(namespace: str) -> None:

@@ -33,6 +33,7 @@ from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.memcached.desired.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
 from memcached_operator.memcached.desired.pods import APP_NAME, memcached_ports
+from memcached_operator.memcached.desired.secrets import certificate_secret
 from memcached_operator.memcached.desired.service import has_slot_services, services
 from memcached_operator.memcached.desired.statefulset import served_ports, statefulset
 from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
@@ -121,7 +122,8 @@ def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, doma
     given = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec)
     if given is None or not has_agent(workload):
         return ()
-    https = https_fields(snapshot.cr, spec.tls, domain) if spec.tls is not None and has_https(workload) else {}
+    secret = certificate_secret(workload) if has_https(workload) else None
+    https = {} if secret is None else https_fields(snapshot.cr, secret, domain)
     return (pod_monitor(snapshot.cr, given, https),)
 
 

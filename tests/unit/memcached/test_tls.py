@@ -217,6 +217,15 @@ def test_port_of_the_agent_is_open_only_for_metrics(monitoring: Any, rules: int)
     assert len(policy["spec"]["ingress"]) == rules
 
 
+def test_held_pods_are_monitored_as_they_are() -> None:
+    """During a pause that removes TLS, the pods still serve HTTPS with the previous Secret."""
+    monitoring: dict[str, Any] = {"podMonitor": {}, "tls": {}}
+    before = planned(identity="Stable", tls=TLS, monitoring=monitoring)["StatefulSet"]
+    held = planned(before, identity="Stable", monitoring={"podMonitor": {}}, rollout={"paused": True})
+    (endpoint,) = held["PodMonitor"]["spec"]["podMetricsEndpoints"]
+    assert endpoint["tlsConfig"]["ca"]["secret"]["name"] == "web-tls"
+
+
 def test_agent_that_exists_for_tls_creates_no_pod_monitor() -> None:
     assert "PodMonitor" not in planned(tls=TLS, monitoring={"enabled": False, "podMonitor": {}})
 

@@ -1,7 +1,6 @@
 """The PodMonitor of a Memcached, through which the Prometheus operator finds the pods' metrics."""
 
 from memcached_api.memcached.monitoring import PodMonitor, is_enabled
-from memcached_api.memcached.tls import TLS
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import POD_MONITORS, Object
 from memcached_operator.memcached.desired.addresses import host
@@ -28,10 +27,10 @@ def pod_monitor(cr: Object, given: PodMonitor, https: Object) -> Object:
     return children.with_metadata(built, given.labels, {})
 
 
-def https_fields(cr: Object, tls: TLS, domain: str) -> Object:
+def https_fields(cr: Object, secret: str, domain: str) -> Object:
     """How Prometheus verifies the agents: by the CA in the Secret, and the name of the headless Service.
 
-    It connects to the addresses of pods, which no certificate contains. `domain`: the DNS domain of the cluster.
+    It connects to the addresses of pods, which no certificate contains. `secret`: its name. `domain`: the DNS domain of the cluster.
     """
-    ca = {"secret": {"name": tls.secret_name, "key": CA}}
+    ca = {"secret": {"name": secret, "key": CA}}
     return {"scheme": "https", "tlsConfig": {"ca": ca, "serverName": host(cr, domain)}}

@@ -9,7 +9,7 @@ from typing import Any, Final
 from memcached_api.memcached.ports import ports
 from memcached_api.memcached.tls import LOOPBACK_PORT, TLS
 from memcached_api.memcached.types import MemcachedSpec
-from memcached_operator.kube.resource import Object
+from memcached_operator.kube.resource import Object, nested_list
 
 TLS_VOLUME: Final = "tls"
 TLS_PATH: Final = "/etc/memcached/tls"
@@ -43,6 +43,13 @@ def mounts(spec: MemcachedSpec) -> list[Object]:
     """The mounts of the volumes, the same in memcached's and in the agent's container."""
     given = ((TLS_VOLUME, TLS_PATH, spec.tls), (AUTH_VOLUME, AUTH_PATH, spec.auth))
     return [{"name": name, "mountPath": path, "readOnly": True} for name, path, wanted in given if wanted is not None]
+
+
+def certificate_secret(workload: Object) -> str | None:
+    """The name of the Secret with the certificate of the pods of a workload, or None."""
+    volumes = nested_list(workload, "spec", "template", "spec", "volumes")
+    found = (each for each in volumes if each["name"] == TLS_VOLUME)
+    return next((each["projected"]["sources"][0]["secret"]["name"] for each in found), None)
 
 
 def options(spec: MemcachedSpec) -> Iterator[str]:

@@ -402,6 +402,17 @@ def test_file_without_newline_is_reported_where_memcached_misreads_it(node: Mach
             wait_until(lambda: live.accepts(b"u new"))
 
 
+def test_carriage_return_is_reported_where_memcached_cannot_read_it(node: Machine) -> None:
+    node.auth.write({"users": b"u:old\n"})
+    with cache(node, tls=None, auth=True) as live:
+        node.auth.write({"users": b"u:new\r\n"})
+        if node.version == "1.6.18":
+            live.agent.wait_for(503, "remove the carriage returns", seconds=IN_TIME)
+            assert live.accepts(b"u old")
+        else:
+            wait_until(lambda: live.accepts(b"u new"))
+
+
 def test_agent_that_starts_after_a_rotation_logs_in(node: Machine) -> None:
     node.auth.write({"users": b"u:old\n"})
     with cache(node, tls=None, auth=True) as live:

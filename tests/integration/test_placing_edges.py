@@ -12,6 +12,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, SERV
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.network_policy import network_policy
+from memcached_operator.memcached.desired.pods import named_ports
 from memcached_operator.memcached.desired.service import services
 from support.placing_edges import EDGES, Spec
 
@@ -24,7 +25,8 @@ def children(namespace: str, given: Spec) -> Iterator[tuple[Resource, Object]]:
     for each in services(cr, spec, ports(spec)):
         yield SERVICES, each
     if spec.network_policy:
-        yield NETWORK_POLICIES, network_policy(cr, ports(spec), spec.network_policy, metrics=needs_agent(spec))
+        opened = named_ports(ports(spec)).values()
+        yield NETWORK_POLICIES, network_policy(cr, opened, spec.network_policy, metrics=needs_agent(spec))
 
 
 def denied(plane: ControlPlane, resource: Resource, obj: Object) -> bool:

@@ -92,9 +92,15 @@ class Accounts:
 
 def _failure(file: File, user: User, current: list[User]) -> str:
     """The sentence about a user whom memcached does not treat as the file says."""
+    remedy = _remedy(file.content or b"")
     if user not in current:
-        return f"memcached still accepts a user who is no longer in {file.path}; the agent reloads it again"
-    sentence = f"memcached refuses the user in line {current.index(user) + 1} of {file.path}"
-    if file.content and not file.content.endswith(b"\n"):
-        return f"{sentence}; end the file with a newline, without which memcached 1.6.18 ignores the last character"
-    return f"{sentence}; the agent reloads it again"
+        return f"memcached still accepts a user who is no longer in {file.path}; {remedy}"
+    return f"memcached refuses the user in line {current.index(user) + 1} of {file.path}; {remedy}"
+
+
+def _remedy(content: bytes) -> str:
+    if not content.endswith(b"\n"):
+        return "end the file with a newline, without which memcached 1.6.18 ignores the last character"
+    if b"\r" in content:
+        return "remove the carriage returns, with which memcached 1.6.18 cannot read a single line"
+    return "the agent reloads it again"

@@ -42,6 +42,7 @@ from memcached_operator.memcached.status import status_with
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.children import with_metadata
 from memcached_operator.workloads.deployment import DEPLOYMENT
+from memcached_operator.workloads.pods import has_completed
 from memcached_operator.workloads.statefulset import STATEFULSET
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
@@ -107,14 +108,15 @@ def _connection(cr: Object, spec: MemcachedSpec, ports: Ports, domain: str, *, f
 def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, ports: Ports, workload: Object) -> tuple[Object, ...]:
     """The NetworkPolicy if there is to be one. It opens the port of the metrics only where no memcached listens on it.
 
-    `workload`: the desired one; during a pause, its pods can differ from the spec.
+    `ports`: those of the spec, which the pods have after the rollout. Until then, or during a pause, clients need those
+    of the existing pods too. `workload`: the desired one; during a pause, its pods can differ from the spec.
     """
     if spec.network_policy is None:
         return ()
-    in_use = (ports, *(memcached_ports(pod["spec"]) for pod in snapshot.pods))
-    served = is_enabled(spec.monitoring) and has_agent(workload)
-    metrics = served and not any(METRICS_PORT in each for each in in_use)
-    return (network_policy(snapshot.cr, ports, spec.network_policy, metrics=metrics),)
+    in_use = (ports, *(memcached_ports(pod["spec"]) for pod in snapshot.pods if not has_completed(pod)))
+    opened = list(dict.fromkeys(port for each in in_use for port in each if port is not None))
+    metrics = is_enabled(spec.monitoring) and has_agent(workload) and METRICS_PORT not in opened
+    return (network_policy(snapshot.cr, opened, spec.network_policy, metrics=metrics),)
 
 
 def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, domain: str) -> tuple[Object, ...]:

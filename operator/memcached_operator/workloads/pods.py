@@ -56,7 +56,12 @@ def running_pod_names(pods: Iterable[Object]) -> list[str]:
 
 def is_active(pod: Object) -> bool:
     """False for a pod that has completed or is being deleted."""
-    return _phase(pod) not in ("Succeeded", "Failed") and not pod["metadata"].get("deletionTimestamp")
+    return not has_completed(pod) and not pod["metadata"].get("deletionTimestamp")
+
+
+def has_completed(pod: Object) -> bool:
+    """Whether all containers of a pod have ended for good."""
+    return _phase(pod) in ("Succeeded", "Failed")
 
 
 def failures(pods: Iterable[Object], now: datetime, pull_secrets_field: str) -> list[Failure]:

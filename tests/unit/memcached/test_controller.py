@@ -172,11 +172,27 @@ def test_pod_monitor_is_left_out_if_the_api_is_not_served() -> None:
     assert [child["kind"] for child in found] == ["Deployment", "Service"]
 
 
-def metrics_rules(cr: Object, *pods: Object) -> list[Object]:
-    """The rules of the NetworkPolicy for the port of the metrics."""
+def ingress(cr: Object, *pods: Object) -> list[Object]:
+    """The rules of the NetworkPolicy."""
     children = plan_with(Images())(Snapshot(cr, pods=pods), NOW).children or ()
     (policy,) = (child for child in children if child["kind"] == "NetworkPolicy")
-    return [each for each in policy["spec"]["ingress"] if each["ports"][0]["port"] == METRICS_PORT]
+    return policy["spec"]["ingress"]
+
+
+def metrics_rules(cr: Object, *pods: Object) -> list[Object]:
+    """The rules of the NetworkPolicy for the port of the metrics."""
+    return [each for each in ingress(cr, *pods) if each["ports"][0]["port"] == METRICS_PORT]
+
+
+@pytest.mark.parametrize("rollout", [{}, {"paused": True}])
+@pytest.mark.parametrize(("phase", "opened"), [("Running", [11212, 11211]), ("Failed", [11212])])
+def test_ports_of_existing_pods_stay_open(phase: str, opened: list[int], rollout: dict[str, Any]) -> None:
+    """Clients are not cut off before a rollout, or a pause, has replaced the pods."""
+    container = {"name": "memcached", "ports": [{"name": "memcached", "containerPort": 11211}]}
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [container]}, "status": {"phase": phase}}
+    cr = cr_of(tls={"secretName": "a", "port": 11212}, networkPolicy={}, rollout=rollout)
+    (rule,) = ingress(cr, pod)
+    assert [each["port"] for each in rule["ports"]] == opened
 
 
 @pytest.mark.parametrize(("port", "rules"), [(11211, 1), (METRICS_PORT, 0)])

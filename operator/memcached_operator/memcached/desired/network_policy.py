@@ -1,12 +1,12 @@
 """The NetworkPolicy of a Memcached."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_api.memcached.placing import NetworkPolicy, NetworkPolicyPeer
-from memcached_api.memcached.ports import Ports
 from memcached_operator.kube.resource import NETWORK_POLICIES, Object
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
@@ -15,12 +15,12 @@ ANY_POD: dict[str, Any] = {"namespaceSelector": {}}
 """All pods in all namespaces."""
 
 
-def network_policy(cr: Object, ports: Ports, policy: NetworkPolicy, *, metrics: bool) -> Object:
-    """Build the policy: only these clients may connect, and only to memcached's ports and, with `metrics`, the agent's.
+def network_policy(cr: Object, ports: Iterable[int], policy: NetworkPolicy, *, metrics: bool) -> Object:
+    """Build the policy: only these clients may connect, and only to these ports and, with `metrics`, the agent's.
 
     The kubelet's probes are admitted by every network plug-in: a policy never applies to traffic from the pod's node.
     """
-    rules = [_rule(policy.from_, {"podSelector": {}}, *(port for port in ports if port is not None))]
+    rules = [_rule(policy.from_, {"podSelector": {}}, *ports)]
     if metrics:
         rules.append(_rule(policy.metrics_from, ANY_POD, METRICS_PORT))
     content = {

@@ -30,7 +30,8 @@ def pod_monitor(cr: Object, given: PodMonitor, https: Object) -> Object:
 def https_fields(cr: Object, secret: str, domain: str) -> Object:
     """How Prometheus verifies the agents: by the CA in the Secret, and the name of the headless Service.
 
-    It connects to the addresses of pods, which no certificate contains. `secret`: its name. `domain`: the DNS domain of the cluster.
+    It connects to the addresses of pods, which no certificate contains. `secret`: that of the certificate. `domain`:
+    the DNS domain of the cluster.
     """
     ca = {"secret": {"name": secret, "key": CA}}
     return {"scheme": "https", "tlsConfig": {"ca": ca, "serverName": host(cr, domain)}}

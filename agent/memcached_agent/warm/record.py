@@ -17,8 +17,8 @@ MIN_REQUESTS: Final = 100
 class Seen(NamedTuple):
     """A memcached process as `stats` shows it.
 
-    `started` and `time`: seconds of memcached's clock. `cpu`: CPU time of the process in milliseconds, which is the one
-    value that a warm restart always sets back.
+    `started` and `time`: seconds of memcached's clock. `cpu`: CPU time of the process in milliseconds. A restart sets
+    it back, and `stats reset`, unlike the counters, does not.
     """
 
     pid: int

@@ -56,8 +56,10 @@ def test_annotation_in_a_file(text: str, value: str | None) -> None:
 
 
 def test_annotation_is_not_found_within_a_long_line() -> None:
-    text = f'a="{"x" * 13}{NAME}="x"\n'
-    assert gate.annotation(lines(text, 16)) is None
+    text = f'a="{"x" * 97}{NAME}="x"\n'
+    pieces = list(lines(text, 100))
+    assert pieces[1].startswith(NAME.encode())
+    assert gate.annotation(pieces) is None
 
 
 @given(GATES)

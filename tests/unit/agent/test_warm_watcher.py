@@ -186,6 +186,18 @@ def test_next_process_must_become_warm_too(tmp_path: Path, kind: str, agent: str
     run(tmp_path, scenario)
 
 
+def test_gets_of_the_process_before_do_not_count(tmp_path: Path) -> None:
+    """The next process had more gets, when it is seen first, than the one before."""
+
+    async def scenario(pod: Pod) -> None:
+        await pod.work(60, 0, 100)
+        await pod.replace(Process(started=1400, time=1401, cpu=0.1, hits=10**6, misses=10**6))
+        await pod.work(30, 0, 100)
+        assert "hit ratio 0 % of 2500 gets in the last 25 s" in await pod.watcher.obstacle()
+
+    run(tmp_path, scenario)
+
+
 def test_process_with_its_items_is_ready_after_10_s(tmp_path: Path) -> None:
     async def scenario(pod: Pod) -> None:
         await pod.work(305, 90, 10)

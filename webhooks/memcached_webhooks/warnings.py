@@ -28,10 +28,10 @@ def image_warnings(image: str | None, field: str = "spec.image") -> Iterator[str
         yield f"{field} {truncate(image, MAX_IMAGE_LENGTH)} has no fixed version; new pods may run a different one"
 
 
-def restart_warnings(fields: Sequence[str], pods: int, lost: str = "") -> Iterator[str]:
+def restart_warnings(fields: Sequence[str], pods: int, lost: str = "", pace: str = "a few at a time") -> Iterator[str]:
     """A warning if fields change that replace the pods. `pods`: their number. `lost`: what they lose."""
     if fields:
-        replaced, whose = ("1 pod", "its") if pods == 1 else (f"{pods} pods, a few at a time", "their")
+        replaced, whose = ("1 pod", "its") if pods == 1 else (f"{pods} pods, {pace}", "their")
         yield f"{_names(fields)}: this change replaces {replaced}{f'; {whose} {lost} are lost' if lost else ''}"
 
 

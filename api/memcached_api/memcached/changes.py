@@ -42,7 +42,23 @@ def replaces_pods(new: MemcachedSpec, old: MemcachedSpec) -> list[str]:
     Requests and limits are derived from several fields, and memcached uses whole mebibytes: if all that the pods use is
     the same, a different value keeps them.
     """
-    return changed(values(new), values(old)) if changed(_used(new), _used(old)) else []
+    found = changed(values(new), values(old)) if changed(_used(new), _used(old)) else []
+    if needs_agent(new) != needs_agent(old):
+        found = [name for name in found if not name.startswith("spec.agent.")]  # it follows from the other fields
+    return list(dict.fromkeys(_section(name, new, old) for name in found))
+
+
+def _section(name: str, new: MemcachedSpec, old: MemcachedSpec) -> str:
+    """The name of a field, or of the section that contains it if this is added or removed as a whole."""
+    warm_up = [each.rollout and each.rollout.warm_up for each in (new, old)]
+    for section, parts in (
+        ("spec.tls", [new.tls, old.tls]),
+        ("spec.auth", [new.auth, old.auth]),
+        ("spec.rollout.warmUp", warm_up),
+    ):
+        if name.startswith(f"{section}.") and None in parts:
+            return section
+    return name
 
 
 def values(spec: MemcachedSpec) -> dict[str, object]:

@@ -11,6 +11,10 @@ from .reviews import DEFAULT, memcached
 
 REPLACES = "this change replaces 1 pod; its cached items are lost"
 REPLACES_3 = "this change replaces 3 pods, a few at a time; their cached items are lost"
+TLS = {"secretName": "a"}
+SLOTS = {"size": 3, "identity": "Stable"}
+ONE_AT_A_TIME = "this change replaces 3 pods, one at a time"
+LOST = "their cached items are lost"
 MOVES = "with consistent hashing about {} % of the keys move"
 TOO_MANY_THREADS = (
     "spec.cache.threads of 5 is more than twice the CPU limit: threads that wait for a CPU make memcached slower"
@@ -50,6 +54,20 @@ def cache(**settings: Any) -> dict[str, Any]:
             [f"spec.cache.threads and 2 more fields: {REPLACES}"],
         ),
         (cache(memory="64Mi"), cache(memory="64.5Mi"), []),
+        # A section that is added or removed has one name.
+        ({}, {"tls": TLS}, [f"spec.tls: {REPLACES}"]),
+        ({"tls": TLS}, {"auth": {"secretName": "a"}}, [f"spec.auth, spec.tls: {REPLACES}"]),
+        ({"tls": TLS}, {"tls": {**TLS, "port": 11212}}, [f"spec.tls.port: {REPLACES}"]),
+        ({"tls": TLS}, {"tls": {**TLS, "port": 11211}}, []),
+        ({"tls": TLS}, {"tls": TLS, "monitoring": {}}, []),
+        ({"monitoring": {}}, {"agent": {"image": "a:1"}}, [f"spec.monitoring.enabled: {REPLACES}"]),
+        # Slots.
+        ({**SLOTS, "containerPort": 2000}, SLOTS, [f"spec.containerPort: {ONE_AT_A_TIME}; {LOST}"]),
+        (
+            SLOTS,
+            {**SLOTS, "rollout": {"warmUp": {}}},
+            [f"spec.rollout.warmUp: {ONE_AT_A_TIME}, each after the previous one is warm; {LOST}"],
+        ),
         (resources(memory="128Mi"), cache(), [f"spec.resources, spec.cache.memory: {REPLACES}"]),
         (cache(memory="64Mi"), {**cache(memory="64Mi"), **resources(memory="128Mi")}, []),
         ({"size": 300}, {"size": 301}, [f"300 → 301 pods: {MOVES.format(1)}"]),

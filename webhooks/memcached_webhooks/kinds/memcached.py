@@ -96,8 +96,16 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
         return [*_address_warnings(new), *threads, *image_warnings(new.image), *_agent_warnings(new, None, images)]
     image = _outdated_image_warnings(new, images) if new.image == before.image else image_warnings(new.image)
     pods = min(new.size, before.size)
-    restart = restart_warnings(replaces_pods(new, before), pods, "cached items")
+    restart = restart_warnings(replaces_pods(new, before), pods, "cached items", _pace(new))
     return [*_size_warnings(new, before), *restart, *threads, *image, *_agent_warnings(new, before, images)]
+
+
+def _pace(new: MemcachedSpec) -> str:
+    """How many pods are replaced at once."""
+    if not is_stable(new):
+        return "a few at a time"
+    warm = new.rollout is not None and new.rollout.warm_up is not None
+    return "one at a time, each after the previous one is warm" if warm else "one at a time"
 
 
 def _outdated_image_warnings(new: MemcachedSpec, images: Images) -> Iterator[str]:

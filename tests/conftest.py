@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cluster.console.report import aligned
 from support import kube
 from support.audit import Audit
 
 ROOT = Path(__file__).parent.parent
+
+# No test depends on the speed of the machine.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")

@@ -49,11 +49,17 @@ PODS: Specs = st.fixed_dictionaries(
         "securityContext": st.sampled_from([{}, {"runAsUser": 1001, "runAsGroup": 1001}, {"runAsNonRoot": True}]),
     },
 )
-ROLLOUTS: Specs = st.fixed_dictionaries(
+RESTARTS: Specs = st.fixed_dictionaries(
     {},
     optional={
-        "maxUnavailable": st.sampled_from([1, "25%"]),
         "paused": st.booleans(),
+        "restartedAt": st.sampled_from(["2026-11-22T10:00:00Z", "2026-11-22T11:00:00Z"]),
+    },
+)
+POOLED_ROLLOUTS: Specs = st.fixed_dictionaries({}, optional={"maxUnavailable": st.sampled_from([1, "25%"])})
+STABLE_ROLLOUTS: Specs = st.fixed_dictionaries(
+    {},
+    optional={
         "warmUp": st.fixed_dictionaries(
             {},
             optional={
@@ -61,8 +67,7 @@ ROLLOUTS: Specs = st.fixed_dictionaries(
                 "timeout": st.sampled_from(["15m", "900s", "1h"]),
                 "minRequests": st.sampled_from([100, 0]),
             },
-        ),
-        "restartedAt": st.sampled_from(["2026-11-22T10:00:00Z", "2026-11-22T11:00:00Z"]),
+        )
     },
 )
 AGENTS: Specs = st.fixed_dictionaries(
@@ -82,21 +87,28 @@ ALL: Specs = st.fixed_dictionaries(
     {"image": st.sampled_from(["memcached:1", "memcached:2"])},
     optional={
         "size": st.integers(1, 3),
-        "identity": st.sampled_from(["Pooled", "Stable"]),
         "containerPort": st.sampled_from([11211, 12000]),
         "imagePullPolicy": st.sampled_from(["Always", "Never"]),
         "imagePullSecrets": st.sampled_from([[], [{"name": "a"}], [{"name": "a"}, {"name": "b"}]]),
         "resources": st.fixed_dictionaries({}, optional={"limits": AMOUNTS, "requests": AMOUNTS}),
         "cache": CACHES,
         "podTemplate": st.fixed_dictionaries({}, optional={"metadata": METADATA, "spec": PODS}),
-        "rollout": ROLLOUTS,
         "monitoring": MONITORING,
         "tls": TLS,
         "auth": st.fixed_dictionaries({"secretName": st.sampled_from(["a", "b"])}),
         "agent": AGENTS,
     },
 )
-SPECS = ALL.filter(lambda spec: not validate(memcached(**spec)))
+IDENTITIES: Specs = st.fixed_dictionaries({"identity": st.just("Pooled"), "rollout": POOLED_ROLLOUTS}) | (
+    st.fixed_dictionaries({"identity": st.just("Stable"), "rollout": STABLE_ROLLOUTS})
+)
+
+
+def _combined(spec: dict[str, Any], identity: dict[str, Any], restart: dict[str, Any]) -> dict[str, Any]:
+    return {**spec, **identity, "rollout": {**identity["rollout"], **restart}}
+
+
+SPECS = st.builds(_combined, ALL, IDENTITIES, RESTARTS).filter(lambda spec: not validate(memcached(**spec)))
 
 
 def template(spec: dict[str, Any]) -> Object:

@@ -67,7 +67,7 @@ def test_all_permissions_are_used(usage: Usage) -> None:
 
 
 def test_no_secret_of_users_is_requested(usage: Usage) -> None:
-    """The tests of TLS and passwords are part of the run. Other tests use the account in the operator's own namespace."""
+    """The tests of TLS and passwords are part of the run. Other tests use the account in its own namespace."""
     secrets = {each for each in usage.allowed | usage.denied if each.resource == "secrets"}
     assert {each.namespace for each in secrets} == {installed.NAMESPACE}
     assert {each.verb for each in secrets} <= {"get", "patch", "create"}

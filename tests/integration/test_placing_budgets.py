@@ -70,7 +70,8 @@ CHANGES: list[tuple[Object, dict[str, int]]] = [
     ({"size": 3}, {"patch deployments": 1}),
     (
         {"rollout": {"paused": False}, "containerPort": 11311},
-        {"patch deployments": 1, "patch services": 1, "patch networkpolicies": 1},
+        # The policy opens the new port first, and closes the previous one when no pod serves it any more.
+        {"patch deployments": 1, "patch services": 1, "patch networkpolicies": 2},
     ),
     (
         {"networkPolicy": None, "podDisruptionBudget": None},

@@ -201,11 +201,6 @@ SPECS: dict[str, tuple[Resource, Object, str]] = {
     "budget: no pod": (POD_DISRUPTION_BUDGETS, {"maxUnavailable": 0}, "spec.maxUnavailable"),
     "budget: 0%": (POD_DISRUPTION_BUDGETS, {"maxUnavailable": "0%"}, "spec.maxUnavailable"),
     "budget: 00%": (POD_DISRUPTION_BUDGETS, {"maxUnavailable": "00%"}, "spec.maxUnavailable"),
-    "budget: unhealthy pods": (
-        POD_DISRUPTION_BUDGETS,
-        {"unhealthyPodEvictionPolicy": "IfHealthyBudget"},
-        "spec.unhealthyPodEvictionPolicy",
-    ),
     "budget: default for unhealthy pods": (
         POD_DISRUPTION_BUDGETS,
         {"unhealthyPodEvictionPolicy": None},

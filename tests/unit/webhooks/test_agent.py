@@ -62,7 +62,7 @@ def test_image_of_the_agent(new: dict[str, Any], old: dict[str, Any] | None, ima
         (
             spec(monitoring={}, agent={"image": "operator:2"}),
             spec(),
-            "spec.monitoring.enabled, spec.agent.image: this change replaces 1 pod; its cached items are lost",
+            "spec.monitoring.enabled: this change replaces 1 pod; its cached items are lost",
         ),
         (
             spec(monitoring={}, agent={"image": "operator:2"}),

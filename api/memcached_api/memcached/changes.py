@@ -12,7 +12,7 @@ from memcached_api.memcached.placing import DEFAULT_ACCOUNT, DEFAULT_GRACE_SECON
 from memcached_api.memcached.ports import ports
 from memcached_api.memcached.requirements import agent_requirements, requirements
 from memcached_api.memcached.tls import TLS
-from memcached_api.memcached.types import MemcachedSpec, needs_agent, serves_https
+from memcached_api.memcached.types import MemcachedSpec, needs_agent, serves_https, warm_up_of
 from memcached_api.memcached.warm_up import WarmUp, setting
 
 KEEPS_PODS: Final = (
@@ -50,11 +50,10 @@ def replaces_pods(new: MemcachedSpec, old: MemcachedSpec) -> list[str]:
 
 def _section(name: str, new: MemcachedSpec, old: MemcachedSpec) -> str:
     """The name of a field, or of the section that contains it if this is added or removed as a whole."""
-    warm_up = [each.rollout and each.rollout.warm_up for each in (new, old)]
     for section, parts in (
         ("spec.tls", [new.tls, old.tls]),
         ("spec.auth", [new.auth, old.auth]),
-        ("spec.rollout.warmUp", warm_up),
+        ("spec.rollout.warmUp", [warm_up_of(new), warm_up_of(old)]),
     ):
         if name.startswith(f"{section}.") and None in parts:
             return section
@@ -79,7 +78,7 @@ def values(spec: MemcachedSpec) -> dict[str, object]:
         "spec.cache.extraArgs": spec.cache.extra_args,
         **_template(spec.pod_template or PodTemplate()),
         "spec.rollout.restartedAt": (spec.rollout and spec.rollout.restarted_at) or "",
-        **_warm_up((spec.rollout and spec.rollout.warm_up) or None),
+        **_warm_up(warm_up_of(spec)),
         "spec.monitoring.enabled": is_enabled(spec.monitoring),
         "spec.monitoring.tls.enabled": serves_https(spec),
         "spec.auth.secretName": spec.auth and spec.auth.secret_name,

@@ -23,6 +23,7 @@ from memcached_api.memcached.placing import (
 )
 from memcached_api.memcached.rules.spec import RULES, STABLE, TRANSITIONS
 from memcached_api.memcached.tls import MIN_PORT, TLS, Auth
+from memcached_api.memcached.warm_up import WarmUp
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
 
@@ -211,8 +212,12 @@ MEMCACHED: Final = Kind(
 
 def needs_agent(spec: MemcachedSpec) -> bool:
     """Whether each pod has an agent."""
-    warm_up = spec.rollout and spec.rollout.warm_up
-    return is_enabled(spec.monitoring) or any(each is not None for each in (spec.tls, spec.auth, warm_up))
+    return is_enabled(spec.monitoring) or any(each is not None for each in (spec.tls, spec.auth, warm_up_of(spec)))
+
+
+def warm_up_of(spec: MemcachedSpec) -> WarmUp | None:
+    """When a replaced pod is warm; None if it must only be ready."""
+    return None if spec.rollout is None else spec.rollout.warm_up
 
 
 def serves_https(spec: MemcachedSpec) -> bool:

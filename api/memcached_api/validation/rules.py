@@ -3,7 +3,7 @@
 A rule reads the JSON of the object, so that an invalid field does not hide the errors of others.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -80,6 +80,16 @@ def value_rule(path: str, holds: Callable[[Any], bool], cel: str, message: str) 
         return () if holds(value) else (Violation("", value, message),)
 
     return Rule(path, violations, cel, message)
+
+
+def field_rule(path: str, field: str, holds: Callable[[Mapping[str, Any]], bool], cel: str, message: str) -> Rule:
+    """A rule about an object that is reported for one of its fields, such as `tls.port`."""
+    names = field.split(".")
+
+    def violations(given: Mapping[str, Any]) -> Iterable[Violation]:
+        return () if holds(given) else (Violation(f".{field}", nested_field(given, *names), message),)
+
+    return Rule(path, violations, cel, message, field_path=f".{field}")
 
 
 def rule_errors(

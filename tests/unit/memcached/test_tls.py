@@ -1,4 +1,4 @@
-"""TLS and passwords: the pods, the Services and what clients are told about the ports."""
+"""TLS and passwords: the pods, the Services and the published ports."""
 
 from typing import Any
 

@@ -19,6 +19,7 @@ from memcached_api.memcached.types import (
     decode_spec,
     is_stable,
     needs_agent,
+    warm_up_of,
 )
 from memcached_api.quantity import parse
 from memcached_api.validation.field_errors import truncate
@@ -104,8 +105,7 @@ def _pace(new: MemcachedSpec) -> str:
     """How many pods are replaced at once."""
     if not is_stable(new):
         return "a few at a time"
-    warm = new.rollout is not None and new.rollout.warm_up is not None
-    return "one at a time, each after the previous one is warm" if warm else "one at a time"
+    return "one at a time" if warm_up_of(new) is None else "one at a time, each after the previous one is warm"
 
 
 def _outdated_image_warnings(new: MemcachedSpec, images: Images) -> Iterator[str]:

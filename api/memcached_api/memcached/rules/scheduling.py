@@ -3,30 +3,21 @@
 They deny only what the API server denies in every Deployment or NetworkPolicy.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final
 
-from memcached_api.validation.rules import Rule, Violation
+from memcached_api.validation.rules import Rule, field_rule
 
 Given = Mapping[str, Any]
 
 _POD: Final = "spec.podTemplate.spec"
 
 
-def _field_rule(path: str, field: str, holds: Callable[[Given], bool], cel: str, message: str) -> Rule:
-    """A rule about an object that is reported for one of its fields."""
-
-    def violations(given: Given) -> Iterable[Violation]:
-        return () if holds(given) else (Violation(f".{field}", given.get(field), message),)
-
-    return Rule(path, violations, cel, message, field_path=f".{field}")
-
-
 _TOLERATIONS: Final = f"{_POD}.tolerations[*]"
 _CEL_EXISTS: Final = "(has(self.operator) && self.operator == 'Exists')"
 
-TOLERATION_KEY: Final = _field_rule(
+TOLERATION_KEY: Final = field_rule(
     _TOLERATIONS,
     "key",
     lambda given: bool(given.get("key")) or given.get("operator") == "Exists",
@@ -34,7 +25,7 @@ TOLERATION_KEY: Final = _field_rule(
     "must be set, unless operator is Exists, which then tolerates all taints; set the key or operator: Exists",
 )
 
-TOLERATION_VALUE: Final = _field_rule(
+TOLERATION_VALUE: Final = field_rule(
     _TOLERATIONS,
     "value",
     lambda given: not given.get("value") or given.get("operator") != "Exists",
@@ -42,7 +33,7 @@ TOLERATION_VALUE: Final = _field_rule(
     "must not be set with operator Exists, which tolerates all values; remove it or set operator: Equal",
 )
 
-TOLERATION_SECONDS: Final = _field_rule(
+TOLERATION_SECONDS: Final = field_rule(
     _TOLERATIONS,
     "tolerationSeconds",
     lambda given: given.get("tolerationSeconds") is None or given.get("effect") == "NoExecute",
@@ -50,7 +41,7 @@ TOLERATION_SECONDS: Final = _field_rule(
     "must be set only with effect NoExecute, because no other effect evicts pods; remove it or set effect: NoExecute",
 )
 
-MIN_DOMAINS: Final = _field_rule(
+MIN_DOMAINS: Final = field_rule(
     f"{_POD}.topologySpreadConstraints[*]",
     "minDomains",
     lambda given: given.get("minDomains") is None or given.get("whenUnsatisfiable") == "DoNotSchedule",
@@ -58,7 +49,7 @@ MIN_DOMAINS: Final = _field_rule(
     "must be set only with whenUnsatisfiable DoNotSchedule; remove it or set whenUnsatisfiable: DoNotSchedule",
 )
 
-SECCOMP_PROFILE: Final = _field_rule(
+SECCOMP_PROFILE: Final = field_rule(
     f"{_POD}.securityContext.seccompProfile",
     "localhostProfile",
     lambda given: (given.get("type") == "Localhost") == (given.get("localhostProfile") is not None),
@@ -114,7 +105,7 @@ def _has_values(given: Given) -> bool:
 
 def _selector_rule(path: str) -> Rule:
     cel = f"(self.operator in {list(_LISTED)}) == ({_CEL_COUNT} > 0)"
-    return _field_rule(f"{path}.matchExpressions[*]", "values", _has_values, cel, _VALUES)
+    return field_rule(f"{path}.matchExpressions[*]", "values", _has_values, cel, _VALUES)
 
 
 def _node_rule(path: str) -> Rule:
@@ -122,13 +113,13 @@ def _node_rule(path: str) -> Rule:
         f"self.operator in {list(_LISTED)} ? {_CEL_COUNT} > 0 :"
         f" {_CEL_COUNT} == (self.operator in {list(_COMPARED)} ? 1 : 0)"
     )
-    return _field_rule(
+    return field_rule(
         f"{path}.matchExpressions[*]", "values", _has_values, cel, f"{_VALUES}; Gt and Lt need exactly one value"
     )
 
 
-def _node_field_rule(path: str) -> Rule:
-    return _field_rule(
+def _nodefield_rule(path: str) -> Rule:
+    return field_rule(
         f"{path}.matchFields[*]",
         "values",
         lambda given: given.get("operator") in _LISTED and _count(given) == 1,
@@ -140,7 +131,7 @@ def _node_field_rule(path: str) -> Rule:
 REQUIREMENTS: Final = (
     *(_selector_rule(path) for path in _SELECTORS),
     *(_node_rule(path) for path in _NODE_TERMS),
-    *(_node_field_rule(path) for path in _NODE_TERMS),
+    *(_nodefield_rule(path) for path in _NODE_TERMS),
 )
 
 SCHEDULING_RULES: Final = (

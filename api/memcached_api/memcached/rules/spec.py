@@ -19,7 +19,7 @@ from memcached_api.validation.common_rules import (
     size_rule,
     unique_rule,
 )
-from memcached_api.validation.rules import Rule, TransitionRule, Violation
+from memcached_api.validation.rules import Rule, TransitionRule, Violation, field_rule
 from memcached_api.values import nested_field
 
 SIZE: Final = size_rule("to stop the cache, delete the Memcached object instead")
@@ -105,11 +105,6 @@ def _stable_rule(field: str, holds: Callable[[Any], bool], cel: str, message: st
     return Rule("spec", violations, f"{_IS_POOLED} || {absent} || {cel}", message, field_path=f".{field}")
 
 
-def _per_pod_without_slots(spec: Mapping[str, Any]) -> Iterable[Violation]:
-    if spec.get("identity") != STABLE and _is_per_pod(spec):
-        yield Violation(".service.perPod", True, _PER_POD)
-
-
 _PER_POD: Final = "must not be true without spec.identity Stable, because only slots have Services of their own"
 
 SLOTS: Final = (
@@ -131,12 +126,12 @@ SLOTS: Final = (
         "string(self.rollout.maxSurge) == '0'",
         "must be 0 with spec.identity Stable, because a slot has one pod; remove the field",
     ),
-    Rule(
+    field_rule(
         "spec",
-        _per_pod_without_slots,
+        "service.perPod",
+        lambda spec: not _is_per_pod(spec) or spec.get("identity") == STABLE,
         f"{_NOT_PER_POD} || (has(self.identity) && self.identity == '{STABLE}')",
         _PER_POD,
-        field_path=".service.perPod",
     ),
     Rule(
         "spec",

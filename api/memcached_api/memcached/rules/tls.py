@@ -13,7 +13,7 @@ from memcached_api.validation.common_rules import (
     matches,
     range_rule,
 )
-from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.validation.rules import Rule, Violation, field_rule, value_rule
 from memcached_api.values import is_array, is_object, nested_field
 
 Spec = Mapping[str, Any]
@@ -62,17 +62,12 @@ _NO_AGENT: Final = (
 )
 
 
-def _metrics_port(spec: Spec) -> Iterable[Violation]:
-    if asks_for_agent(spec) and spec.get("containerPort") == METRICS_PORT:
-        yield Violation(".containerPort", METRICS_PORT, _METRICS_PORT)
-
-
-METRICS_PORT_IN_USE: Final = Rule(
+METRICS_PORT_IN_USE: Final = field_rule(
     "spec",
-    _metrics_port,
+    "containerPort",
+    lambda spec: not asks_for_agent(spec) or spec.get("containerPort") != METRICS_PORT,
     f"({_NO_AGENT}) || !has(self.containerPort) || self.containerPort != {METRICS_PORT}",
     _METRICS_PORT,
-    field_path=".containerPort",
 )
 
 _LOOPBACK: Final = (
@@ -80,17 +75,12 @@ _LOOPBACK: Final = (
 )
 
 
-def _loopback_port(spec: Spec) -> Iterable[Violation]:
-    if is_object(spec.get("tls")) and spec.get("containerPort") == LOOPBACK_PORT:
-        yield Violation(".containerPort", LOOPBACK_PORT, _LOOPBACK)
-
-
-LOOPBACK_PORT_IN_USE: Final = Rule(
+LOOPBACK_PORT_IN_USE: Final = field_rule(
     "spec",
-    _loopback_port,
+    "containerPort",
+    lambda spec: not is_object(spec.get("tls")) or spec.get("containerPort") != LOOPBACK_PORT,
     f"!has(self.tls) || !has(self.containerPort) || self.containerPort != {LOOPBACK_PORT}",
     _LOOPBACK,
-    field_path=".containerPort",
 )
 
 _SAME_PORT: Final = (
@@ -99,20 +89,18 @@ _SAME_PORT: Final = (
 )
 
 
-def _same_port(spec: Spec) -> Iterable[Violation]:
+def _has_two_ports(spec: Spec) -> bool:
     container, port = spec.get("containerPort"), nested_field(spec, "tls", "port")
-    same = port is None or port == (DEFAULT_PORT if container is None else container)
-    if nested_field(spec, "tls", "plaintext") == "Enabled" and same:
-        yield Violation(".tls.plaintext", "Enabled", _SAME_PORT)
+    return port is not None and port != (DEFAULT_PORT if container is None else container)
 
 
-PLAINTEXT: Final = Rule(
+PLAINTEXT: Final = field_rule(
     "spec",
-    _same_port,
+    "tls.plaintext",
+    lambda spec: nested_field(spec, "tls", "plaintext") != "Enabled" or _has_two_ports(spec),
     "!has(self.tls) || !has(self.tls.plaintext) || self.tls.plaintext != 'Enabled' || (has(self.tls.port)"
     f" && self.tls.port != (has(self.containerPort) ? self.containerPort : {DEFAULT_PORT}))",
     _SAME_PORT,
-    field_path=".tls.plaintext",
 )
 
 _CLIENT_CA: Final = (
@@ -121,36 +109,29 @@ _CLIENT_CA: Final = (
 )
 
 
-def _unused_client_ca(tls: Spec) -> Iterable[Violation]:
-    given = tls.get("clientCASecretName")
-    if given is not None and tls.get("clientAuth") in (None, "None"):
-        yield Violation(".clientCASecretName", given, _CLIENT_CA)
-
-
-CLIENT_CA: Final = Rule(
+CLIENT_CA: Final = field_rule(
     "spec.tls",
-    _unused_client_ca,
+    "clientCASecretName",
+    lambda tls: tls.get("clientCASecretName") is None or tls.get("clientAuth") not in (None, "None"),
     "!has(self.clientCASecretName) || (has(self.clientAuth) && self.clientAuth != 'None')",
     _CLIENT_CA,
-    field_path=".clientCASecretName",
 )
 
 _NO_CERTIFICATE: Final = "must not be enabled without spec.tls, whose certificate it uses; set spec.tls, or remove it"
 
 
-def _no_certificate(spec: Spec) -> Iterable[Violation]:
+def _serves_https(spec: Spec) -> bool:
     given = nested_field(spec, "monitoring", "tls")
-    if is_object(given) and given.get("enabled") is not False and not is_object(spec.get("tls")):
-        yield Violation(".monitoring.tls", given, _NO_CERTIFICATE)
+    return is_object(given) and given.get("enabled") is not False
 
 
-MONITORING_TLS: Final = Rule(
+MONITORING_TLS: Final = field_rule(
     "spec",
-    _no_certificate,
+    "monitoring.tls",
+    lambda spec: not _serves_https(spec) or is_object(spec.get("tls")),
     "has(self.tls) || !has(self.monitoring) || !has(self.monitoring.tls)"
     " || (has(self.monitoring.tls.enabled) && !self.monitoring.tls.enabled)",
     _NO_CERTIFICATE,
-    field_path=".monitoring.tls",
 )
 
 _ANY_PROTOCOL: Final = "--protocol=auto"

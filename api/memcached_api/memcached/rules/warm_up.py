@@ -1,11 +1,10 @@
 """The rules about warm caches, each in Python and in CEL."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from memcached_api.memcached.warm_up import MAX_REQUESTS
 from memcached_api.validation.common_rules import matches, range_rule
-from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.validation.rules import field_rule, value_rule
 from memcached_api.values import nested_field
 
 STABLE: Final = "Stable"
@@ -31,18 +30,12 @@ _POOLED: Final = (
 )
 
 
-def _pooled(spec: Mapping[str, Any]) -> Iterable[Violation]:
-    given = nested_field(spec, "rollout", "warmUp")
-    if given is not None and spec.get("identity") != STABLE:
-        yield Violation(".rollout.warmUp", given, _POOLED)
-
-
-ONLY_STABLE: Final = Rule(
+ONLY_STABLE: Final = field_rule(
     "spec",
-    _pooled,
+    "rollout.warmUp",
+    lambda spec: nested_field(spec, "rollout", "warmUp") is None or spec.get("identity") == STABLE,
     f"!has(self.rollout) || !has(self.rollout.warmUp) || (has(self.identity) && self.identity == '{STABLE}')",
     _POOLED,
-    field_path=".rollout.warmUp",
 )
 
 WARM_UP_RULES: Final = (TIMEOUT, HIT_RATIO, MIN_REQUESTS, ONLY_STABLE)

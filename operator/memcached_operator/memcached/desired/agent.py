@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_api.memcached.requirements import agent_requirements
-from memcached_api.memcached.types import MemcachedSpec, serves_https
+from memcached_api.memcached.types import MemcachedSpec, serves_https, warm_up_of
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import secrets
 
@@ -50,12 +50,12 @@ def agent(spec: MemcachedSpec, image: str) -> Object:
             f"--memcached=127.0.0.1:{secrets.local_port(spec)}",
             *secrets.agent_options(spec),
             *([HTTPS_OPTION] if serves_https(spec) else []),
-            *(WARM_UP_OPTIONS if _waits(spec) else []),
+            *(WARM_UP_OPTIONS if warm_up_of(spec) is not None else []),
         ],
         "ports": [{"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"}],
         "resources": agent_requirements(spec.agent and spec.agent.resources),
         # Otherwise no readiness probe: memcached must not lose its address because of the agent. A slot keeps it.
-        **({"readinessProbe": _readiness_probe()} if _waits(spec) else {}),
+        **({"readinessProbe": _readiness_probe()} if warm_up_of(spec) is not None else {}),
         "livenessProbe": {
             # Also with HTTPS for the metrics: the agent answers probes without a certificate, which it may still lack.
             "httpGet": {"path": "/livez", "port": METRICS_PORT_NAME},
@@ -65,7 +65,7 @@ def agent(spec: MemcachedSpec, image: str) -> Object:
         "volumeMounts": [
             {"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True},
             *secrets.mounts(spec),
-            *([{"name": STATE_VOLUME, "mountPath": STATE_PATH}] if _waits(spec) else []),
+            *([{"name": STATE_VOLUME, "mountPath": STATE_PATH}] if warm_up_of(spec) is not None else []),
         ],
         "securityContext": RESTRICTED,
     }
@@ -75,7 +75,7 @@ def volumes(spec: MemcachedSpec) -> Iterator[Object]:
     """Build the volume with the annotations of the pod, and one for what the agent must know after a restart."""
     items = [{"path": "annotations", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.annotations"}}]
     yield {"name": VOLUME, "downwardAPI": {"items": items}}
-    if _waits(spec):
+    if warm_up_of(spec) is not None:
         yield {"name": STATE_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": STATE_SIZE}}
 
 
@@ -88,11 +88,6 @@ def has_https(workload: Object) -> bool:
     """Whether the agents in the pods of a workload serve their metrics over HTTPS."""
     found = _agent_of(workload)
     return found is not None and HTTPS_OPTION in found.get("command", ())
-
-
-def _waits(spec: MemcachedSpec) -> bool:
-    """Whether the pod is ready only when its memcached is warm."""
-    return spec.rollout is not None and spec.rollout.warm_up is not None
 
 
 def _readiness_probe() -> Object:

@@ -1,6 +1,6 @@
 """The PodDisruptionBudget of a Memcached."""
 
-from memcached_api.memcached.types import MemcachedSpec
+from memcached_api.memcached.types import MemcachedSpec, warm_up_of
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Object
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
@@ -25,10 +25,6 @@ def pod_disruption_budget(cr: Object, spec: MemcachedSpec) -> Object:
         # Removes that of another client: with both, the API server would reject every repair.
         "minAvailable": None,
         "selector": {"matchLabels": children.selector(cr, APP_NAME)},
-        "unhealthyPodEvictionPolicy": "IfHealthyBudget" if _protects_warming_pods(spec) else "AlwaysAllow",
+        "unhealthyPodEvictionPolicy": "AlwaysAllow" if warm_up_of(spec) is None else "IfHealthyBudget",
     }
     return children.child(POD_DISRUPTION_BUDGETS, cr, APP_NAME, COMPONENT, spec=content)
-
-
-def _protects_warming_pods(spec: MemcachedSpec) -> bool:
-    return spec.rollout is not None and spec.rollout.warm_up is not None

@@ -75,10 +75,10 @@ def local_port(spec: MemcachedSpec) -> int:
 
 def _sources(tls: TLS) -> Iterator[Object]:
     yield _source(tls.secret_name, {CERTIFICATE: CERTIFICATE, KEY: KEY})
-    is_client_ca = _verifies_clients(tls) and tls.client_ca_secret_name is None
+    is_client_ca = tls.client_auth in _VERIFY_MODES and tls.client_ca_secret_name is None
     # Not each issuer adds its CA, which only verifies the certificate before it is used.
     yield _source(tls.secret_name, {CA: CA}, optional=not is_client_ca)
-    if _verifies_clients(tls) and tls.client_ca_secret_name is not None:
+    if tls.client_auth in _VERIFY_MODES and tls.client_ca_secret_name is not None:
         yield _source(tls.client_ca_secret_name, {CA: CLIENT_CA})
 
 
@@ -86,10 +86,6 @@ def _source(name: str, files: dict[str, str], *, optional: bool = False) -> Obje
     items = [{"key": key, "path": path} for key, path in files.items()]
     source: dict[str, Any] = {"name": name, "items": items}
     return {"secret": source | ({"optional": True} if optional else {})}
-
-
-def _verifies_clients(tls: TLS) -> bool:
-    return tls.client_auth in _VERIFY_MODES
 
 
 def _addresses(spec: MemcachedSpec) -> Iterator[str]:

@@ -8,13 +8,11 @@ import pytest
 
 from support import kube
 from support.agents import healthz, restarts, value
-from support.clients import Client, Server
+from support.clients import Client, Server, accepts
 from support.kube import Object, eventually, must_get
 from support.memcached import SMALL, memcached, pods_of, wait_until_degraded, wait_until_ready
 from support.processes import send_signal
-from support.secrets import users_secret
-
-from .test_tls import RELOADED, sync
+from support.secrets import RELOADED, sync, users_secret
 
 KEYS = [f"key-{number}" for number in range(10_000)]
 OLD, NEW, LAST = "web:old", "web:new", "web:last"
@@ -27,11 +25,7 @@ def server(pod: Object, user: str | None) -> Server:
 
 def accepted(pod: Object, user: str | None) -> bool:
     """Whether a user can log in now. None: without a login."""
-    try:
-        with Client(server(pod, user)) as client:
-            return client.works()
-    except OSError:
-        return False
+    return accepts(server(pod, user))
 
 
 @pytest.fixture

@@ -8,14 +8,12 @@ from typing import Any
 
 from support import kube
 from support.agents import healthz, restarts, value
-from support.clients import Client, Server, certified, traffic, trusting
+from support.clients import Client, Server, accepts, certified, traffic, trusting
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, memcached, pods_of, wait_until_degraded, wait_until_ready
 from support.pki import CA, Pair
-from support.secrets import names_of, secret, tls_secret
+from support.secrets import RELOADED, names_of, secret, sync, tls_secret
 
-RELOADED = 130.0
-"""Seconds until a changed Secret is in use: 120 s for the kubelet, 10 s for the agent."""
 KEYS = [f"key-{number}" for number in range(10_000)]
 
 
@@ -122,15 +120,6 @@ def test_clients_need_certificates_only_where_the_spec_says_so(namespace: str, t
     assert served == {"request": ["valid", "none"], "require": ["valid"]}
 
 
-def accepts(found: Server) -> bool:
-    """Whether a server replies to a request. With TLS 1.3, it denies a certificate after the handshake."""
-    try:
-        with Client(found) as client:
-            return client.works()
-    except OSError:
-        return False
-
-
 def test_minimum_version_is_enforced(namespace: str) -> None:
     ca = CA()
     kube.apply(tls_secret(namespace, "cache-tls", ca.issue(names_of(namespace, "cache")), ca))
@@ -164,14 +153,6 @@ def broken(ca: CA, good: Pair, names: list[str]) -> dict[str, Broken]:
         "key-removed": Broken({name: files[name] for name in ("tls_crt", "ca_crt")}, ""),
         "deleted": Broken(None, ""),
     }
-
-
-def sync(pods: list[Object]) -> None:
-    """Let the kubelet update the volumes of pods now, not within a minute: it does so when a pod changes."""
-    for pod in pods:
-        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-        stamp = f"example.com/sync={pod['metadata']['resourceVersion']}"
-        kubectl("annotate", "pod", name, "-n", namespace, "--overwrite", stamp)
 
 
 def test_last_good_certificate_stays_in_use(namespace: str) -> None:

@@ -3,10 +3,12 @@
 import os
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cluster.versions import SUPPORTED
+from corners import programs
 from integration import confined
 from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
@@ -14,12 +16,19 @@ from integration.issuing import Installation, configuration
 from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
+from support.memcacheds import memcached_root
 
 
 @pytest.fixture(scope="session", params=SUPPORTED)
 def version(request: pytest.FixtureRequest) -> str:
     """Each tested version of Kubernetes."""
     return request.param
+
+
+@pytest.fixture(scope="module", params=programs.VERSIONS)
+def root(request: pytest.FixtureRequest) -> Path:
+    """The root directory of each tested release of memcached."""
+    return memcached_root(request.param)
 
 
 @pytest.fixture(scope="session")

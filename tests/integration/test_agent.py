@@ -1,6 +1,5 @@
 """The agent beside real memcached processes of the oldest and the newest tested release, and their faults."""
 
-import os
 import signal
 import time
 from collections.abc import Generator, Iterator
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corners import machine, programs, server
+from corners import programs, server
 from corners.server import Server
 from support.ports import free_port
 from unit.agent.processes import Agent, running
@@ -21,14 +20,6 @@ LIMIT = 24
 """A small connection limit; memcached uses some of it itself, more with more threads."""
 SCRAPE_SECONDS = 8.0
 """A scrape of a memcached that hangs takes 2 s. Prometheus waits 10 s by default."""
-
-
-@pytest.fixture(scope="module", params=programs.VERSIONS)
-def root(request: pytest.FixtureRequest) -> Path:
-    """The root directory of a release."""
-    if obstacle := machine.obstacle():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(obstacle)
-    return programs.ensure(request.param)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from corners import machine, programs, server
+from corners import programs, server
 from corners.server import Server
 from memcached_agent.memcached.stats import parse
 from memcached_agent.warm import record
@@ -30,14 +30,6 @@ MIN_CPU = 300
 """Milliseconds: more than memcached needs to start."""
 RESTART = 1.1
 """Seconds between the end of memcached and its next start: within the same second, it drops its items."""
-
-
-@pytest.fixture(scope="module", params=programs.VERSIONS)
-def root(request: pytest.FixtureRequest) -> Path:
-    """The root directory of a release."""
-    if obstacle := machine.obstacle():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(obstacle)
-    return programs.ensure(request.param)
 
 
 @pytest.fixture

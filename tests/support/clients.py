@@ -112,6 +112,15 @@ class Client:
         return self.request(b"get any") == b"END\r\n"
 
 
+def accepts(server: Server) -> bool:
+    """Whether a server replies to a request. With TLS 1.3, it denies a certificate after the handshake."""
+    try:
+        with Client(server) as client:
+            return client.works()
+    except OSError:
+        return False
+
+
 def certified(context: ssl.SSLContext, pair: Pair, directory: str) -> ssl.SSLContext:
     """The context with a client certificate. `directory`: for the files that `ssl` reads."""
     certificate, key = f"{directory}/{pair.serial}.crt", f"{directory}/{pair.serial}.key"

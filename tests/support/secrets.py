@@ -2,8 +2,19 @@
 
 from base64 import b64encode
 
-from support.kube import Object
+from support.kube import Object, kubectl
 from support.pki import CA, Pair
+
+RELOADED = 130.0
+"""Seconds until a changed Secret is in use: 120 s for the kubelet, 10 s for the agent."""
+
+
+def sync(pods: list[Object]) -> None:
+    """Let the kubelet update the volumes of pods now, not within a minute: it does so when a pod changes."""
+    for pod in pods:
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        stamp = f"example.com/sync={pod['metadata']['resourceVersion']}"
+        kubectl("annotate", "pod", name, "-n", namespace, "--overwrite", stamp)
 
 
 def secret(namespace: str, name: str, kind: str = "Opaque", /, **files: bytes) -> Object:

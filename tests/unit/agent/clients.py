@@ -14,7 +14,7 @@ from memcached_agent.web.messages import Response, text
 from memcached_agent.web.server import Handler, Server, listen
 from memcached_agent.web.tls import Contexts, Layer
 from support.ports import free_port
-from support.streams import HELLO, Streams, read_to_end, until
+from support.streams import HELLO, Streams, read_to_end, stop_reading, until
 
 GET: Final = HELLO
 END: Final = b"\r\n"
@@ -93,3 +93,14 @@ def run_scenario(scenario: Callable[[Port], Awaitable[None]], handler: Handler =
 def resume_reading(client: Streams) -> None:
     """Let a client read again."""
     cast("Any", client[1].transport).resume_reading()
+
+
+async def response_while_sending(client: Streams) -> bytes:
+    """Everything that the server sends to a client that reads only after it has sent a part of a long body."""
+    stop_reading(client)
+    client[1].write(request("POST", "/hello", "Content-Length: 100000"))
+    for _ in range(4):
+        await asyncio.sleep(0.05)
+        client[1].write(b"x" * 1000)
+    resume_reading(client)
+    return await read_to_end(client)

@@ -17,7 +17,7 @@ from memcached_agent.web.server import MAX_CONNECTIONS, TIMEOUTS, Server, State,
 from support.ports import free_port
 from support.streams import PARTIAL, Streams, read_to_end, status, stop_reading, until
 
-from .clients import END, GET, OK, Port, hello, request, resume_reading, run_scenario
+from .clients import END, GET, OK, Port, hello, request, response_while_sending, resume_reading, run_scenario
 
 STATUS = re.compile(rb"HTTP/1\.1 (\d+)")
 
@@ -113,14 +113,7 @@ def test_connection_stays_open_after(data: bytes, expected: bytes) -> None:
 
 def test_client_that_is_still_sending_gets_the_response() -> None:
     async def scenario(port: Port) -> None:
-        client = await port.open()
-        stop_reading(client)
-        client[1].write(request("POST", "/hello", "Content-Length: 100000"))
-        for _ in range(4):
-            await asyncio.sleep(0.05)
-            client[1].write(b"x" * 1000)
-        resume_reading(client)
-        assert STATUS.findall(await read_to_end(client)) == [b"405"]
+        assert STATUS.findall(await response_while_sending(await port.open())) == [b"405"]
 
     run_scenario(scenario)
 

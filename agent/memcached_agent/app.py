@@ -14,11 +14,11 @@ from memcached_agent.metrics.exporter import Exporter
 from memcached_agent.options import Options
 from memcached_agent.reload.wiring import Reloads
 from memcached_agent.shared import Shared
-from memcached_agent.web.health import healthz, readyz, serving
+from memcached_agent.web.health import Check, healthz, readyz, serving
 from memcached_agent.web.server import Protocols, Server, listen
 
 if TYPE_CHECKING:
-    from memcached_agent.warm.watcher import Watcher
+    from memcached_agent.watcher import Watcher
 
 log = logging.getLogger(__name__)
 
@@ -30,17 +30,17 @@ async def run(options: Options) -> None:
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
     reloads = Reloads(options)
     client = reloads.client
-    warmth = _warmth(options, client)
-    checks = {"memcached": Shared(client.problem), **{each.name: each.problem for each in reloads.watchers}}
-    checks |= {"warm-up": warmth.problem} if warmth else {}
-    scrape = Exporter(client, *(each.metrics for each in (reloads, warmth) if each)).metrics
+    pod = _pod(options, client)
+    checks: dict[str, Check] = {"memcached": Shared(client.problem)}
+    checks |= {each.name: each.problem for each in reloads.watchers} | dict(pod.checks if pod else {})
+    scrape = Exporter(client, *(each.metrics for each in (reloads, pod) if each)).metrics
     routes = {"/metrics": Shared(scrape), "/healthz": lambda: healthz(checks)}
-    ready = partial(readyz, Shared(warmth.obstacle)) if warmth else serving
+    ready = partial(readyz, Shared(pod.obstacle)) if pod else serving
     server = Server({**routes, "/livez": serving, "/readyz": ready}, ("/livez", "/readyz"))
     async with listen(server, options.metrics, _protocols(server, options, reloads)):
         log.info("serving the metrics of memcached at %s on %s", options.memcached, options.metrics)
         gc.freeze()  # the collector need not visit what exists now
-        await _until(stop, _all(*(each.run() for each in (reloads, warmth) if each)))
+        await _until(stop, _all(*(each.run() for each in (reloads, pod) if each)))
 
 
 def _protocols(server: Server, options: Options, reloads: Reloads) -> Protocols | None:
@@ -52,13 +52,13 @@ def _protocols(server: Server, options: Options, reloads: Reloads) -> Protocols 
     return partial(Layer, server, reloads.certificates.context)
 
 
-def _warmth(options: Options, client: Client) -> "Watcher | None":
-    """The watcher of the warm gate. None without one."""
-    if options.warm_up is None:
+def _pod(options: Options, client: Client) -> "Watcher | None":
+    """The watcher of the pod. None without its annotations."""
+    if options.pod is None:
         return None
-    from memcached_agent.warm.watcher import Watcher  # which others need not load
+    from memcached_agent.watcher import Watcher  # which others need not load
 
-    return Watcher(client, options.warm_up)
+    return Watcher(client, options.pod)
 
 
 async def _all(*works: Coroutine[Any, Any, None]) -> None:

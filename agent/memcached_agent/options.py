@@ -19,7 +19,8 @@ problems; /livez and /readyz are for probes.
 The agent runs beside memcached, in the same pod. It opens one connection to memcached, and keeps it open.
 
 With --tls-directory or --users-file, it makes memcached reload these files when
-they change. With --annotations-file, the pod is not ready until memcached is warm."""
+they change. With --annotations-file, annotations of the pod say until when it is
+not ready, and how much memory memcached gets while it runs."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Tls:
 
 
 @dataclass(frozen=True)
-class WarmUp:
-    """The file with the annotations of the pod, one of which says when it is warm, and where the agent keeps its state.
+class Pod:
+    """The file with the annotations of the pod, by which the agent acts, and where the agent keeps its state.
 
     `directory`: only this agent writes to it. It is as old as the pod: restarts of the container keep its files.
     """
@@ -55,7 +56,7 @@ class Options:
     log_format: str
     tls: Tls | None = None
     users_file: str | None = None
-    warm_up: WarmUp | None = None
+    pod: Pod | None = None
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,10 +77,10 @@ def parse(arguments: Sequence[str]) -> Options:
         parser.error("--metrics-tls requires --tls-directory")
     if (values.annotations_file is None) != (values.state_directory is None):
         parser.error("--annotations-file and --state-directory require each other")
-    warm_up = values.annotations_file and WarmUp(values.annotations_file, values.state_directory)
+    pod = values.annotations_file and Pod(values.annotations_file, values.state_directory)
     tls = None if values.tls_directory is None else Tls(values.tls_directory, values.tls_port, values.metrics_tls)
     common = (values.memcached, values.metrics_bind_address, values.log_level, values.log_format)
-    return Options(*common, tls, values.users_file, warm_up)
+    return Options(*common, tls, values.users_file, pod)
 
 
 def _parser() -> Parser:
@@ -110,7 +111,7 @@ def _parser() -> Parser:
         "--log-format", choices=FORMATS, default="text", help="format of log lines (default: %(default)s)"
     )
     _add_reloads(parser)
-    _add_warm_up(parser)
+    _add_pod(parser)
     parser.add_argument("--version", action="version", version=f"%(prog)s {version()}", help="print the version")
     return parser
 
@@ -144,20 +145,23 @@ def _add_reloads(parser: Parser) -> None:
     )
 
 
-def _add_warm_up(parser: Parser) -> None:
+def _add_pod(parser: Parser) -> None:
     """The options of the warm gate."""
     parser.add_argument(
         "--annotations-file",
         metavar="FILE",
         type=_path,
         help="annotations of the pod, as the downward API writes them. memcached-operator.example.com/warm-up "
-        "says until when /readyz fails: hitRatio=80,timeout=900,minRequests=100 (default: /readyz does not fail)",
+        "says until when /readyz fails: hitRatio=80,timeout=900,minRequests=100; "
+        "memcached-operator.example.com/memory how many MiB memcached gets (default: /readyz does not fail, and "
+        "memcached keeps its memory)",
     )
     parser.add_argument(
         "--state-directory",
         metavar="DIR",
         type=_path,
-        help="directory of the pod where the agent records whether memcached is warm; required with --annotations-file",
+        help="directory of the pod where the agent records what it knows of memcached; required with "
+        "--annotations-file",
     )
 
 

@@ -28,6 +28,7 @@ _REFERENCE: Final = re.compile(
     rf"(?P<host>{_HOST}/)?(?P<path>{_PATH})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII
 )
 IMAGE_ID: Final = r"^[a-f0-9]{64}$"  # an image ID, which cannot be pulled
+_VERSION: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
 _DOCKER_HUB: Final = ("", "docker.io/", "index.docker.io/")
 
 
@@ -49,6 +50,28 @@ def has_fixed_version(text: str) -> bool:
     """Whether the reference has a fixed version: a digest, or a tag other than `latest`."""
     match = _REFERENCE.fullmatch(text)
     return match is not None and bool(match["digest"] or (match["tag"] or "latest") != "latest")
+
+
+def is_older(new: str | None, old: str | None) -> bool | None:
+    """Whether the version with which the tag of `new` begins is lower than that of `old`: 1.6.9 is below 1.6.10.
+
+    None if the references do not tell: 1.6 can be any 1.6.x, `latest` and other repositories anything.
+    """
+    if new == old:
+        return False
+    after, before = (_REFERENCE.fullmatch(each or "") for each in (new, old))
+    if after is None or before is None or repository(new or "") != repository(old or ""):
+        return None
+    later, earlier = (_version(each["tag"] or "") for each in (after, before))
+    if later and later == earlier:
+        return False
+    common = min(len(later), len(earlier))
+    return None if later[:common] == earlier[:common] else later < earlier
+
+
+def _version(tag: str) -> list[int]:
+    match = _VERSION.match(tag)
+    return [int(part) for part in match[0].split(".")] if match else []
 
 
 def _path(match: re.Match[str]) -> str:

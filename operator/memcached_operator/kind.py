@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
@@ -43,6 +44,15 @@ class Problem:
     blocks: bool = True
 
 
+class Resize(IntEnum):
+    """What the cluster can do with the resources of a running pod."""
+
+    NONE = 0
+    RAISE = 1
+    """All but lower a memory limit."""
+    ANY = 2
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """One custom resource and the observed state around it. Each object was decoded once; do not modify them.
@@ -50,7 +60,8 @@ class Snapshot:
     `children`: the objects it controls. `orphans`: the workloads that lost their owner reference, which it will adopt.
     `pods`: the pods of its workload. `missing`: the optional resources that the
     API server does not serve. `foreign`: the objects of others in its namespace, of the resources that its kind
-    observes. `events`: Events about failed mounts of some of the pods, if they were needed.
+    observes. `events`: Events about failed mounts of some of the pods, if they were needed. `resize`: None until the
+    API server has reported it.
     """
 
     cr: Object
@@ -60,6 +71,7 @@ class Snapshot:
     foreign: Mapping[Resource, tuple[Object, ...]] = field(default_factory=dict[Resource, tuple[Object, ...]])
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     events: tuple[Object, ...] = ()
+    resize: Resize | None = None
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""
@@ -73,17 +85,56 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class PodStep:
+    """One write to a pod, only to this version of it. `pod`: as the plan has seen it.
+
+    `patch`: a strategic merge patch; None deletes the pod. `subresource`: that the patch is for. `remedy`: what a user
+    can do if the API server denies the write.
+    """
+
+    pod: Object
+    patch: Object | None = None
+    subresource: str = ""
+    remedy: str = ""
+
+    @property
+    def verb(self) -> str:
+        """What the step does to the pod, for messages: `Pod a-0 cannot be deleted`."""
+        return "deleted" if self.patch is None else "resized" if self.subresource else "updated"
+
+
+@dataclass(frozen=True)
+class Update:
+    """The state of an update of pods that the operator makes itself.
+
+    `complete`: all pods are updated. `step`: the next write. `must_finish`: the step completes or restores a pod, also
+    during a pause. `doing`: what happens to pods now, such as `is being
+    resized`, by their names. `problems`: why the update cannot continue. `requeue_after`: seconds until it may continue
+    without an event, or None.
+    """
+
+    complete: bool
+    step: PodStep | None = None
+    must_finish: bool = False
+    doing: Mapping[str, str] = field(default_factory=dict[str, str])
+    problems: tuple[Problem, ...] = ()
+    requeue_after: float | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """The desired children, and the problems that are known before they are applied.
 
     `children`: None leaves all existing children unchanged. `notices`: sentences for the status that are not problems.
-    `requeue_after`: seconds until the plan may change without an event; None if it cannot.
+    `requeue_after`: seconds until the plan may change without an event; None if it cannot. `update`: of the pods; None
+    if their workload updates them, or nothing does now.
     """
 
     children: tuple[Object, ...] | None
     problems: tuple[Problem, ...] = ()
     notices: tuple[str, ...] = ()
     requeue_after: float | None = None
+    update: Update | None = None
 
 
 def invalid(message: str) -> Plan:
@@ -93,10 +144,11 @@ def invalid(message: str) -> Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a plan. `problems`: those of the plan and those of applying its children. `notices`: the plan's."""
+    """The result of a plan. `problems`: those of the plan and those of applying it. `notices`, `update`: the plan's."""
 
     problems: tuple[Problem, ...] = ()
     notices: tuple[str, ...] = ()
+    update: Update | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +181,7 @@ class Kind:
     `optional`: those of `owns` whose API a cluster may lack; a plan must not contain children of a missing one.
     `observes`: the resources of which a plan also reads the objects of others, in the same namespace.
     `ignores`: True for an object of these resources that no plan needs, so that its events cause no work.
+    `updates_pods`: its plans contain steps that change and delete pods.
     `plan` and `status` are pure functions.
     """
 
@@ -141,6 +194,7 @@ class Kind:
     optional: tuple[Resource, ...] = ()
     observes: tuple[Resource, ...] = ()
     ignores: Callable[[Object], bool] = lambda _: False
+    updates_pods: bool = False
 
     def key_of(self, child: Object) -> Key:
         """The key of a desired child."""

@@ -27,7 +27,7 @@ from memcached_operator.kube.config import load_config
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.ownership import migration_patch
+from memcached_operator.reconcile.ownership import preparation_patch
 from memcached_operator.status import conditions
 
 AGENT = "open-loop"
@@ -150,7 +150,7 @@ def _changes(old: Object, new: Object) -> list[Template]:
     stored = {"metadata": {"uid": UID, "managedFields": [{"manager": FIELD_MANAGER, "operation": "Update"}]}}
     applied = {**new, "metadata": {**new["metadata"], "uid": UID}}
     return [
-        ("PATCH", path, _encoded(migration_patch(stored)), JSON_PATCH),
+        ("PATCH", path, _encoded(preparation_patch(new, stored)), JSON_PATCH),
         ("PATCH", path, _encoded(applied), APPLY_PATCH),
     ]
 

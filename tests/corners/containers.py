@@ -5,10 +5,11 @@ from decimal import Decimal
 from math import ceil
 from typing import Any, NamedTuple
 
+from corners.warm import ITEMS
 from memcached_api.memcached import memory
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.requirements import requirements
-from memcached_api.memcached.types import MemcachedSpec, decode_spec
+from memcached_api.memcached.types import MemcachedSpec, decode_spec, restarts_warm
 from memcached_api.quantity import parse
 from memcached_operator.memcached.desired.pods import command
 from memcached_operator.memcached.desired.secrets import local_port
@@ -37,7 +38,7 @@ def container(spec: Spec) -> Container:
     decoded = decode_spec(memcached("default", **spec))
     found = effective(decoded)
     return Container(
-        command(decoded),
+        [*command(decoded), *(["-e", ITEMS] if restarts_warm(decoded) else [])],
         decoded.container_port,
         limit_of(decoded),
         ceil(memory.exact_minimum(found.memory, found.settings)),

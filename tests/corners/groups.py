@@ -31,14 +31,14 @@ class MemoryGroup:
         self._write("cgroup.procs", "0")
 
     def current(self) -> tuple[int, int]:
-        """The memory in use (user and kernel memory), and the buffers of sockets.
+        """The memory in use (user and kernel memory, and files in memory), and the buffers of sockets.
 
-        Neither contains the page cache, which the kernel drops before it ends a process.
+        Neither contains the page cache of other files, which the kernel drops before it ends a process.
         """
+        cached = self._number("memory.stat", "file" if self.unified else "cache") - self._number("memory.stat", "shmem")
         if self.unified:
-            sockets, cached = self._number("memory.stat", "sock"), self._number("memory.stat", "file")
+            sockets = self._number("memory.stat", "sock")
             return self._read("memory.current") - sockets - cached, sockets
-        cached = self._number("memory.stat", "cache")
         return self._read("memory.usage_in_bytes") - cached, self._read("memory.kmem.tcp.usage_in_bytes")
 
     def kills(self) -> int:

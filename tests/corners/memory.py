@@ -1,11 +1,12 @@
 """The memory rule: full caches in containers of the derived limit. No process may be killed, no floor exceeded."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from corners import loads, tls
+from corners import loads, tls, warm
 from corners.containers import Container, container
 from corners.loads import HALF, MEBIBYTE, UNREAD, Cache, Load, every_size, every_size_last, items_of, largest_items
 from corners.options import COMBINATIONS
@@ -41,9 +42,15 @@ class Case:
         return " ".join(f"{key}={value}" for key, value in named.items() if value != "")
 
     @property
+    def is_warm(self) -> bool:
+        """Whether the items are in a file in memory."""
+        return self.cache.get("warmRestart") is True
+
+    @property
     def container(self) -> Container:
         """The container that the operator builds."""
-        served = {"tls": tls.SPECS[self.tls]} if self.tls else {}
+        served: dict[str, Any] = {"tls": tls.SPECS[self.tls]} if self.tls else {}
+        served |= {"identity": "Stable"} if self.is_warm else {}
         return container({"cache": {**self.cache, "extraArgs": OPTIONS.get(self.options, ())}, **served})
 
 
@@ -80,6 +87,7 @@ def cases(version: str) -> Iterator[Case]:
     for load in (every_size_last(), every_size()):
         yield Case(version, {"memory": "2Mi", "maxConnections": 30}, load, options="most-memory")
     yield from _tls(version)
+    yield from _warm(version)
     for memory in ("590Mi", "1180Mi", "2350Mi"):
         yield Case(version, {"memory": memory}, every_size())
 
@@ -115,6 +123,16 @@ def _tls(version: str) -> Iterator[Case]:
     )
 
 
+def _warm(version: str) -> Iterator[Case]:
+    """Caches whose items are in a file. With 628Mi, the hash table doubles just before the cache is full."""
+    for memory in ("64Mi", "256Mi", "628Mi"):
+        cache = {"memory": memory, "warmRestart": True}
+        yield Case(version, cache, items_of(loads.SMALLEST), sample=memory == "64Mi")
+        yield Case(version, cache, every_size_last())
+    cache = {"memory": "64Mi", "maxConnections": 1050, "warmRestart": True}
+    yield Case(version, cache, every_size(HALF, 1000))
+
+
 OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "highest": COMBINATIONS[-1],
     "most-memory": (
@@ -144,7 +162,8 @@ def measure(case: Case, root: Path) -> Measurement:
     made = case.container
     item_size = int(parse(case.cache.get("maxItemSize", DEFAULT_ITEM_SIZE)))
     with (
-        tls.prepared(root, case.tls) as (own_root, context),
+        warm.prepared(root, made.cache) if case.is_warm else nullcontext(root) as own_root,
+        tls.prepared(own_root, case.tls) as (own_root, context),
         started(own_root, made.command, made.local_port, made.limit) as server,
         server.sampled(),
     ):

@@ -39,6 +39,7 @@ def entries() -> list[Entry]:
         *_threads(),
         *_connections(),
         *_switches(),
+        *_warm_restarts(),
         *_options(),
         *_together(),
         *_random(),
@@ -136,6 +137,21 @@ def _switches() -> Iterator[Entry]:
         yield cache(f"evictions {evictions}", True, evictions=evictions)
     for verbosity in (-1, 0, 1, 2, 3):
         yield cache(f"verbosity {verbosity}", 0 <= verbosity <= 2, verbosity=verbosity)
+
+
+def _warm_restarts() -> Iterator[Entry]:
+    yield cache("warm restart without slots", False, warmRestart=True)
+    yield cache("no warm restart in 2Mi", True, warmRestart=False, memory="2Mi")
+    for text, valid in (("2Mi", False), ("65535Ki", False), ("64Mi", True), ("64.5Mi", True), ("1Gi", True)):
+        yield _slots(cache(f"warm restart in {text}", valid, warmRestart=True, memory=text))
+    yield _slots(cache("warm restart in the default", True, warmRestart=True))
+    smallest = ceil(memory.exact_limit_for(memory.MIN_WARM_CACHE))
+    for limit, valid in ((smallest, True), (smallest - 1, False)):
+        yield _slots(_limited(f"warm restart derived from {limit}", valid, limit, warmRestart=True))
+
+
+def _slots(entry: Entry) -> Entry:
+    return entry._replace(spec={**entry.spec, "identity": "Stable"})
 
 
 def _options() -> Iterator[Entry]:

@@ -140,7 +140,7 @@ def test_dry_run_has_no_effect(namespace: str, version: str, audit: Audit) -> No
     kube.apply(memcached(namespace, "other", version), "--dry-run=server")
     kube.apply(memcached(namespace, "last", version, resources=SMALL))
     # The queue would have reached the others first.
-    kube.eventually(lambda: kube.get("services", namespace, "last"), 15, "the children of the last object exist")
+    kube.eventually(lambda: kube.get("services", namespace, "last"), 60, "the children of the last object exist")
     assert kube.names(kube.items("memcacheds", namespace)) == ["last"]
     assert kube.names(kube.items("deployments", namespace)) == ["last"]
     requested = {

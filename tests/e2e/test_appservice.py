@@ -37,7 +37,7 @@ def container_of(namespace: str, name: str = "app") -> Object:
 
 def assert_serves(port: int, image: str) -> None:
     """Wait until a node port serves the page of an image."""
-    eventually(lambda: PAGES[image] in page(port), 15, f"port {port} serves the page of {image}")
+    eventually(lambda: PAGES[image] in page(port), 60, f"port {port} serves the page of {image}")
 
 
 def test_nginx_app_is_reachable_and_follows_every_change(namespace: str) -> None:
@@ -63,7 +63,7 @@ def test_nginx_app_is_reachable_and_follows_every_change(namespace: str) -> None
     changed = change(ports=[{"port": 8080, "targetPort": 80, "nodePort": 30003}])
     assert node_ports(changed) == {8080: 30003}
     assert_serves(30003, OTHER_IMAGE)
-    eventually(lambda: page(30002) == "", 15, "the former node port is closed")
+    eventually(lambda: page(30002) == "", 60, "the former node port is closed")
     after = must_get("services", namespace, "nginx-app")
     for part in ("uid", "creationTimestamp"):
         assert after["metadata"][part] == before["metadata"][part]
@@ -120,9 +120,9 @@ def test_manually_changed_or_deleted_children_are_restored(namespace: str) -> No
     before = must_get("services", namespace, "app")
     patch = '{"spec": {"selector": {"added": "manually"}}}'
     kubectl("patch", "service/app", "-n", namespace, "-p", patch)
-    eventually(lambda: must_get("services", namespace, "app")["spec"] == before["spec"], 15, "the Service is restored")
+    eventually(lambda: must_get("services", namespace, "app")["spec"] == before["spec"], 60, "the Service is restored")
     kubectl("delete", "deployment/app", "service/app", "-n", namespace)
-    eventually(lambda: kube.get("services", namespace, "app"), 15, "the Service exists again")
+    eventually(lambda: kube.get("services", namespace, "app"), 60, "the Service exists again")
     wait_until_ready(namespace)
 
 

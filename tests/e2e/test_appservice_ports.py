@@ -60,7 +60,7 @@ def test_port_changes_keep_the_service(namespace: str) -> None:
     assert apply(namespace, port(8080, "web"))[8080] == chosen
     assert apply(namespace, port(8080, "web", targetPort=8000))[8080] == chosen
     assert apply(namespace, port(8080, "web"))[8080] == chosen
-    eventually(lambda: page(chosen), 15, "the node port still serves")
+    eventually(lambda: page(chosen), 60, "the node port still serves")
     assert identity(namespace) == before
 
 
@@ -94,7 +94,7 @@ def test_service_is_deleted_without_ports_and_created_with_ports(namespace: str)
     apply(namespace, port(80))
     before = identity(namespace)
     assert apply(namespace) == {}
-    eventually(lambda: kube.get("services", namespace, "app") is None, 15, "the Service is deleted")
+    eventually(lambda: kube.get("services", namespace, "app") is None, 60, "the Service is deleted")
     assert apply(namespace, port(80)) != {}
     assert identity(namespace)[0] != before[0]
 

@@ -113,7 +113,7 @@ def values(namespace: str, what: str, field: str, file: Path) -> Generator[Calla
             return [value for value, _ in groupby(file.read_text().split())]
 
         try:
-            eventually(found, 10, f"the watch of {what} has begun")
+            eventually(found, 30, f"the watch of {what} has begun")
             yield found
         finally:
             process.terminate()

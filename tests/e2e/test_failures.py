@@ -20,7 +20,7 @@ from support.memcached import (
     wait_until_ready,
 )
 
-REPORTED = 15
+REPORTED = 60
 """Maximum seconds from a failure to a status that reports it."""
 
 PAUSE = "localhost/memcached-operator/pause:1"
@@ -71,7 +71,7 @@ def test_old_pods_serve_while_a_new_image_cannot_be_pulled(namespace: str) -> No
     kube.apply(small(namespace, size=2))
     wait_until_ready(namespace)
     serving = addresses(pods_of(namespace))
-    eventually(lambda: ready_addresses(namespace) == serving, 15, "both pods are endpoints of the Service")
+    eventually(lambda: ready_addresses(namespace) == serving, 60, "both pods are endpoints of the Service")
     kube.apply(small(namespace, size=2, image="localhost:1/no-such:image"))
     wait_until_degraded(namespace, "ImageUnavailable", timeout=REPORTED)
     assert conditions(namespace)["Available"]["status"] == "True"

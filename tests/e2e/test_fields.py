@@ -184,7 +184,7 @@ def wait_for(namespace: str, read: Callable[[Children], Any], expected: Any) -> 
         assert read(current_children(namespace)) == expected
         return True
 
-    eventually(updated, 15, "the children match the spec")
+    eventually(updated, 60, "the children match the spec")
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

@@ -24,7 +24,7 @@ def kind(request: pytest.FixtureRequest, namespace: str) -> str:
     modes = [f"pod-security.kubernetes.io/{mode}={LEVELS[request.param]}" for mode in ("enforce", "warn")]
     kubectl("label", "namespace", namespace, *modes)
     account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    eventually(lambda: kube.read(account), 15, "pods can be created")
+    eventually(lambda: kube.read(account), 60, "pods can be created")
     return request.param
 
 

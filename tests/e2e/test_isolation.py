@@ -42,7 +42,7 @@ def test_two_objects_in_a_namespace_share_no_pods(namespace: str) -> None:
 def assert_endpoints_are_its_own_pods(namespace: str, name: str) -> None:
     """Assert that the endpoints of an object's Service are exactly its pods."""
     own = addresses(pods_of(namespace, name))
-    eventually(lambda: ready_addresses(namespace, name) == own, 15, f"the endpoints of {name} are its own pods")
+    eventually(lambda: ready_addresses(namespace, name) == own, 60, f"the endpoints of {name} are its own pods")
 
 
 def test_deleting_one_object_does_not_change_the_other(namespace: str) -> None:

@@ -43,7 +43,7 @@ def wait_until_stable(plural: str, namespace: str) -> Object:
         rolled_out = any(condition["reason"] == "NewReplicaSetAvailable" for condition in conditions_)
         return found if rolled_out or plural == "services" else None
 
-    found = eventually(stable, 15, f"{plural} cache is stable")
+    found = eventually(stable, 60, f"{plural} cache is stable")
     assert found is not None
     return found
 
@@ -55,11 +55,11 @@ def test_foreign_object_with_the_same_name_is_not_modified(namespace: str, plura
     kube.apply(other, "-n", namespace)
     before = wait_until_stable(plural, namespace)
     kube.apply(memcached(namespace, resources=SMALL))
-    message = wait_until_degraded(namespace, "Conflict", timeout=15)["message"]
+    message = wait_until_degraded(namespace, "Conflict", timeout=60)["message"]
     assert f"{other['kind']} cache" in message
     consistently(lambda: must_get(plural, namespace, "cache") == before, 2, "the foreign object is unchanged")
     kube.apply(memcached(namespace, size=2, resources=SMALL))
-    eventually(lambda: conditions(namespace)["Degraded"]["observedGeneration"] == 2, 15, "the new size is observed")
+    eventually(lambda: conditions(namespace)["Degraded"]["observedGeneration"] == 2, 60, "the new size is observed")
     assert must_get(plural, namespace, "cache") == before
 
     kubectl("delete", plural, "cache", "-n", namespace)
@@ -78,7 +78,7 @@ def test_object_with_another_controller_is_not_modified(namespace: str) -> None:
     kube.apply(other, "-n", namespace)
     before = must_get("services", namespace, "cache")
     kube.apply(memcached(namespace, resources=SMALL))
-    assert "belongs to ConfigMap owner" in wait_until_degraded(namespace, "Conflict", timeout=15)["message"]
+    assert "belongs to ConfigMap owner" in wait_until_degraded(namespace, "Conflict", timeout=60)["message"]
     assert must_get("services", namespace, "cache") == before
     assert owner_uid("deployments", namespace), "the other child must be created"
 
@@ -87,7 +87,7 @@ def test_deleting_the_object_does_not_modify_the_foreign_one(namespace: str) -> 
     kube.apply(foreign("services", LABELS), "-n", namespace)
     before = must_get("services", namespace, "cache")
     kube.apply(memcached(namespace, resources=SMALL))
-    wait_until_degraded(namespace, "Conflict", timeout=15)
+    wait_until_degraded(namespace, "Conflict", timeout=60)
     kubectl("delete", "mc/cache", "-n", namespace, "--cascade=foreground")
     assert kube.get("deployments", namespace, "cache") is None
     assert must_get("services", namespace, "cache") == before
@@ -130,7 +130,7 @@ def test_orphaned_child_is_adopted_again(namespace: str, plural: str) -> None:
     before, pods = children(namespace), kube.names(pods_of(namespace))
     orphaning = '[{"op": "remove", "path": "/metadata/ownerReferences"}]'
     kubectl("patch", plural, "cache", "-n", namespace, "--type=json", "-p", orphaning)
-    eventually(lambda: owner_uid(plural, namespace) == owner["metadata"]["uid"], 15, f"{plural} cache is adopted")
+    eventually(lambda: owner_uid(plural, namespace) == owner["metadata"]["uid"], 60, f"{plural} cache is adopted")
     assert children(namespace) == before
     assert kube.names(pods_of(namespace)) == pods
     wait_until_ready(namespace)

@@ -127,7 +127,7 @@ def test_replace_with_the_original_file_changes_nothing(namespace: str) -> None:
     replaced = wait_until_ready(namespace)["spec"]
     assert replaced.pop("service") == {"labels": {"replaced": "yes"}}
     assert replaced == restarted
-    eventually(lambda: must_get("services", namespace, "cache")["metadata"]["labels"].get("replaced"), 15, "replaced")
+    eventually(lambda: must_get("services", namespace, "cache")["metadata"]["labels"].get("replaced"), 60, "replaced")
     assert uids(namespace) == after
     assert must_get("poddisruptionbudgets", namespace, "cache")["metadata"]["uid"] == budget
 
@@ -147,7 +147,7 @@ def test_defaults_of_a_new_object_can_be_switched_off(namespace: str) -> None:
     assert "topologySpreadConstraints" not in found["off"]
     assert kube.names(kube.items("poddisruptionbudgets", namespace)) == ["on"]
     kube.apply(small(namespace, "on", size=2, **off))
-    eventually(lambda: not kube.items("poddisruptionbudgets", namespace), 15, "the budget is deleted")
+    eventually(lambda: not kube.items("poddisruptionbudgets", namespace), 60, "the budget is deleted")
     spec = wait_until_ready(namespace, "on")["spec"]
     assert spec["podTemplate"]["spec"]["topologySpreadConstraints"] == []
     assert "topologySpreadConstraints" not in must_get("deployments", namespace, "on")["spec"]["template"]["spec"]

@@ -9,8 +9,9 @@ from support.kube import Object, eventually
 from support.memcached import SMALL, memcached, wait_until_degraded, wait_until_ready
 from support.mounting import SECRET
 
-REPORTED = 30
-"""Maximum seconds until a missing Secret is reported: 10 s after the pod is scheduled, on a busy machine."""
+REPORTED = 100
+"""Maximum seconds until a missing Secret is reported: the operator reads the Events of a pod that waits 10 s after it
+is scheduled, and again after 60 s if the kubelet of a busy machine had not written any by then."""
 RETRIED = 150
 """Maximum seconds until the kubelet has mounted a Secret that was missing: it retries after at most 2 min 2 s."""
 ITEMS: Object = {"items": [{"key": "tls.crt", "path": "tls.crt"}]}

@@ -30,7 +30,7 @@ def assert_nodes_are_the_existing_pods(namespace: str, name: str, size: int) -> 
         assert nodes == kube.names(pods_of(namespace, name))
         return len(nodes) == size
 
-    eventually(matches, 15, f"status.nodes of {name} lists exactly the {size} existing pods")
+    eventually(matches, 60, f"status.nodes of {name} lists exactly the {size} existing pods")
 
 
 def container_of(namespace: str, name: str) -> Object:
@@ -112,7 +112,7 @@ def test_deleted_children_are_recreated(namespace: str, version: str) -> None:
     wait_until_ready(namespace)
     old = uids(namespace)
     kubectl("delete", "deployment/cache", "service/cache", "-n", namespace)
-    eventually(lambda: not uids(namespace) & old, 15, "both exist again")
+    eventually(lambda: not uids(namespace) & old, 60, "both exist again")
     wait_until_ready(namespace)
     assert_nodes_are_the_existing_pods(namespace, "cache", 1)
 
@@ -149,7 +149,7 @@ def test_manual_edit_is_reverted(namespace: str, kind: str, edit: Object) -> Non
         assert now["metadata"]["labels"] == before["metadata"]["labels"]
         return True
 
-    eventually(reverted, 15, f"the {kind} is restored")
+    eventually(reverted, 60, f"the {kind} is restored")
     wait_until_ready(namespace)
 
 
@@ -178,7 +178,7 @@ def test_every_endpoint_stores_and_returns_values(namespace: str) -> None:
     wait_until_ready(namespace)
     pods = pods_of(namespace)
     expected = addresses(pods)
-    eventually(lambda: ready_addresses(namespace) == expected, 15, "both pods are endpoints of the Service")
+    eventually(lambda: ready_addresses(namespace) == expected, 60, "both pods are endpoints of the Service")
     assert resolved(namespace, pods[0], f"cache.{namespace}.svc.cluster.local") == expected
     for address in expected:
         response = send_commands(address, 11311, b"set key 0 0 5", b"value", b"get key")

@@ -1,7 +1,7 @@
 """Rollouts and drains of caches that must be warm, with real pods and clients that fill them."""
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,10 @@ from support import kube
 from support.agents import metrics, value
 from support.clients import Client, Server
 from support.kube import Object, eventually, kubectl, must_get
+from support.load import fill
+from support.load import load as constant_load
 from support.memcached import SMALL, conditions, memcached, pods_of, states, wait_until_ready
+from support.slots import slot_addresses
 
 SLOTS = 3
 KEYS = [f"key-{number}" for number in range(300)]
@@ -141,3 +144,48 @@ def evict(namespace: str, name: str) -> str:
 def test_cache_without_warm_up_is_ready_at_once(namespace: str, identity: str) -> None:
     kube.apply(memcached(namespace, size=2, identity=identity, monitoring={}, resources=SMALL))
     wait_until_ready(namespace, timeout=45)
+
+
+CHART_KEYS = [f"key-{number}" for number in range(8_000)]
+CHART_RATE = 1000
+"""Requests per second to each cache: a third of them to each slot, so that its clients fill it in 24 s."""
+SHARE = 0.8 * (SLOTS - 1) / SLOTS
+
+
+def test_hit_ratio_during_a_cold_change_with_and_without_the_gate(
+    namespace: str, record_property: Callable[[str, object], None]
+) -> None:
+    """The figures of the chart in docs/warm.md: both caches have the same clients and the same change."""
+
+    def gated(name: str, verbosity: int) -> Object:
+        spec = cache(namespace, rollout={"warmUp": WARM_UP} if name == "gated" else {}, monitoring={})
+        return {**spec, "metadata": {**spec["metadata"], "name": name}} | {
+            "spec": {**spec["spec"], "cache": {"verbosity": verbosity}}
+        }
+
+    names = ("gated", "ungated")
+    for name in names:
+        kube.apply(gated(name, 1))
+    for name in names:
+        wait_until_ready(namespace, name, timeout=200)
+    addresses = {name: slot_addresses(namespace, SLOTS, name) for name in names}
+    for name in names:
+        fill(addresses[name], CHART_KEYS)
+    with (
+        constant_load(addresses["gated"], CHART_KEYS, CHART_RATE, fills=True) as with_gate,
+        constant_load(addresses["ungated"], CHART_KEYS, CHART_RATE, fills=True) as without,
+    ):
+        eventually(lambda: with_gate.ratio(0, 5) == without.ratio(0, 5) == 1.0, 30, "both caches are warm")
+        since = with_gate.now()
+        for name in names:
+            kube.apply(gated(name, 0))
+        for name in names:
+            wait_until_ready(namespace, name, timeout=600)
+        until = with_gate.now()
+    lowest = [each.lowest(since) for each in (with_gate, without)]
+    for name, each in zip(("with the gate", "without it"), lowest, strict=True):
+        record_property(f"lowest hit ratio of all slots in 10 s, {name}", f"{each:.0%}")
+    for name, each in (("with the gate", with_gate), ("without it", without)):
+        ratios = (each.ratio(at, at + 10) for at in range(since, until, 10))
+        record_property(f"hit ratio every 10 s, {name}", " ".join("-" if r is None else f"{r:.0%}" for r in ratios))
+    assert lowest[0] >= SHARE > lowest[1]

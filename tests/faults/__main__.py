@@ -35,6 +35,7 @@ from faults.campaigns import (
     slots,
     soak,
     stale,
+    updates,
     watches,
     writes,
 )
@@ -66,6 +67,7 @@ CAMPAIGNS = (
     permissions,
     cluster,
     agent,
+    updates,
     soak,
 )
 

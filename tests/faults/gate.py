@@ -40,6 +40,7 @@ GATE: Final = frozenset(
         "T10/issuer/renewal",
         "T10/issuer/killed/secret-before",
         "T11/lease/deleted",
+        "T16/memory/lost/3-patch-pods",
         "T12/rbac/deployments-patch",
         "T12/policies/foreign-deployment",
         "T12/quota/deployments",
@@ -63,6 +64,7 @@ GATE: Final = frozenset(
         "T14/default-image-not-set",
         "T14/first-certificate-forever",
         "T14/stale-leader",
+        "T14/update-without-restart",
         "T14/policy-message-lost",
         "T14/two-sources-allowed",
     }

@@ -37,6 +37,7 @@ CAMPAIGNS = {
     "T13": "soak",
     "T14": "mutants of the operator, each detected by a case",
     "T15": "faults of memcached and of clients, as the agent sees them",
+    "T16": "updates of pods in place and one at a time, with a simulated kubelet",
     "fuzz": "random objects and requests",
 }
 

@@ -18,6 +18,7 @@ from memcached_operator.kube.resource import (
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     POD_MONITORS,
+    PODS,
     SECRETS,
     SERVICES,
     STATEFULSETS,
@@ -105,12 +106,13 @@ def forbidden() -> dict[str, Work]:
         "kind": VALIDATING_WEBHOOKS.kind,
         "metadata": {"name": "any"},
     }
+    named = {"metadata": {"name": "any", "namespace": ACCOUNT_NAMESPACE}}
+    pod = {"serviceAccountName": ACCOUNT, "containers": [{"name": "main", "image": "example.com/app:1"}]}
     return {
-        "children": dry_run(
-            "POST", DEPLOYMENTS, {**deployment("any"), "metadata": {"name": "any", "namespace": ACCOUNT_NAMESPACE}}
-        ),
+        "children": dry_run("POST", DEPLOYMENTS, deployment("any") | named),
         "webhook-configurations": dry_run("POST", VALIDATING_WEBHOOKS, webhooks),
-        "secrets": dry_run("POST", SECRETS, {"metadata": {"name": "any", "namespace": ACCOUNT_NAMESPACE}}),
+        "secrets": dry_run("POST", SECRETS, named),
+        "pods": dry_run("POST", PODS, {**named, "spec": pod}),
     }
 
 

@@ -1,6 +1,8 @@
 """Fixtures for tests that need an API server, but no node."""
 
 import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster.versions import SUPPORTED
-from corners import programs
+from corners import programs, server
 from integration import confined
 from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
@@ -29,6 +31,15 @@ def version(request: pytest.FixtureRequest) -> str:
 def root(request: pytest.FixtureRequest) -> Path:
     """The root directory of each tested release of memcached."""
     return memcached_root(request.param)
+
+
+@pytest.fixture
+def items(root: Path) -> Iterator[str]:
+    """A directory for the items, as memcached sees it."""
+    directory = Path(tempfile.mkdtemp(prefix="items-", dir=root))
+    os.chown(directory, server.USER, server.USER)
+    yield f"/{directory.name}"
+    shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,14 @@
 
 import signal
 import time
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from corners import programs, server
 from corners.server import Server
+from support.memcacheds import memcached
 from support.ports import free_port
 from unit.agent.processes import Agent, running
 from unit.agent.samples import FOLDER, types, value
@@ -20,15 +20,6 @@ LIMIT = 24
 """A small connection limit; memcached uses some of it itself, more with more threads."""
 SCRAPE_SECONDS = 8.0
 """A scrape of a memcached that hangs takes 2 s. Prometheus waits 10 s by default."""
-
-
-@contextmanager
-def memcached(root: Path, port: int, *options: str) -> Generator[Server]:
-    """A memcached on this port, during the block."""
-    words = [programs.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", "64", *options]
-    with server.started(root, words, port) as found:
-        assert found.problem() == ""
-        yield found
 
 
 @pytest.fixture

@@ -1,23 +1,17 @@
 """The warm gate beside real memcached processes that are restarted with and without their items."""
 
-import os
-import shutil
 import signal
-import tempfile
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from corners import programs, server
 from corners.server import Server
 from memcached_agent.memcached.stats import parse
-from memcached_agent.warm import record
-from memcached_agent.warm.record import Record, Seen
+from memcached_agent.pod import record
+from memcached_agent.pod.record import Record, Seen
+from support.memcacheds import memcached
 from support.ports import free_port
 from unit.agent.processes import Agent, running
+from unit.agent.samples import value
 from unit.agent.warming import annotations
 
 GETS = 50
@@ -30,24 +24,8 @@ MIN_CPU = 300
 """Milliseconds: more than memcached needs to start."""
 RESTART = 1.1
 """Seconds between the end of memcached and its next start: within the same second, it drops its items."""
-
-
-@pytest.fixture
-def items(root: Path) -> Generator[str]:
-    """A directory for the items, as memcached sees it."""
-    directory = Path(tempfile.mkdtemp(prefix="items-", dir=root))
-    os.chown(directory, server.USER, server.USER)
-    yield f"/{directory.name}"
-    shutil.rmtree(directory)
-
-
-@contextmanager
-def memcached(root: Path, port: int, items: str) -> Generator[Server]:
-    """A memcached that keeps its items for the next one, during the block."""
-    words = [programs.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", "64", "-e", f"{items}/memory"]
-    with server.started(root, words, port) as found:
-        assert found.problem() == ""
-        yield found
+LONG_RESTART = 2.5
+"""Seconds after which the clock of a memcached without its items differs from that of the one before."""
 
 
 def seen(live: Server) -> Seen:
@@ -78,27 +56,27 @@ def get_until(agent: Agent, live: Server, key: str, status: int, text: str, seco
 def test_clock_and_cpu_time_of_a_memcached_that_keeps_its_items(root: Path, items: str) -> None:
     """Its clock continues, so that `uptime` does not tell it from the one before; its CPU time starts again."""
     port = free_port()
-    with memcached(root, port, items) as live:
+    with memcached(root, port, "-e", f"{items}/memory") as live:
         while seen(live).cpu < MIN_CPU:
             get(live, "missing")
         first = seen(live)
         live.process.send_signal(signal.SIGUSR1)
         assert live.process.wait(30) == 0
     time.sleep(RESTART)
-    with memcached(root, port, items) as live:
+    with memcached(root, port, "-e", f"{items}/memory") as live:
         second = seen(live)
     assert abs(second.started - first.started) <= record.START_TOLERANCE
     assert second.cpu < first.cpu
     assert (second.hits, second.misses) == (0, 0)
     before = Record(second.pid, first.started, first.cpu, first.started, warm=True)
-    assert record.follow(before, second) == Record(second.pid, second.started, second.cpu, second.time)
+    assert record.follow(before, second) == Record(second.pid, second.started, second.cpu, second.time, kept=1)
 
 
 def test_gate_of_a_memcached_that_is_restarted(root: Path, items: str, tmp_path: Path) -> None:
     port, file = free_port(), tmp_path / "annotations"
     file.write_bytes(annotations("hitRatio=80,timeout=900,minRequests=100"))
     with running(port, f"--annotations-file={file}", f"--state-directory={tmp_path}") as agent:
-        with memcached(root, port, items) as live:
+        with memcached(root, port, "-e", f"{items}/memory") as live:
             client = live.connect()
             assert client.request(b"set key 0 0 1\r\na\r\n") == b"STORED\r\n"
             client.close()
@@ -107,12 +85,34 @@ def test_gate_of_a_memcached_that_is_restarted(root: Path, items: str, tmp_path:
             assert live.process.wait(30) == 0
         agent.wait_for(503, "memcached at", "/readyz")
         time.sleep(RESTART)
-        with memcached(root, port, items) as live:
+        with memcached(root, port, "-e", f"{items}/memory") as live:
             agent.wait_for(503, "not warm yet: memcached has been observed for", "/readyz")
             assert get(live, "key").startswith(b"VALUE key 0 1")
             taken = get_until(agent, live, "key", 200, "ok")
             assert taken < WHOLE_MINUTE, "a memcached with its items waits for a whole minute"
         agent.wait_for(503, "memcached at", "/readyz")
-        with memcached(root, port, items) as live:
+        with memcached(root, port, "-e", f"{items}/memory") as live:
             assert b"VALUE" not in get(live, "key"), "SIGKILL leaves no items"
             get_until(agent, live, "key", 503, "hit ratio 0 % of")
+
+
+def test_restarts_of_memcached_are_counted(root: Path, items: str, tmp_path: Path) -> None:
+    """SIGUSR1 keeps the items, SIGTERM does not. The agent is restarted, too."""
+    port, file, log = free_port(), tmp_path / "annotations", ""
+    file.write_bytes(annotations(None, args=f"-m 64 -e {items}/memory", memory="64"))
+    ends = (((signal.SIGUSR1, (0, 0)), (signal.SIGTERM, (1, 0))), ((signal.SIGUSR1, (1, 1)), (signal.SIGTERM, (2, 1))))
+    for each in ends:
+        with running(port, f"--annotations-file={file}", f"--state-directory={tmp_path}") as agent:
+            for signum, (kept, lost) in each:
+                with memcached(root, port, "-e", f"{items}/memory") as live:
+                    agent.wait_for(200, "memcached_agent_memory_target_reached 1", "/metrics")
+                    text = agent.get()[1]
+                    assert value(text, "memcached_agent_memcached_restarts_total", items="kept") == kept
+                    assert value(text, "memcached_agent_memcached_restarts_total", items="lost") == lost
+                    live.process.send_signal(signum)
+                    assert live.process.wait(30) == 0
+                agent.wait_for(503, "memcached: ")
+                time.sleep(LONG_RESTART)
+            log += agent.end()[1]
+    assert log.count("WARNING memcached_agent.watcher: memcached was restarted without its items") == 1, log
+    assert log.count("memcached was restarted with its items") == 2, log

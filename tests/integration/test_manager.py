@@ -76,14 +76,20 @@ async def create(client: Client, *objects: Object) -> None:
         await client.request("POST", MEMCACHEDS.path(obj["metadata"]["namespace"]), obj)
 
 
+READY_SECONDS = 90
+"""Timeout for the controllers of Kubernetes. On a busy machine, those of a new control plane start late."""
+
+
 async def wait_until_ready(
     client: Client, namespace: str, name: str = "cache", resource: Resource = MEMCACHEDS
 ) -> Object:
     """Wait until an object is available, not progressing and not degraded in its current generation; return it."""
+    last: Object = {}
 
     async def check() -> Object | None:
         found = await client.get(Key(resource, namespace, name))
         assert found is not None
+        last.update(found)
         conditions = found.get("status", {}).get("conditions", [])
         current = all(each["observedGeneration"] == found["metadata"]["generation"] for each in conditions)
         ready = {each["type"]: each["status"] for each in conditions} == {
@@ -93,7 +99,10 @@ async def wait_until_ready(
         }
         return found if ready and current else None
 
-    found = await eventually(check)
+    try:
+        found = await eventually(check, READY_SECONDS)
+    except AssertionError as error:
+        raise AssertionError(f"{name} is not ready: {error}; its status: {last.get('status')}") from error
     assert found is not None
     return found
 

@@ -37,7 +37,7 @@ from memcached_operator.kube.resource import (
     Resource,
     key_of,
 )
-from memcached_operator.reconcile.ownership import migration_patch
+from memcached_operator.reconcile.ownership import preparation_patch
 from support import policies
 
 FOREIGN = "kube-system"
@@ -135,7 +135,7 @@ def test_removed_label_can_be_restored(
     plane.call(lambda client: client.create(key, child))
     try:
         live, path = wait_until_stable(plane, key), resource.path(ACCOUNT_NAMESPACE, key.name)
-        patch = migration_patch(live)
+        patch = preparation_patch(live, live)
         assert not stolen_token.denial(lambda client: client.request("PATCH", path, patch, JSON_PATCH, DRY_RUN))
         assert not stolen_token.denial(dry_run("PUT", resource, merged(live, {"metadata": {"labels": LABELS}})))
         assert MANAGED_BY in stolen_token.denial(dry_run("PUT", resource, merged(live, OTHER_SPEC[resource])))
@@ -296,7 +296,7 @@ def test_orphan_can_only_be_adopted_or_deleted(plane: ControlPlane, stolen_token
     plane.call(lambda client: client.create(key, orphaned))
     try:
         orphan = wait_until_stable(plane, key)
-        path, patch = resource.path(ACCOUNT_NAMESPACE, key.name), migration_patch(orphan)
+        path, patch = resource.path(ACCOUNT_NAMESPACE, key.name), preparation_patch(orphan, orphan)
         assert not stolen_token.denial(lambda client: client.request("PATCH", path, patch, JSON_PATCH, DRY_RUN))
         assert not stolen_token.denial(
             dry_run("PUT", resource, merged(orphan, {"metadata": {"ownerReferences": [owner()]}}))

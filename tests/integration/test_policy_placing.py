@@ -20,6 +20,7 @@ from integration.confined import (
     statefulset,
 )
 from integration.control_plane import ControlPlane
+from integration.test_policy_templates import ARGS, WARM_STOP, args_file
 from memcached_operator.kube.client import APPLY_PATCH
 from memcached_operator.kube.labels import INSTANCE, MANAGED_BY, NAME
 from memcached_operator.kube.resource import (
@@ -42,6 +43,24 @@ APPARMOR = "container.apparmor.security.beta.kubernetes.io/main"
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
 TERM: Object = {"topologyKey": "zone", "labelSelector": {}, "namespaceSelector": {}}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+WARM = pod(
+    "",
+    {
+        "volumes": [
+            {"name": "cache", "emptyDir": {"medium": "Memory", "sizeLimit": "80Mi"}},
+            args_file("args", ARGS),
+        ],
+        "containers": [
+            {
+                "command": ["sh", "-c", "exec memcached"],
+                "lifecycle": {"preStop": {"exec": {"command": WARM_STOP}}},
+                "volumeMounts": [{"name": "cache", "mountPath": "/cache"}],
+            }
+        ],
+    },
+)
+"""What a pod template with spec.cache.warmRestart contains in addition."""
 
 
 def template(field: str, values: Object) -> Object:
@@ -89,6 +108,11 @@ ALLOWED: dict[str, tuple[Resource, Object]] = {
             }
         },
     ),
+    "updates by the controller": (
+        STATEFULSETS,
+        {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}},
+    ),
+    "warm restart": (STATEFULSETS, WARM),
     "Service metadata": (SERVICES, {"metadata": {"labels": {"a": "b"}, "annotations": {"example.com/a": "b"}}}),
     "percentage": (POD_DISRUPTION_BUDGETS, {"spec": {"maxUnavailable": "100%"}}),
 }

@@ -28,7 +28,14 @@ SYSCTL = {"name": "kernel.shm_rmid_forced", "value": "0"}
 METADATA_SERVICE = {"httpGet": {"host": "169.254.169.254", "port": 80}}
 CLAIM = [{"name": "gpu", "resourceClaimName": "theirs"}]
 LABELS_OF_POD = {"downwardAPI": {"items": [{"path": "annotations", "fieldRef": {"fieldPath": "metadata.labels"}}]}}
+ARGS = "metadata.annotations['memcached-operator.example.com/args']"
+WARM_STOP = ["sh", "-c", "kill -USR1 $(cat /cache/memcached.pid) && sleep 20"]
 FILE_KEY = {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "all", "path": "a", "key": "b"}}}
+
+
+def args_file(path: str, field: str) -> Object:
+    """A volume with a file that contains a field of the pod."""
+    return {"name": "all", "downwardAPI": {"items": [{"path": path, "fieldRef": {"fieldPath": field}}]}}
 
 
 def projected(secret: Object) -> Object:
@@ -85,6 +92,12 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "claim": (pod("volumes", [{"name": "all", "persistentVolumeClaim": {"claimName": "any"}}]), "volumes"),
     "projected token": (pod("volumes", [{"name": "all", **TOKEN}]), "volumes"),
     "empty volume": (pod("volumes", [{"name": "all", "emptyDir": {}}]), "volumes"),
+    "unlimited memory": (pod("volumes", [{"name": "all", "emptyDir": {"medium": "Memory"}}]), "volumes"),
+    "disk of the node": (pod("volumes", [{"name": "all", "emptyDir": {"sizeLimit": "1Mi"}}]), "volumes"),
+    "large pages": (
+        pod("volumes", [{"name": "all", "emptyDir": {"medium": "HugePages", "sizeLimit": "1Mi"}}]),
+        "volumes.emptyDir.medium",
+    ),
     "init container": (pod("initContainers", [FIRST]), "initContainers"),
     "token": (pod("automountServiceAccountToken", True), "automountServiceAccountToken"),
     "token by default": (pod("automountServiceAccountToken", None), "automountServiceAccountToken"),
@@ -122,7 +135,18 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "termination log": (container("terminationMessagePolicy", "FallbackToLogsOnError"), "terminationMessagePolicy"),
     "request after the start": (container("lifecycle.postStart", METADATA_SERVICE), "lifecycle.postStart"),
     "request before the stop": (container("lifecycle.preStop", METADATA_SERVICE), "preStop.httpGet"),
-    "command before the stop": (container("lifecycle.preStop", {"exec": {"command": ["a"]}}), "preStop.exec"),
+    **{
+        f"command before the stop: {name}": (
+            container("lifecycle.preStop", {"exec": {"command": command}}),
+            "preStop.exec.command",
+        )
+        for name, command in {
+            "another program": ["a"],
+            "another script": ["sh", "-c", "a"],
+            "a longer script": [*WARM_STOP[:2], f"{WARM_STOP[2]}; a"],
+            "another argument": [*WARM_STOP, "a"],
+        }.items()
+    },
     "request as a liveness probe": (container("livenessProbe", METADATA_SERVICE), "livenessProbe.httpGet"),
     "request to another path": (
         container("livenessProbe", {"httpGet": {"path": "/quit", "port": "metrics"}}),
@@ -133,6 +157,11 @@ CHANGES: dict[str, tuple[Object, str]] = {
         "readinessProbe.httpGet.port",
     ),
     "other fields of the pod": (pod("volumes", [{"name": "all", **LABELS_OF_POD}]), "fieldRef.fieldPath"),
+    "another annotation": (
+        pod("volumes", [args_file("args", "metadata.annotations['example.com/args']")]),
+        "fieldRef.fieldPath",
+    ),
+    "annotation as another file": (pod("volumes", [args_file("other", ARGS)]), "items.path"),
     "request as a readiness probe": (container("readinessProbe", METADATA_SERVICE), "readinessProbe.httpGet"),
     "startup probe": (container("startupProbe", METADATA_SERVICE), "startupProbe"),
     "liveness of another host": (

@@ -17,6 +17,8 @@ from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION
 from support.admitted import admitted
 from support.draining import condition
 
+COLLECTION_SECONDS = 90
+"""Timeout for the garbage collector. It looks for new resources, such as those of a CRD, every 30 s."""
 CREATED = {
     "create statefulsets": 1,
     "create services": 1,
@@ -30,10 +32,11 @@ CHANGES: list[tuple[Object, dict[str, int]]] = [
     # The ConfigMap names the Services as soon as they exist.
     ({"service": {"perPod": True}}, {"create services": 3, "patch configmaps": 1}),
     ({"size": 2}, {"patch statefulsets": 1, "patch configmaps": 1, "delete services": 1}),
-    ({"image": "example.com/memcached:2"}, {"patch statefulsets": 2}),
+    # The operator deletes each pod, instead of the controller of StatefulSets.
+    ({"image": "example.com/memcached:2"}, {"patch statefulsets": 2, "delete pods": 2}),
     ({"service": None}, {"delete services": 2, "patch configmaps": 1}),
 ]
-"""Changes of the spec, one after the other, and the writes of children that each may cost."""
+"""Changes of the spec, one after the other, and the writes of children and pods that each may cost."""
 
 
 def stable(namespace: str, name: str = "cache", **spec: Any) -> Object:
@@ -185,6 +188,11 @@ def test_fields_that_others_add_are_removed(plane: ControlPlane, namespace: str)
             lambda spec: spec["ordinals"] == {"start": 0} and not spec.get("minReadySeconds"),
         ),
         (
+            Key(STATEFULSETS, namespace, "cache"),
+            {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}},
+            lambda spec: spec["updateStrategy"] == {"type": "OnDelete"},
+        ),
+        (
             Key(SERVICES, namespace, "cache-0"),
             {"externalIPs": ["192.0.2.1"], "type": "NodePort"},
             lambda spec: "externalIPs" not in spec and spec["type"] == "ClusterIP",
@@ -235,6 +243,11 @@ def test_two_memcacheds_that_want_one_service(plane: ControlPlane, namespace: st
             # Its clients must not use the other one's servers.
             await eventually(lambda: fixed_servers(client, namespace, is_listed=False))
         await asyncio.to_thread(plane.delete, Key(MEMCACHEDS, namespace, first))
+
+        async def collected() -> bool:
+            return await client.get(Key(SERVICES, namespace, "cache-0")) != service
+
+        await eventually(collected, COLLECTION_SECONDS)
         await wait_until_ready(client, namespace, second)
         if second == "cache":
             await eventually(lambda: fixed_servers(client, namespace, is_listed=True))

@@ -2,10 +2,11 @@
 
 import ssl
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from socket import create_connection
+from functools import partial
+from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 from typing import Self
 
 from support.pki import CA, Pair
@@ -44,6 +45,7 @@ class Client:
 
     def __init__(self, server: Server) -> None:
         plain = create_connection((server.address, server.port), timeout=TIMEOUT)
+        plain.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
         try:
             self._socket = server.tls.wrap_socket(plain, server_hostname=server.name) if server.tls else plain
         except OSError:
@@ -146,21 +148,29 @@ class Traffic:
 
 
 @contextmanager
+def in_threads(*loops: Callable[[threading.Event], None]) -> Generator[None]:
+    """Run each loop in a thread during the block. At its end, the event is set upon which they end."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=each, args=(stop,), daemon=True) for each in loops]
+    for each in threads:
+        each.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for each in threads:
+            each.join(timeout=60)
+
+
+@contextmanager
 def traffic(*servers: Server) -> Generator[Traffic]:
     """Send requests to all servers during the block: over one kept connection each, and over a new one each round.
 
     Kept connections are opened again if they fail. At the end, at least one round is complete.
     """
-    found, stop = Traffic(), threading.Event()
-    threads = [threading.Thread(target=_run, args=(servers, found, stop), daemon=True)]
-    for each in threads:
-        each.start()
-    try:
+    found = Traffic()
+    with in_threads(partial(_run, servers, found)):
         yield found
-    finally:
-        stop.set()
-        for each in threads:
-            each.join(timeout=60)
 
 
 def _run(servers: Sequence[Server], found: Traffic, stop: threading.Event) -> None:

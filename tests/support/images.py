@@ -11,14 +11,16 @@ from tempfile import TemporaryDirectory
 from cluster.images.archive import layer, pack_files, write_archive
 from cluster.images.recipes import LOCAL, PATH, Image
 from cluster.images.rootfs import rootfs_file
+from corners.programs import PROGRAM, ensure
 
 TOOLS = Path(__file__).parents[2] / "tools"
 
 
-def load_program(name: str, program: str) -> str:
-    """Load an image whose `memcached` is a shell script into the local cluster; return its full name."""
+def load_program(name: str, program: str | bytes) -> str:
+    """Load an image whose `memcached` is a shell script or a binary into the local cluster; return its full name."""
     image = Image((f"{LOCAL}/{name}:test",), {"Env": [PATH]})
-    with _archive(image, program) as archive:
+    content = program if isinstance(program, bytes) else f"#!/bin/sh\n{program}\n".encode()
+    with _archive(image, content) as archive:
         subprocess.run(
             [sys.executable, "-m", "cluster", "load", str(archive)],
             env={**os.environ, "PYTHONPATH": str(TOOLS)},
@@ -28,10 +30,15 @@ def load_program(name: str, program: str) -> str:
     return image.names[0]
 
 
+def load_release(version: str) -> str:
+    """Load an image with this release of memcached, and the libraries of the stand-in; return its full name."""
+    return load_program(f"memcached-{version}", (ensure(version) / PROGRAM.removeprefix("/")).read_bytes())
+
+
 @contextmanager
-def _archive(image: Image, program: str) -> Generator[Path]:
+def _archive(image: Image, program: bytes) -> Generator[Path]:
     with TemporaryDirectory(dir=rootfs_file().parent) as scratch:
-        files = {"usr/local/bin/memcached": f"#!/bin/sh\n{program}\n".encode()}
+        files = {"usr/local/bin/memcached": program}
         archive = Path(scratch) / "image.tar"
         write_archive(archive, [(image, [layer(rootfs_file()), pack_files(Path(scratch) / "files.tar", files)])])
         yield archive

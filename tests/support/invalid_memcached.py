@@ -146,6 +146,30 @@ RULES = {
         {"imagePullSecrets": [{"name": "Not_A_Name"}]},
         ("spec.imagePullSecrets[0].name", "Not_A_Name", "must be the name of a Secret in this namespace"),
     ),
+    "warm restart without slots": InvalidObject(
+        {"cache": {"warmRestart": True}},
+        ("spec.cache.warmRestart", "must not be true without spec.identity Stable", "remove it"),
+    ),
+    "warm restart of a pooled cache": InvalidObject(
+        {"identity": "Pooled", "cache": {"warmRestart": True}},
+        ("spec.cache.warmRestart", "must not be true without spec.identity Stable", "remove it"),
+    ),
+    "warm restart with too little memory": InvalidObject(
+        {"identity": "Stable", "cache": {"warmRestart": True, "memory": "65535Ki"}},
+        ("spec.cache.memory", "must be at least 64Mi with spec.cache.warmRestart", "raise it"),
+    ),
+    "warm restart with a limit for too little memory": InvalidObject(
+        {"identity": "Stable", "cache": {"warmRestart": True}, "resources": {"limits": {"memory": "125Mi"}}},
+        ("spec.resources.limits", "memory", "125Mi", "must be at least 126Mi", "less than 64Mi or twice"),
+    ),
+    "port of the metrics with a warm restart": InvalidObject(
+        {"identity": "Stable", "cache": {"warmRestart": True}, "containerPort": 9150},
+        ("spec.containerPort", "must not be 9150 with spec.monitoring"),
+    ),
+    "port of the metrics with a warm gate": InvalidObject(
+        {"identity": "Stable", "rollout": {"warmUp": {}}, "containerPort": 9150},
+        ("spec.containerPort", "must not be 9150 with spec.monitoring"),
+    ),
     "several violations": InvalidObject(
         {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}},
         ("spec.size", SIZE, "spec.containerPort", PORT, "spec.image", IMAGE, "spec.cache.memory", MEMORY),

@@ -1,11 +1,14 @@
 """The memcached programs of tests that start them on this machine."""
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from corners import machine, programs
+from corners import machine, programs, server
+from corners.server import Server
 
 
 def memcached_root(version: str) -> Path:
@@ -18,3 +21,12 @@ def skip_unless_possible() -> None:
     """Skip the test if this machine cannot run memcached in a directory and a memory group of its own."""
     if obstacle := machine.obstacle():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(obstacle)
+
+
+@contextmanager
+def memcached(root: Path, port: int, *options: str) -> Generator[Server]:
+    """A memcached with 64 MiB on this port of loopback, during the block."""
+    words = [programs.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", "64", *options]
+    with server.started(root, words, port) as found:
+        assert found.problem() == ""
+        yield found

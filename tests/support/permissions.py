@@ -147,6 +147,16 @@ def exercise_rare_permissions() -> None:
             eventually(lambda clients=clients: _clients(namespace) == clients["from"], 30, "the clients are current")
         _delete_former(namespace, "cache", dict.fromkeys(CHILDREN, "cache"))
         _exercise_slots(namespace)
+        _exercise_updates(namespace)
+
+
+def _exercise_updates(namespace: str) -> None:
+    """Let the controller resize, change and delete a pod."""
+    slot: Object = {"size": 1, "identity": "Stable", "monitoring": {}}
+    for memory, restarted in (("64Mi", 10), ("96Mi", 10), ("96Mi", 11)):
+        rollout = {"restartedAt": f"2026-11-23T{restarted}:00:00Z"}
+        kube.apply(memcached(namespace, "updated", cache={"memory": memory}, rollout=rollout, **slot))
+        wait_until_ready(namespace, "updated", timeout=120)
 
 
 def _exercise_events(namespace: str) -> None:

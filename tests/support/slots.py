@@ -2,10 +2,11 @@
 
 import bisect
 import hashlib
+import socket
 import threading
 import time
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from support import kube
@@ -19,6 +20,9 @@ PAUSE = 0.1
 
 TIMEOUT = 1.0
 """Seconds until a request of a loop has failed."""
+
+REACHED = 30.0
+"""Maximum seconds until a Service leads to pods that are ready, on a busy machine: kube-proxy updates its rules."""
 
 
 class Ring:
@@ -49,8 +53,17 @@ def moved(before: Mapping[str, str], after: Mapping[str, str], away: str) -> flo
 
 
 def slot_addresses(namespace: str, size: int, name: str = "cache") -> list[str]:
-    """The fixed address of each slot's Service."""
-    return [kube.must_get("services", namespace, f"{name}-{slot}")["spec"]["clusterIP"] for slot in range(size)]
+    """The fixed address of each slot's Service, when all lead to pods: that is a little after the pods are ready."""
+    found = [kube.must_get("services", namespace, f"{name}-{slot}")["spec"]["clusterIP"] for slot in range(size)]
+    for address in found:
+        kube.eventually(lambda address=address: _connects(address), REACHED, f"{address} leads to a pod")
+    return found
+
+
+def _connects(address: str) -> bool:
+    with suppress(OSError), socket.create_connection((address, 11211), timeout=TIMEOUT):
+        return True
+    return False
 
 
 def store(address: str, key: str, port: int = 11211) -> None:

@@ -19,6 +19,7 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.workloads import children
+from memcached_operator.workloads.pods import Remedies
 from memcached_operator.workloads.statefulset import STATEFULSET
 from memcached_operator.workloads.workload import workload_state
 from support.widget import WIDGET, WidgetSpec
@@ -53,7 +54,7 @@ def plan(snapshot: Snapshot, _: datetime) -> Plan:
 def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
     """The `WidgetStatus`."""
     meta = snapshot.cr["metadata"]
-    state = workload_state(STATEFULSET, snapshot, outcome, now, pull_secrets_field="no field", resume="no remedy")
+    state = workload_state(STATEFULSET, snapshot, outcome, now, remedies=Remedies("no field"), resume="no remedy")
     found = {
         "observedGeneration": meta["generation"],
         "replicas": state.rollout.replicas,

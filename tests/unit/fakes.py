@@ -69,6 +69,15 @@ class Api:
         kind = {name: live[name] for name in ("apiVersion", "kind")}
         return self.put(key, {**kind, "metadata": meta, "spec": {"foreign": True}})
 
+    async def request(self, method: str, path: str) -> Object:
+        """What the API server serves: `GET /api/v1` and `GET /version` of Kubernetes 1.35."""
+        assert method == "GET"
+        replies: dict[str, Object] = {
+            "/api/v1": {"resources": [{"name": "pods"}, {"name": "pods/resize"}]},
+            "/version": {"major": "1", "minor": "35"},
+        }
+        return replies[path]
+
     async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[list[Object], str]:
         """All objects of a resource."""
         return [obj for key, obj in self.objects.items() if key.resource == resource], str(self.version)
@@ -92,24 +101,30 @@ class Api:
         return self.put(key, obj, uid=f"uid-{self.version}", managedFields=managed)
 
     async def apply(self, key: Key, obj: Object) -> Object:
-        """Apply an object. Raises Conflict if the uid differs."""
+        """Apply an object. Raises Conflict if the uid differs, or the resourceVersion if there is one."""
         self._record("apply", key)
-        live = self.objects.get(key)
-        if live is None or obj["metadata"].get("uid") != live["metadata"]["uid"]:
+        live, meta = self.objects.get(key), obj["metadata"]
+        if live is None or meta.get("uid") != live["metadata"]["uid"]:
             raise ApiError(409, "Conflict", "Precondition failed: UID in precondition")
+        if meta.get("resourceVersion") not in (None, live["metadata"]["resourceVersion"]):
+            raise ApiError(409, "Conflict", "the object has been modified")
         return self.put(key, merged(live, obj))
 
     async def patch(self, key: Key, patch: Any, content_type: str = "", subresource: str = "") -> Object:
-        """A merge patch of a status or of the number of pods, or the JSON patch that migrates field ownership."""
-        verb = "migration_patch" if content_type == JSON_PATCH else subresource or "scale"
+        """A merge patch of a status or of the number of pods, or the JSON patch before an apply."""
+        verb = "preparation_patch" if content_type == JSON_PATCH else subresource or "scale"
         self._record(verb, key)
         live = self.objects.get(key)
         if live is None:
             raise ApiError(404, "NotFound", f"{key} not found")
-        if verb == "migration_patch":
+        if verb == "preparation_patch":
             if patch[0]["value"] != live["metadata"]["uid"]:
                 raise ApiError(422, "Invalid", "the server rejected our request: testing /metadata/uid failed")
-            return self.put(key, live, managedFields=[{"manager": FIELD_MANAGER, "operation": "Apply"}])
+            replaced = {
+                step["path"].removeprefix("/spec/"): step["value"] for step in patch if "/spec/" in step["path"]
+            }
+            managed = [{"manager": FIELD_MANAGER, "operation": "Apply"}]
+            return self.put(key, {**live, "spec": {**nested_map(live, "spec"), **replaced}}, managedFields=managed)
         if verb == "scale":
             if patch["metadata"]["uid"] != live["metadata"]["uid"]:
                 raise ApiError(409, "Conflict", "Precondition failed: UID in precondition")
@@ -117,10 +132,11 @@ class Api:
         self.statuses.append(merged(nested_map(live, "status"), patch["status"]))
         return self.put(key, {**live, "status": self.statuses[-1]})
 
-    async def delete(self, key: Key, uid: str, resource_version: str) -> None:
+    async def delete(self, key: Key, uid: str, resource_version: str) -> Object:
         """Delete an object."""
         self._record("delete", key)
         del self.objects[key]
+        return {"kind": "Status"}
 
     def add(self, resource: Resource, obj: Object) -> Object:
         """Write an object as another client; the key is derived from it."""

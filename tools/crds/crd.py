@@ -127,7 +127,7 @@ def _equal(path: str) -> str:
 
 
 def _equal_or_absent(path: str, default: str) -> str:
-    """CEL: equal, where an absent number counts as its default, and another absent value equals only an absent one."""
+    """CEL: equal, where an absent field counts as its default; without one, it equals only an absent field."""
     old, new = f"oldSelf.value(){_optional(path)}", f"self{_optional(path)}"
     if default:
         return f"{old}.orValue({default}) == {new}.orValue({default})"

@@ -15,13 +15,15 @@ from memcached_operator.kube.resource import Resource
 @dataclass(frozen=True)
 class Registered:
     """A kind. `app_name`: the label of its pods, `app.kubernetes.io/name`. `owns`: the resources of its children.
-    `observes`: those of which the controller also reads the objects of others.
+    `observes`: those of which the controller also reads the objects of others. `updates_pods`: the controller changes
+    and deletes its pods.
     """
 
     kind: Kind[Any]
     app_name: str
     owns: tuple[Resource, ...]
     observes: tuple[Resource, ...] = ()
+    updates_pods: bool = False
 
 
 def registered(apis: Iterable[Kind[Any]], controllers: Iterable[Controller]) -> tuple[Registered, ...]:
@@ -33,7 +35,7 @@ def registered(apis: Iterable[Kind[Any]], controllers: Iterable[Controller]) -> 
 def _registered(kind: Kind[Any], controller: Controller | None) -> Registered:
     if controller is None:
         raise LookupError(f"{kind.name} has no controller: add it to operator/memcached_operator/kinds.py")
-    return Registered(kind, controller.app_name, controller.owns, controller.observes)
+    return Registered(kind, controller.app_name, controller.owns, controller.observes, controller.updates_pods)
 
 
 def children(found: Iterable[Registered]) -> tuple[Resource, ...]:

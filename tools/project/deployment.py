@@ -13,6 +13,7 @@ NAMESPACE = "memcached-operator-system"
 PREFIX = "memcached-operator"
 DEPLOYMENTS = (f"{PREFIX}-controller-manager", f"{PREFIX}-webhook")
 CRDS = "config/crd"
+LISTS = ("/apis/cache.example.com/v1/memcacheds", "/apis/app.example.com/v1/appservices")
 SAMPLE = "config/samples/cache_v1_memcached.yaml"
 BUILD = "build/deploy"
 IMAGE_ID = "memcached-operator.example.com/image-id"
@@ -100,10 +101,16 @@ def undeploy(overlay: str) -> None:
 
 
 def install() -> None:
-    """Apply the CRDs and wait until the API server serves them. Raises ClusterError."""
+    """Apply the CRDs and wait until the API server serves them. Raises ClusterError.
+
+    Until the first list, a deletion of the CRD can fail with "storage is (re)initializing", and kube-apiserver may try
+    again only after 5 minutes.
+    """
     use_cluster()
     show_kubectl(*APPLY, "-k", CRDS)
     kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", f"{CRDS}/bases")
+    for path in LISTS:
+        kubectl("get", "--raw", f"{path}?limit=1")
 
 
 def uninstall() -> None:

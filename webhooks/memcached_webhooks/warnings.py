@@ -35,6 +35,31 @@ def restart_warnings(fields: Sequence[str], pods: int, lost: str = "", pace: str
         yield f"{_names(fields)}: this change replaces {replaced}{f'; {whose} {lost} are lost' if lost else ''}"
 
 
+def in_place_warnings(
+    fields: Sequence[str],
+    pods: int,
+    done: tuple[str, str],
+    pace: str,
+    lost: str,
+    *,
+    resizes: bool,
+) -> Iterator[str]:
+    """A warning about fields whose change keeps the pods.
+
+    `pods`: their number. `done`: what the change does to them, before and after the number. `lost`: what becomes of
+    their items. `resizes`: whether the cluster must be able to resize pods.
+    """
+    number = "1 pod" if pods == 1 else f"{pods} pods"
+    verb, place = done
+    paced = f"{verb} {number}{place}{'' if pods == 1 else f', {pace}'}"
+    yield f"{_names(fields)}: this change {paced}; {lost}{_without_resize(pods) if resizes else ''}"
+
+
+def _without_resize(pods: int) -> str:
+    them, whose = ("it", "its") if pods == 1 else ("them", "their")
+    return f". A cluster that cannot resize pods replaces {them}, and {whose} cached items are lost"
+
+
 def _names(fields: Sequence[str]) -> str:
     return ", ".join(fields) if len(fields) <= 2 else f"{fields[0]} and {len(fields) - 1} more fields"
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from memcached_agent.addresses import Address
-from memcached_agent.memcached.connection import MAX_QUOTED, Connection
+from memcached_agent.memcached.connection import ERRORS, MAX_QUOTED, Connection
 from memcached_agent.memcached.errors import REASONS, MemcachedError, Reason
 from memcached_agent.memcached.login import User, log_in
 from memcached_agent.memcached.stats import END, Statistics, Stats, parse, statistics
@@ -32,11 +32,13 @@ LINE: Final = b""
 class Client:
     """A memcached server, over one connection at a time. `errors`: the number of failures by reason.
 
+    `is_new`: set at each new connection, for one task that waits for it and clears it.
     `users`: with which to log in, in the order of the attempts; None if memcached requires no login.
     """
 
     def __init__(self, address: Address, users: Callable[[], Sequence[User]] | None = None) -> None:
         self.errors: Final[dict[Reason, int]] = dict.fromkeys(REASONS, 0)
+        self.is_new: Final = asyncio.Event()
         self._address = address
         self._users = users
         self._number = 0
@@ -86,7 +88,16 @@ class Client:
         """
         async with self._commands() as connection:
             reply = await connection.command("refresh_certs", LINE)
-        return "" if reply == b"OK\r\n" else repr(reply[:MAX_QUOTED].decode("ascii", "replace").rstrip())
+        return _unless_ok(reply)
+
+    async def set_memory_limit(self, mebibytes: int) -> str:
+        """Let the items of memcached use this much memory. Returns as `refresh_certificates`; an error is a reply.
+
+        Raises MemcachedError.
+        """
+        name = f"cache_memlimit {mebibytes}"
+        async with self._commands() as connection:
+            return _unless_ok(await connection.request(f"{name}\r\n".encode(), LINE, name, ERRORS))
 
     async def problem(self) -> str:
         """Why memcached does not reply, as one sentence. Empty if it replied within RECENT seconds, or replies now."""
@@ -110,6 +121,7 @@ class Client:
             return  # `_failed` has recorded it
         self._connection, self._last_reply = connection, asyncio.get_running_loop().time()
         self._number += 1
+        self.is_new.set()
         log.info("connected to memcached at %s", self._address)
         await connection.closed.wait()
 
@@ -145,6 +157,10 @@ class Client:
                 connection.fail("closed", "was disconnected by the agent")
                 raise
             self._last_reply = asyncio.get_running_loop().time()
+
+
+def _unless_ok(reply: bytes) -> str:
+    return "" if reply == b"OK\r\n" else repr(reply[:MAX_QUOTED].decode("ascii", "replace").rstrip())
 
 
 async def _version(connection: Connection) -> None:

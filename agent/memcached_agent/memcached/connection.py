@@ -33,7 +33,7 @@ class Connection(asyncio.Protocol):
         self._on_failure = on_failure
         self._received = bytearray()
         self._end = b""
-        self._refusal: bytes | None = None
+        self._refusal: bytes | tuple[bytes, ...] = ()
         self._reply: asyncio.Future[bytes] | None = None
         self._transport: asyncio.Transport | None = None
 
@@ -57,10 +57,10 @@ class Connection(asyncio.Protocol):
         """
         return await self.request(text.encode() + b"\r\n", end, text)
 
-    async def request(self, data: bytes, end: bytes, name: str, refusal: bytes | None = None) -> bytes:
+    async def request(self, data: bytes, end: bytes, name: str, refusal: bytes | tuple[bytes, ...] = ()) -> bytes:
         """Send the bytes of a command, and return its reply, as `command` does.
 
-        `name`: the command in messages. `refusal`: how an error begins that is a reply, and not a failure.
+        `name`: the command in messages. `refusal`: how errors begin that are a reply, and not a failure.
         """
         if self._received:
             self._fail_unexpected()
@@ -116,8 +116,7 @@ class Connection(asyncio.Protocol):
         self.fail("closed", "closed the connection")
 
     def _is_error(self) -> bool:
-        expected = self._refusal is not None and self._received.startswith(self._refusal)
-        return self._received.startswith(ERRORS) and not expected
+        return self._received.startswith(ERRORS) and not self._received.startswith(self._refusal)
 
     def _is_complete(self) -> bool:
         return (b"\r\n" + self._received).endswith(b"\r\n" + self._end)

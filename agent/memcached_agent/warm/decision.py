@@ -2,8 +2,8 @@
 
 from typing import Final, Literal
 
+from memcached_agent.pod.record import WHOLE, Record
 from memcached_agent.warm.gate import Gate
-from memcached_agent.warm.record import WHOLE
 from memcached_agent.warm.window import MINUTE, Window
 
 MIN_OBSERVED: Final = 10.0
@@ -12,6 +12,9 @@ MIN_OBSERVED: Final = 10.0
 A process with its items, after a warm restart, is ready after these. An empty one has its first misses in the window
 until they are a minute old, so that a short window shows less than its present hit ratio, not more.
 """
+
+MIN_REQUESTS: Final = 100
+"""Gets of a minute whose hit ratio is typical for the slot: its standard error is at most 5 %."""
 
 Reason = Literal["ratio", "quiet", "timeout"]
 """Why a process is warm. ratio: it has the hit ratio. quiet: fewer gets than `minRequests` in a minute, so that there
@@ -32,6 +35,13 @@ def decide(gate: Gate, found: Window, elapsed: int, before: int | None) -> Reaso
     return "timeout" if elapsed >= gate.timeout else None
 
 
+def with_ratio(record: Record, found: Window) -> Record:
+    """The record with the hit ratio of a full minute, if the process is warm and the minute is typical."""
+    if not record.warm or found.seconds < MINUTE or found.gets < MIN_REQUESTS:
+        return record
+    return record._replace(ratio=WHOLE * found.hits // found.gets)
+
+
 def target(gate: Gate, before: int | None) -> float:
     """The hit ratio that is needed, from 0 to 1."""
     return _parts(gate, before) / (100 * WHOLE)
@@ -47,7 +57,7 @@ def _state(gate: Gate, found: Window, before: int | None) -> str:
     if found.seconds < MIN_OBSERVED:
         return f"memcached has been observed for {found.seconds:.0f} s, {MIN_OBSERVED:.0f} s needed"
     if found.gets < max(gate.min_requests, 1):
-        return f"{found.gets} gets in the last {span}, {max(gate.min_requests, 1)} needed for a hit ratio"
+        return f"{found.gets} gets in the last {span}, {max(gate.min_requests, 1)} needed for a hit ratio (minRequests)"
     has, needed = 100 * found.hits // found.gets, -(-_parts(gate, before) // WHOLE)  # rounded apart
     return f"hit ratio {has} % of {found.gets} gets in the last {span}, {needed} % needed"
 

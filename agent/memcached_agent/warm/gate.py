@@ -1,18 +1,15 @@
 """The gate of a pod: the annotation that says how warm its memcached must be, and until when to wait."""
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from memcached_agent.warm import fields
+from memcached_agent.pod import fields
+from memcached_agent.pod.annotations import MAX_QUOTED, PREFIX
 
-ANNOTATION: Final = "memcached-operator.example.com/warm-up"
+NAME: Final = "warm-up"
+ANNOTATION: Final = f"{PREFIX}{NAME}"
 EXAMPLE: Final = "hitRatio=80,timeout=900,minRequests=100"
-MAX_QUOTED: Final = 64
-"""Characters of an invalid value that become part of a message."""
 MAX_VALUE: Final = 10**9
 """The largest value of a field: 31 years, or more gets than memcached answers in a minute."""
-
-_START: Final = f'{ANNOTATION}="'.encode()
 
 
 class Gate(NamedTuple):
@@ -21,20 +18,6 @@ class Gate(NamedTuple):
     hit_ratio: int
     timeout: int
     min_requests: int
-
-
-def annotation(pieces: Iterable[bytes]) -> str | None:
-    """The value of the annotation in a file of the downward API; None if there is none.
-
-    `pieces`: the lines of the file, of which long ones may be split. The kubelet writes one annotation per line, as
-    `name="value"`, and escapes as Go does. A valid value needs no escapes; an invalid one is returned with them.
-    """
-    complete = True
-    for piece in pieces:
-        if complete and piece.startswith(_START):
-            return piece.removeprefix(_START).rstrip(b"\n").removesuffix(b'"').decode("utf-8", "replace")
-        complete = piece.endswith(b"\n")
-    return None
 
 
 def parse(value: str) -> Gate:

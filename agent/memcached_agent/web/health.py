@@ -23,7 +23,7 @@ async def readyz(obstacle: Check) -> Response:
 
 
 async def serving() -> Response:
-    """200 with `ok`: the response of /livez and, without a warm gate, of /readyz. They do not depend on memcached.
+    """200 with `ok`: the response of /livez and, without annotations, of /readyz. They do not depend on memcached.
 
     Otherwise a memcached at its connection limit would lose its address and all of its clients.
     """

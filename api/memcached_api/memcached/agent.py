@@ -17,21 +17,22 @@ AGENT_LIMIT: Final = "48Mi"
 
 
 class Agent(msgspec.Struct, frozen=True, rename="camel"):
-    """The agent, a container beside memcached. There is one only if `monitoring`, `tls`, `auth` or
-    `rollout.warmUp` needs it."""
+    """The agent, a container beside memcached. There is one only if `monitoring`, `tls`, `auth`, `rollout.warmUp` or
+    `cache.warmRestart` needs it."""
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
     """Container image of the agent. If absent when an agent is first needed, the mutating webhook sets the operator's
-    own image, so that a later release of the operator does not restart the cache. A change replaces the pods."""
+    own image, so that a later release of the operator does not restart the cache. A change replaces the pods, unless it
+    can be made in place (docs/warm.md)."""
 
     resources: ResourceRequirements | None = None
     """Compute resources of the agent. Resources that are not set have defaults: requests of `cpu: 10m` and `memory:
-    24Mi`, and a memory limit of `48Mi`. A change replaces the pods."""
+    24Mi`, and a memory limit of `48Mi`. A change replaces the pods, unless it can be made in place (docs/warm.md)."""
 
 
 def asks_for_agent(spec: Mapping[str, Any]) -> bool:
     """Whether a spec that is not decoded, and may be invalid, needs an agent."""
-    if is_object(nested_field(spec, "rollout", "warmUp")):
+    if is_object(nested_field(spec, "rollout", "warmUp")) or nested_field(spec, "cache", "warmRestart") is True:
         return True
     monitoring = spec.get("monitoring")
     monitored = is_object(monitoring) and monitoring.get("enabled") is not False

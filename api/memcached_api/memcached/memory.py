@@ -13,6 +13,8 @@ MEBIBYTE: Final = 2**20
 
 MIN_CACHE: Final = 2 * MEBIBYTE  # `-m 1` is invalid: an item may be 1 MiB, but at most half of the cache
 MAX_CACHE: Final = 2**50  # 1Pi: above it, the derived container memory approaches 2^63, the limit of a quantity
+SLAB_CLASSES: Final = 39  # sizes of items; with `-e`, memcached reserves a page of 1 MiB of the cache for each
+MIN_WARM_CACHE: Final = 64 * MEBIBYTE  # with `-e`, memcached exits below 39 MiB, and has no room for items at 39 MiB
 DEFAULT_CACHE: Final = 64 * MEBIBYTE  # memcached's own default for `-m`
 
 ITEM_SIZE_STEP: Final = 512 * 2**10  # memcached exits unless `-I` is a multiple of it

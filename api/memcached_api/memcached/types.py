@@ -45,34 +45,42 @@ class Cache(msgspec.Struct, frozen=True, rename="camel"):
     memory: Quantity | None = None
     """Memory for cached items, per pod: memcached's `-m`, in whole mebibytes, rounded down. From 2Mi to 1Pi. The memory
     request and limit of the container are derived from it unless `resources` sets them. If absent, it is derived from
-    the memory limit in `resources`, otherwise 64Mi. A change replaces the pods."""
+    the memory limit in `resources`, otherwise 64Mi. A change replaces the pods, unless it can be made in place
+    (docs/warm.md)."""
 
     max_item_size: Quantity | None = None
     """Size of the largest item, with its key and header: memcached's `-I`, a multiple of 512Ki from 512Ki to half of
     the cache memory, at most 1Gi. If absent, 1Mi. A change replaces the pods."""
 
     max_connections: Annotated[int, Meta(ge=MIN_CONNECTIONS, le=MAX_CONNECTIONS)] | None = None
-    """Maximum number of connections, per pod: memcached's `-c`, at least 5 times `threads` plus 10, because it
-    needs some itself. Further clients get an error. If absent, 1024. A change replaces the pods."""
+    """Maximum number of connections, per pod: memcached's `-c`, at least 5 times `threads` plus 10, because it needs
+    some itself. Further clients get an error. If absent, 1024. A change replaces the pods, unless it can be made in
+    place (docs/warm.md)."""
 
     threads: Annotated[int, Meta(ge=1, le=MAX_THREADS)] | None = None
     """Number of threads that process requests: memcached's `-t`. More threads than CPUs make memcached slower. If
-    absent, 4. A change replaces the pods."""
+    absent, 4. A change replaces the pods, unless it can be made in place (docs/warm.md)."""
 
     evictions: bool | None = None
     """Whether a full cache evicts old items to store new ones. If false, it answers with an error: memcached's `-M`. If
-    absent, true. A change replaces the pods."""
+    absent, true. A change replaces the pods, unless it can be made in place (docs/warm.md)."""
 
     verbosity: Annotated[int, Meta(ge=0, le=2)] | None = None
     """What memcached logs: 0 only errors at start, 1 errors and warnings (`-v`), 2 also the commands of clients with
-    their keys (`-vv`). If absent, 1. A change replaces the pods."""
+    their keys (`-vv`). If absent, 1. A change replaces the pods, unless it can be made in place (docs/warm.md)."""
 
     extra_args: Annotated[
         list[Annotated[str, Meta(max_length=MAX_ITEM_LENGTH)]],
         Meta(max_length=MAX_ITEMS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
     ] = []
     """Further options of memcached, one per item: `--name`, `--name=value` or `-o key=value`. Only options that cannot
-    break what the other fields promise are accepted. A change replaces the pods."""
+    break what the other fields promise are accepted. A change replaces the pods, unless it can be made in place
+    (docs/warm.md)."""
+
+    warm_restart: bool | None = None
+    """Whether the items survive a restart of memcached in its pod: they are in a volume in memory. Requires `identity:
+    Stable` and a `memory` of at least 64Mi, of which memcached reserves 1Mi for each of 39 sizes of items. If absent,
+    false. A change replaces the pods."""
 
 
 class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -86,8 +94,9 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     change replaces the pods."""
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
-    """Container image of memcached. If absent, the mutating webhook sets the operator's current default on create,
-    so that a later release of the operator does not restart the cache. A change replaces the pods."""
+    """Container image of memcached. If absent, the mutating webhook sets the operator's current default on create, so
+    that a later release of the operator does not restart the cache. A change replaces the pods, unless it can be made
+    in place (docs/warm.md)."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. If absent, the default of Kubernetes:
@@ -99,7 +108,8 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     resources: ResourceRequirements | None = None
     """Compute resources of each memcached container. Resources that are not set have defaults: a request of `cpu:
     100m`, a memory limit of max(128Mi, 1.25 × the expected need of `cache`), and an equal memory request. If
-    `cache.memory` is derived from a memory limit, the default request is this limit. A change replaces the pods."""
+    `cache.memory` is derived from a memory limit, the default request is this limit. A change replaces the pods, unless
+    it can be made in place (docs/warm.md)."""
 
     cache: Cache = field(default_factory=Cache)
     """The cache of each memcached server."""
@@ -129,8 +139,8 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Metrics of each memcached server. `{}` enables them; if absent, there are none."""
 
     agent: Agent | None = None
-    """The agent, a container beside memcached. There is one only if `monitoring`, `tls`, `auth` or
-    `rollout.warmUp` needs it."""
+    """The agent, a container beside memcached. There is one only if `monitoring`, `tls`, `auth`, `rollout.warmUp` or
+    `cache.warmRestart` needs it."""
 
     tls: TLS | None = None
     """TLS for the clients. If absent, memcached serves them without. A change replaces the pods; a changed certificate
@@ -212,7 +222,13 @@ MEMCACHED: Final = Kind(
 
 def needs_agent(spec: MemcachedSpec) -> bool:
     """Whether each pod has an agent."""
-    return is_enabled(spec.monitoring) or any(each is not None for each in (spec.tls, spec.auth, warm_up_of(spec)))
+    needed = any(each is not None for each in (spec.tls, spec.auth, warm_up_of(spec)))
+    return needed or is_enabled(spec.monitoring) or restarts_warm(spec)
+
+
+def restarts_warm(spec: MemcachedSpec) -> bool:
+    """Whether the items survive a restart of memcached in its pod."""
+    return spec.cache.warm_restart is True
 
 
 def warm_up_of(spec: MemcachedSpec) -> WarmUp | None:

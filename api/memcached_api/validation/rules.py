@@ -3,6 +3,7 @@
 A rule reads the JSON of the object, so that an invalid field does not hide the errors of others.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,8 +30,8 @@ class Rule:
     `message`, `message_expression`, `field_path`: the message, messageExpression and fieldPath of the CEL rule.
     `inputs`: for a rule on several fields, these fields, below `path`. A violation implies that all of them are set,
     and an update that does not change them may keep the violation.
-    `optional_inputs`: other fields of such a rule, each with its default in CEL if it is a number, otherwise with "". A
-    rule that has no other inputs is evaluated by every update.
+    `optional_inputs`: other fields of such a rule, each with its default in CEL if it is a number or a boolean,
+    otherwise with "". A rule that has no other inputs is evaluated by every update.
     `stored_violations`: instead of `violations` for stored objects, if these were accepted under a weaker rule.
     """
 
@@ -119,7 +120,7 @@ def _inputs(rule: Rule, value: Any) -> tuple[Any, ...]:
         return ()
     defaults = dict(rule.optional_inputs)
     given = ((nested_field(value, *_names(field)), defaults.get(field)) for field in rule.fields)
-    return tuple(int(default) if found is None and default else found for found, default in given)
+    return tuple(json.loads(default) if found is None and default else found for found, default in given)
 
 
 def _names(field: str) -> list[str]:

@@ -8,14 +8,14 @@ from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_list, nested_map
 from memcached_operator.workloads.deployment import DEPLOYMENT
+from memcached_operator.workloads.pods import Remedies
 from memcached_operator.workloads.workload import workload_state
 
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """Fields that are copied from the Deployment's status."""
 
-PULL_SECRETS_FIELD = "imagePullSecrets of the ServiceAccount default"
-"""The field that names image pull secrets. An AppService has no such field; its pods use those of their
-ServiceAccount."""
+REMEDIES = Remedies("imagePullSecrets of the ServiceAccount default")
+"""What the status advises."""
 
 RESUME = "run kubectl rollout resume for the Deployment"
 """The remedy for a pause. An AppService has no field for it, so a user has paused the Deployment."""
@@ -24,7 +24,7 @@ RESUME = "run kubectl rollout resume for the Deployment"
 def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
     """The `AppServiceStatus`. `now` is used only to decide how long a crash is reported."""
     meta = snapshot.cr["metadata"]
-    workload = workload_state(DEPLOYMENT, snapshot, outcome, now, pull_secrets_field=PULL_SECRETS_FIELD, resume=RESUME)
+    workload = workload_state(DEPLOYMENT, snapshot, outcome, now, remedies=REMEDIES, resume=RESUME)
     counted = nested_map(snapshot.child(DEPLOYMENTS) or {}, "status")
     return DesiredStatus(
         {

@@ -32,6 +32,7 @@ WATCH_IDLE_TIMEOUT = 150.0
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
@@ -169,15 +170,18 @@ class Client:
         path = key.resource.path(key.namespace, key.name, subresource)
         return await self.request("PATCH", path, patch, content_type, params={"fieldManager": FIELD_MANAGER})
 
-    async def delete(self, key: Key, uid: str, resource_version: str) -> None:
-        """Delete this object at this resourceVersion; its dependents are deleted in the background."""
+    async def delete(self, key: Key, uid: str, resource_version: str) -> Object:
+        """Delete this object at this resourceVersion; its dependents are deleted in the background.
+
+        Returns the object if it is deleted later, such as a pod, otherwise a Status.
+        """
         body = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
             "propagationPolicy": "Background",
             "preconditions": {"uid": uid, "resourceVersion": resource_version},
         }
-        await self.request("DELETE", key.resource.path(key.namespace, key.name), body)
+        return await self.request("DELETE", key.resource.path(key.namespace, key.name), body)
 
 
 def _decode(payload: bytes, decoder: msgspec.json.Decoder[T], request: str) -> T:

@@ -1,6 +1,7 @@
 """The Memcached controller: the resources it owns, and its two pure functions, plan and status."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from memcached_api import conditions as c
@@ -10,7 +11,7 @@ from memcached_api.memcached.monitoring import METRICS_PORT, is_enabled
 from memcached_api.memcached.ports import Ports
 from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION, MemcachedSpec, is_stable, needs_agent
 from memcached_api.validation.field_errors import summary
-from memcached_operator.kind import Kind, Plan, Snapshot, invalid
+from memcached_operator.kind import Kind, Plan, Snapshot, Update, invalid
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
     CONFIG_MAPS,
@@ -35,8 +36,9 @@ from memcached_operator.memcached.desired.pod_monitor import https_fields, pod_m
 from memcached_operator.memcached.desired.pods import APP_NAME, memcached_ports
 from memcached_operator.memcached.desired.secrets import certificate_secret
 from memcached_operator.memcached.desired.service import has_slot_services, services
-from memcached_operator.memcached.desired.statefulset import served_ports, statefulset
+from memcached_operator.memcached.desired.statefulset import has_template, served_ports, statefulset
 from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
+from memcached_operator.memcached.in_place import IN_PLACE
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.status import status_with
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
@@ -44,6 +46,7 @@ from memcached_operator.workloads.children import with_metadata
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from memcached_operator.workloads.pods import has_completed
 from memcached_operator.workloads.statefulset import STATEFULSET
+from memcached_operator.workloads.updates.decision import update
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
@@ -71,13 +74,14 @@ def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Kind:
         optional=(POD_MONITORS,),
         observes=(POD_DISRUPTION_BUDGETS, AUTOSCALERS),
         ignores=ignores,
+        updates_pods=True,
     )
 
 
 def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callable[[Snapshot, datetime], Plan]:
     """The function that computes the children of a Memcached."""
 
-    def plan(snapshot: Snapshot, _: datetime) -> Plan:
+    def plan(snapshot: Snapshot, now: datetime) -> Plan:
         cr = snapshot.cr
         spec, errors = checked(cr)
         if spec is None or errors:
@@ -94,10 +98,28 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             *_network_policy(snapshot, spec, ports, workload),
             *_pod_monitor(snapshot, spec, workload, cluster_domain),
         )
-        delay = _retry_delay(cr) if missing else None
-        return Plan(children, tuple(autoscaler_problems(snapshot)), notices, delay)
+        found = _update(snapshot, spec, workload, now)
+        problems = (*autoscaler_problems(snapshot), *(found.problems if found else ()))
+        delays = (_retry_delay(cr) if missing else None, found and found.requeue_after)
+        return Plan(children, problems, notices, min((each for each in delays if each), default=None), found)
 
     return plan
+
+
+def _update(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, now: datetime) -> Update | None:
+    """The update of the pods of slots. During a pause, a pod is only completed or restored.
+
+    `workload`: the desired one. A step must wait until it has been applied.
+    """
+    live = snapshot.child(STATEFULSETS)
+    if live is None or not is_stable(spec):
+        return None
+    found = update(live, snapshot.pods, IN_PLACE, snapshot.resize, now)
+    if found is None or found.step is None:
+        return found
+    paused = spec.rollout is not None and spec.rollout.paused is True
+    wanted = found.must_finish or not paused
+    return found if wanted and has_template(workload, live) else replace(found, step=None)
 
 
 def _connection(cr: Object, spec: MemcachedSpec, ports: Ports, domain: str, *, fixed: bool) -> tuple[Object, ...]:

@@ -17,11 +17,15 @@ from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.desired.statefulset import served_ports
 from memcached_operator.memcached.spec import checked
 from memcached_operator.workloads.deployment import DEPLOYMENT
+from memcached_operator.workloads.pods import Remedies
 from memcached_operator.workloads.statefulset import STATEFULSET
 from memcached_operator.workloads.workload import WorkloadState, workload_state
 
-PULL_SECRETS_FIELD = "spec.imagePullSecrets"
-"""The field that names image pull secrets."""
+REMEDIES = Remedies(
+    "spec.imagePullSecrets",
+    "spec.cache.warmRestart needs an image with the program sh: use another image, or set it to false",
+)
+"""What the status advises."""
 
 RESUME = "set spec.rollout.paused to false"
 """The remedy for a pause."""
@@ -52,7 +56,7 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
 
 def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> WorkloadState:
     workload = STATEFULSET if nested_map(snapshot.cr, "spec").get("identity") == STABLE else DEPLOYMENT
-    return workload_state(workload, snapshot, outcome, now, pull_secrets_field=PULL_SECRETS_FIELD, resume=RESUME)
+    return workload_state(workload, snapshot, outcome, now, remedies=REMEDIES, resume=RESUME)
 
 
 def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.cache.live import StaleError, get_live
 from memcached_operator.kind import Kind, Problem, Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
-from memcached_operator.kube.resource import Key, Object, Resource
+from memcached_operator.kube.resource import SERVICES, Key, Object, Resource
 from memcached_operator.reconcile.compare import INTENT_ANNOTATION, fingerprint, projection, replicas_of, with_intent
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.ownership import (
@@ -18,7 +18,7 @@ from memcached_operator.reconcile.ownership import (
     decide,
     is_controlled_by,
     is_current,
-    migration_patch,
+    preparation_patch,
     scale_patch,
 )
 from memcached_operator.reconcile.result import Result
@@ -33,6 +33,14 @@ WAIT_PERIOD = 1.0
 
 MAX_ATTEMPTS = 3
 """Attempts per reconciliation to apply a child whose live state differs from the cache."""
+
+VERSIONED = (SERVICES,)
+"""Resources that are applied only to the version that is known, because an API server allocates for them.
+
+It may start an update from an older version in its watch cache, such as the one before the transfer of the field
+ownership. It notices when it writes, after it has allocated the node ports, and repeats the update: then they are
+taken, by nobody, for minutes (kubernetes Store.Update). It compares a resourceVersion before it allocates.
+"""
 
 DELETION = "deletion"
 """Used instead of an intent digest for the deletion of a child."""
@@ -148,12 +156,13 @@ class Applier:
             if action is Action.SCALE:
                 reply = await self._client.patch(key, scale_patch(child, live))
             else:
-                patch = migration_patch(live)
+                patch = preparation_patch(child, live)
                 if patch:
                     live = await self._client.patch(key, patch, JSON_PATCH)
-                # The uid is a precondition: the API server rejects the write if the object was recreated.
-                applied = {**child, "metadata": {**child["metadata"], "uid": live["metadata"]["uid"]}}
-                reply = await self._client.apply(key, applied)
+                is_done = patch and is_current(child, live)
+                reply = (
+                    live if is_done else await self._client.apply(key, _with_preconditions(child, live, key.resource))
+                )
         except ApiError as error:
             # 422 as well: for an object with another uid, immutable fields can differ.
             if error.code in (404, 409, 422) and await self._has_changed(key, live):
@@ -202,6 +211,12 @@ class Applier:
         except ApiError as error:
             if error.code not in (404, 409) or await self._refresh(key) is not None:
                 raise
+
+
+def _with_preconditions(child: Object, live: Object, resource: Resource) -> Object:
+    """The apply of a child that the API server rejects if `live` was recreated, or a Service has changed since."""
+    names = ("uid", "resourceVersion") if resource in VERSIONED else ("uid",)
+    return {**child, "metadata": {**child["metadata"], **{name: live["metadata"][name] for name in names}}}
 
 
 def _version(obj: Object | None) -> tuple[str, str] | None:

@@ -12,6 +12,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
+from memcached_operator.reconcile.discovery import discover_resize
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import MAX_DELAY, Queue
 from memcached_operator.runtime.tasks import background
@@ -94,7 +95,8 @@ class Manager:
         and does not delay other kinds.
         """
         workers = self._reconciler.run(WORKERS)
-        async with background(stop, workers, self._resync()):
+        discovery = [self._discover()] if any(kind.updates_pods for kind in self._kinds.values()) else []
+        async with background(stop, workers, self._resync(), *discovery):
             await run_reflectors(
                 self._client,
                 self._reflectors,
@@ -199,6 +201,21 @@ class Manager:
             if reflector.resource in (kind.resource, *kind.owns, *kind.observes, PODS):
                 keys = self._cache.keys(kind.resource)
                 self._enqueue(key for key in keys if reflector.namespace in (None, key.namespace))
+
+    async def _discover(self) -> None:
+        """Find out what the cluster can do with running pods, now and at each resync, after upgrades of the cluster."""
+        while True:
+            try:
+                found = await discover_resize(self._client)
+            except ApiError as error:
+                log.warning("cannot find out whether pods can be resized: %s", explain(error))
+                await asyncio.sleep(self._max_backoff)
+                continue
+            if found is not self._reconciler.resize:
+                self._reconciler.resize = found
+                for kind in self._kinds.values():
+                    self._enqueue(self._cache.keys(kind.resource) if kind.updates_pods else ())
+            await asyncio.sleep(self._sync_period)
 
     async def _resync(self) -> None:
         while True:

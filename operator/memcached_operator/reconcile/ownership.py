@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import FIELD_MANAGER
-from memcached_operator.kube.resource import Object, controller_of, nested_list
+from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
 from memcached_operator.reconcile.compare import covers, replicas_of, with_recorded_intent, with_replicas
 
 
@@ -92,24 +92,62 @@ def scale_patch(desired: Object, live: Object) -> Object:
     return {"metadata": {"uid": live["metadata"]["uid"]}, "spec": {"replicas": replicas_of(desired)}}
 
 
-def migration_patch(live: Object) -> list[Object]:
-    """The JSON patch that migrates field ownership from *Update* to *Apply*; empty if nothing is to be migrated.
+def preparation_patch(desired: Object, live: Object) -> list[Object]:
+    """The JSON patch with what an apply cannot do; empty if there is nothing of that.
 
-    After a create by POST, the fields belong to the *Update* entry of the operator's field manager, and an apply does
-    not remove a field from that entry. The patch has test operations instead of a resourceVersion, because every change
-    of the Deployment's status changes the resourceVersion.
+    It migrates field ownership from *Update* to *Apply*, and removes maps of other clients. It has test operations
+    instead of a resourceVersion, because every change of the Deployment's status changes the resourceVersion.
     """
+    removals = _removals(nested_map(desired, "spec"), nested_map(live, "spec"), "/spec")
+    operations = _migration(live) + (_adoption(desired, live) if removals else []) + removals
+    uid = {"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]}
+    return [uid, *operations] if operations else []
+
+
+def _migration(live: Object) -> list[Object]:
+    """After a create by POST, the fields belong to the *Update* entry of the operator's field manager, and an apply
+    does not remove a field from that entry."""
     managed_fields = nested_list(live, "metadata", "managedFields")
     ours = {entry["operation"]: index for index, entry in enumerate(managed_fields) if _is_our_entry(entry)}
     if "Update" not in ours or "Apply" in ours:
         return []
     path = f"/metadata/managedFields/{ours['Update']}"
     return [
-        {"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]},
         {"op": "test", "path": f"{path}/manager", "value": FIELD_MANAGER},
         {"op": "test", "path": f"{path}/operation", "value": "Update"},
         {"op": "replace", "path": f"{path}/operation", "value": "Apply"},
     ]
+
+
+def _adoption(desired: Object, live: Object) -> list[Object]:
+    """Gives an orphan its controller: the operator may change no other object."""
+    if controller_of(live):
+        return []
+    references = [
+        *nested_list(live, "metadata", "ownerReferences"),
+        *nested_list(desired, "metadata", "ownerReferences"),
+    ]
+    return [{"op": "add", "path": "/metadata/ownerReferences", "value": references}]
+
+
+def _removals(desired: Mapping[str, Any], live: Mapping[str, Any], path: str) -> list[Object]:
+    """Replaces each map with a null for which `live` has a map: applied, the null would leave that as it is.
+
+    The whole map, because the API server may deny, or set again, the one without the other: `rollingUpdate` of a
+    StatefulSet depends on `type`.
+    """
+    found: list[Object] = []
+    for name, value in desired.items():
+        other = live.get(name)
+        if not isinstance(value, dict) or not isinstance(other, dict):
+            continue
+        wanted, actual = cast("Object", value), cast("Object", other)
+        if any(item is None and isinstance(actual.get(field), dict) for field, item in wanted.items()):
+            kept = {field: item for field, item in {**actual, **wanted}.items() if item is not None}
+            found.append({"op": "replace", "path": f"{path}/{name}", "value": kept})
+        else:
+            found += _removals(wanted, actual, f"{path}/{name}")
+    return found
 
 
 def _owner_id(owner: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from memcached_operator import metrics
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError, ensure_exists
-from memcached_operator.kind import Kind, Outcome, Plan, Snapshot
+from memcached_operator.kind import Kind, Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.labels import selector_labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.mount_events import MountEvents
 from memcached_operator.reconcile.ownership import is_orphan
+from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.events import Recorder
@@ -29,8 +30,10 @@ log = logging.getLogger(__name__)
 class Reconciler:
     """Reconciles the keys of the queue, for all kinds, with any number of workers.
 
-    `missing`: a live set of the optional resources that the API server does not serve.
+    `missing`: a live set of the optional resources that the API server does not serve. `resize`: set when it is known.
     """
+
+    resize: Resize | None = None
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class Reconciler:
         self._missing = missing
         self._deferred: set[Key] = set()
         self._applier = Applier(client, cache)
+        self._pod_steps = PodSteps(client, cache)
         self._recorder = Recorder(client)
         self._status = StatusWriter(client, cache, self._recorder)
         self._mount_events = MountEvents(client, queue.add)
@@ -120,7 +124,7 @@ class Reconciler:
         if self._cache.revision != revision:
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
-        outcome = Outcome(problems, plan.notices)
+        outcome = Outcome(problems, plan.notices, plan.update)
         held = self._mount_events.holds_status(key)
         delay = None if held else await self._status.write(kind, key, snapshot, outcome)
         delays = [each for each in (plan.requeue_after, result.requeue_after, delay) if each is not None]
@@ -133,7 +137,7 @@ class Reconciler:
         return "requeue_after" if delays else "success"
 
     def _gather(self, kind: Kind, key: Key, cr: Object) -> Snapshot:
-        snapshot = gather(self._cache, kind, cr, self._missing)
+        snapshot = replace(gather(self._cache, kind, cr, self._missing), resize=self.resize)
         return replace(snapshot, events=self._mount_events.of(key, snapshot, datetime.now(UTC)))
 
     async def _apply(self, kind: Kind, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
@@ -143,7 +147,10 @@ class Reconciler:
         if cr.get("status") and any(kind.key_of(child) not in snapshot.children for child in plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             await ensure_exists(self._client, self._cache, key, cr)
-        return await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key))
+        result = await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key))
+        if plan.update is not None and plan.update.step is not None:
+            await self._pod_steps.make(plan.update.step, result)
+        return result
 
 
 def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource]) -> Snapshot:

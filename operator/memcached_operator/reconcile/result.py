@@ -35,7 +35,7 @@ class Result:
     def block(self, problem: Problem, seconds: float) -> None:
         """Add a problem that prevents applying a child, and requeue after at most `seconds`."""
         self.problems.append(problem)
-        self._requeue(seconds)
+        self.requeue(seconds)
 
     @contextmanager
     def record_errors(self, key: Key, *, optional: bool = False) -> Generator[None]:
@@ -47,15 +47,19 @@ class Result:
             yield
         except ApiError as error:
             if optional and error.code in API_MISSING:
-                self._requeue(API_PERIOD)
+                self.requeue(API_PERIOD)
                 return
             if error.namespace_terminating:
                 self.block(Problem(c.WAITING_FOR_DELETION, "The namespace is being deleted"), NAMESPACE_PERIOD)
                 return
-            self.errors.append(error)
-            message = f"{key.resource.kind} {key.name} cannot be applied: {error.message}"
-            transient = self.tolerant and not error.permanent
-            self.problems.append(Problem(c.ROLLING_OUT if transient else c.APPLY_FAILED, message))
+            self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error.message}")
 
-    def _requeue(self, seconds: float) -> None:
+    def fail(self, error: ApiError, message: str) -> None:
+        """Record an error, with the message of the problem that it is."""
+        self.errors.append(error)
+        transient = self.tolerant and not error.permanent
+        self.problems.append(Problem(c.ROLLING_OUT if transient else c.APPLY_FAILED, message))
+
+    def requeue(self, seconds: float) -> None:
+        """Requeue after at most `seconds`."""
         self.requeue_after = seconds if self.requeue_after is None else min(self.requeue_after, seconds)

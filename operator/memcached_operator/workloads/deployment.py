@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from memcached_operator.kind import Snapshot
+from memcached_operator.kind import Snapshot, Update
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, controller_of, nested_list, nested_map
 from memcached_operator.workloads.rollout import Rollout, WorkloadType, counted
 
@@ -20,7 +20,7 @@ class _Deployment:
         template = nested_map(pod, "metadata", "labels").get("pod-template-hash")
         return controller["name"] == f"{workload['metadata']['name']}-{template}"
 
-    def rollout(self, snapshot: Snapshot, now: datetime) -> Rollout:  # noqa: ARG002 - its controller has a clock
+    def rollout(self, snapshot: Snapshot, update: Update | None, now: datetime) -> Rollout:  # noqa: ARG002 - its controller has a clock
         """The rollout, from the counts and conditions of the Deployment controller."""
         live = snapshot.child(DEPLOYMENTS)
         return Rollout() if live is None else rollout_of(live)

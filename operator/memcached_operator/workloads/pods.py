@@ -9,6 +9,7 @@ from typing import Any
 from memcached_api import conditions as c
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.times import past_time
+from memcached_operator.workloads.updates.record import record_of
 
 RECOVERY_PERIOD = 30.0
 """Seconds for which a restarted container must be Ready to count as recovered, to avoid flapping in a crash loop."""
@@ -29,6 +30,9 @@ IMAGE_REASONS = frozenset(
 BACK_OFF_PREFIX = re.compile(r'Back-off pulling image "[^"]*": \w+: ')
 """The kubelet's prefix of the error during its backoff (its image_manager.go)."""
 
+MISSING_SHELL = re.compile(r'exec: "sh": executable file not found')
+"""The container runtime's error for an image without the program `sh`."""
+
 START_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 """Waiting reasons for a container that cannot be started (kubernetes pkg/kubelet/kuberuntime)."""
 
@@ -38,6 +42,14 @@ RunContainerError."""
 
 
 _NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Remedies:
+    """What a kind advises. `pull_secrets`: the field that names image pull secrets. `no_shell`: for one without it."""
+
+    pull_secrets: str
+    no_shell: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,15 +76,12 @@ def has_completed(pod: Object) -> bool:
     return _phase(pod) in ("Succeeded", "Failed")
 
 
-def failures(pods: Iterable[Object], now: datetime, pull_secrets_field: str) -> list[Failure]:
-    """One failure per failing container, in the order of the pods' names.
-
-    `pull_secrets_field`: the field that names image pull secrets, for the remedy.
-    """
+def failures(pods: Iterable[Object], now: datetime, remedies: Remedies) -> list[Failure]:
+    """One failure per failing container, in the order of the pods' names."""
     found: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         if is_active(pod):
-            found += _pod_failures(pod, now, pull_secrets_field)
+            found += _pod_failures(pod, now, remedies)
     return found
 
 
@@ -91,37 +100,42 @@ def condition_of(pod: Object, name: str) -> Mapping[str, Any]:
     return next(found, _NOTHING)
 
 
-def _pod_failures(pod: Object, now: datetime, pull_secrets_field: str) -> Iterator[Failure]:
+def container_status(pod: Object, name: str) -> Mapping[str, Any]:
+    """The status of a container of a pod; empty if it is not reported."""
+    found = (status for status in nested_list(pod, "status", "containerStatuses") if status["name"] == name)
+    return next(found, _NOTHING)
+
+
+def _pod_failures(pod: Object, now: datetime, remedies: Remedies) -> Iterator[Failure]:
     for container in nested_list(pod, "status", "containerStatuses"):
-        failure = _container_failure(pod, container, now, pull_secrets_field)
+        failure = _container_failure(pod, container, now, remedies)
         if failure is not None:
             yield failure
 
 
-def _container_failure(
-    pod: Object, container: Mapping[str, Any], now: datetime, pull_secrets_field: str
-) -> Failure | None:
+def _container_failure(pod: Object, container: Mapping[str, Any], now: datetime, remedies: Remedies) -> Failure | None:
     waiting = nested_map(container, "state", "waiting")
     reason = waiting.get("reason", "")
     prefix = f"Pod {pod['metadata']['name']}"
     if reason in IMAGE_REASONS:
-        return Failure(c.IMAGE_UNAVAILABLE, f"{prefix}: {_image_message(container, waiting, pull_secrets_field)}")
+        return Failure(c.IMAGE_UNAVAILABLE, f"{prefix}: {_image_message(_image(pod, container), waiting, remedies)}")
     if reason in START_REASONS:
-        return _start_failure(prefix, waiting)
+        return _start_failure(prefix, waiting, remedies)
     terminated = _last_termination(container)
-    if terminated is None:
+    if terminated is None or _is_update(pod, container, terminated):
         return None
     if terminated.get("reason") in TERMINATED_START_REASONS and not container.get("ready"):
-        return _start_failure(prefix, terminated)
+        return _start_failure(prefix, terminated, remedies)
     clears_in = _recovers_in(pod, container, now)
     if clears_in == 0:
         return None
     return Failure(c.PODS_CRASHING, f"{prefix}: {_crash_message(pod, container, terminated)}", clears_in)
 
 
-def _start_failure(prefix: str, state: Mapping[str, Any]) -> Failure:
-    cause = state.get("message") or state["reason"]
-    return Failure(c.PODS_CRASHING, f"{prefix}: the container cannot be started: {cause}")
+def _start_failure(prefix: str, state: Mapping[str, Any], remedies: Remedies) -> Failure:
+    cause: str = state.get("message") or state["reason"]
+    hint = f"; {remedies.no_shell}" if remedies.no_shell and MISSING_SHELL.search(cause) else ""
+    return Failure(c.PODS_CRASHING, f"{prefix}: the container cannot be started: {cause}{hint}")
 
 
 def _last_termination(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -130,6 +144,12 @@ def _last_termination(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
     # Exit code 0 is unexpected too, unless the container has never been restarted.
     unexpected = terminated and (terminated.get("exitCode") != 0 or container.get("restartCount", 0) > 0)
     return terminated if unexpected else None
+
+
+def _is_update(pod: Object, container: Mapping[str, Any], terminated: Mapping[str, Any]) -> bool:
+    """Whether an update of the pod in place has restarted the container."""
+    record = record_of(pod)
+    return record is not None and container["name"] in record.restarts and terminated.get("exitCode") == 0
 
 
 def _recovers_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float | None:
@@ -141,12 +161,18 @@ def _recovers_in(pod: Object, container: Mapping[str, Any], now: datetime) -> fl
     return max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
 
 
-def _image_message(container: Mapping[str, Any], waiting: Mapping[str, Any], pull_secrets_field: str) -> str:
+def _image(pod: Object, container: Mapping[str, Any]) -> str:
+    """The image of a container: that of its spec, because the status can have the one before."""
+    found = (each["image"] for each in nested_list(pod, "spec", "containers") if each["name"] == container["name"])
+    return next(found, container.get("image", ""))
+
+
+def _image_message(image: str, waiting: Mapping[str, Any], remedies: Remedies) -> str:
     text: str = waiting.get("message") or waiting["reason"]
     # The kubelet's message alternates between "<error>" and "Back-off …: <error>"; the prefix is removed.
     cause = BACK_OFF_PREFIX.sub("", text, count=1)
-    remedy = f"correct spec.image, or name a Secret with the registry's credentials in {pull_secrets_field}"
-    return f"the image {container.get('image')} cannot be pulled: {cause}; {remedy}"
+    remedy = f"correct spec.image, or name a Secret with the registry's credentials in {remedies.pull_secrets}"
+    return f"the image {image} cannot be pulled: {cause}; {remedy}"
 
 
 def _crash_message(pod: Object, container: Mapping[str, Any], terminated: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from memcached_operator.kind import PodController, Snapshot
+from memcached_operator.kind import PodController, Snapshot, Update
 from memcached_operator.kube.resource import Object, nested_map
 
 MAX_UNAVAILABLE_PERCENT = 25
@@ -23,7 +23,8 @@ class Rollout:
     no other pods are left. `paused`: pods are not replaced. `requeue_after`: seconds until the deadline is exceeded
     without an event; None if an event reports that. `serving`: the number of pods that serve clients, if pods serve
     before they are ready; None: those that are ready. `warming`: the names of the pods that serve and are not ready.
-    `warm_up`: maximum seconds until these are ready.
+    `warm_up`: maximum seconds until these are ready. `doing`: what else happens to pods, such as `a-2 is being
+    resized`.
     """
 
     exists: bool = False
@@ -41,6 +42,7 @@ class Rollout:
     serving: int | None = None
     warming: tuple[str, ...] = ()
     warm_up: int = 0
+    doing: tuple[str, ...] = ()
 
     @property
     def usable(self) -> int:
@@ -60,8 +62,11 @@ class Rollout:
 class WorkloadType(PodController, Protocol):
     """What differs between Deployment and StatefulSet."""
 
-    def rollout(self, snapshot: Snapshot, now: datetime) -> Rollout:
-        """The rollout of the workload with the name of the custom resource; empty if it does not exist."""
+    def rollout(self, snapshot: Snapshot, update: Update | None, now: datetime) -> Rollout:
+        """The rollout of the workload with the name of the custom resource; empty if it does not exist.
+
+        `update`: of its pods, if the operator makes it.
+        """
         ...
 
 

@@ -1,15 +1,15 @@
 """The state of a StatefulSet, which reports no conditions: everything is computed from its counts and its pods.
 
-`kubectl rollout status` does not support the update strategy OnDelete; this does.
+Its update strategy is OnDelete: the operator updates the pods itself. `kubectl rollout status` does not support that.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from memcached_api import conditions as c
-from memcached_operator.kind import Snapshot
+from memcached_operator.kind import Snapshot, Update
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
 from memcached_operator.workloads import warm_up
@@ -37,26 +37,26 @@ class _StatefulSet:
         controller = controller_of(pod)
         return controller is not None and controller["uid"] == workload["metadata"]["uid"]
 
-    def rollout(self, snapshot: Snapshot, now: datetime) -> Rollout:
-        """The rollout, from the counts of the StatefulSet controller and the times in its pods."""
+    def rollout(self, snapshot: Snapshot, update: Update | None, now: datetime) -> Rollout:
+        """The rollout, from the counts of the StatefulSet controller, the times in its pods, and the update."""
         live = snapshot.child(STATEFULSETS)
-        return Rollout() if live is None else _rollout(live, snapshot, now)
+        return Rollout() if live is None else _rollout(live, snapshot, update, now)
 
 
 STATEFULSET: Final[WorkloadType] = _StatefulSet()
 """The workload of a kind whose pods have stable names."""
 
 
-def _rollout(live: Object, snapshot: Snapshot, now: datetime) -> Rollout:
-    found = _with_warm_up(_with_pause(counted(live), live, snapshot.cr), live, snapshot)
-    all_available = found.current and found.size == found.replicas == found.available_pods
-    # With OnDelete, outdated pods stay until a user deletes them, so they are not a stalled rollout.
-    waiting = all_available and _strategy(live).get("type") == "OnDelete"
-    complete = all_available and found.updated >= found.size - _partition(live)
-    left = float("inf") if complete or waiting or found.paused else _until_deadline(live, snapshot, now, found.warm_up)
+def _rollout(live: Object, snapshot: Snapshot, update: Update | None, now: datetime) -> Rollout:
+    found = _with_serving(_with_pause(counted(live), live, snapshot.cr), live, snapshot)
+    counts = found.current and found.size == found.replicas == found.available_pods == found.updated
+    complete = counts and (update is None or update.complete)
+    left = float("inf") if complete or found.paused else _until_deadline(live, snapshot, now, found.warm_up)
+    doing = update.doing.items() if update else ()
     return replace(
         found,
         complete=complete,
+        doing=tuple(f"{name} {text}" for name, text in doing if name not in found.warming),
         deadline_exceeded=left <= 0,
         requeue_after=left if 0 < left < float("inf") else None,
     )
@@ -70,25 +70,17 @@ def _with_pause(found: Rollout, live: Object, cr: Object) -> Rollout:
     return replace(found, paused=True, updated=0 if outdated else found.updated)
 
 
-def _with_warm_up(found: Rollout, live: Object, snapshot: Snapshot) -> Rollout:
-    """The counts if pods serve before they are ready: those whose first container, memcached, is ready."""
+def _with_serving(found: Rollout, live: Object, snapshot: Snapshot) -> Rollout:
+    """The counts if pods serve before they are ready: those whose first container is ready, beside others."""
     template = nested_map(live, "spec", "template")
-    if (timeout := warm_up.timeout_of(template)) is None:
+    first, *others = nested_list(template, "spec", "containers")
+    if not others:
         return found
-    container = nested_list(template, "spec", "containers")[0]["name"]
-    serving = sum(warm_up.serves(pod, container) for pod in snapshot.pods)
-    warming = warm_up.warming(snapshot.pods, container)
+    serving = sum(warm_up.serves(pod, first["name"]) for pod in snapshot.pods)
+    if (timeout := warm_up.timeout_of(template)) is None:
+        return replace(found, serving=serving)
+    warming = warm_up.warming(snapshot.pods, first["name"])
     return replace(found, serving=serving, warming=tuple(warming), warm_up=timeout)
-
-
-def _strategy(live: Object) -> Mapping[str, Any]:
-    return nested_map(live, "spec", "updateStrategy")
-
-
-def _partition(live: Object) -> int:
-    """The number of pods that a rolling update leaves at their template. Kubernetes ignores it for OnDelete."""
-    size = live["spec"].get("replicas", 1)
-    return min(size, nested_map(_strategy(live), "rollingUpdate").get("partition") or 0)
 
 
 def _until_deadline(live: Object, snapshot: Snapshot, now: datetime, warm_up_seconds: int) -> float:
@@ -120,15 +112,16 @@ def _started(snapshot: Snapshot, now: datetime) -> datetime:
 
 
 def _write_times(live: Object) -> Iterator[Any]:
-    """The times at which the operator created and changed the StatefulSet."""
+    """The times at which the operator created and changed a StatefulSet or a pod."""
     for entry in nested_list(live, "metadata", "managedFields"):
-        if entry.get("manager") == labels.MANAGER and not entry.get("subresource"):
+        if entry.get("manager") == labels.MANAGER and entry.get("subresource") != "status":
             yield entry.get("time")
 
 
 def _pod_times(snapshot: Snapshot) -> Iterator[Any]:
-    """The times at which pods were created and became ready."""
+    """The times at which pods were created and changed, and became ready."""
     for pod in snapshot.pods:
+        yield from _write_times(pod)
         yield pod["metadata"].get("creationTimestamp")
         for condition in nested_list(pod, "status", "conditions"):
             if condition["type"] == "Ready" and condition.get("status") == "True":

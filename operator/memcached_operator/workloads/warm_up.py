@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.workloads.pods import condition_of, is_active
+from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.workloads.pods import condition_of, container_status, is_active
 
 WARM_UP_ANNOTATION: Final = "memcached-operator.example.com/warm-up"
 """Annotation of a pod that is ready only when it is warm. Its value, such as `hitRatio=80,timeout=900,minRequests=100`,
@@ -27,8 +27,7 @@ def warming(pods: Iterable[Object], container: str) -> list[str]:
 
 def serves(pod: Object, container: str) -> bool:
     """Whether a container of a pod is ready, also if the pod is not."""
-    found = (each for each in nested_list(pod, "status", "containerStatuses") if each["name"] == container)
-    return is_active(pod) and any(each.get("ready") is True for each in found)
+    return is_active(pod) and container_status(pod, container).get("ready") is True
 
 
 def _is_ready(pod: Object) -> bool:

@@ -1,6 +1,6 @@
 """Computes the three conditions of an object that runs as a workload."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from memcached_api import conditions as c
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads import mounts
-from memcached_operator.workloads.pods import failures, running_pod_names, unschedulable
+from memcached_operator.workloads.pods import Remedies, failures, running_pod_names, unschedulable
 from memcached_operator.workloads.rollout import Rollout, WorkloadType
 
 MAX_NAMES = 3
@@ -50,15 +50,15 @@ def workload_state(
     outcome: Outcome,
     now: datetime,
     *,
-    pull_secrets_field: str,
+    remedies: Remedies,
     resume: str,
 ) -> WorkloadState:
     """Compute the state of a workload from its counts, its pods and the problems of applying the children.
 
-    `pull_secrets_field`: the field that names image pull secrets, for the remedy. `resume`: the remedy for a pause.
+    `resume`: the remedy for a pause.
     """
-    rollout = workload.rollout(snapshot, now)
-    failed = failures(snapshot.pods, now, pull_secrets_field)
+    rollout = workload.rollout(snapshot, outcome.update, now)
+    failed = failures(snapshot.pods, now, remedies)
     failed += mounts.failures(snapshot.pods, snapshot.events, now)
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
@@ -120,17 +120,17 @@ def _progressing(
     if not rollout.exists:
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {kind} is being created")
     message = f"{updated} of {rollout.size} pods are updated"
-    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"{message}{_warming(rollout)}")
+    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join([message, *_warming(rollout), *rollout.doing]))
 
 
-def _warming(rollout: Rollout) -> str:
-    """The rest of a message about the pods that are not warm yet."""
+def _warming(rollout: Rollout) -> Iterator[str]:
+    """The part of a message about the pods that are not warm yet."""
     if not rollout.warming:
-        return ""
+        return
     names = ", ".join(rollout.warming[:MAX_NAMES])
     more = f" and {len(rollout.warming) - MAX_NAMES} more" if len(rollout.warming) > MAX_NAMES else ""
     verb = "warms" if len(rollout.warming) == 1 else "warm"
-    return f"; {names}{more} {verb} up, which takes at most {rollout.warm_up} s"
+    yield f"{names}{more} {verb} up, which takes at most {rollout.warm_up} s"
 
 
 def _degraded(problems: list[Problem], notices: Iterable[str]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ FIELDS: dict[str, Object] = {
 OTHER_SELECTOR: Object = {"spec": {"selector": {INSTANCE: "another"}}}
 OTHER_TEMPLATE: Object = {"spec": {"template": {"spec": {"automountServiceAccountToken": True}}}}
 OTHER_BUDGET: Object = {"spec": {"maxUnavailable": 2}}
-OTHER_PARTITION: Object = {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}}}
+OTHER_STRATEGY: Object = {"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}}
 OTHER_SERVERS: Object = {"data": {"servers": "elsewhere:11211"}}
 OTHER_CLIENTS: Object = {"spec": {"ingress": [{}]}}
 OTHER_PORT: Object = {"spec": {"podMetricsEndpoints": [{"port": "other"}]}}
@@ -88,7 +88,7 @@ CHILDREN = (
     Child(MEMCACHEDS, POD_DISRUPTION_BUDGETS, OTHER_BUDGET),
     Child(MEMCACHEDS, NETWORK_POLICIES, OTHER_CLIENTS),
     Child(MEMCACHEDS, POD_MONITORS, OTHER_PORT, "Monitored"),
-    Child(MEMCACHEDS, STATEFULSETS, OTHER_PARTITION, STABLE),
+    Child(MEMCACHEDS, STATEFULSETS, OTHER_STRATEGY, STABLE),
     Child(MEMCACHEDS, CONFIG_MAPS, OTHER_SERVERS, STABLE, "-connection"),
     Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR, STABLE, "-0"),
     Child(APPSERVICES, DEPLOYMENTS, OTHER_TEMPLATE),

@@ -168,9 +168,10 @@ async def _orphan(sandbox: Sandbox) -> None:
     await _wait_paused(sandbox)
 
 
-async def _change_partition(sandbox: Sandbox) -> None:
-    """Another client lets the rollout continue, as far as it has a new template."""
-    await sandbox.merge(_key(sandbox), {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
+async def _change_strategy(sandbox: Sandbox) -> None:
+    """Another client lets the controller of StatefulSets replace the pods, as far as it has a new template."""
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+    await sandbox.merge(_key(sandbox), {"spec": {"updateStrategy": strategy}})
 
 
 async def _delete_pod(sandbox: Sandbox) -> None:
@@ -234,7 +235,7 @@ DISTURBANCES: dict[str, Disturbance] = {
     "T7/stable-pause/template-changed-while-down": _change_template_while_down,
     "T7/stable-pause/reference-removed": _remove_reference,
     "T7/stable-pause/orphaned": _orphan,
-    "T7/stable-pause/partition-changed": _change_partition,
+    "T7/stable-pause/strategy-changed": _change_strategy,
     "T7/stable-pause/pod-deleted": _delete_pod,
 }
 

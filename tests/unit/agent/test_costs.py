@@ -93,17 +93,24 @@ def test_private_memory_is_small(agent: Agent, record_property: Record) -> None:
     assert 2**20 < found < MAX_MEMORY
 
 
-def test_warm_gate_needs_little_memory(tmp_path: Path, record_property: Record) -> None:
+def test_annotations_need_little_memory_and_cpu_time(tmp_path: Path, record_property: Record) -> None:
     annotations = tmp_path / "annotations"
-    annotations.write_text('memcached-operator.example.com/warm-up="hitRatio=80,timeout=900,minRequests=100"\n')
+    annotations.write_text(
+        'memcached-operator.example.com/warm-up="hitRatio=80,timeout=900,minRequests=100"\n'
+        'memcached-operator.example.com/memory="64"\n'
+    )
     flags = (f"--annotations-file={annotations}", f"--state-directory={tmp_path}")
     with with_slabs_served() as port, running(port, *flags, measured=False) as agent:
         agent.wait_for(503, "not warm yet", "/readyz")
         for _ in range(20):
             agent.get()
-        found = agent.private_bytes()
-    record_property("private memory with the warm gate", f"{found / 2**20:.1f} MiB")
+        found, before = agent.private_bytes(), agent.cpu_seconds()
+        time.sleep(2 * IDLE_SECONDS)  # at least one poll
+        share = (agent.cpu_seconds() - before) / (2 * IDLE_SECONDS)
+    record_property("private memory with annotations", f"{found / 2**20:.1f} MiB")
+    record_property("idle CPU with annotations", f"{100 * share:.2f} %")
     assert 2**20 < found < MAX_MEMORY
+    assert share < MAX_IDLE
 
 
 def test_ssl_is_not_loaded_without_certificates(agent: Agent) -> None:

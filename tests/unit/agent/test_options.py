@@ -11,7 +11,7 @@ import pytest
 from memcached_agent import logs, options
 from memcached_agent.addresses import Address, parse_address
 from memcached_agent.memcached.errors import REASONS
-from memcached_agent.metrics import agent, reloads, warm
+from memcached_agent.metrics import agent, memory, reloads, restarts, warm
 from memcached_agent.metrics.exposition import Metric
 from memcached_agent.version import version
 
@@ -22,7 +22,7 @@ OPTIONS = {
     *("--annotations-file", "--state-directory", "--log-level", "--log-format", "--version", "--help"),
 }
 TLS = ["--tls-directory=/tls", "--tls-port=11212"]
-WARM_UP = ["--annotations-file=/etc/podinfo/annotations", "--state-directory=/state"]
+POD = ["--annotations-file=/etc/podinfo/annotations", "--state-directory=/state"]
 
 
 def test_help_describes_every_option_with_its_default() -> None:
@@ -64,8 +64,8 @@ INVALID = {
     "directory without a port": (TLS[:1], "--tls-directory and --tls-port require each other"),
     "port without a directory": (TLS[1:], "--tls-directory and --tls-port require each other"),
     "TLS without a directory": (["--metrics-tls"], "--metrics-tls requires --tls-directory"),
-    "annotations without a state": (WARM_UP[:1], "--annotations-file and --state-directory require each other"),
-    "state without annotations": (WARM_UP[1:], "--annotations-file and --state-directory require each other"),
+    "annotations without a state": (POD[:1], "--annotations-file and --state-directory require each other"),
+    "state without annotations": (POD[1:], "--annotations-file and --state-directory require each other"),
     "relative state directory": (["--state-directory=state"], "'state': use an absolute path"),
     "relative directory": (["--tls-directory=tls"], "'tls': use an absolute path of at most 256 characters"),
     "long path": (["--users-file=/" + "x" * 256], "use an absolute path of at most 256 characters"),
@@ -106,8 +106,8 @@ def test_reloads() -> None:
     assert (found.tls, found.users_file) == (options.Tls("/tls", 11212, metrics=True), "/auth/users")
 
 
-def test_warm_up() -> None:
-    assert options.parse(WARM_UP).warm_up == options.WarmUp("/etc/podinfo/annotations", "/state")
+def test_pod() -> None:
+    assert options.parse(POD).pod == options.Pod("/etc/podinfo/annotations", "/state")
 
 
 ADDRESSES = {
@@ -157,8 +157,8 @@ def test_log_lines(log_format: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_flags_and_metrics_are_documented() -> None:
     page = (Path(__file__).parents[3] / "docs/monitoring.md").read_text()
     assert [each for each in OPTIONS - {"--version", "--help"} if f"`{each}`" not in page] == []
-    modules = (agent, reloads, warm)
+    modules = (agent, memory, reloads, restarts, warm)
     names = [each.name for module in modules for each in vars(module).values() if isinstance(each, Metric)]
-    assert len(names) == 10
+    assert len(names) == 13
     assert [each for each in names if f"`{each}" not in page] == []
     assert [each for each in REASONS if f"`{each}`" not in page] == []

@@ -1,17 +1,17 @@
 """The pure functions of the warm gate: the annotation, the window, the record and the decision."""
 
 import math
-from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_agent.memcached.stats import parse as parse_stats
-from memcached_agent.warm import decision, fields, gate, record, window
+from memcached_agent.pod import fields, record
+from memcached_agent.pod.record import Record, Seen
+from memcached_agent.warm import decision, gate, window
 from memcached_agent.warm.decision import decide
 from memcached_agent.warm.gate import Gate
-from memcached_agent.warm.record import Record, Seen
 from memcached_agent.warm.window import Sample, Window
 
 from .samples import replies
@@ -21,7 +21,9 @@ NUMBERS = st.integers(0, 2**63)
 RATIOS = st.none() | st.integers(0, record.WHOLE)
 GATES = st.builds(Gate, st.integers(1, 100), st.integers(1, 10**9), st.integers(0, 10**9))
 RECORDS = st.builds(
-    Record, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.booleans(), RATIOS, RATIOS, st.none() | st.integers(0, 10**9)
+    Record,
+    *(NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.booleans(), RATIOS, RATIOS),
+    *(st.none() | st.integers(0, 10**9), st.none() | st.integers(1, 2**30), NUMBERS, NUMBERS),
 )
 
 
@@ -30,36 +32,6 @@ def windows(draw: st.DrawFn) -> Window:
     """Any window."""
     gets = draw(st.integers(0, 10**6))
     return Window(draw(st.floats(0, 75)), draw(st.integers(0, gets)), gets)
-
-
-def lines(text: str, size: int = 4096) -> Iterable[bytes]:
-    """The lines of a file, of which long ones are split."""
-    return (line[at : at + size] for line in text.encode().splitlines(True) for at in range(0, len(line), size))
-
-
-NAME = gate.ANNOTATION
-FILES = {
-    "alone": (f'{NAME}="hitRatio=1"\n', "hitRatio=1"),
-    "without a newline": (f'{NAME}="hitRatio=1"', "hitRatio=1"),
-    "between others": (f'a="{NAME}"\n{NAME}="x"\nz="1"\n', "x"),
-    "empty file": ("", None),
-    "empty value": (f'{NAME}=""\n', ""),
-    "escapes stay": (f'{NAME}="a\\"\\nb"\n', 'a\\"\\nb'),
-    "another annotation": (f'{NAME}s="x"\nx{NAME}="x"\n', None),
-    "in the value of another": (f'a="{NAME}=\\"x\\""\n', None),
-}
-
-
-@pytest.mark.parametrize(("text", "value"), FILES.values(), ids=FILES.keys())
-def test_annotation_in_a_file(text: str, value: str | None) -> None:
-    assert gate.annotation(lines(text)) == value
-
-
-def test_annotation_is_not_found_within_a_long_line() -> None:
-    text = f'a="{"x" * 97}{NAME}="x"\n'
-    pieces = list(lines(text, 100))
-    assert pieces[1].startswith(NAME.encode())
-    assert gate.annotation(pieces) is None
 
 
 @given(GATES)
@@ -154,22 +126,24 @@ def test_process_in_the_statistics() -> None:
 
 
 PROCESS = Seen(1, 1000, 1100, 500, 0, 0)
-WARM = Record(1, 1000, 400, 1000, warm=True, ratio=8000, before=9000, took=30)
+WARM = Record(1, 1000, 400, 1000, warm=True, ratio=8000, before=9000, took=30, memory=64, kept=1, lost=2)
 COLD = WARM._replace(warm=False, ratio=None)
+LOST = WARM._replace(cpu=500, warm=False, ratio=None, before=8000, lost=3)
+KEPT = WARM._replace(began=1100, warm=False, ratio=None, before=8000, kept=2)
 FOLLOWS = {
     "first": (None, PROCESS, Record(1, 1000, 500, 1000)),
     "same": (WARM, PROCESS, WARM._replace(cpu=500)),
     "same, rounded differently": (WARM, PROCESS._replace(started=1002), WARM._replace(cpu=500)),
     "same CPU time": (WARM, PROCESS._replace(cpu=400), WARM),
-    "later start": (WARM, PROCESS._replace(started=1003), Record(1, 1003, 500, 1003, before=8000, took=30)),
-    "earlier start": (WARM, PROCESS._replace(started=997), Record(1, 997, 500, 997, before=8000, took=30)),
-    "other process ID, warm restart": (WARM, PROCESS._replace(pid=2), Record(2, 1000, 500, 1100, before=8000, took=30)),
-    "less CPU time, warm restart": (WARM, PROCESS._replace(cpu=9), Record(1, 1000, 9, 1100, before=8000, took=30)),
-    "never warm": (COLD, PROCESS._replace(started=1050), Record(1, 1050, 500, 1050, before=9000, took=30)),
+    "later start": (WARM, PROCESS._replace(started=1003), LOST._replace(started=1003, began=1003)),
+    "earlier start": (WARM, PROCESS._replace(started=997), LOST._replace(started=997, began=997)),
+    "other process ID, warm restart": (WARM, PROCESS._replace(pid=2), KEPT._replace(pid=2, cpu=500)),
+    "less CPU time, warm restart": (WARM, PROCESS._replace(cpu=9), KEPT._replace(cpu=9)),
+    "never warm": (COLD, PROCESS._replace(started=1050), LOST._replace(started=1050, began=1050, before=9000)),
     "warm without a typical minute": (
         WARM._replace(ratio=None),
         PROCESS._replace(started=1050),
-        Record(1, 1050, 500, 1050, before=9000, took=30),
+        LOST._replace(started=1050, began=1050, before=9000),
     ),
 }
 
@@ -180,24 +154,32 @@ def test_record_of_the_next_process(old: Record | None, process: Seen, new: Reco
 
 
 def test_only_a_typical_minute_of_a_warm_process_is_recorded() -> None:
-    assert record.with_ratio(WARM, Window(60, 2, 3)).ratio == 8000
-    assert record.with_ratio(WARM, Window(59, 200, 300)).ratio == 8000
-    assert record.with_ratio(COLD, Window(60, 200, 300)).ratio is None
-    assert record.with_ratio(WARM, Window(60, 200, 300)).ratio == 6666
-    assert record.with_ratio(WARM, Window(60, 300, 300)).ratio == 10000
+    assert decision.with_ratio(WARM, Window(60, 2, 3)).ratio == 8000
+    assert decision.with_ratio(WARM, Window(59, 200, 300)).ratio == 8000
+    assert decision.with_ratio(COLD, Window(60, 200, 300)).ratio is None
+    assert decision.with_ratio(WARM, Window(60, 200, 300)).ratio == 6666
+    assert decision.with_ratio(WARM, Window(60, 300, 300)).ratio == 10000
 
 
 @given(RECORDS)
 def test_record_is_read_as_it_was_written(expected: Record) -> None:
     content = record.encode(expected)
     assert record.decode(content) == expected
-    assert len(content) < 256
+    assert len(content) < 320
+
+
+def test_record_of_an_earlier_version_is_read() -> None:
+    content = b"pid=1,started=1000,cpu=400,began=1000,warm=1,ratio=8000,before=9000,took=30\n"
+    expected = WARM._replace(memory=None, kept=0, lost=0)
+    assert record.decode(content) == expected
+    assert record.encode(expected) == content
 
 
 CORRUPT = [
     *(b"", b"\n", b"\0" * 100, b"pid=1", b"pid=1,started=1,cpu=1,began=1\n", b"{}"),
     *(b"pid=1,started=1,cpu=1,began=1,warm=2\n", b"pid=1,started=1,cpu=1,began=1,warm=1"),
     *(b"pid=1,started=1,cpu=1,began=1,warm=1,ratio=10001\n", b"pid=1,started=1,cpu=1,began=1,warm=1,before=10001\n"),
+    *(b"pid=1,started=1,cpu=1,began=1,warm=1,kept=0\n", b"pid=1,started=1,cpu=1,began=1,warm=1,memory=0\n"),
     *(b"pid=1,started=1,cpu=1,began=1,warm=1,other=1\n", b"pid=01,started=1,cpu=1,began=1,warm=1\n"),
     *(record.encode(WARM)[:-2], record.encode(WARM) * 2, b"\xff" + record.encode(WARM)),
 ]
@@ -280,7 +262,7 @@ SENTENCES = {
         9999,
     ),
     "memcached has been observed for 5 s, 10 s needed; ready in 15 min at the latest": (Window(5, 900, 900), 7, None),
-    "20 gets in the last 40 s, 100 needed for a hit ratio; ready in 2 min at the latest": (
+    "20 gets in the last 40 s, 100 needed for a hit ratio (minRequests); ready in 2 min at the latest": (
         Window(40, 9, 20),
         780,
         None,

@@ -1,9 +1,9 @@
-"""The watcher of the warm gate: files, a memcached that is replaced, and restarts of the agent."""
+"""The watcher with a warm gate: files, a memcached that is replaced, and restarts of the agent."""
 
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -11,13 +11,10 @@ from pathlib import Path
 import pytest
 
 from memcached_agent.memcached import connection
-from memcached_agent.memcached.client import Client
-from memcached_agent.metrics.exposition import render
-from memcached_agent.options import WarmUp
-from memcached_agent.warm import files, record
-from memcached_agent.warm.watcher import Watcher
+from memcached_agent.pod import files, record
 
-from .memcacheds import HANG, FakeMemcached, replies_again, with_client
+from .memcacheds import HANG, replies_again
+from .pods import Pod, own, polling, run
 from .processes import running as agent_running
 from .samples import samples, value
 from .warming import Process, annotations
@@ -25,78 +22,13 @@ from .warming import Process, annotations
 GATE = "hitRatio=80,timeout=900,minRequests=100"
 
 
-class Pod:
-    """A pod: its files, its memcached and its agent. Time passes only by `work`."""
-
-    def __init__(self, directory: Path, memcached: FakeMemcached, client: Client) -> None:
-        self.now = 5000.0
-        self.memcached = memcached
-        self.client = client
-        self.process = Process()
-        self.file = directory / "annotations"
-        self.state = directory / "state"
-        self.state.mkdir(exist_ok=True)
-        self.annotate(GATE)
-        self.watcher = self.agent()
-
-    def annotate(self, text: str | None) -> None:
-        """Replace the annotation."""
-        self.file.write_bytes(annotations(text))
-
-    def agent(self, poll: float = 5.0) -> Watcher:
-        """Start the agent; it finds the state of the one before."""
-        self.watcher = Watcher(self.client, WarmUp(str(self.file), str(self.state)), lambda: self.now, poll)
-        return self.watcher
-
-    async def work(self, seconds: int, hits: float = 0, misses: float = 0) -> None:
-        """Let the clients of memcached work, with these rates per second. The agent polls every 5 s."""
-        for _ in range(seconds // 5):
-            self.now += 5
-            self.process.work(5, hits, misses)
-            await self.watcher.step()
-
-    async def replace(self, process: Process) -> None:
-        """Replace the process of memcached. Its clients reconnect."""
-        self.memcached.close_all()
-        self.process = process
-        await self.reconnected()
-
-    async def reconnected(self) -> None:
-        """Wait until the agent has noticed that its connection is closed, and has another."""
-        before = self.client.connected
-        async with asyncio.timeout(30):
-            while self.client.connected in (before, None):  # noqa: ASYNC110 - changed by sockets
-                await asyncio.sleep(0.005)
-
-    def metrics(self) -> str:
-        """The metrics of the gate."""
-        return render(self.watcher.metrics()).decode()
-
-    def saved(self) -> record.Record | None:
-        """The state in the file."""
-        return record.decode((self.state / files.NAME).read_bytes())
-
-
-def run(directory: Path, scenario: Callable[[Pod], Awaitable[None]]) -> None:
-    """Run a scenario."""
-
-    async def connected(memcached: FakeMemcached, client: Client) -> None:
-        pod = Pod(directory, memcached, client)
-        memcached.answer = lambda line: pod.process.answer(line)
-        await replies_again(client)
-        await scenario(pod)
-
-    with_client(connected)
-
-
-def own(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The log lines of the gate, with their levels."""
-    found = [each for each in caplog.records if each.name.startswith("memcached_agent.warm")]
-    return [f"{each.levelname} {each.getMessage()}" for each in found]
+def warmth(pod: Pod) -> dict[str, float]:
+    """The metrics of the gate."""
+    return {name: each for (name, labels), each in samples(pod.metrics()).items() if not labels}
 
 
 def test_empty_cache_becomes_warm_and_stays_warm(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "memcached_agent.warm")
+    caplog.set_level(logging.INFO, "memcached_agent")
 
     async def scenario(pod: Pod) -> None:
         await pod.work(60, 0, 100)
@@ -108,7 +40,7 @@ def test_empty_cache_becomes_warm_and_stays_warm(tmp_path: Path, caplog: pytest.
             "hit ratio 75 % of 6000 gets in the last minute, 80 % needed; ready in 14 min"
             in await pod.watcher.obstacle()
         )
-        assert {name: each for (name, _), each in samples(pod.metrics()).items()} == {
+        assert warmth(pod) == {
             "memcached_agent_warm": 0,
             "memcached_agent_hit_ratio": 0.75,
             "memcached_agent_target_hit_ratio": 0.8,
@@ -117,14 +49,14 @@ def test_empty_cache_becomes_warm_and_stays_warm(tmp_path: Path, caplog: pytest.
         assert await pod.watcher.obstacle() == ""
         await pod.work(600, 0, 100)
         assert await pod.watcher.obstacle() == ""
-        assert {name: each for (name, _), each in samples(pod.metrics()).items()} == {
+        assert warmth(pod) == {
             "memcached_agent_warm": 1,
             "memcached_agent_hit_ratio": 0,
             "memcached_agent_target_hit_ratio": 0.8,
             "memcached_agent_warm_up_seconds": 110,
         }
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
     assert own(caplog) == ["INFO warm after 110 s (ratio): 5000 hits of 6000 gets"]
 
 
@@ -134,7 +66,7 @@ def test_hit_ratio_is_that_of_the_last_minute(tmp_path: Path) -> None:
         await pod.work(120, 0, 100)
         assert "hit ratio 0 % of 6000 gets in the last minute" in await pod.watcher.obstacle()
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 @pytest.mark.parametrize("warm", [False, True])
@@ -151,7 +83,7 @@ def test_restart_of_the_agent_keeps_what_it_knew(tmp_path: Path, warm: bool) -> 
         else:
             assert "ready in 13 min at the latest" in await pod.watcher.obstacle()
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 REPLACED = {
@@ -183,7 +115,7 @@ def test_next_process_must_become_warm_too(tmp_path: Path, kind: str, agent: str
         assert await pod.watcher.obstacle() == ""
         assert value(pod.metrics(), "memcached_agent_warm_up_seconds") == 30
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 def test_gets_of_the_process_before_do_not_count(tmp_path: Path) -> None:
@@ -195,7 +127,7 @@ def test_gets_of_the_process_before_do_not_count(tmp_path: Path) -> None:
         await pod.work(30, 0, 100)
         assert "hit ratio 0 % of 2500 gets in the last 25 s" in await pod.watcher.obstacle()
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 def test_process_with_its_items_is_ready_after_10_s(tmp_path: Path) -> None:
@@ -208,7 +140,7 @@ def test_process_with_its_items_is_ready_after_10_s(tmp_path: Path) -> None:
         await pod.work(5, 90, 10)
         assert await pod.watcher.obstacle() == ""
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 def test_process_that_was_not_warm_does_not_lower_the_target(tmp_path: Path) -> None:
@@ -220,7 +152,7 @@ def test_process_that_was_not_warm_does_not_lower_the_target(tmp_path: Path) -> 
         await pod.work(120, 10, 90)
         assert "hit ratio 10 % of 6000 gets in the last minute, 72 % needed" in await pod.watcher.obstacle()
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 def test_without_traffic_there_is_nothing_to_wait_for(tmp_path: Path) -> None:
@@ -230,7 +162,7 @@ def test_without_traffic_there_is_nothing_to_wait_for(tmp_path: Path) -> None:
         await pod.work(5)
         assert await pod.watcher.obstacle() == ""
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 def test_timeout_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -241,7 +173,7 @@ def test_timeout_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
         assert await pod.watcher.obstacle() == ""
         assert value(pod.metrics(), "memcached_agent_warm_up_seconds") == 900
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
     assert own(caplog) == ["WARNING warm after 900 s (timeout): 600 hits of 6000 gets"]
 
 
@@ -265,17 +197,17 @@ def test_pod_without_a_valid_gate_is_ready(tmp_path: Path, kind: str, caplog: py
         assert value(pod.metrics(), "memcached_agent_warm") == 1
         assert "memcached_agent_target_hit_ratio" not in pod.metrics()
         assert "memcached_agent_warm_up_seconds" not in pod.metrics()
-        found = await pod.watcher.problem()
+        found = await pod.problem()
         assert problem[kind] in found
         assert bool(found) == bool(problem[kind])
         pod.annotate(GATE)
         await pod.work(60, 10, 90)
-        assert (await pod.watcher.obstacle(), await pod.watcher.problem()) == ("", "")
+        assert (await pod.watcher.obstacle(), await pod.problem()) == ("", "")
         await pod.replace(Process(started=2000, time=2000))
         await pod.work(60, 7, 93)
         assert "hit ratio 7 % of 5500 gets in the last 55 s, 8 % needed" in await pod.watcher.obstacle()
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
     assert len(own(caplog)) == (1 if problem[kind] else 0)
 
 
@@ -294,7 +226,7 @@ def test_memcached_that_does_not_reply_is_not_ready(tmp_path: Path, monkeypatch:
         await replies_again(pod.client)
         assert await pod.watcher.obstacle() == "", "it is the same process"
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 def test_new_connection_without_statistics_is_not_ready(tmp_path: Path) -> None:
@@ -304,7 +236,7 @@ def test_new_connection_without_statistics_is_not_ready(tmp_path: Path) -> None:
         pod.memcached.answer = lambda line: b"nonsense\r\nEND\r\n" if line == "stats" else None
         assert await pod.watcher.obstacle() == "not warm yet: the connection to memcached is new"
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 def test_corrupt_state_is_no_state(tmp_path: Path) -> None:
@@ -313,14 +245,14 @@ def test_corrupt_state_is_no_state(tmp_path: Path) -> None:
         (pod.state / files.NAME).write_bytes(b"\0" * 10**6)
         pod.agent()
         assert await pod.watcher.obstacle() != ""
-        assert await pod.watcher.problem() == ""
+        assert await pod.problem() == ""
         await pod.work(30, 90, 10)
         assert await pod.watcher.obstacle() == ""
         found = pod.saved()
         assert found is not None
         assert found.warm
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 def test_problem_of_the_state_directory_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -328,17 +260,17 @@ def test_problem_of_the_state_directory_is_reported(tmp_path: Path, caplog: pyte
         pod.state.rmdir()
         pod.state.write_bytes(b"a file")
         pod.agent()
-        assert await pod.watcher.problem() == "the state cannot be read: Not a directory"
+        assert await pod.problem() == "the state cannot be read: Not a directory"
         await pod.work(60, 90, 10)
         assert await pod.watcher.obstacle() == ""
-        assert "cannot be written, so that a restart of the agent forgets it: Not" in await pod.watcher.problem()
+        assert "cannot be written, so that a restart of the agent forgets it: Not" in await pod.problem()
         pod.state.unlink()
         pod.state.mkdir()
         await pod.work(5, 90, 10)
-        assert await pod.watcher.problem() == ""
+        assert await pod.problem() == ""
         assert pod.saved() is not None
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
     assert len(own(caplog)) == 2
 
 
@@ -364,7 +296,7 @@ def test_state_is_written_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
         return replace
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
     assert len(times) >= 10
 
 
@@ -373,16 +305,6 @@ def silent() -> Generator[int]:
     """A port on which nothing replies; connections are accepted."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         yield found.getsockname()[1]
-
-
-@contextmanager
-def polling(watcher: Watcher) -> Generator[None]:
-    """Let a watcher poll during the block."""
-    task = asyncio.create_task(watcher.run())
-    try:
-        yield
-    finally:
-        task.cancel()
 
 
 def test_memcached_and_the_annotation_are_polled(tmp_path: Path) -> None:
@@ -396,7 +318,7 @@ def test_memcached_and_the_annotation_are_polled(tmp_path: Path) -> None:
                 while await pod.watcher.obstacle():  # noqa: ASYNC110 - as above
                     await asyncio.sleep(0.005)
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, GATE)
 
 
 def test_readiness_of_the_process(tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
-"""A memcached process whose counters a test sets, and the annotation of its pod."""
+"""A memcached process whose counters a test sets, and the annotations of its pod."""
 
 from dataclasses import dataclass
 
-from memcached_agent.warm.gate import ANNOTATION
+from memcached_agent.pod.annotations import PREFIX
 
 from .samples import replies
 
 BASE = replies()["stats"].decode()
+MEBIBYTE = 2**20
 
 
 @dataclass
 class Process:
-    """What `stats` shows. `started` and `time`: seconds of memcached's clock; `cpu`: seconds of CPU time."""
+    """What `stats` shows. `started` and `time`: seconds of memcached's clock; `cpu`: seconds of CPU time.
+
+    `limit`: MiB for items. `refusal`: the reply to `cache_memlimit`, which then has no effect; empty: it is accepted.
+    """
 
     pid: int = 1
     started: int = 1000
@@ -19,9 +23,14 @@ class Process:
     cpu: float = 0.5
     hits: int = 0
     misses: int = 0
+    limit: int = 64
+    refusal: bytes = b""
 
     def answer(self, line: str) -> bytes | None:
-        """The reply to `stats`, for FakeMemcached."""
+        """The reply to `stats` and `cache_memlimit`, for FakeMemcached."""
+        if line.startswith("cache_memlimit "):
+            self.limit = self.limit if self.refusal else int(line.split()[1])
+            return self.refusal or b"OK\r\n"
         return self._reply() if line == "stats" else None
 
     def work(self, seconds: float, hits: float, misses: float) -> None:
@@ -40,6 +49,7 @@ class Process:
             "rusage_system": "0.000000",
             "get_hits": self.hits,
             "get_misses": self.misses,
+            "limit_maxbytes": self.limit * MEBIBYTE,
         }
         found: list[str] = []
         for line in BASE.split("\r\n"):
@@ -48,7 +58,8 @@ class Process:
         return "\r\n".join(found).encode()
 
 
-def annotations(value: str | None) -> bytes:
-    """The file of the downward API with this value of the annotation; None: without it."""
-    own = "" if value is None else f'{ANNOTATION}="{value}"\n'
+def annotations(value: str | None, **others: str) -> bytes:
+    """The file of the downward API with these values of `warm-up` and of others; None: without it."""
+    values = others if value is None else {"warm-up": value, **others}
+    own = "".join(f'{PREFIX}{name}="{text}"\n' for name, text in values.items())
     return f'kubernetes.io/config.source="api"\n{own}x="line 1\\nline 2"\n'.encode()

@@ -89,3 +89,26 @@ def test_length_limit_of_the_path_is_the_same_in_the_crd(host: str, length: int)
 )
 def test_parts(text: str, repository: str, fixed: bool):
     assert (image.repository(text), image.has_fixed_version(text)) == (repository, fixed)
+
+
+OLDER = {
+    ("memcached:1.6.18", "memcached:1.6.38"): True,
+    ("memcached:1.6.38", "memcached:1.6.18"): False,
+    ("memcached:1.6.9", "memcached:1.6.10-alpine"): True,
+    ("memcached:1.5", "memcached:1.6.38"): True,
+    ("memcached:1.6.38-alpine", "memcached:1.6.38"): False,
+    ("memcached:latest", "memcached:latest"): False,
+    ("memcached:1.6", "memcached:1.6.38"): None,
+    ("memcached:1.6.38", "memcached:1.6"): None,
+    ("memcached:1.6.18", "other:1.6.38"): None,
+    ("memcached:latest", "memcached:1.6.38"): None,
+    ("memcached:a", "memcached:b"): None,
+    ("memcached:1.6.18", "memcached"): None,
+    (None, "memcached:1"): None,
+    ("A b", "memcached:1"): None,
+}
+
+
+@pytest.mark.parametrize(("pair", "older"), OLDER.items())
+def test_older_tag_of_the_same_repository(pair: tuple[str | None, str], older: bool | None):
+    assert image.is_older(*pair) is older

@@ -17,6 +17,9 @@ SETTINGS = st.builds(
 )
 MEASURED = {2: 43.1, 16: 57.6, 64: 108.8, 73: 124.6, 256: 313.2, 590: 722.5, 1180: 1405.2, 2350: 2757.0}
 """Mebibytes that a server with one connection used at most, by mebibytes of `-m`: docs/sizing.md."""
+MEASURED_IN_FILES = {64: 69.4, 256: 283.4, 1024: 1126.8}
+"""The same with the items in a file, of `-e`. The shell beside memcached needs SHELL more."""
+SHELL = 1.4
 ONE_CONNECTION = Settings(connections=1)
 
 
@@ -42,6 +45,11 @@ def test_minimum_limit(cache: int, settings: Settings, minimum: int) -> None:
 @pytest.mark.parametrize(("megabytes", "peak"), MEASURED.items())
 def test_minimum_limit_is_above_what_was_measured(megabytes: int, peak: float) -> None:
     assert ceil(memory.exact_minimum(megabytes * MI, ONE_CONNECTION)) > peak * MI
+
+
+@pytest.mark.parametrize(("megabytes", "peak"), MEASURED_IN_FILES.items())
+def test_minimum_limit_is_above_what_was_measured_with_items_in_a_file(megabytes: int, peak: float) -> None:
+    assert ceil(memory.exact_minimum(megabytes * MI, ONE_CONNECTION)) > (peak + SHELL) * MI
 
 
 @pytest.mark.parametrize(("cache", "limit"), [(64 * MI, 128 * MI), (100 * MI, 175636480), (1000 * MI, 1405 * MI)])

@@ -17,7 +17,10 @@ NAMESPACE = f"{PREFIX}-system"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
 CONTROLLER = f"{PREFIX}-controller-manager"
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
-NOT_CHILDREN = {f"{kind.plural}/{part}" for kind in KINDS for part in ("status", "finalizers")} | {"events"}
+POD_WRITES = {"pods", "pods/resize"}
+NOT_CHILDREN = (
+    {f"{kind.plural}/{part}" for kind in KINDS for part in ("status", "finalizers")} | {"events"} | POD_WRITES
+)
 """Resources that the controller writes and that are not children."""
 OUTER = """
 resources: [{base}]
@@ -104,6 +107,11 @@ def test_policies_cover_every_child_that_the_controller_may_write(default: Rende
     children = set(written(default.one("ClusterRole", f"{PREFIX}-manager-role")["rules"])) - NOT_CHILDREN
     wanted = children | {f"{resource}/*" for resource in children}
     assert covered(default.one(POLICY, f"{PREFIX}-children")) == wanted
+
+
+def test_policies_cover_the_writes_of_pods(default: Rendered) -> None:
+    assert set(written(default.one("ClusterRole", f"{PREFIX}-manager-role")["rules"])) >= POD_WRITES
+    assert covered(default.one(POLICY, f"{PREFIX}-pods")) == {"pods", "pods/*"}
 
 
 def test_policies_cover_the_writes_of_certificate_management(default: Rendered) -> None:

@@ -13,12 +13,12 @@ from corners.groups import MemoryGroup, memory_group
 FILES = {
     True: {
         "memory.current": "5700\n",
-        "memory.stat": "anon 3000\nfile 700\nsock 1000\nshmem 0\n",
+        "memory.stat": "anon 2000\nfile 1700\nsock 1000\nshmem 1000\n",
         "memory.events": "low 0\nmax 7\noom 2\noom_kill 1\n",
     },
     False: {
         "memory.usage_in_bytes": "4700\n",
-        "memory.stat": "cache 700\nrss 4000\n",
+        "memory.stat": "cache 1700\nrss 3000\nshmem 1000\n",
         "memory.kmem.tcp.usage_in_bytes": "1000\n",
         "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
     },
@@ -26,7 +26,9 @@ FILES = {
 
 
 @pytest.mark.parametrize("unified", [True, False], ids=["v2", "v1"])
-def test_memory_without_the_page_cache_sockets_and_kills(tmp_path: Path, *, unified: bool) -> None:
+def test_memory_with_files_in_memory_but_without_other_page_cache_sockets_and_kills(
+    tmp_path: Path, *, unified: bool
+) -> None:
     for name, text in FILES[unified].items():
         (tmp_path / name).write_text(text)
     group = MemoryGroup(tmp_path, unified)

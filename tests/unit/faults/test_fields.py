@@ -33,6 +33,7 @@ BY_ABSENCE = {
     "memcacheds/tls.plaintext",
     "memcacheds/cache.evictions",
     "memcacheds/cache.verbosity",
+    "memcacheds/cache.warmRestart",
     "memcacheds/monitoring.enabled",
     "memcacheds/monitoring.podMonitor.enabled",
     "memcacheds/podDisruptionBudget.enabled",

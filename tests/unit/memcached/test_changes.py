@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crds.schema import struct_schema
 from memcached_api.images import Images
-from memcached_api.memcached.changes import KEEPS_PODS, replaces_pods, values
+from memcached_api.memcached.changes.fields import KEEPS_PODS, changed_fields, values
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec, validate
 from memcached_api.quantity import parse
 from memcached_operator.kube.resource import Object
@@ -181,7 +181,7 @@ def test_change_of_one_field_changes_the_template_if_it_is_declared(
     changed = with_field_of(spec, other, field)
     if "image" not in changed or validate(memcached(**changed)):
         return
-    assert bool(replaces_pods(decoded(changed), decoded(spec))) == (template(spec) != template(changed))
+    assert bool(changed_fields(decoded(changed), decoded(spec))) == (template(spec) != template(changed))
 
 
 @given(SPECS, st.integers(1, 9))
@@ -194,9 +194,22 @@ def test_every_field_is_declared_once() -> None:
     assert sorted(declared_fields) == sorted(fields(MemcachedSpec))
 
 
+IN_PLACE = (
+    "spec.image",
+    "spec.resources",
+    *(f"spec.cache.{name}" for name in ("memory", "maxConnections", "threads", "evictions", "verbosity", "extraArgs")),
+    *(f"spec.rollout.warmUp.{name}" for name in ("hitRatio", "timeout", "minRequests")),
+    "spec.agent.image",
+    "spec.agent.resources",
+)
+"""The fields whose change can keep the pods; test_updates.py compares them with the effects."""
+
+
 @pytest.mark.parametrize("field", sorted(declared({"image": "a"})))
 def test_description_says_that_a_change_replaces_the_pods(field: str) -> None:
-    assert "A change replaces the pods." in description(field)
+    unless = ", unless it can be made in place (docs/warm.md)" if field in IN_PLACE else ""
+    assert f"A change replaces the pods{unless}" in description(field)
+    assert ("in place" in description(field)) == (field in IN_PLACE)
 
 
 @pytest.mark.parametrize("field", KEEPS_PODS)

@@ -22,6 +22,7 @@ from memcached_operator.memcached.controller import CONFLICT_DELAY, CREATION_DEL
 from memcached_operator.memcached.desired.statefulset import HELD_ANNOTATION, MAX_HELD_LENGTH
 from memcached_operator.memcached.status import status_with
 from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
+from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION
 from unit.builders import NOW
 from unit.builders import memcached as cr_of
 
@@ -68,14 +69,16 @@ def paused(statefulset: Object) -> str | None:
 def test_pods_are_those_of_a_deployment(spec: dict[str, Any]) -> None:
     """What a pooled cache is tested with, such as each field of the pod template, holds for slots too."""
     pooled = planned(identity="Pooled", **spec)["Deployment"]
-    assert template(planned(**spec)["StatefulSet"]) == template(pooled)
+    found = template(planned(**spec)["StatefulSet"])
+    assert list(found["metadata"].pop("annotations")) == [ORIGIN_ANNOTATION]
+    assert found == template(pooled)
 
 
 def test_slots_start_together_and_are_updated_one_by_one() -> None:
     assert planned()["StatefulSet"]["spec"]["minReadySeconds"] == 0
     spec = planned(size=3, rollout={"minReadySeconds": 5})["StatefulSet"]["spec"]
     assert (spec["replicas"], spec["serviceName"], spec["podManagementPolicy"]) == (3, "cache", "Parallel")
-    assert spec["updateStrategy"]["rollingUpdate"] == {"partition": 0, "maxUnavailable": 1}
+    assert spec["updateStrategy"] == {"type": "OnDelete", "rollingUpdate": None}
     assert spec["minReadySeconds"] == 5
 
 
@@ -173,7 +176,7 @@ def test_pause_before_any_change() -> None:
     found = planned(live, image=IMAGE, size=3, **PAUSE)["StatefulSet"]
     assert template(found) == template(live)
     assert (paused(live), paused(found)) == (None, UP_TO_DATE)
-    assert (found["spec"]["replicas"], found["spec"]["updateStrategy"]["rollingUpdate"]["partition"]) == (3, MAX_SLOTS)
+    assert found["spec"]["replicas"] == 3
 
 
 def test_changed_template_is_not_written_during_a_pause() -> None:
@@ -186,7 +189,6 @@ def test_changed_template_is_not_written_during_a_pause() -> None:
     assert (template(back), paused(back)) == (template(live), UP_TO_DATE)
     resumed = planned(found, image=NEXT)["StatefulSet"]
     assert (image(resumed), paused(resumed)) == (NEXT, None)
-    assert resumed["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 0
 
 
 def test_port_of_a_template_that_is_not_written_is_not_used() -> None:

@@ -49,10 +49,13 @@ def test_pod_is_ready_when_the_agent_says_that_it_is_warm() -> None:
     assert {"name": "agent-state", "mountPath": "/run/memcached-agent"} in agent["volumeMounts"]
 
 
-def test_agent_without_warm_up_has_no_readiness_probe() -> None:
-    template = planned({**SPEC, "monitoring": {}})["StatefulSet"]["spec"]["template"]
-    _, agent = template["spec"]["containers"]
-    assert "readinessProbe" not in agent
+def test_only_pods_without_a_slot_are_ready_without_their_agent() -> None:
+    """They would lose their address with the agent."""
+    slots, pooled = (dict[str, Any](SPEC, monitoring={}, identity=each) for each in ("Stable", "Pooled"))
+    (_, agent) = planned(slots)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    assert agent["readinessProbe"]["failureThreshold"] == 1
+    template = planned(pooled)["Deployment"]["spec"]["template"]
+    assert "readinessProbe" not in template["spec"]["containers"][1]
     assert "annotations" not in template["metadata"]
 
 

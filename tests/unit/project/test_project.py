@@ -77,6 +77,24 @@ def test_overlay_is_relative_to_the_build_directory() -> None:
     assert json.loads(text)["patches"][0]["target"] == {"kind": "Deployment"}
 
 
+def test_install_lists_every_kind_after_the_crds_are_established(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a list, kube-apiserver may take 5 minutes to delete the CRD."""
+    calls: list[str] = []
+
+    def record(*words: str) -> str:
+        calls.append(" ".join(words))
+        return ""
+
+    for name in ("kubectl", "show_kubectl"):
+        monkeypatch.setattr(deployment, name, record)
+    monkeypatch.setattr(deployment, "use_cluster", lambda: None)
+    deployment.install()
+    assert [call.split()[0] for call in calls[:2]] == ["apply", "wait"]
+    crds = [yaml.safe_load(path.read_text())["spec"] for path in (ROOT / deployment.CRDS / "bases").iterdir()]
+    lists = {f"get --raw /apis/{spec['group']}/v1/{spec['names']['plural']}?limit=1" for spec in crds}
+    assert set(calls[2:]) == lists
+
+
 def test_memcached_image_is_read_from_the_patch_of_the_deployment() -> None:
     patch = (ROOT / local.IMAGE_PATCH).read_text()
     assert local.memcached_image(patch) == yaml.safe_load(patch)[0]["value"]["value"]

@@ -74,8 +74,8 @@ def reasons(outcome: Result) -> list[str]:
 
 
 REPLACED = {
-    "before the migration": (False, "migration_patch", ["migration_patch"]),
-    "between migration and apply": (False, "apply", ["migration_patch", "apply"]),
+    "before the migration": (False, "preparation_patch", ["preparation_patch"]),
+    "between migration and apply": (False, "apply", ["preparation_patch", "apply"]),
     "before the apply": (True, "apply", ["apply"]),
 }
 
@@ -143,8 +143,8 @@ def test_child_that_keeps_changing_is_retried_later() -> None:
 
 
 REJECTED = {
-    "migration: conflict": (False, "migration_patch", CHANGED),
-    "migration: not found": (False, "migration_patch", ApiError(404, "NotFound", "not found")),
+    "migration: conflict": (False, "preparation_patch", CHANGED),
+    "migration: not found": (False, "preparation_patch", ApiError(404, "NotFound", "not found")),
     "apply: conflict": (True, "apply", CHANGED),
     "apply: not found": (True, "apply", ApiError(404, "NotFound", "not found")),
 }

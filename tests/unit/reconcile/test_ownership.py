@@ -10,7 +10,7 @@ from memcached_operator.reconcile.ownership import (
     controller_reference,
     decide,
     is_controlled_by,
-    migration_patch,
+    preparation_patch,
 )
 from unit.builders import LABELS, memcached, owned
 
@@ -125,6 +125,7 @@ def test_child_is_ours_if_this_object_controls_it() -> None:
     assert not is_controlled_by(changed(ownerReferences=None), CR)
 
 
+UID = {"op": "test", "path": "/metadata/uid", "value": "child"}
 UPDATE, APPLY, OTHER = (
     {"manager": FIELD_MANAGER, "operation": "Update"},
     {"manager": FIELD_MANAGER, "operation": "Apply"},
@@ -141,15 +142,54 @@ NOTHING_TO_MIGRATE = {
 
 @pytest.mark.parametrize("fields", NOTHING_TO_MIGRATE.values(), ids=NOTHING_TO_MIGRATE.keys())
 def test_nothing_to_migrate(fields: list[Object]) -> None:
-    assert migration_patch(changed(managedFields=fields)) == []
+    assert preparation_patch(DESIRED, changed(managedFields=fields)) == []
 
 
 @pytest.mark.parametrize(("fields", "index"), [([UPDATE], 0), ([OTHER, UPDATE], 1)], ids=["only entry", "second entry"])
 def test_migration_replaces_our_entry_and_tests_that_it_is_ours(fields: list[Object], index: int) -> None:
     path = f"/metadata/managedFields/{index}"
-    assert migration_patch(changed(managedFields=fields)) == [
-        {"op": "test", "path": "/metadata/uid", "value": "child"},
+    assert preparation_patch(DESIRED, changed(managedFields=fields)) == [
+        UID,
         {"op": "test", "path": f"{path}/manager", "value": FIELD_MANAGER},
         {"op": "test", "path": f"{path}/operation", "value": "Update"},
         {"op": "replace", "path": f"{path}/operation", "value": "Apply"},
     ]
+
+
+ON_DELETE: Object = {"type": "OnDelete", "rollingUpdate": None}
+ROLLING: Object = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+REMOVALS: dict[str, tuple[Object, Object, list[Object]]] = {
+    "map of another client": (
+        {"updateStrategy": ON_DELETE},
+        {"updateStrategy": ROLLING},
+        [{"op": "replace", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}],
+    ),
+    "other fields stay": (
+        {"outer": {"inner": ON_DELETE}},
+        {"outer": {"inner": {**ROLLING, "theirs": 1}}},
+        [{"op": "replace", "path": "/spec/outer/inner", "value": {"type": "OnDelete", "theirs": 1}}],
+    ),
+    "absent": ({"updateStrategy": ON_DELETE}, {"updateStrategy": {"type": "OnDelete"}}, []),
+    "an apply removes numbers": ({"limits": {"minAvailable": None}}, {"limits": {"minAvailable": 1}}, []),
+    "not wanted otherwise": ({"updateStrategy": {"type": "OnDelete"}}, {"updateStrategy": ROLLING}, []),
+    "no map": ({"updateStrategy": ON_DELETE}, {"updateStrategy": None}, []),
+}
+
+
+@pytest.mark.parametrize(("desired", "live", "expected"), REMOVALS.values(), ids=REMOVALS.keys())
+def test_maps_of_others_that_an_apply_would_keep_are_removed(
+    desired: Object, live: Object, expected: list[Object]
+) -> None:
+    found = {**changed(managedFields=[APPLY]), "spec": live}
+    assert preparation_patch({**DESIRED, "spec": desired}, found) == ([UID, *expected] if expected else [])
+
+
+def test_orphan_gets_its_controller_with_the_removal() -> None:
+    """The operator may not change an object without a controller otherwise."""
+    desired = {**DESIRED, "spec": {"updateStrategy": ON_DELETE}}
+    orphan = {**changed(**ORPHANED), "spec": {"updateStrategy": ROLLING}}
+    patch = preparation_patch(desired, orphan)
+    assert {"op": "add", "path": "/metadata/ownerReferences", "value": [controller_reference(CR)]} in patch
+    assert patch[-1]["path"] == "/spec/updateStrategy"
+    kept = preparation_patch(DESIRED, changed(**ORPHANED))
+    assert not any(step["path"] == "/metadata/ownerReferences" for step in kept)

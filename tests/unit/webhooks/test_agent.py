@@ -33,6 +33,9 @@ def spec(monitoring: Any = None, agent: Any = None) -> dict[str, Any]:
         ({**SIZES, "tls": {"secretName": "a"}}, None, "operator:2"),
         ({**SIZES, "auth": {"secretName": "a"}}, spec(), "operator:2"),
         ({**SIZES, "auth": {"secretName": "a"}}, spec(monitoring={}, agent=OLD), "operator:1"),
+        ({**SIZES, "cache": {"warmRestart": True}}, spec(), "operator:2"),
+        ({**SIZES, "cache": {"warmRestart": False}}, spec(), None),
+        ({**SIZES, "cache": {"warmRestart": True}}, spec(monitoring={}, agent=OLD), "operator:1"),
         # First needed later.
         (spec(monitoring={}), spec(), "operator:2"),
         (spec(monitoring={}), spec(monitoring={"enabled": False}), "operator:2"),

@@ -197,6 +197,22 @@ def test_defaulting_is_idempotent():
             {"resources": {"limits": {"memory": "50Mi"}}},
             ["spec.resources.limits[memory]"],
         ),
+        # An absent boolean equals its default too.
+        (
+            {"cache": {"warmRestart": False}, "resources": {"limits": {"memory": "50Mi"}}},
+            {"resources": {"limits": {"memory": "50Mi"}}},
+            [],
+        ),
+        (
+            {"identity": "Stable", "cache": {"memory": "32Mi", "warmRestart": True, "threads": 2}},
+            {"identity": "Stable", "cache": {"memory": "32Mi", "warmRestart": True}},
+            [],
+        ),
+        (
+            {"identity": "Stable", "cache": {"memory": "32Mi", "warmRestart": True}},
+            {"identity": "Stable", "cache": {"memory": "32Mi"}},
+            ["spec.cache.memory"],
+        ),
     ],
 )
 def test_denied_fields(new: Any, old: Any, denied: list[str]):

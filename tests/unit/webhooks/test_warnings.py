@@ -6,6 +6,7 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_webhooks.kinds.memcached import warnings
+from memcached_webhooks.warnings import MAX_KEPT_LENGTH
 
 from .reviews import DEFAULT, memcached
 
@@ -15,6 +16,13 @@ TLS = {"secretName": "a"}
 SLOTS = {"size": 3, "identity": "Stable"}
 ONE_AT_A_TIME = "this change replaces 3 pods, one at a time"
 LOST = "their cached items are lost"
+UPDATES_3 = "this change updates 3 pods in place, one at a time; no cached item is lost"
+RESIZES_3 = "this change resizes 3 pods in place, one at a time; no cached item is lost"
+RESTARTS_3 = "this change restarts memcached in 3 pods, one at a time; no cached item is lost"
+NO_RESIZE = "A cluster that cannot resize pods replaces them, and their cached items are lost"
+WATCHED: dict[str, Any] = {**SLOTS, "monitoring": {}, "agent": {"image": "a:1"}}
+WARM: dict[str, Any] = {**SLOTS, "agent": {"image": "a:1"}, "cache": {"warmRestart": True}}
+WARM_UP: dict[str, Any] = {"rollout": {"warmUp": {}}}
 MOVES = "with consistent hashing about {} % of the keys move"
 TOO_MANY_THREADS = (
     "spec.cache.threads of 5 is more than twice the CPU limit: threads that wait for a CPU make memcached slower"
@@ -68,6 +76,51 @@ def cache(**settings: Any) -> dict[str, Any]:
             {**SLOTS, "rollout": {"warmUp": {}}},
             [f"spec.rollout.warmUp: {ONE_AT_A_TIME}, each after the previous one is warm; {LOST}"],
         ),
+        # What keeps the items.
+        (WATCHED, {**WATCHED, "agent": {"image": "a:2"}}, [f"spec.agent.image: {UPDATES_3}"]),
+        (
+            {**WATCHED, "size": 1},
+            {**WATCHED, "size": 1, "agent": {"image": "a:2"}},
+            ["spec.agent.image: this change updates 1 pod in place; no cached item is lost"],
+        ),
+        (
+            WATCHED,
+            {**WATCHED, **WARM_UP},
+            [
+                "spec.rollout.warmUp: this change updates 3 pods in place, one at a time, each after the previous one "
+                "is warm; no cached item is lost"
+            ],
+        ),
+        (WATCHED, {**WATCHED, **cache(memory="256Mi")}, [f"spec.cache.memory: {RESIZES_3}. {NO_RESIZE}"]),
+        (
+            {**SLOTS, "size": 1, **resources(memory="128Mi"), **cache(memory="64Mi")},
+            {**SLOTS, "size": 1, **resources(memory="256Mi"), **cache(memory="64Mi")},
+            [
+                "spec.resources: this change resizes 1 pod in place; no cached item is lost. A cluster that cannot "
+                "resize pods replaces it, and its cached items are lost"
+            ],
+        ),
+        (WATCHED, {**WATCHED, **cache(memory="32Mi")}, [f"spec.cache.memory: {ONE_AT_A_TIME}; {LOST}"]),
+        ({**WARM, "image": "memcached:1"}, {**WARM, "image": "memcached:2"}, [f"spec.image: {RESTARTS_3}"]),
+        (
+            {**WARM, "image": "memcached:2"},
+            {**WARM, "image": "memcached:1"},
+            [
+                "spec.image: this change restarts memcached in 3 pods, one at a time; an older release cannot read "
+                "the cached items, which are lost"
+            ],
+        ),
+        (
+            {**WARM, "image": "memcached:1.6"},
+            {**WARM, "image": "memcached:1.6.38"},
+            [f"spec.image: {RESTARTS_3}, except with an older release"],
+        ),
+        (
+            WARM,
+            {**WARM, **cache(warmRestart=True, maxConnections=20_000)},
+            [f"spec.cache.maxConnections: {RESTARTS_3}. {NO_RESIZE}"],
+        ),
+        (WARM, {**WARM, **cache(warmRestart=True, memory="65Mi")}, [f"spec.cache.memory: {ONE_AT_A_TIME}; {LOST}"]),
         (resources(memory="128Mi"), cache(), [f"spec.resources, spec.cache.memory: {REPLACES}"]),
         (cache(memory="64Mi"), {**cache(memory="64Mi"), **resources(memory="128Mi")}, []),
         ({"size": 300}, {"size": 301}, [f"300 → 301 pods: {MOVES.format(1)}"]),
@@ -107,6 +160,23 @@ def cache(**settings: Any) -> dict[str, Any]:
 )
 def test_warnings(old: Any, new: Any, expected: list[str]):
     assert warnings(memcached(new), None if old is None else memcached(old), Images(DEFAULT)) == expected
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        {
+            "resources": {"limits": {"memory": "2Gi"}},
+            "agent": {"image": "a:1", "resources": {"limits": {"memory": "1Gi"}}},
+        },
+        {"cache": {"warmRestart": True, "maxConnections": 20_000, "extraArgs": ["--disable-watch"]}},
+    ],
+)
+def test_longest_warning_is_not_truncated_by_the_api_server(new: dict[str, Any]):
+    old: dict[str, Any] = {**(WARM if "cache" in new else WATCHED), **WARM_UP, "size": 1000}
+    (warning,) = warnings(memcached({**old, **new}), memcached(old), Images(DEFAULT))
+    assert warning.endswith(NO_RESIZE)
+    assert len(warning) <= MAX_KEPT_LENGTH
 
 
 def test_long_images_are_truncated():

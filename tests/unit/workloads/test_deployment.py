@@ -11,7 +11,7 @@ DONE: dict[str, Any] = {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3,
 
 
 def test_missing_deployment() -> None:
-    rollout = DEPLOYMENT.rollout(Snapshot(memcached()), NOW)
+    rollout = DEPLOYMENT.rollout(Snapshot(memcached()), None, NOW)
     assert not rollout.exists
     assert not rollout.complete
     assert not rollout.available

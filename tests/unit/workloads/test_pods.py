@@ -7,13 +7,15 @@ from memcached_operator.workloads.pods import (
     IMAGE_REASONS,
     START_REASONS,
     Failure,
+    Remedies,
     failures,
     running_pod_names,
     unschedulable,
 )
+from memcached_operator.workloads.updates.record import RECORD_ANNOTATION
 from unit.builders import NOW, container, crashed, pod, running_again, waiting
 
-PULL_SECRETS_FIELD = "spec.imagePullSecrets"
+REMEDIES = Remedies("spec.imagePullSecrets", "use one with a shell")
 ERROR = 'rpc error: code = NotFound desc = failed to pull "example.com/memcached:1": not found'
 NOT_SCHEDULED = {
     "type": "PodScheduled",
@@ -30,7 +32,7 @@ def deleted(obj: Object) -> Object:
 
 def only(*pods: Object) -> Failure:
     """The only failure of these pods."""
-    (failure,) = failures(pods, NOW, PULL_SECRETS_FIELD)
+    (failure,) = failures(pods, NOW, REMEDIES)
     return failure
 
 
@@ -64,7 +66,7 @@ def test_image_that_cannot_be_pulled(reason: str) -> None:
     assert only(with_container(waiting(reason, ERROR))) == Failure(
         "ImageUnavailable",
         f"Pod cache-1: the image example.com/memcached:1 cannot be pulled: {ERROR}; "
-        f"correct spec.image, or name a Secret with the registry's credentials in {PULL_SECRETS_FIELD}",
+        f"correct spec.image, or name a Secret with the registry's credentials in spec.imagePullSecrets",
     )
 
 
@@ -103,6 +105,24 @@ def test_all_states_of_a_container_that_never_starts_result_in_one_message() -> 
     assert {only(with_container(state)) for state in states} == {
         Failure("PodsCrashing", f"Pod cache-1: the container cannot be started: {message}")
     }
+
+
+@pytest.mark.parametrize("program", ["sh", "memcached"])
+def test_image_without_a_shell(program: str) -> None:
+    message = f'exec: "{program}": executable file not found in $PATH: unknown'
+    failure = only(with_container(waiting("RunContainerError", message)))
+    assert ("; use one with a shell" in failure.message) == (program == "sh")
+
+
+def test_restart_by_an_update_is_no_crash() -> None:
+    record = {RECORD_ANNOTATION: '{"revision":"r","restarts":{"memcached":0}}'}
+    ended = {"exitCode": 0, "reason": "Completed"}
+    for count, code, expected in ((1, 0, 0), (2, 0, 0), (1, 137, 1)):
+        state = container({"running": {}}, ended=ended | {"exitCode": code})
+        found = with_container({**state, "restartCount": count})
+        spec = {"containers": [{"name": "memcached", "image": "example.com/memcached:1"}]}
+        annotated = {**found, "metadata": {**found["metadata"], "annotations": record}, "spec": spec}
+        assert len(failures([annotated], NOW, REMEDIES)) == expected
 
 
 CRASHES: dict[str, tuple[Object, str]] = {
@@ -159,7 +179,7 @@ def test_crash_is_reported_until_the_pod_was_ready_for_30_s(since: str | None, c
 
 @pytest.mark.parametrize("since", ["2030-01-01T11:59:30Z", "2029-12-31T00:00:00Z"], ids=["for 30 s", "for a day"])
 def test_crash_is_not_reported_after_the_pod_was_ready_for_30_s(since: str) -> None:
-    assert failures([running_again(since), restarted(running_again(since, exit_code=0))], NOW, PULL_SECRETS_FIELD) == []
+    assert failures([running_again(since), restarted(running_again(since, exit_code=0))], NOW, REMEDIES) == []
 
 
 HEALTHY: dict[str, Object] = {
@@ -174,11 +194,11 @@ HEALTHY: dict[str, Object] = {
 
 @pytest.mark.parametrize("healthy", HEALTHY.values(), ids=HEALTHY.keys())
 def test_no_failure(healthy: Object) -> None:
-    assert failures([healthy], NOW, PULL_SECRETS_FIELD) == []
+    assert failures([healthy], NOW, REMEDIES) == []
 
 
 def test_failures_are_sorted_by_pod_name() -> None:
-    found = failures([crashed("cache-2"), pod("cache-3"), crashed("cache-1")], NOW, PULL_SECRETS_FIELD)
+    found = failures([crashed("cache-2"), pod("cache-3"), crashed("cache-1")], NOW, REMEDIES)
     assert [failure.message.split(":")[0] for failure in found] == ["Pod cache-1", "Pod cache-2"]
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kind import Snapshot
+from memcached_operator.kind import Snapshot, Update
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.workloads.rollout import Rollout
 from memcached_operator.workloads.statefulset import STATEFULSET
@@ -10,18 +10,13 @@ from unit.builders import NOW, memcached, owned, pod
 
 DONE: Any = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 3)
 HOUR_AGO, NINE_MINUTES_AGO, MINUTE_AGO = "2030-01-01T11:00:00Z", "2030-01-01T11:51:00Z", "2030-01-01T11:59:00Z"
-ON_DELETE: Object = {"type": "OnDelete"}
+TEMPLATE: Object = {"spec": {"containers": [{"name": "memcached"}]}}
 
 
-def statefulset(size: int = 3, strategy: Object | None = None, **status: Any) -> Object:
+def statefulset(size: int = 3, **status: Any) -> Object:
     """A live StatefulSet with this status, of the current generation."""
-    spec: Object = {"replicas": size, "updateStrategy": strategy or {"type": "RollingUpdate"}}
+    spec: Object = {"replicas": size, "updateStrategy": {"type": "OnDelete"}, "template": TEMPLATE}
     return {**owned(resource=STATEFULSETS, generation=2), "spec": spec, "status": {"observedGeneration": 2, **status}}
-
-
-def partition(pods: int) -> Object:
-    """A rolling update that leaves the first pods at their template."""
-    return {"type": "RollingUpdate", "rollingUpdate": {"partition": pods}}
 
 
 def reported(status: str, reason: str, since: str, degraded: str = "AsExpected", generation: int = 1) -> Object:
@@ -38,10 +33,10 @@ def created(at: str, ready_since: str | None = None) -> Object:
     return {**found, "metadata": {**found["metadata"], "creationTimestamp": at}}
 
 
-def rollout(live: Object | None, *pods: Object, cr: Object | None = None) -> Rollout:
-    """The rollout of a StatefulSet."""
+def rollout(live: Object | None, *pods: Object, cr: Object | None = None, update: Update | None = None) -> Rollout:
+    """The rollout of a StatefulSet. `update`: of its pods, by the operator."""
     children = {} if live is None else {Key(STATEFULSETS, "test", "cache"): live}
-    return STATEFULSET.rollout(Snapshot(cr or memcached(), children, pods), NOW)
+    return STATEFULSET.rollout(Snapshot(cr or memcached(), children, pods), update, NOW)
 
 
 def test_missing_statefulset() -> None:
@@ -50,22 +45,11 @@ def test_missing_statefulset() -> None:
 
 COMPLETE: dict[str, tuple[Object, bool]] = {
     "all pods are updated and available": (statefulset(**DONE), True),
-    "OnDelete: all pods are updated and available": (statefulset(strategy=ON_DELETE, **DONE), True),
     "no pods": (statefulset(0), True),
     "the status is of an earlier generation": (statefulset(**DONE | {"observedGeneration": 1}), False),
     "one pod is not updated": (statefulset(**DONE | {"updatedReplicas": 2}), False),
-    "OnDelete: one pod is not updated": (statefulset(strategy=ON_DELETE, **DONE | {"updatedReplicas": 2}), False),
     "one pod is not available": (statefulset(**DONE | {"availableReplicas": 2}), False),
     "one pod is left": (statefulset(**DONE | {"replicas": 4}), False),
-    "one pod is left out by the partition": (statefulset(strategy=partition(1), **DONE | {"updatedReplicas": 2}), True),
-    "a pod above the partition is not updated": (
-        statefulset(strategy=partition(1), **DONE | {"updatedReplicas": 1}),
-        False,
-    ),
-    "the partition is larger than the size": (
-        statefulset(strategy=partition(9), **DONE | {"updatedReplicas": 0}),
-        True,
-    ),
     "no status yet": (statefulset(), False),
 }
 
@@ -73,6 +57,14 @@ COMPLETE: dict[str, tuple[Object, bool]] = {
 @pytest.mark.parametrize(("live", "expected"), COMPLETE.values(), ids=COMPLETE.keys())
 def test_complete(live: Object, expected: bool) -> None:
     assert rollout(live).complete is expected
+
+
+def test_rollout_is_complete_when_each_update_is_in_effect() -> None:
+    """A pod with the new revision counts as updated while it restarts."""
+    doing = {"cache-2": "restarts with its items"}
+    found = rollout(statefulset(**DONE), update=Update(complete=False, doing=doing))
+    assert (found.complete, found.doing) == (False, ("cache-2 restarts with its items",))
+    assert rollout(statefulset(**DONE), update=Update(complete=True)).complete
 
 
 AVAILABLE = {"all": (3, 3, True), "one of three is missing": (3, 2, False), "one of four is missing": (4, 3, True)}
@@ -111,20 +103,6 @@ DEADLINE: dict[str, tuple[Object, Object, Object, bool, float | None]] = {
     ),
     "a conflict was resolved": (ROLLING, STUCK, reported("False", "Stalled", HOUR_AGO, "Conflict"), False, 600),
     "complete": (statefulset(**DONE), STUCK, reported("True", "RollingOut", HOUR_AGO), False, None),
-    "OnDelete: pods wait for their deletion": (
-        statefulset(strategy=ON_DELETE, **DONE | {"updatedReplicas": 0}),
-        STUCK,
-        reported("True", "RollingOut", HOUR_AGO),
-        False,
-        None,
-    ),
-    "OnDelete: a pod is not available": (
-        statefulset(strategy=ON_DELETE, **DONE | {"availableReplicas": 2}),
-        STUCK,
-        reported("True", "RollingOut", HOUR_AGO),
-        True,
-        None,
-    ),
 }
 
 

@@ -7,6 +7,7 @@ from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.deployment import DEPLOYMENT
+from memcached_operator.workloads.pods import Remedies
 from memcached_operator.workloads.workload import WorkloadState, workload_state
 from unit.builders import (
     DEPLOYMENTS,
@@ -20,7 +21,6 @@ from unit.builders import (
     waiting,
 )
 
-PULL_SECRETS_FIELD = "spec.imagePullSecrets"
 RESUME = "set spec.rollout.paused to false"
 UP, DOWN = "MinimumReplicasAvailable", "MinimumReplicasUnavailable"
 HEALTHY = ("False", "AsExpected", "All components are healthy")
@@ -48,7 +48,7 @@ def snapshot(
 
 def state_of(observed: Observed) -> WorkloadState:
     """The state of the Deployment."""
-    return workload_state(DEPLOYMENT, *observed, NOW, pull_secrets_field=PULL_SECRETS_FIELD, resume=RESUME)
+    return workload_state(DEPLOYMENT, *observed, NOW, remedies=Remedies("spec.imagePullSecrets"), resume=RESUME)
 
 
 def conditions_of(observed: Observed) -> dict[str, tuple[str, str, str]]:

@@ -23,7 +23,7 @@ def manager_role(registered: Sequence[Registered]) -> dict[str, Any]:
     rules = [rule for each in registered for rule in _own(each.kind)]
     rules += [_rule(each.group, each.plural, "create", "delete", "patch", *READ) for each in children(registered)]
     rules += [_rule(each.group, each.plural, "list", "watch") for each in observed(registered)]
-    rules += [_rule(PODS.group, PODS.plural, "list", "watch"), _rule(EVENTS.group, EVENTS.plural, "create", "list")]
+    rules += [*_pods(registered), _rule(EVENTS.group, EVENTS.plural, "create", "list")]
     return _role("manager-role", {}, rules)
 
 
@@ -32,6 +32,14 @@ def _own(kind: Kind[Any]) -> Iterator[dict[str, Any]]:
     yield _rule(kind.group, f"{kind.plural}/status", "patch")
     # Never requested: the API server requires this permission to set an owner reference that blocks deletion.
     yield _rule(kind.group, f"{kind.plural}/finalizers", "update")
+
+
+def _pods(registered: Sequence[Registered]) -> Iterator[dict[str, Any]]:
+    if not any(each.updates_pods for each in registered):
+        yield _rule(PODS.group, PODS.plural, "list", "watch")
+        return
+    yield _rule(PODS.group, PODS.plural, "delete", "list", "patch", "watch")
+    yield _rule(PODS.group, f"{PODS.plural}/resize", "patch")
 
 
 def user_roles(kind: Kind[Any]) -> Iterator[dict[str, Any]]:

@@ -5,10 +5,10 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-from memcached_api.image import repository
+from memcached_api.image import is_older, repository
 from memcached_api.images import Images
 from memcached_api.memcached.agent import asks_for_agent
-from memcached_api.memcached.changes import replaces_pods
+from memcached_api.memcached.changes.updates import Effect, Update, update
 from memcached_api.memcached.rules.placing import ZERO
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import (
@@ -25,10 +25,30 @@ from memcached_api.quantity import parse
 from memcached_api.validation.field_errors import truncate
 from memcached_webhooks.admission import Admission, Spec, path_of
 from memcached_webhooks.patches import field_at
-from memcached_webhooks.warnings import MAX_IMAGE_LENGTH, decode_valid, image_warnings, restart_warnings
+from memcached_webhooks.warnings import (
+    MAX_IMAGE_LENGTH,
+    decode_valid,
+    image_warnings,
+    in_place_warnings,
+    restart_warnings,
+)
 
 SPREAD_KEYS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
 """The node labels over whose values the pods of a new object are distributed."""
+
+DONE: Final = {
+    Effect.IN_PLACE: ("updates", " in place"),
+    Effect.RESIZE: ("resizes", " in place"),
+    Effect.RESTART: ("restarts memcached in", ""),
+}
+"""What a change does to pods that it does not replace: the words before and after their number."""
+
+LOST: Final[dict[bool | None, str]] = {
+    False: "no cached item is lost",
+    True: "an older release cannot read the cached items, which are lost",
+    None: "no cached item is lost, except with an older release",
+}
+"""What becomes of the items if a change keeps the pods, by whether the release of memcached is older."""
 
 MUTATE: Final = path_of("mutate", MEMCACHED)
 VALIDATE: Final = path_of("validate", MEMCACHED)
@@ -97,12 +117,27 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
         return [*_address_warnings(new), *threads, *image_warnings(new.image), *_agent_warnings(new, None, images)]
     image = _outdated_image_warnings(new, images) if new.image == before.image else image_warnings(new.image)
     pods = min(new.size, before.size)
-    restart = restart_warnings(replaces_pods(new, before), pods, "cached items", _pace(new))
+    restart = _update_warnings(update(new, before), pods, _pace(new), older=is_older(new.image, before.image))
     return [*_size_warnings(new, before), *restart, *threads, *image, *_agent_warnings(new, before, images)]
 
 
+def _update_warnings(found: Update, pods: int, pace: str, *, older: bool | None) -> Iterator[str]:
+    """A warning about what a change does to the pods, and whether their items are lost.
+
+    `older`: whether the image is older; None if that is not known.
+    """
+    if found.effect is Effect.NOTHING:
+        return iter(())
+    if found.effect is Effect.REPLACE:
+        return restart_warnings(found.fields, pods, "cached items", pace)
+    lost = LOST[older if found.effect is Effect.RESTART else False]
+    # Which cluster loses them is of no interest if all do.
+    resizes = found.resizes and lost != LOST[True]
+    return in_place_warnings(found.fields, pods, DONE[found.effect], pace, lost, resizes=resizes)
+
+
 def _pace(new: MemcachedSpec) -> str:
-    """How many pods are replaced at once."""
+    """How many pods are changed at once."""
     if not is_stable(new):
         return "a few at a time"
     return "one at a time" if warm_up_of(new) is None else "one at a time, each after the previous one is warm"

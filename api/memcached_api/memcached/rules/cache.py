@@ -201,23 +201,25 @@ def _limit_without_cache(spec: Spec) -> Iterable[Violation]:
     if limit is None or nested_field(spec, "cache", "memory") is not None:
         return ()
     size = nested_field(spec, "cache", "maxItemSize")
-    smallest = max(memory.MIN_CACHE, 0 if size is None else 2 * parse(size))
+    least = memory.MIN_WARM_CACHE if nested_field(spec, "cache", "warmRestart") is True else memory.MIN_CACHE
+    smallest = max(least, 0 if size is None else 2 * parse(size))
     minimum = memory.exact_limit_for(smallest, _settings(spec))
     if parse(limit) >= minimum:
         return ()
-    return (Violation(f".{_LIMIT}", limit, _derived_message(memory.mebibytes_text(minimum))),)
+    return (Violation(f".{_LIMIT}", limit, _derived_message(*map(memory.mebibytes_text, (minimum, least)))),)
 
 
-def _derived_message(minimum: str) -> str:
+def _derived_message(minimum: str, least: str) -> str:
     return (
         f"must be at least {minimum}, because spec.cache.memory is derived from it and would be "
-        "less than 2Mi or twice spec.cache.maxItemSize; raise this limit or set spec.cache.memory"
+        f"less than {least} or twice spec.cache.maxItemSize; raise this limit or set spec.cache.memory"
     )
 
 
-_SMALLEST_CACHE_CEL: Final = (
-    f"({_HAS_ITEM_CEL} && {_ITEM_CEL} > {memory.DEFAULT_ITEM_SIZE}.0 ? {_ITEM_CEL} * 2.0 : {memory.MIN_CACHE}.0)"
+_LEAST_CACHE_CEL: Final = (
+    f"(self.?cache.?warmRestart.orValue(false) ? {memory.MIN_WARM_CACHE}.0 : {memory.MIN_CACHE}.0)"
 )
+_SMALLEST_CACHE_CEL: Final = f"[{_HAS_ITEM_CEL} ? {_ITEM_CEL} * 2.0 : 0.0, {_LEAST_CACHE_CEL}].max()"
 _LIMIT_FOR_CEL: Final = (
     f"[{_with_headroom_cel(_SMALLEST_CACHE_CEL)}, {_needed_cel(memory.NEED, _SMALLEST_CACHE_CEL)}].max()"
 )
@@ -228,11 +230,12 @@ DERIVED_MEMORY: Final = Rule(
     _limit_without_cache,
     f"!({_HAS_LIMIT_CEL}) || ({_HAS_CACHE_CEL}) || {_HUNDRED_LIMIT_CEL} >= {_LIMIT_FOR_CEL}",
     "must be large enough to derive spec.cache.memory from it; raise this limit or set spec.cache.memory",
-    message_expression=f"'limit %s {_derived_message('%dMi')}'"
-    f".format([self.resources.limits['memory'], {_mebibytes_cel(_LIMIT_FOR_CEL)}])",
+    message_expression=f"'limit %s {_derived_message('%dMi', '%dMi')}'"
+    f".format([self.resources.limits['memory'], {_mebibytes_cel(_LIMIT_FOR_CEL)},"
+    f" int({_LEAST_CACHE_CEL}) / {_MEBIBYTE}])",
     field_path=".resources.limits.memory",
     inputs=(_LIMIT,),
-    optional_inputs=(*_SETTINGS, ("cache.maxItemSize", ""), ("cache.memory", "")),
+    optional_inputs=(*_SETTINGS, ("cache.maxItemSize", ""), ("cache.memory", ""), ("cache.warmRestart", "false")),
 )
 
 

@@ -8,6 +8,7 @@ from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES
 from memcached_api.memcached.rules.monitoring import MONITORING_RULES
 from memcached_api.memcached.rules.placing import PLACING_RULES
 from memcached_api.memcached.rules.tls import TLS_RULES, secret_rule
+from memcached_api.memcached.rules.warm_restart import WARM_RESTART_RULES
 from memcached_api.memcached.rules.warm_up import STABLE, WARM_UP_RULES
 from memcached_api.memcached.tls import MIN_PORT
 from memcached_api.validation.common_rules import (
@@ -156,6 +157,7 @@ RULES: Final = (
     *MONITORING_RULES,
     *TLS_RULES,
     *WARM_UP_RULES,
+    *WARM_RESTART_RULES,
     *SLOTS,
 )
 

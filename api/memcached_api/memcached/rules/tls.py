@@ -53,11 +53,12 @@ RESERVED_TLS_PORTS: Final = value_rule(
 )
 
 _METRICS_PORT: Final = (
-    f"must not be {METRICS_PORT} with spec.monitoring, spec.tls or spec.auth, because the agent listens on this port; "
-    "use another port"
+    f"must not be {METRICS_PORT} with spec.monitoring, spec.tls, spec.auth, spec.rollout.warmUp or "
+    "spec.cache.warmRestart, because the agent listens on this port; use another port"
 )
 _NO_AGENT: Final = (
-    "!has(self.tls) && !has(self.auth)"
+    "!has(self.tls) && !has(self.auth) && !(has(self.rollout) && has(self.rollout.warmUp))"
+    " && !(has(self.cache) && has(self.cache.warmRestart) && self.cache.warmRestart)"
     " && (!has(self.monitoring) || (has(self.monitoring.enabled) && !self.monitoring.enabled))"
 )
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_api.memcached.requirements import agent_requirements
-from memcached_api.memcached.types import MemcachedSpec, serves_https, warm_up_of
+from memcached_api.memcached.types import MemcachedSpec, is_stable, serves_https
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import secrets
 
@@ -24,8 +24,9 @@ MOUNT_PATH: Final = "/etc/podinfo"
 STATE_VOLUME: Final = "agent-state"
 STATE_PATH: Final = "/run/memcached-agent"
 STATE_SIZE: Final = "1Mi"
+"""For what the agent must know after a restart."""
 
-WARM_UP_OPTIONS: Final = (f"--annotations-file={MOUNT_PATH}/annotations", f"--state-directory={STATE_PATH}")
+SLOT_OPTIONS: Final = (f"--annotations-file={MOUNT_PATH}/annotations", f"--state-directory={STATE_PATH}")
 READINESS_PERIOD: Final = 5
 LIVENESS_PERIOD: Final = 10
 PROBE_TIMEOUT: Final = 5
@@ -50,12 +51,12 @@ def agent(spec: MemcachedSpec, image: str) -> Object:
             f"--memcached=127.0.0.1:{secrets.local_port(spec)}",
             *secrets.agent_options(spec),
             *([HTTPS_OPTION] if serves_https(spec) else []),
-            *(WARM_UP_OPTIONS if warm_up_of(spec) is not None else []),
+            *(SLOT_OPTIONS if is_stable(spec) else []),
         ],
         "ports": [{"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"}],
         "resources": agent_requirements(spec.agent and spec.agent.resources),
         # Otherwise no readiness probe: memcached must not lose its address because of the agent. A slot keeps it.
-        **({"readinessProbe": _readiness_probe()} if warm_up_of(spec) is not None else {}),
+        **({"readinessProbe": _readiness_probe()} if is_stable(spec) else {}),
         "livenessProbe": {
             # Also with HTTPS for the metrics: the agent answers probes without a certificate, which it may still lack.
             "httpGet": {"path": "/livez", "port": METRICS_PORT_NAME},
@@ -65,17 +66,17 @@ def agent(spec: MemcachedSpec, image: str) -> Object:
         "volumeMounts": [
             {"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True},
             *secrets.mounts(spec),
-            *([{"name": STATE_VOLUME, "mountPath": STATE_PATH}] if warm_up_of(spec) is not None else []),
+            *([{"name": STATE_VOLUME, "mountPath": STATE_PATH}] if is_stable(spec) else []),
         ],
         "securityContext": RESTRICTED,
     }
 
 
-def volumes(spec: MemcachedSpec) -> Iterator[Object]:
-    """Build the volume with the annotations of the pod, and one for what the agent must know after a restart."""
-    items = [{"path": "annotations", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.annotations"}}]
-    yield {"name": VOLUME, "downwardAPI": {"items": items}}
-    if warm_up_of(spec) is not None:
+def volumes(spec: MemcachedSpec, *items: Object) -> Iterator[Object]:
+    """Build the volume with the annotations of the pod, and one for the state of the agent. `items`: further files."""
+    annotations = {"path": "annotations", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.annotations"}}
+    yield {"name": VOLUME, "downwardAPI": {"items": [annotations, *items]}}
+    if is_stable(spec):
         yield {"name": STATE_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": STATE_SIZE}}
 
 
@@ -95,6 +96,7 @@ def _readiness_probe() -> Object:
         "httpGet": {"path": "/readyz", "port": METRICS_PORT_NAME},
         "periodSeconds": READINESS_PERIOD,
         "timeoutSeconds": PROBE_TIMEOUT,
+        "failureThreshold": 1,  # the agent fails it for a few periods, to show that it has read a new setting
     }
 
 

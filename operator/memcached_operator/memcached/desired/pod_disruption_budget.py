@@ -17,7 +17,9 @@ def wants_budget(spec: MemcachedSpec) -> bool:
 
 
 def pod_disruption_budget(cr: Object, spec: MemcachedSpec) -> Object:
-    """Build the budget. Pods that are not ready can always be evicted: they serve no clients, unless they warm up."""
+    """Build the budget. Pods that are not ready can always be evicted, so that no failure blocks a drain, unless they
+    warm up.
+    """
     given = spec.pod_disruption_budget
     limit = None if given is None else given.max_unavailable
     content = {

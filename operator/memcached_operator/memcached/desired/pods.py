@@ -6,6 +6,7 @@ this.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from memcached_api.images import Images
@@ -15,9 +16,9 @@ from memcached_api.memcached.options import arguments
 from memcached_api.memcached.placing import PodSpec, security_context
 from memcached_api.memcached.ports import Ports, ports
 from memcached_api.memcached.requirements import requirements
-from memcached_api.memcached.types import MemcachedSpec, needs_agent
+from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired import secrets
+from memcached_operator.memcached.desired import secrets, warm_restart
 from memcached_operator.memcached.desired.agent import RESTRICTED, agent, volumes
 from memcached_operator.memcached.desired.placement import placement, pod_metadata
 from memcached_operator.workloads import children
@@ -31,6 +32,9 @@ TLS_PORT_NAME = "memcached-tls"
 
 DRAIN_SECONDS = 5
 """Seconds from the start of a pod's termination to SIGTERM. memcached closes client connections ~1 s after SIGTERM."""
+
+DRAIN = {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}}
+"""The lifecycle of memcached's container. One that keeps its items does not wait: it is stopped to start again."""
 
 LIVENESS_DELAY, LIVENESS_PERIOD, READINESS_PERIOD = 30, 10, 5
 """Seconds. The probes open a TCP connection, which succeeds even while memcached is at its connection limit."""
@@ -58,12 +62,18 @@ def workload_pod(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
     }
     if needs_agent(spec):
         pod["containers"].append(agent(spec, images.agent))
-        pod["volumes"] = [*volumes(spec), *secrets.volumes(spec)]
+        pod["volumes"] = [*_volumes(spec), *secrets.volumes(spec)]
     if spec.auth is not None:
         pod["shareProcessNamespace"] = True  # so that the agent can signal memcached to reload the passwords
     if spec.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
     return pod
+
+
+def _volumes(spec: MemcachedSpec) -> Iterator[Object]:
+    if not restarts_warm(spec):
+        return volumes(spec)
+    return chain(volumes(spec, warm_restart.args_item()), [warm_restart.volume(spec)])
 
 
 def _container(spec: MemcachedSpec, image: str) -> Object:
@@ -72,15 +82,15 @@ def _container(spec: MemcachedSpec, image: str) -> Object:
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
-        "command": command(spec),
+        "command": warm_restart.command() if restarts_warm(spec) else command(spec),
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in served.items()],
         "resources": requirements(spec),
         "livenessProbe": {**probe, "initialDelaySeconds": LIVENESS_DELAY, "periodSeconds": LIVENESS_PERIOD},
         "readinessProbe": {**probe, "periodSeconds": READINESS_PERIOD},
-        "lifecycle": {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}},
+        "lifecycle": warm_restart.lifecycle() if restarts_warm(spec) else DRAIN,
         "securityContext": RESTRICTED,
     }
-    if mounts := secrets.mounts(spec):
+    if mounts := [*(warm_restart.mounts() if restarts_warm(spec) else []), *secrets.mounts(spec)]:
         container["volumeMounts"] = mounts
     if spec.image_pull_policy is not None:
         container["imagePullPolicy"] = spec.image_pull_policy

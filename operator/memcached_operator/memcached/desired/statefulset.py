@@ -6,7 +6,6 @@ import msgspec
 
 from memcached_api.images import Images
 from memcached_api.memcached.ports import Ports, ports
-from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.pods import (
@@ -16,6 +15,7 @@ from memcached_operator.memcached.desired.pods import (
     with_pod_metadata,
     workload_pod,
 )
+from memcached_operator.memcached.in_place import updatable
 from memcached_operator.reconcile.compare import covers, fingerprint
 from memcached_operator.workloads import children
 from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
@@ -34,7 +34,7 @@ MAX_HELD_LENGTH = 65536
 
 
 def statefulset(cr: Object, spec: MemcachedSpec, images: Images, live: Object | None) -> Object:
-    """Build the StatefulSet of `spec.size` pods, which start together and are replaced one after the other.
+    """Build the StatefulSet of `spec.size` pods, which start together and are updated one after the other.
 
     A StatefulSet has no field for a pause: during one, a changed pod template is not written, and the one that `live`
     had at its start stays.
@@ -42,7 +42,7 @@ def statefulset(cr: Object, spec: MemcachedSpec, images: Images, live: Object | 
     pods = workload_pod(cr, spec, images)
     # The DNS names of the slots end with that of the headless Service, which has the object's name.
     built = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, pods, cr["metadata"]["name"])
-    built = with_pod_metadata({**built, "spec": {**built["spec"], **_updates(spec)}}, spec)
+    built = _with_updates(with_pod_metadata({**built, "spec": {**built["spec"], **_updates(spec)}}, spec), spec)
     applied = {TEMPLATE_ANNOTATION: fingerprint(built["spec"]["template"])}
     if not (spec.rollout and spec.rollout.paused):
         return children.with_metadata(built, {}, applied)
@@ -61,6 +61,15 @@ def served_ports(spec: MemcachedSpec, workload: Object | None) -> Ports:
     return held if any(held) else ports(spec)
 
 
+def has_template(desired: Object, live: Object) -> bool:
+    """Whether the live StatefulSet has the number of pods and the pod template that are desired.
+
+    Templates are compared by their annotations: a policy of the cluster may change other parts.
+    """
+    templates = [each["spec"]["template"]["metadata"] for each in (live, desired)]
+    return live["spec"].get("replicas") == desired["spec"]["replicas"] and covers(*templates)
+
+
 def _record(template: Object) -> dict[str, str]:
     """The annotation that records a pod template, unless it is too long."""
     text = f"{fingerprint(template)} {msgspec.json.encode(template, order='deterministic').decode()}"
@@ -75,7 +84,7 @@ def _held(live: Object) -> Object | None:
     _, _, text = found.get(HELD_ANNOTATION, "").partition(" ")
     try:
         template = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return template if _record(template) == {HELD_ANNOTATION: found[HELD_ANNOTATION]} else None
 
@@ -92,13 +101,15 @@ def _recorded(live: Object) -> dict[str, str]:
     return {} if found is None else {TEMPLATE_ANNOTATION: found}
 
 
+def _with_updates(built: Object, spec: MemcachedSpec) -> Object:
+    return {**built, "spec": {**built["spec"], "template": updatable(built["spec"]["template"], spec)}}
+
+
 def _updates(spec: MemcachedSpec) -> dict[str, Any]:
-    """The fields about updates, also those with Kubernetes' defaults: with other values, pods could stay outdated."""
-    # A pause that begins during a rollout stops it: pods of slots below the partition are not replaced.
-    partition = MAX_SLOTS if spec.rollout and spec.rollout.paused else 0
+    """The fields about updates. The operator updates the pods itself: a StatefulSet would replace each of them."""
     return {
         "podManagementPolicy": "Parallel",
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition, "maxUnavailable": 1}},
+        "updateStrategy": {"type": "OnDelete", "rollingUpdate": None},  # see preparation_patch
         "minReadySeconds": (spec.rollout and spec.rollout.min_ready_seconds) or 0,
         "ordinals": {"start": 0},  # with that of another client, all slots would have other names
     }

@@ -20,6 +20,7 @@ BESIDE: dict[Path, Object] = {
     ("podDisruptionBudget",): {"size": 2},  # there is no PodDisruptionBudget for a single pod
     ("service", "perPod"): {"identity": "Stable"},
     ("rollout", "warmUp"): {"identity": "Stable"},
+    ("cache", "warmRestart"): {"identity": "Stable"},
     # Without it there is no agent.
     ("agent",): {"monitoring": {}},
     ("monitoring", "podMonitor"): {"monitoring": {"podMonitor": {}}},

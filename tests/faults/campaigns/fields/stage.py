@@ -13,6 +13,7 @@ from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
 from memcached_operator.memcached.desired.statefulset import TEMPLATE_ANNOTATION
 from memcached_operator.reconcile.compare import INTENT_ANNOTATION
+from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION
 
 RECOVERY = 30.0
 """Seconds until a spec is applied."""
@@ -20,8 +21,9 @@ COLLECTION = 90.0
 """Seconds until the garbage collector deletes children. It looks for new kinds every 30 s."""
 ALLOCATED = ("clusterIP", "clusterIPs")
 """Values that differ between two Services with the same spec."""
-GENERATED = (INTENT_ANNOTATION, TEMPLATE_ANNOTATION, "deployment.kubernetes.io/revision")
-"""Annotations of children that are not compared: what they depend on is, and a changed Deployment has a history."""
+GENERATED = (INTENT_ANNOTATION, TEMPLATE_ANNOTATION, ORIGIN_ANNOTATION, "deployment.kubernetes.io/revision")
+"""Annotations of children, and of their pods, that are not compared: what they depend on is, and a changed Deployment
+has a history."""
 MEANINGFUL = (
     *("networkPolicy", "podDisruptionBudget", "monitoring", "podMonitor", "tls", "warmUp"),
     *("securityContext", "podSelector", "namespaceSelector"),
@@ -135,7 +137,7 @@ def result(children: Iterable[Object | None], name: str, problem: str) -> Object
 def _visible(child: Object) -> Object:
     meta: Object = {field: child["metadata"].get(field) or {} for field in ("labels", "annotations")}
     content: Object = child["spec"] if "spec" in child else {"data": child["data"]}
-    return {**without(content, *ALLOCATED), "metadata": without(meta, *GENERATED)}
+    return {**without(content, *ALLOCATED, *GENERATED), "metadata": without(meta, *GENERATED)}
 
 
 def without(value: Any, *names: str) -> Any:

@@ -1,5 +1,6 @@
 """The effect of a change of each field on the pods; a test compares it with the builders of the operator."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from memcached_api.changes import changed
@@ -12,7 +13,7 @@ from memcached_api.memcached.placing import DEFAULT_ACCOUNT, DEFAULT_GRACE_SECON
 from memcached_api.memcached.ports import ports
 from memcached_api.memcached.requirements import agent_requirements, requirements
 from memcached_api.memcached.tls import TLS
-from memcached_api.memcached.types import MemcachedSpec, needs_agent, serves_https, warm_up_of
+from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm, serves_https, warm_up_of
 from memcached_api.memcached.warm_up import WarmUp, setting
 
 KEEPS_PODS: Final = (
@@ -36,16 +37,21 @@ KEEPS_PODS: Final = (
 """The fields whose change replaces no pods. All others are in `values`."""
 
 
-def replaces_pods(new: MemcachedSpec, old: MemcachedSpec) -> list[str]:
-    """The changed fields if their change replaces the pods, otherwise none. Both specs must be valid.
+def changed_fields(new: MemcachedSpec, old: MemcachedSpec) -> list[str]:
+    """The changed fields of `values` if the pods use anything else after the change, otherwise none.
 
-    Requests and limits are derived from several fields, and memcached uses whole mebibytes: if all that the pods use is
-    the same, a different value keeps them.
+    Both specs must be valid. Requests and limits are derived from several fields, and memcached uses whole mebibytes:
+    if all that the pods use is the same, a different value keeps them.
     """
-    found = changed(values(new), values(old)) if changed(_used(new), _used(old)) else []
+    found = changed(values(new), values(old)) if changed(used(new), used(old)) else []
     if needs_agent(new) != needs_agent(old):
         found = [name for name in found if not name.startswith("spec.agent.")]  # it follows from the other fields
-    return list(dict.fromkeys(_section(name, new, old) for name in found))
+    return found
+
+
+def sections(names: Iterable[str], new: MemcachedSpec, old: MemcachedSpec) -> list[str]:
+    """The names of fields, each once. A section that is added or removed as a whole has one name."""
+    return list(dict.fromkeys(_section(name, new, old) for name in names))
 
 
 def _section(name: str, new: MemcachedSpec, old: MemcachedSpec) -> str:
@@ -76,6 +82,7 @@ def values(spec: MemcachedSpec) -> dict[str, object]:
         "spec.cache.evictions": spec.cache.evictions is not False,
         "spec.cache.verbosity": verbosity(spec),
         "spec.cache.extraArgs": spec.cache.extra_args,
+        "spec.cache.warmRestart": restarts_warm(spec),
         **_template(spec.pod_template or PodTemplate()),
         "spec.rollout.restartedAt": (spec.rollout and spec.rollout.restarted_at) or "",
         **_warm_up(warm_up_of(spec)),
@@ -133,14 +140,14 @@ def _template(given: PodTemplate) -> dict[str, object]:
     }
 
 
-def _used(spec: MemcachedSpec) -> dict[str, object]:
-    """What the pods use of the values."""
-    used: dict[str, object] = {
+def used(spec: MemcachedSpec) -> dict[str, object]:
+    """What the pods use of the values, by the same names."""
+    found: dict[str, object] = {
         "spec.resources": requirements(spec),
         "spec.cache.memory": megabytes(effective(spec).memory),
         "spec.monitoring.enabled": needs_agent(spec),
         "spec.tls.port": ports(spec).tls,
     }
     if needs_agent(spec):
-        used["spec.agent.resources"] = agent_requirements(spec.agent and spec.agent.resources)
-    return values(spec) | used
+        found["spec.agent.resources"] = agent_requirements(spec.agent and spec.agent.resources)
+    return values(spec) | found

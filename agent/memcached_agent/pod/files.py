@@ -1,24 +1,23 @@
-"""The files of the warm gate: the annotations of the pod, and the state of the agent.
+"""The files of a pod: its annotations, and the state of the agent.
 
 Their problems never make the pod wait: they are reported in the log and in /healthz.
 """
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
-from memcached_agent.warm import gate
-from memcached_agent.warm.gate import Gate
-from memcached_agent.warm.record import Record, decode, encode
+from memcached_agent.pod.annotations import find
+from memcached_agent.pod.record import Record, decode, encode
 
 log = logging.getLogger(__name__)
 
 MAX_LINE: Final = 2**12
 """Bytes that are read at once: annotations can have 256 KiB in all, and four times as much with escapes."""
 MAX_STATE: Final = 2**9
-"""Bytes of the state file that are read. A record has at most 210."""
+"""Bytes of the state file that are read. A record has at most 291."""
 NAME: Final = "warm-up"
 SAVE: Final = 60.0
 """Seconds between two writes of a hit ratio or a CPU time. What else changes is written at once."""
@@ -36,28 +35,29 @@ class Problem:
             log.warning("%s", sentence)
         self.sentence = sentence
 
+    async def check(self) -> str:
+        """The sentence, for /healthz."""
+        return self.sentence
+
 
 class Annotations:
-    """A file of the downward API. `gate`: the gate in it; None if it has none, or an invalid one."""
+    """A file of the downward API. `names`: those to read, without the prefix."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, names: Collection[str]) -> None:
         self.problem: Final = Problem()
-        self.gate: Gate | None = None
         self._path = path
-        self.read()
+        self._names = names
 
-    def read(self) -> None:
-        """Read the gate again."""
-        self.gate, sentence = None, ""
+    def read(self) -> dict[str, str]:
+        """The values by name; empty if the file cannot be read."""
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123 - pathlib needs 0.6 MiB
-                value = gate.annotation(iter(partial(file.readline, MAX_LINE), b""))
-            self.gate = None if value is None else gate.parse(value)
+                found = find(iter(partial(file.readline, MAX_LINE), b""), self._names)
         except OSError as error:
-            sentence = f"{self._path} cannot be read, so that the pod counts as warm: {error.strerror}"
-        except ValueError as error:
-            sentence = str(error)
-        self.problem.report(sentence)
+            self.problem.report(f"{self._path} cannot be read, so that no annotation has an effect: {error.strerror}")
+            return {}
+        self.problem.report("")
+        return found
 
 
 class Store:

@@ -1,17 +1,19 @@
 """What is known about a memcached process, and about its predecessor in the pod. Survives restarts of the agent."""
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from memcached_agent.memcached.stats import Stats, number
-from memcached_agent.warm import fields
-from memcached_agent.warm.window import MINUTE, Window
+from memcached_agent.pod import fields
 
 WHOLE: Final = 10_000
 """A hit ratio of 1: records have ratios in basis points, as all their values are integers."""
 START_TOLERANCE: Final = 2
 """Seconds by which `time` minus `uptime` of one process may vary."""
-MIN_REQUESTS: Final = 100
-"""Gets of a minute whose hit ratio is typical for the slot: its standard error is at most 5 %."""
+COUNTS: Final = ("kept", "lost")
+"""Fields that are left out of the state file while they are 0: those of earlier versions do not have them."""
+
+Items = Literal["kept", "lost"]
+"""What a restart of memcached did to its items."""
 
 
 class Seen(NamedTuple):
@@ -30,11 +32,12 @@ class Seen(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A memcached process.
+    """A memcached process, and what is counted over all processes of the pod.
 
     `began`: when it began to warm up, in seconds of memcached's clock. `warm`: once true, true until the process is
     replaced. `ratio`: its last hit ratio while it was warm. `before`: that of its predecessor. `took`: duration of the
-    last warm-up in the pod that is complete, in seconds. None: not known.
+    last warm-up in the pod that is complete, in seconds. `memory`: the target of its memory that was in effect last, in
+    MiB. None: not known. `kept` and `lost`: restarts of memcached that kept its items, or lost them.
     """
 
     pid: int
@@ -45,6 +48,9 @@ class Record(NamedTuple):
     ratio: int | None = None
     before: int | None = None
     took: int | None = None
+    memory: int | None = None
+    kept: int = 0
+    lost: int = 0
 
 
 def seen(stats: Stats) -> Seen:
@@ -63,16 +69,35 @@ def is_same(record: Record, process: Seen) -> bool:
     return process.pid == record.pid and process.cpu >= record.cpu and _continues(record, process)
 
 
+def restart(record: Record | None, process: Seen) -> Items | None:
+    """How memcached was restarted between the process of the record and this one; None if it was not."""
+    if record is None or is_same(record, process):
+        return None
+    return "kept" if _continues(record, process) else "lost"
+
+
 def follow(record: Record | None, process: Seen) -> Record:
     """The record of the process that is seen now, after the record of the process that was seen before."""
     if record is None:
         return Record(process.pid, process.started, process.cpu, process.started)
-    if is_same(record, process):
+    items = restart(record, process)
+    if items is None:
         return record._replace(cpu=process.cpu)
-    began = process.time if _continues(record, process) else process.started
+    return _next(record, process)._replace(**{items: getattr(record, items) + 1})
+
+
+def _next(record: Record, process: Seen) -> Record:
+    """The record of a new process, without its restart. What belongs to the pod stays."""
     known = record.warm and record.ratio is not None
-    before = record.ratio if known else record.before  # the ratio of a process that never became warm says nothing
-    return Record(process.pid, process.started, process.cpu, began, before=before, took=record.took)
+    return record._replace(
+        pid=process.pid,
+        started=process.started,
+        cpu=process.cpu,
+        began=process.time if _continues(record, process) else process.started,
+        warm=False,
+        ratio=None,
+        before=record.ratio if known else record.before,  # that of a process that never became warm says nothing
+    )
 
 
 def _continues(record: Record, process: Seen) -> bool:
@@ -84,16 +109,10 @@ def _continues(record: Record, process: Seen) -> bool:
     return abs(process.started - record.started) <= START_TOLERANCE
 
 
-def with_ratio(record: Record, found: Window) -> Record:
-    """The record with the hit ratio of a full minute, if the process is warm and the minute is typical."""
-    if not record.warm or found.seconds < MINUTE or found.gets < MIN_REQUESTS:
-        return record
-    return record._replace(ratio=WHOLE * found.hits // found.gets)
-
-
 def encode(record: Record) -> bytes:
     """The content of the state file."""
-    return f"{fields.render({k: int(v) for k, v in record._asdict().items() if v is not None})}\n".encode()
+    values = {k: v for k, v in record._asdict().items() if v is not None and (v or k not in COUNTS)}
+    return f"{fields.render({k: int(v) for k, v in values.items()})}\n".encode()
 
 
 def decode(content: bytes) -> Record | None:
@@ -108,4 +127,4 @@ def decode(content: bytes) -> Record | None:
 
 
 def _is_plausible(record: Record) -> bool:
-    return all(ratio is None or ratio <= WHOLE for ratio in (record.ratio, record.before))
+    return record.memory != 0 and all(each is None or each <= WHOLE for each in (record.ratio, record.before))

@@ -1,0 +1,30 @@
+"""The operator's annotations in a file of the downward API."""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+PREFIX: Final = "memcached-operator.example.com/"
+ARGUMENTS: Final = "args"
+"""The annotation of a pod whose memcached keeps its items when its process is restarted."""
+MAX_QUOTED: Final = 64
+"""Characters of an invalid value that become part of a message."""
+
+_START: Final = PREFIX.encode()
+
+
+def find(pieces: Iterable[bytes], names: Collection[str]) -> dict[str, str]:
+    """The values of these annotations, whose names are without PREFIX. What the file does not have is left out.
+
+    `pieces`: the lines of the file, of which long ones may be split; only the first piece of a value is returned. The
+    kubelet writes one annotation per line, as `name="value"`, and escapes as Go does. A valid value needs no escapes;
+    an invalid one is returned with them.
+    """
+    found: dict[str, str] = {}
+    complete = True
+    for piece in pieces:
+        if complete and piece.startswith(_START):
+            name, separator, value = piece.removeprefix(_START).decode("utf-8", "replace").partition('="')
+            if separator and name in names:
+                found.setdefault(name, value.rstrip("\n").removesuffix('"'))
+        complete = piece.endswith(b"\n")
+    return found

@@ -1,0 +1,138 @@
+"""Polls the annotations of the pod and its memcached: passes what it sees to the warm gate and to memory growth."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final
+
+from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.errors import MemcachedError
+from memcached_agent.memcached.stats import Stats
+from memcached_agent.memory import target
+from memcached_agent.memory.decision import Step
+from memcached_agent.memory.growth import Growth
+from memcached_agent.metrics import restarts
+from memcached_agent.metrics.exposition import Family
+from memcached_agent.options import Pod
+from memcached_agent.pod import record
+from memcached_agent.pod.annotations import ARGUMENTS
+from memcached_agent.pod.files import Annotations, Store
+from memcached_agent.pod.record import Record, Seen
+from memcached_agent.shared import Shared
+from memcached_agent.warm import gate
+from memcached_agent.warm.warmth import Warmth
+from memcached_agent.web.health import Check
+
+log = logging.getLogger(__name__)
+
+POLL: Final = 5.0
+"""Seconds between two samples. A new connection is followed by a sample at once."""
+NAMES: Final = (gate.NAME, target.NAME, ARGUMENTS)
+
+
+class Watcher:
+    """The memcached of this pod: whether it is warm, whether it has its memory, and how it was restarted.
+
+    `clock`: seconds of a clock that is never set; `poll`: seconds between two samples. `checks`: those of /healthz.
+    None of their problems makes the pod wait by itself.
+    """
+
+    def __init__(
+        self, client: Client, options: Pod, clock: Callable[[], float] = time.monotonic, poll: float = POLL
+    ) -> None:
+        self._client = client
+        self._poll = poll
+        self._annotations = Annotations(options.annotations, NAMES)
+        self._store = Store(options.directory, clock)
+        self._record = self._store.load()
+        self._warmth = Warmth(clock)
+        self._growth = Growth(client, clock)
+        self._keeps_items = False
+        self._connection: int | None = None
+        self._step = Shared(self.step)
+        self._read()
+        self.checks: Final[Mapping[str, Check]] = {
+            "annotations": self._annotations.problem.check,
+            "state": self._store.problem.check,
+            gate.NAME: self._warmth.problem.check,
+            target.NAME: self._growth.problem,
+        }
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            self._client.is_new.clear()
+            await self._step()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll):
+                    await self._client.is_new.wait()
+
+    async def step(self) -> None:
+        """Read the annotations, take a sample, and do what follows from both."""
+        self._read()
+        connection = self._client.connected
+        try:
+            self._observe(connection, await self._client.general())
+            await self._growth.grow()
+        except MemcachedError:  # the client has logged it
+            return
+        finally:
+            self._settle()
+
+    async def obstacle(self) -> str:
+        """Why the pod is not ready, as one sentence. Empty if it is."""
+        self._settle()
+        if self._warmth.gate is None and self._grown() == "done":
+            return ""
+        problem = await self._client.problem()
+        if not problem and self._current() is None:
+            await self._step()  # after a new connection, memcached may be another process
+        found = (self._warmth.obstacle(problem, self._current()), self._growth.obstacle(self._grown(), problem))
+        return "; ".join(each for each in dict.fromkeys(found) if each)
+
+    def metrics(self) -> Iterator[Family]:
+        """The metrics of the gate, of memory and of restarts."""
+        current, known = self._current(), self._record
+        yield from self._warmth.metrics(known, current)
+        yield from self._growth.metrics(connected=current is not None)
+        yield from restarts.families(known.kept if known else 0, known.lost if known else 0)
+
+    def _read(self) -> None:
+        """Read the annotations."""
+        found = self._annotations.read()
+        self._warmth.configure(found.get(gate.NAME))
+        self._growth.configure(found.get(target.NAME))
+        self._keeps_items = ARGUMENTS in found
+
+    def _observe(self, connection: int | None, stats: Stats) -> None:
+        """Note a sample of the memcached of this connection."""
+        process = record.seen(stats)
+        self._log_restart(process)
+        self._connection = connection
+        self._record = self._warmth.observed(self._record, process)
+        self._growth.observe(stats)
+
+    def _log_restart(self, process: Seen) -> None:
+        items = record.restart(self._record, process)
+        if items == "kept":
+            log.info("memcached was restarted with its items")
+        elif items == "lost":
+            level = logging.WARNING if self._keeps_items else logging.INFO
+            log.log(level, "memcached was restarted without its items")
+
+    def _settle(self) -> None:
+        """Record what is known now, among it a target that has come into effect."""
+        if self._record is None:
+            return
+        if self._growth.target is not None and self._grown() == "done":
+            self._record = self._record._replace(memory=self._growth.target)
+        self._store.save(self._record)
+
+    def _grown(self) -> Step:
+        return self._growth.step(self._record and self._record.memory, connected=self._current() is not None)
+
+    def _current(self) -> Record | None:
+        """The record of the process that is connected now; None before its first sample."""
+        return self._record if self._connection and self._connection == self._client.connected else None

@@ -1,0 +1,1 @@
+"""What a change of a Memcached does to its pods."""

@@ -1,0 +1,72 @@
+"""What changes in the running pods of a Memcached with `identity: Stable`, and what needs new ones."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from memcached_api.memcached.changes.updates import item_options
+from memcached_api.memcached.effective import effective
+from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
+from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.memcached.desired.agent import CONTAINER as AGENT
+from memcached_operator.memcached.desired.pods import command
+from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION, args
+from memcached_operator.workloads import children
+from memcached_operator.workloads.updates.origin import with_origin
+from memcached_operator.workloads.updates.target import AnnotationEffect, InPlace
+from memcached_operator.workloads.warm_up import WARM_UP_ANNOTATION
+
+MEMORY_ANNOTATION: Final = "memcached-operator.example.com/memory"
+"""Annotation of a pod: the memory for items in MiB, to which the agent raises that of memcached."""
+
+IN_PLACE: Final = InPlace(
+    annotations={
+        WARM_UP_ANNOTATION: AnnotationEffect.NOTHING,
+        MEMORY_ANNOTATION: AnnotationEffect.READY,
+        ARGS_ANNOTATION: AnnotationEffect.RESTART,
+    },
+    growing=frozenset({MEMORY_ANNOTATION}),
+    replace="set spec.rollout.restartedAt to the current time",
+)
+
+
+def updatable(template: Object, spec: MemcachedSpec) -> Object:
+    """A pod template with the annotations that an update in place needs."""
+    annotated = children.with_metadata(template, {}, dict(_settings(spec)))
+    return with_origin(annotated, _fixed(annotated, spec))
+
+
+def _settings(spec: MemcachedSpec) -> Mapping[str, str]:
+    """The annotations with what can change in place."""
+    if restarts_warm(spec):
+        return {ARGS_ANNOTATION: args(command(spec))}
+    return {MEMORY_ANNOTATION: str(megabytes(effective(spec).memory))} if needs_agent(spec) else {}
+
+
+def _fixed(template: Object, spec: MemcachedSpec) -> Any:
+    """The part of a pod template that needs a new pod, besides requests and limits."""
+    annotations = nested_map(template, "metadata", "annotations").items()
+    kept = {name: text for name, text in annotations if name not in IN_PLACE.annotations}
+    containers = [_fixed_container(each, spec) for each in template["spec"]["containers"]]
+    return [kept, template["metadata"]["labels"], {**template["spec"], "containers": containers}, *_layout(spec)]
+
+
+def _layout(spec: MemcachedSpec) -> list[Any]:
+    """Arguments with which memcached would start without the items of another value. The volume shows its memory."""
+    return [effective(spec).item_size, sorted(item_options(spec))] if restarts_warm(spec) else []
+
+
+def _fixed_container(container: Object, spec: MemcachedSpec) -> Object:
+    changeable = {"resources"}
+    if container["name"] == AGENT or restarts_warm(spec):
+        changeable.add("image")
+    found = {name: value for name, value in container.items() if name not in changeable}
+    if container["name"] == AGENT or not needs_agent(spec) or restarts_warm(spec):
+        return found
+    return {**found, "command": _without_memory(found["command"])}
+
+
+def _without_memory(line: list[str]) -> list[str]:
+    """memcached's command line without the memory for items, which the agent can raise."""
+    at = line.index("-m")
+    return [*line[:at], *line[at + 2 :]]

@@ -1,0 +1,25 @@
+"""Finds out what the cluster can do with running pods."""
+
+import re
+from typing import Any
+
+from memcached_operator.kind import Resize
+from memcached_operator.kube.client import Client
+from memcached_operator.kube.resource import PODS
+
+LOWERS_LIMITS = 34
+"""The minor version of Kubernetes from which memory limits of running pods can be lowered."""
+
+
+async def discover_resize(client: Client) -> Resize:
+    """What the cluster can do with the resources of a running pod. Raises ApiError."""
+    served = await client.request("GET", f"/api/{PODS.version}")
+    if not any(each.get("name") == f"{PODS.plural}/resize" for each in served.get("resources") or ()):
+        return Resize.NONE
+    return Resize.ANY if _minor(await client.request("GET", "/version")) >= LOWERS_LIMITS else Resize.RAISE
+
+
+def _minor(version: dict[str, Any]) -> int:
+    """The minor version, such as 33 of `33+`; 0 if it has another form."""
+    found = re.match(r"[0-9]{1,4}", str(version.get("minor", "")))
+    return int(found[0]) if found and version.get("major") == "1" else 0

@@ -1,0 +1,80 @@
+"""Makes the steps of updates of pods, one write each."""
+
+import logging
+
+from memcached_operator.cache.cache import Cache, version_of
+from memcached_operator.kind import PodStep
+from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, Client
+from memcached_operator.kube.resource import PODS, Key, Object, key_of
+from memcached_operator.reconcile.compare import fingerprint
+from memcached_operator.reconcile.cooldown import Cooldown
+from memcached_operator.reconcile.result import Result
+
+log = logging.getLogger(__name__)
+
+RETRY_PERIOD = 1.0
+"""Seconds until the plan is made again if the pod has changed since, in case its event is missed."""
+
+INEFFECTIVE_PERIOD = 30.0
+"""Seconds until a step is made again that had no effect, because a policy of the cluster changes the pod."""
+
+CHANGED = (404, 409)
+"""Response codes of a write to a pod that has changed or was deleted since the plan was made."""
+
+
+class PodSteps:
+    """Makes steps. Every response updates the cache, so that the next plan knows of it before the event arrives."""
+
+    def __init__(self, client: Client, cache: Cache) -> None:
+        self._client = client
+        self._cache = cache
+        self._cooldown = Cooldown()
+
+    async def make(self, step: PodStep, result: Result) -> None:
+        """Make a step, and record in `result` why it failed. A pod that has changed since needs another plan."""
+        key = key_of(PODS, step.pod)
+        try:
+            with self._cooldown.guard(key, _intent(step)):
+                reply = await self._write(key, step)
+        except ApiError as error:
+            if error.code in CHANGED and not self._lacks_subresource(key, step, error):
+                result.requeue(RETRY_PERIOD)
+                return
+            result.fail(error, _message(key, step, error))
+            return
+        log.info("%s is %s", key, step.verb)
+        if reply.get("kind") == PODS.kind:  # the reply to a deletion can be a Status
+            self._cache.put(PODS, reply)
+            result.requeue(0)  # the event of this write is no news, but the next step may follow at once
+
+    def _lacks_subresource(self, key: Key, step: PodStep, error: ApiError) -> bool:
+        """Whether the API server does not serve the subresource, although the pod exists."""
+        entry = self._cache.entry(key)
+        return (
+            error.code == 404 and bool(step.subresource) and entry is not None and entry.version == version_of(step.pod)
+        )
+
+    async def _write(self, key: Key, step: PodStep) -> Object:
+        """Write only this version of the pod: the API server rejects the write if the pod has changed since.
+
+        Raises ApiError, also if the write had no effect: it counts as denied, and is repeated later.
+        """
+        meta = step.pod["metadata"]
+        if step.patch is None:
+            return await self._client.delete(key, meta["uid"], meta["resourceVersion"])
+        version = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+        patch = {**step.patch, "metadata": {**step.patch.get("metadata", {}), **version}}
+        reply = await self._client.patch(key, patch, STRATEGIC_MERGE_PATCH, step.subresource)
+        if version_of(reply) == version_of(step.pod):
+            raise ApiError(403, "Ineffective", "a policy of the cluster changes the request", INEFFECTIVE_PERIOD)
+        return reply
+
+
+def _message(key: Key, step: PodStep, error: ApiError) -> str:
+    remedy = f". {step.remedy}" if step.remedy and error.permanent else ""
+    return f"Pod {key.name} cannot be {step.verb}: {error.message}{remedy}"
+
+
+def _intent(step: PodStep) -> str:
+    """A digest of the step on this pod: the next pod has the same name."""
+    return fingerprint({"uid": step.pod["metadata"]["uid"], "patch": step.patch, "subresource": step.subresource})

@@ -1,0 +1,93 @@
+"""Requests and limits of the containers of a pod: what its spec asks for, and whether that is in effect."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from memcached_api.quantity import parse
+from memcached_api.resizing import PARTS, Amounts
+from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.workloads.pods import condition_of
+
+
+def amounts_of(container: Mapping[str, Any]) -> Amounts:
+    """The amounts of a container, in its spec or its status."""
+    found = nested_map(container, "resources")
+    return {part: found[part] for part in PARTS if found.get(part)}
+
+
+def spec_amounts(pod: Object) -> dict[str, Amounts]:
+    """The amounts that the spec of a pod asks for, by container."""
+    return {each["name"]: amounts_of(each) for each in pod["spec"]["containers"]}
+
+
+def effective_limits(pod: Object) -> dict[str, Amounts]:
+    """The amounts that are in effect, by container; those of the spec if the node does not report them."""
+    return spec_amounts(pod) | _reported_amounts(pod)
+
+
+def has_amounts(found: Amounts, wanted: Amounts) -> bool:
+    """Whether all wanted amounts are found. A policy of the cluster may have added others."""
+    return all(
+        name in found.get(part, {}) and parse(found[part][name]) == parse(value)
+        for part, amounts in wanted.items()
+        for name, value in amounts.items()
+    )
+
+
+def falls(new: Amounts, old: Amounts) -> bool:
+    """Whether the memory limit becomes lower, which the process in the container must have been prepared for."""
+    before, after = memory_limit(old), memory_limit(new)
+    return before is not None and after is not None and after < before
+
+
+def memory_limit(found: Amounts) -> Decimal | None:
+    """The memory limit in bytes; None without one."""
+    text = found.get("limits", {}).get("memory")
+    return None if text is None else parse(text)
+
+
+def pending(pod: Object) -> str:
+    """Why the node cannot resize a pod now, as it reports it; empty if it does not."""
+    found = condition_of(pod, "PodResizePending")
+    if found.get("status") != "True":
+        return ""
+    return found.get("message") or found.get("reason") or "no reason given"
+
+
+def obstacle(pod: Object) -> str:
+    """Why the node cannot resize a pod: for lack of resources, or because its kubelet is too old; empty if it can."""
+    statuses = nested_list(pod, "status", "containerStatuses")
+    if any("running" in nested_map(each, "state") and not each.get("resources") for each in statuses):
+        return "it does not report the resources of containers, as kubelets do from Kubernetes 1.33 on"
+    return pending(pod)
+
+
+def is_observed(pod: Object) -> bool:
+    """Whether the node has seen the latest spec. Nodes report it from Kubernetes 1.34 on."""
+    seen = nested_map(pod, "status").get("observedGeneration")
+    return not seen or seen >= pod["metadata"].get("generation", 0)
+
+
+def is_in_effect(pod: Object, wanted: Mapping[str, Amounts]) -> bool:
+    """Whether the containers have at least the wanted memory limits, and the node can do what the spec asks for.
+
+    At least, because a node can take long to lower a limit. Not compared: CPU, which the node rounds, and requests.
+    """
+    if not wanted:
+        return True
+    if not is_observed(pod):
+        return False
+    found = _reported_amounts(pod)
+    return not obstacle(pod) and all(_reaches(found.get(name, {}), each) for name, each in wanted.items())
+
+
+def _reported_amounts(pod: Object) -> dict[str, Amounts]:
+    """The amounts that the node reports, by container."""
+    statuses = nested_list(pod, "status", "containerStatuses")
+    return {each["name"]: amounts_of(each) for each in statuses if each.get("resources")}
+
+
+def _reaches(found: Amounts, wanted: Amounts) -> bool:
+    least, limit = memory_limit(wanted), memory_limit(found)
+    return least is None or (limit is not None and limit >= least)

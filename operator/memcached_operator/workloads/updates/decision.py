@@ -1,0 +1,70 @@
+"""Decides which pod of a StatefulSet is updated next, and with which step."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from memcached_operator.kind import Resize, Update
+from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.workloads.pods import is_active
+from memcached_operator.workloads.updates.origin import origin_of
+from memcached_operator.workloads.updates.slot import Slot, State, assess
+from memcached_operator.workloads.updates.target import InPlace, Target
+
+MAX_DOING: Final = 3
+"""Maximum pods whose state is reported."""
+
+
+def update(live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None, now: datetime) -> Update | None:
+    """The state of the update of the pods of a StatefulSet; None until its controller has seen its latest spec."""
+    target = _target(live, rules, resize)
+    if target is None:
+        return None
+    size = live["spec"].get("replicas", 1)
+    by_name = {pod["metadata"]["name"]: pod for pod in pods if is_active(pod)}
+    names = [f"{live['metadata']['name']}-{slot}" for slot in reversed(range(size))]
+    slots = [assess(by_name[name], target, now) for name in names if name in by_name]
+    slots += [Slot(name, State.BUSY, "is being replaced") for name in names if name not in by_name]
+    return _update(slots)
+
+
+def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | None:
+    status, template = nested_map(live, "status"), live["spec"]["template"]
+    revision, origin = status.get("updateRevision"), origin_of(template)
+    if not revision or origin is None or status.get("observedGeneration", 0) < live["metadata"].get("generation", 0):
+        return None
+    return Target(revision, template, origin, rules, resize, live["spec"].get("minReadySeconds", 0))
+
+
+def _update(slots: Sequence[Slot]) -> Update:
+    """The update, given the slots, the highest first."""
+    problems = tuple(each.problem for each in slots if each.problem)
+    next_one = _next(slots)
+    doing = [each for each in slots if each is next_one or (each.doing and each.state is not State.OUTDATED)]
+    waits = [each.requeue_after for each in slots if each.requeue_after]
+    return Update(
+        complete=all(each.state is State.DONE for each in slots),
+        step=next_one.step if next_one else None,
+        must_finish=next_one is not None and next_one.state is State.UNFINISHED,
+        doing={each.name: each.doing for each in doing[:MAX_DOING]},
+        problems=problems,
+        requeue_after=min(waits, default=None),
+    )
+
+
+def _next(slots: Sequence[Slot]) -> Slot | None:
+    """The slot whose pod is to be changed now, or None.
+
+    Each step waits until all other pods are available. But a pod that is not ready is updated before the others: it may
+    need the correction, and has nothing to lose. It does not wait for others if its first container does not run, or
+    if the step does not touch that.
+    """
+    if unfinished := [each for each in slots if each.state is State.UNFINISHED]:
+        return unfinished[0]
+    if any(each.state in (State.BUSY, State.STUCK) for each in slots):
+        return None
+    outdated = [each for each in slots if each.state is State.OUTDATED]
+    outdated.sort(key=lambda each: (each.ready, not each.begun))
+    if urgent := [each for each in outdated if each.broken or (each.free and not each.ready)]:
+        return urgent[0]
+    return outdated[0] if outdated and all(each.ready for each in slots if each is not outdated[0]) else None

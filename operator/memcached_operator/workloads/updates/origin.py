@@ -1,0 +1,63 @@
+"""What a pod was created from: an annotation of the pod template, and so of each pod, with which both are compared.
+
+The spec of a pod is not compared: admission of the cluster may have changed it, for example the registry of an image.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from memcached_api.resizing import Amounts, shape
+from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.workloads import children
+from memcached_operator.workloads.updates.amounts import amounts_of
+
+ORIGIN_ANNOTATION: Final = "memcached-operator.example.com/created-from"
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """A pod template. `fixed`: a digest of all that needs a new pod. `images` and `resources`: by container.
+
+    Pods keep what an earlier release has written: a new field needs a default, and the digest of the same template must
+    stay the same. Otherwise, the next change of each object would replace its pods.
+    """
+
+    fixed: str
+    images: dict[str, str]
+    resources: dict[str, dict[str, dict[str, str]]]
+
+
+def with_origin(template: Object, fixed: Any) -> Object:
+    """A pod template with its ORIGIN_ANNOTATION. `fixed`: the part that needs a new pod, without the resources."""
+    containers = template["spec"]["containers"]
+    origin = Origin(
+        _digest([fixed, shape({each["name"]: amounts_of(each) for each in containers})]),
+        {each["name"]: each["image"] for each in containers},
+        {each["name"]: _plain(amounts_of(each)) for each in containers},
+    )
+    return children.with_metadata(template, {}, {ORIGIN_ANNOTATION: _encode(origin).decode()})
+
+
+def origin_of(obj: Mapping[str, Any]) -> Origin | None:
+    """What a pod was created from, or its template; None without the annotation, or if another client changed it."""
+    try:
+        return _ORIGINS.decode(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION, ""))
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _plain(found: Amounts) -> dict[str, dict[str, str]]:
+    return {part: dict(amounts) for part, amounts in found.items()}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(_encode(value)).hexdigest()[:16]
+
+
+def _encode(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
+
+
+_ORIGINS: Final = msgspec.json.Decoder(Origin)

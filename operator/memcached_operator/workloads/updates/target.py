@@ -1,0 +1,71 @@
+"""What pods are updated to, and which parts of a running pod a kind can change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from memcached_api.resizing import Amounts
+from memcached_operator.kind import Resize
+from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION, Origin
+
+REVISION_LABEL: Final = "controller-revision-hash"
+"""Label of a pod: the revision of the pod template. The StatefulSet counts a pod with its latest one as updated."""
+
+
+class AnnotationEffect(Enum):
+    """What a changed annotation does in a running pod."""
+
+    NOTHING = "nothing"
+    RESTART = "restart"
+    """The first container restarts."""
+    READY = "ready"
+    """The pod is not ready, and becomes ready again when the change is in effect."""
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """What a kind changes in running pods, besides images, requests and limits.
+
+    `annotations`: those of the pod template that can change. `growing`: those of them whose numbers can only grow.
+    `replace`: how a user has all pods replaced, for messages.
+    """
+
+    annotations: Mapping[str, AnnotationEffect]
+    growing: frozenset[str]
+    replace: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """The pod template to which pods are updated, and its revision.
+
+    `min_ready`: seconds until a ready pod is available. `resize`: what the cluster can; None: not known yet.
+    """
+
+    revision: str
+    template: Object
+    origin: Origin
+    rules: InPlace
+    resize: Resize | None
+    min_ready: int
+
+    def annotations(self, obj: Object) -> dict[str, str | None]:
+        """The annotations of a pod or its template that can change, None for those that it does not have."""
+        found = nested_map(obj, "metadata", "annotations")
+        return {name: found.get(name) for name in (*self.rules.annotations, ORIGIN_ANNOTATION)}
+
+    def changed_annotations(self, pod: Object) -> dict[str, str | None]:
+        """The annotations of the template that a pod does not have."""
+        old = self.annotations(pod)
+        return {name: value for name, value in self.annotations(self.template).items() if old[name] != value}
+
+    def amounts(self) -> dict[str, Amounts]:
+        """Requests and limits by container."""
+        return dict(self.origin.resources)
+
+    @property
+    def containers(self) -> list[str]:
+        """The names of the containers; a pod can have more of other clients."""
+        return [each["name"] for each in self.template["spec"]["containers"]]

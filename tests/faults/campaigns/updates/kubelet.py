@@ -1,0 +1,373 @@
+"""A simulated kubelet: it runs the containers of one namespace's pods, which no other node accepts.
+
+Each change of a pod has the same effect as with a real kubelet, but within about 2 s: a new image restarts a container,
+new arguments restart memcached, a new target of its memory makes the pod unready for a moment, and new resources are
+actuated or refused.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from faults.background import while_running
+from faults.campaigns.updates.ledger import Ledger, State, Work, annotation, images, resources, slot_of
+from faults.sandbox import Sandbox
+from memcached_api.quantity import parse
+from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
+from memcached_operator.kube.resource import PODS, Object, nested_map
+from memcached_operator.status.conditions import timestamp
+
+NOWHERE: Object = {"podTemplate": {"spec": {"nodeSelector": {"example.com/node": "none"}}}}
+"""No node has this label: the pods are never bound, so that the simulation of nodes leaves them to this kubelet."""
+FINALIZER = "example.com/kubelet"
+"""Keeps a deleted pod until its containers have ended."""
+MEMCACHED, AGENT = "memcached", "agent"
+MISSING = "missing"
+"""An image with this word in its name does not exist."""
+REACTION = 0.2
+"""Seconds until the kubelet sees a change, or has actuated resources."""
+RESTART = 1.2
+"""Seconds for which a restarted container is not ready: the times in a status have whole seconds."""
+TERMINATION = 0.5
+"""Seconds until the containers of a deleted pod have ended."""
+INFEASIBLE, DEFERRED = "Infeasible", "Deferred"
+"""Why the node does not resize a container: it never can, or not at present."""
+
+
+@dataclass
+class Container:
+    """A container: the image that runs, how often it was restarted, and its resources.
+
+    `waiting`: why it does not run. `code`: the exit code of its last process.
+    """
+
+    image: str
+    resources: Mapping[str, Any]
+    restarts: int = -1
+    waiting: str = ""
+    code: int | None = None
+
+
+@dataclass
+class Kubelet:
+    """The kubelet of one namespace, and what the test lets it do.
+
+    `broken`: containers (slot, name) that run and are not ready. `warming`: slots whose agent is not ready after the
+    next start of a container. `stuck`: slots whose deleted pods stay. `resizes`: INFEASIBLE, DEFERRED or empty.
+    `reaction`: seconds until it sees a change.
+    """
+
+    client: Client
+    namespace: str
+    ledger: Ledger = field(default_factory=Ledger)
+    broken: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
+    warming: set[int] = field(default_factory=set[int])
+    stuck: set[int] = field(default_factory=set[int])
+    resizes: str = ""
+    reaction: float = REACTION
+    _pods: "dict[str, _Pod]" = field(default_factory=dict[str, "_Pod"])
+
+    async def run(self) -> None:
+        """Run pods until cancelled."""
+        version = (await self.client.list(PODS, self.namespace))[1]
+        async with asyncio.TaskGroup() as group:
+            while True:
+                async for what, pod in self.client.watch(PODS, self.namespace, "", version):
+                    version = pod["metadata"]["resourceVersion"]
+                    if what != "BOOKMARK":
+                        self._handle(group, self.ledger.record(what, pod))
+
+    def _handle(self, group: asyncio.TaskGroup, state: State) -> None:
+        found = self._pods.get(state.uid)
+        if found is None:
+            found = self._pods[state.uid] = _Pod(self, state)
+            group.create_task(found.run())
+        found.update(state)
+
+    def wake(self) -> None:
+        """Let all pods consider what the test has changed here."""
+        for pod in self._pods.values():
+            pod.changed.set()
+
+    def release(self, slot: int) -> None:
+        """The containers of a slot become ready, and its deleted pod ends."""
+        self.broken = {each for each in self.broken if each[0] != slot}
+        self.warming.discard(slot)
+        self.stuck.discard(slot)
+        self.wake()
+
+    def break_container(self, slot: int, name: str) -> None:
+        """A container of a slot becomes unready."""
+        self.broken.add((slot, name))
+        self.wake()
+
+    def crash(self, slot: int, name: str) -> None:
+        """A container of a slot ends by itself, and is restarted."""
+        for pod in self._pods.values():
+            if pod.slot == slot and not pod.removed:
+                pod.crashed.add(name)
+        self.wake()
+
+    def allow_resizes(self) -> None:
+        """The node has resources for what it refused before."""
+        self.resizes = ""
+        self.wake()
+
+
+class _Pod:
+    """A pod of the kubelet."""
+
+    def __init__(self, kubelet: Kubelet, state: State) -> None:
+        self.changed = asyncio.Event()
+        self.crashed: set[str] = set()
+        self.slot = slot_of(state.pod)
+        self.removed = False
+        self._kubelet = kubelet
+        self._pod = state.pod
+        self._version = state.version
+        self._written = 0
+        self._args = self._memory = ""
+        self._containers: dict[str, Container] = {}
+        self._ready = False
+        self._since = _now()
+        self._resize = ""
+        self._work: Work | None = None
+
+    def update(self, state: State) -> None:
+        """The newest state of the pod."""
+        self._pod, self._version, self.removed = state.pod, state.version, state.removed or self.removed
+        if self._containers and self._work is None and self._is_urgent():
+            self._work = Work(self.slot, state.version)
+            self._kubelet.ledger.work.append(self._work)
+        self.changed.set()
+
+    async def run(self) -> None:
+        """Run the containers until the pod is removed."""
+        try:
+            await self._start()
+            while not self.removed:
+                await self._follow()
+                await self._wait()
+        except ApiError as error:
+            if error.code not in (404, 409):  # another pod has the slot already
+                raise
+        finally:
+            self._resize = ""
+            self._finish_work()
+
+    async def _wait(self) -> None:
+        await self.changed.wait()
+        self.changed.clear()
+
+    async def _start(self) -> None:
+        await asyncio.sleep(REACTION)
+        await self._patch({"metadata": {"finalizers": [FINALIZER]}})
+        self._args, self._memory = self._annotation("args", ""), self._annotation("memory", "")
+        sizes = resources(self._pod)
+        self._containers = {name: Container("", sizes[name]) for name in images(self._pod)}
+        await self._launch(self._containers.keys())
+
+    async def _follow(self) -> None:
+        """Do what the newest state of the pod asks for, and what the test has changed."""
+        while not self.removed:
+            if self._pod["metadata"].get("deletionTimestamp"):
+                await self._terminate()
+                return
+            if self._has_work():
+                # Changes that are undone before the kubelet has seen them have no effect.
+                await asyncio.sleep(self._kubelet.reaction)
+                await self._act()
+            elif self._is_ready() != self._ready or (self._resize and not self._differs()):
+                self._resize = self._resize if self._differs() else ""
+                await self._write()
+            else:
+                break
+        self._finish_work()
+
+    def _has_work(self) -> bool:
+        return bool(self._outdated()) or self._grows() or self._resized()
+
+    def _is_urgent(self) -> bool:
+        """Whether there is work that the next step must wait for. Nothing depends on when other resources change."""
+        return bool(self._outdated()) or self._grows() or (self._resized() and self._raises())
+
+    def _raises(self) -> bool:
+        """Whether a memory limit rises."""
+        sizes = resources(self._pod).items()
+        return any(_limit(size) > _limit(self._containers[name].resources) for name, size in sizes)
+
+    async def _act(self) -> None:
+        """Make the first of the changes that the newest state of the pod asks for."""
+        names = self._outdated()
+        if names:
+            await self._restart(names)
+        elif self._grows():
+            await self._grow()
+        elif self._resized():
+            await self._actuate()
+
+    def _finish_work(self) -> None:
+        if self._work is not None and self._resize != DEFERRED:
+            self._work.end, self._work = self._written or self._version, None
+
+    def _grows(self) -> bool:
+        return self._annotation("memory", self._memory) != self._memory
+
+    def _outdated(self) -> set[str]:
+        """The containers that the pod's state, or a crash, lets the kubelet restart."""
+        found = {name for name, image in images(self._pod).items() if image != self._containers[name].image}
+        if self._annotation("args", self._args) != self._args:
+            found.add(MEMCACHED)
+        return found | self.crashed
+
+    def _resized(self) -> bool:
+        """Whether there is something to do about resources."""
+        return self._differs() and (not self._resize or self._resize != self._kubelet.resizes)
+
+    def _differs(self) -> bool:
+        return any(self._containers[name].resources != size for name, size in resources(self._pod).items())
+
+    async def _restart(self, names: set[str]) -> None:
+        for name in names:
+            found = self._containers[name]
+            found.waiting, found.code = "ContainerCreating", 1 if name in self.crashed else 0
+        await self._write()
+        await asyncio.sleep(RESTART)
+        await self._launch(names)
+
+    async def _launch(self, names: Any) -> None:
+        """Start containers with the newest image and arguments, as soon as their images exist."""
+        while any(MISSING in images(self._pod)[name] for name in names):
+            for name in names:
+                self._containers[name].waiting = "ErrImagePull"
+            await self._write()
+            self._finish_work()
+            await self._wait()
+            if self.removed or self._pod["metadata"].get("deletionTimestamp"):
+                return
+        self.crashed -= set(names)
+        for name in names:
+            found = self._containers[name]
+            found.image, found.waiting, found.restarts = images(self._pod)[name], "", found.restarts + 1
+        if MEMCACHED in names:
+            self._args = self._annotation("args", self._args)
+        if self.slot in self._kubelet.warming:
+            self._kubelet.warming.discard(self.slot)
+            self._kubelet.broken.add((self.slot, AGENT))
+        await self._write()
+
+    async def _grow(self) -> None:
+        """The agent changes the memory of memcached, and reports it by a new transition of Ready."""
+        self._memory = self._annotation("memory", self._memory)
+        self._containers[AGENT].waiting = "-"
+        await self._write()
+        await asyncio.sleep(RESTART)
+        self._containers[AGENT].waiting = ""
+        await self._write()
+
+    async def _actuate(self) -> None:
+        """Resize the containers, or report why not."""
+        self._resize = self._kubelet.resizes
+        if not self._resize:
+            for name, size in resources(self._pod).items():
+                self._containers[name].resources = size
+        await self._write()
+
+    async def _terminate(self) -> None:
+        await asyncio.sleep(TERMINATION)
+        while self.slot in self._kubelet.stuck:
+            await self._wait()
+        await self._patch({"metadata": {"finalizers": None}})
+        self.removed = True
+
+    def _is_ready(self) -> bool:
+        return all(self._runs(name) for name in self._containers)
+
+    def _runs(self, name: str) -> bool:
+        return not self._containers[name].waiting and (self.slot, name) not in self._kubelet.broken
+
+    def _annotation(self, name: str, default: str) -> str:
+        return annotation(self._pod, name) or default
+
+    async def _write(self) -> None:
+        """Write the status."""
+        if self._is_ready() != self._ready:
+            self._ready, self._since = not self._ready, _now()
+        started = all(each.restarts >= 0 for each in self._containers.values())
+        status = {
+            "phase": "Running" if started else "Pending",
+            "observedGeneration": self._pod["metadata"].get("generation", 0),
+            "conditions": self._conditions(),
+            "containerStatuses": [self._container_status(name) for name in self._containers],
+        }
+        await self._patch({"status": status}, "status")
+
+    def _conditions(self) -> list[Object]:
+        ready = "True" if self._ready else "False"
+        found: list[Object] = [
+            {
+                "type": "PodScheduled",
+                "status": "True",
+                "lastTransitionTime": self._pod["metadata"]["creationTimestamp"],
+            },
+            *(
+                {"type": name, "status": ready, "lastTransitionTime": self._since}
+                for name in ("ContainersReady", "Ready")
+            ),
+        ]
+        if self._resize:
+            message = "Node didn't have enough capacity: memory, requested: 1, capacity: 0"
+            reason: Object = {"reason": self._resize, "message": message, "lastTransitionTime": _now()}
+            found.append({"type": "PodResizePending", "status": "True", **reason})
+        return found
+
+    def _container_status(self, name: str) -> Object:
+        found = self._containers[name]
+        runs = not found.waiting or found.waiting == "-"
+        state: Object = {"running": {"startedAt": self._since}} if runs else {"waiting": self._reason(name)}
+        ended = {"exitCode": found.code, "reason": "Error" if found.code else "Completed", "finishedAt": self._since}
+        return {
+            "name": name,
+            "lastState": {} if found.code is None else {"terminated": ended},
+            "image": found.image or images(self._pod)[name],
+            "imageID": "",
+            "restartCount": max(found.restarts, 0),
+            "started": runs,
+            "ready": self._runs(name),
+            "state": state,
+            "resources": found.resources,
+        }
+
+    def _reason(self, name: str) -> Object:
+        """Why a container waits. The error of a missing image names the image, as a kubelet's does."""
+        reason = self._containers[name].waiting
+        message = f'failed to pull and unpack image "{images(self._pod)[name]}": not found'
+        return {"reason": reason, "message": message if reason == "ErrImagePull" else ""}
+
+    async def _patch(self, patch: Object, subresource: str | None = None) -> None:
+        uid = {"metadata": {**patch.get("metadata", {}), "uid": self._pod["metadata"]["uid"]}}
+        written = await self._kubelet.client.request("PATCH", self._path(subresource), {**patch, **uid}, MERGE_PATCH)
+        self._written = int(written["metadata"]["resourceVersion"])
+
+    def _path(self, subresource: str | None = None) -> str:
+        return PODS.path(self._kubelet.namespace, self._pod["metadata"]["name"], subresource)
+
+
+def _limit(size: Mapping[str, Any]) -> Decimal:
+    return parse(nested_map(size, "limits").get("memory", "0"))
+
+
+def _now() -> str:
+    return timestamp(datetime.now(UTC))
+
+
+@asynccontextmanager
+async def simulated_kubelet(sandbox: Sandbox) -> AsyncGenerator[Kubelet]:
+    """Run the pods of a sandbox with a kubelet of their own during the block."""
+    kubelet = Kubelet(sandbox.client, sandbox.namespace)
+    async with while_running({"running pods": kubelet.run()}):
+        yield kubelet

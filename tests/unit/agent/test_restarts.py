@@ -1,0 +1,73 @@
+"""Restarts of memcached: what the watcher counts and logs."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from .pods import Pod, own, run
+from .samples import value
+from .warming import Process
+
+KEPT, LOST = Process(time=1400, cpu=0.1), Process(started=1400, time=1400, cpu=0.1)
+
+
+def counts(pod: Pod) -> tuple[float, float]:
+    """The restarts that kept the items, and those that lost them."""
+    name = "memcached_agent_memcached_restarts_total"
+    return value(pod.metrics(), name, items="kept"), value(pod.metrics(), name, items="lost")
+
+
+@pytest.mark.parametrize("agent", ["runs", "restarted"])
+def test_restarts_are_counted(tmp_path: Path, agent: str) -> None:
+    """Also those that happen while the agent does not run, and once each."""
+
+    async def scenario(pod: Pod) -> None:
+        assert counts(pod) == (0, 0)
+        await pod.work(5)
+        for process, expected in ((KEPT, (1, 0)), (LOST, (1, 1)), (Process(started=1600, time=1600), (1, 2))):
+            await pod.replace(Process(**vars(process)))
+            if agent == "restarted":
+                pod.agent()
+            await pod.work(20)
+            assert counts(pod) == expected
+        pod.agent()
+        assert counts(pod) == (1, 2)
+        await pod.work(5)
+        assert counts(pod) == (1, 2)
+
+    run(tmp_path, scenario)
+
+
+def test_new_connection_is_no_restart(tmp_path: Path) -> None:
+    async def scenario(pod: Pod) -> None:
+        await pod.work(5)
+        await pod.replace(pod.process)
+        await pod.work(5)
+        assert counts(pod) == (0, 0)
+
+    run(tmp_path, scenario)
+
+
+LINES: dict[str, tuple[Process, dict[str, str], str]] = {
+    "kept": (KEPT, {"args": "-m 64 -e /cache/items"}, "INFO memcached was restarted with its items"),
+    "kept without arguments": (KEPT, {}, "INFO memcached was restarted with its items"),
+    "lost": (LOST, {"args": "-m 64 -e /cache/items"}, "WARNING memcached was restarted without its items"),
+    "lost without arguments": (LOST, {}, "INFO memcached was restarted without its items"),
+}
+
+
+@pytest.mark.parametrize(("process", "others", "line"), LINES.values(), ids=LINES.keys())
+def test_restart_is_logged_once(
+    tmp_path: Path, process: Process, others: dict[str, str], line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "memcached_agent")
+
+    async def scenario(pod: Pod) -> None:
+        pod.annotate(**others)
+        await pod.work(5)
+        await pod.replace(Process(**vars(process)))
+        await pod.work(20)
+
+    run(tmp_path, scenario)
+    assert own(caplog) == [line]

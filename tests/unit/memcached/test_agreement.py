@@ -1,0 +1,122 @@
+"""What admission says that a change does to the pods is what the controller does to them, if the cluster can do it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from memcached_api.images import Images
+from memcached_api.memcached.changes.updates import Effect, update
+from memcached_api.memcached.types import decode_spec, validate
+from memcached_operator.kind import PodStep, Resize
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.desired.statefulset import statefulset
+from memcached_operator.memcached.in_place import IN_PLACE, MEMORY_ANNOTATION
+from memcached_operator.workloads.updates import decision
+from unit.builders import NOW, memcached
+from unit.memcached.test_changes import FIELDS, SPECS, agent_of, decoded, with_field_of
+from unit.memcached.test_updates import CHANGES, SLOTS
+from unit.workloads.updating import LATER, NEW, created
+from unit.workloads.updating import statefulset as live
+
+Spec = dict[str, Any]
+MAX_STEPS = 6
+"""Writes per pod: record, resize, change, resize, record, and one to see that nothing follows."""
+
+
+def template(spec: Spec) -> Object:
+    """The pod template of the StatefulSet."""
+    cr = memcached(**spec)
+    return statefulset(cr, decode_spec(cr), Images(spec["image"], agent_of(spec)), None)["spec"]["template"]
+
+
+class Pod:
+    """A simulated pod, to which the steps of an update are made. `effect`: the strongest one so far."""
+
+    def __init__(self, origin: Object) -> None:
+        self.found = created(0, origin)
+        self.effect = Effect.NOTHING
+        self.steps = 0
+
+    def make(self, step: PodStep) -> None:
+        """Make a step, and what the kubelet does upon it."""
+        self.steps += 1
+        if step.patch is None:
+            self._reaches(Effect.REPLACE)
+            return
+        meta, containers = step.patch.get("metadata", {}), step.patch.get("spec", {}).get("containers", [])
+        self._change(meta)
+        for each in containers:
+            self._container(each["name"]).update({name: value for name, value in each.items() if name != "name"})
+        if step.subresource:
+            self._reaches(Effect.RESIZE)
+            for status in self.found["status"]["containerStatuses"]:
+                status["resources"] = self._container(status["name"])["resources"]
+        if "labels" in meta:
+            self._reaches(Effect.IN_PLACE)
+            self._restart({each["name"] for each in containers})
+            if MEMORY_ANNOTATION in meta["annotations"]:
+                self._reaches(Effect.RESIZE)
+                self.found["status"]["conditions"][0]["lastTransitionTime"] = LATER
+
+    def _reaches(self, effect: Effect) -> None:
+        self.effect = max(self.effect, effect)
+
+    def _change(self, meta: Object) -> None:
+        own = self.found["metadata"]
+        own["labels"] = {**own["labels"], **meta.get("labels", {})}
+        annotations = {**own["annotations"], **meta.get("annotations", {})}
+        self.arguments_changed = any("/args" in name for name in meta.get("annotations", {}))
+        own["annotations"] = {name: text for name, text in annotations.items() if text is not None}
+
+    def _restart(self, images: set[str]) -> None:
+        for status in self.found["status"]["containerStatuses"]:
+            is_memcached = status["name"] == "memcached"
+            if status["name"] in images or (is_memcached and self.arguments_changed):
+                status["restartCount"] += 1
+                self._reaches(Effect.RESTART if is_memcached else Effect.IN_PLACE)
+
+    def _container(self, name: str) -> Object:
+        return next(each for each in self.found["spec"]["containers"] if each["name"] == name)
+
+
+def done(old: Spec, new: Spec) -> Effect:
+    """What the controller does to a pod of the old spec."""
+    before, after = template(old), template(new)
+    if before == after:
+        return Effect.NOTHING
+    pod = Pod(before)
+    while True:
+        found = decision.update(live(after, 1), [pod.found], IN_PLACE, Resize.ANY, NOW)
+        assert found is not None
+        if found.step is None:
+            assert found.complete, found.doing
+            break
+        assert pod.steps < MAX_STEPS, "the steps do not end"
+        pod.make(found.step)
+        if pod.effect is Effect.REPLACE:
+            return pod.effect
+    assert pod.found["metadata"]["labels"]["controller-revision-hash"] == NEW
+    for mine, theirs in zip(pod.found["spec"]["containers"], after["spec"]["containers"], strict=True):
+        assert (mine["image"], mine["resources"]) == (theirs["image"], theirs["resources"])
+    wanted = after["metadata"]["annotations"]
+    assert {name: pod.found["metadata"]["annotations"].get(name) for name in wanted} == wanted
+    return pod.effect
+
+
+STABLE = [(old, new, effect) for old, new, effect, _ in CHANGES if old.get("identity") == "Stable"]
+
+
+@pytest.mark.parametrize(("old", "new", "effect"), STABLE)
+def test_controller_does_what_the_table_says(old: Spec, new: Spec, effect: Effect) -> None:
+    assert done(old, new) is effect
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@given(SPECS, SPECS)
+def test_controller_does_what_admission_says(field: str, spec: Spec, other: Spec) -> None:
+    old = {**spec, "identity": SLOTS["identity"]}
+    new = with_field_of(old, other, field)
+    if "image" not in new or any(validate(memcached(**each)) for each in (old, new)):
+        return
+    assert done(old, new) is update(decoded(new), decoded(old)).effect

@@ -1,0 +1,135 @@
+"""The writes of updates of pods, and what the cluster can do with pods."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import PodStep, Resize
+from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, Client
+from memcached_operator.kube.resource import PODS, Key, Object
+from memcached_operator.reconcile.discovery import discover_resize
+from memcached_operator.reconcile.pod_steps import INEFFECTIVE_PERIOD, RETRY_PERIOD, PodSteps
+from memcached_operator.reconcile.result import Result
+
+POD: Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "cache-0", "namespace": "test", "uid": "u", "resourceVersion": "7"},
+}
+KEY = Key(PODS, "test", "cache-0")
+PATCH: Object = {"metadata": {"labels": {"a": "b"}}}
+
+
+@dataclass
+class Api:
+    """Answers writes with the pod in a new version, or with an error."""
+
+    error: ApiError | None = None
+    version: str = "8"
+    requests: list[Any] = field(default_factory=list[Any])
+
+    async def delete(self, key: Key, uid: str, resource_version: str) -> Object:
+        """Delete a pod, after some time."""
+        return self._reply("delete", key, uid, resource_version)
+
+    async def patch(self, key: Key, patch: Any, content_type: str, subresource: str) -> Object:
+        """Patch a pod."""
+        return self._reply("patch", key, patch, content_type, subresource)
+
+    def _reply(self, *request: Any) -> Object:
+        self.requests.append(request)
+        if self.error:
+            raise self.error
+        return {**POD, "metadata": {**POD["metadata"], "resourceVersion": self.version}}
+
+
+def made(step: PodStep, error: ApiError | None = None, times: int = 1, version: str = "8") -> tuple[Api, Cache, Result]:
+    """Make a step. `version`: that of the pod afterwards."""
+    api, cache, result = Api(error, version), Cache(), Result()
+    steps = PodSteps(cast("Client", api), cache)
+
+    async def run() -> None:
+        for _ in range(times):
+            await steps.make(step, result)
+
+    asyncio.run(run())
+    return api, cache, result
+
+
+VERSION = {"uid": "u", "resourceVersion": "7"}
+WRITES: dict[str, tuple[PodStep, tuple[Any, ...]]] = {
+    "delete": (PodStep(POD), ("delete", KEY, "u", "7")),
+    "patch": (
+        PodStep(POD, PATCH),
+        ("patch", KEY, {"metadata": {"labels": {"a": "b"}, **VERSION}}, STRATEGIC_MERGE_PATCH, ""),
+    ),
+    "resize": (
+        PodStep(POD, {"spec": {}}, "resize"),
+        ("patch", KEY, {"spec": {}, "metadata": VERSION}, STRATEGIC_MERGE_PATCH, "resize"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "request_"), WRITES.values(), ids=WRITES.keys())
+def test_step_writes_only_the_version_that_the_plan_has_seen(step: PodStep, request_: Any) -> None:
+    api, cache, result = made(step)
+    assert api.requests == [request_]
+    entry = cache.entry(KEY)
+    assert entry is not None
+    assert entry.version == 8, "the next plan must know of this write"
+    assert (result.requeue_after, result.problems) == (0, [])
+
+
+@pytest.mark.parametrize("code", [404, 409])
+def test_pod_that_has_changed_needs_another_plan(code: int) -> None:
+    _, _, result = made(PodStep(POD, PATCH), ApiError(code, "Conflict", "changed"))
+    assert (result.errors, result.problems, result.requeue_after) == ([], [], RETRY_PERIOD)
+
+
+ERRORS = {
+    "transient": (ApiError(500, "InternalError", "no"), "RollingOut", "Pod cache-0 cannot be resized: no"),
+    "permanent": (ApiError(422, "Invalid", "no"), "ApplyFailed", "Pod cache-0 cannot be resized: no. Use another"),
+    "denied": (ApiError(403, "Forbidden", "no"), "ApplyFailed", "Pod cache-0 cannot be resized: no. Use another"),
+}
+
+
+@pytest.mark.parametrize(("error", "reason", "message"), ERRORS.values(), ids=ERRORS.keys())
+def test_failed_step_is_reported(error: ApiError, reason: str, message: str) -> None:
+    _, _, result = made(PodStep(POD, PATCH, "resize", "Use another"), error)
+    assert (result.errors, [(each.reason, each.message) for each in result.problems]) == ([error], [(reason, message)])
+
+
+def test_failed_step_is_not_repeated_at_once() -> None:
+    api, _, result = made(PodStep(POD, PATCH), ApiError(422, "Invalid", "no"), times=3)
+    assert (len(api.requests), len(result.errors)) == (1, 3)
+
+
+def test_step_without_effect_counts_as_denied() -> None:
+    api, _, result = made(PodStep(POD, PATCH, "resize", "Use another"), times=3, version="7")
+    message = "Pod cache-0 cannot be resized: a policy of the cluster changes the request. Use another"
+    assert [(each.reason, each.message) for each in result.problems] == [("ApplyFailed", message)] * 3
+    assert len(api.requests) == 1, "events must not repeat it"
+    assert result.errors[0].retry_after == INEFFECTIVE_PERIOD
+
+
+SERVED: dict[str, tuple[list[str], Object, Resize]] = {
+    "without the subresource": (["pods", "pods/status"], {}, Resize.NONE),
+    "1.33": (["pods", "pods/resize"], {"major": "1", "minor": "33"}, Resize.RAISE),
+    "1.33 of a vendor": (["pods/resize"], {"major": "1", "minor": "33+"}, Resize.RAISE),
+    "1.34": (["pods/resize"], {"major": "1", "minor": "34"}, Resize.ANY),
+    "an odd version": (["pods/resize"], {"major": "1", "minor": "new"}, Resize.RAISE),
+    "no version": (["pods/resize"], {}, Resize.RAISE),
+}
+
+
+@pytest.mark.parametrize(("names", "version", "expected"), SERVED.values(), ids=SERVED.keys())
+def test_discovery(names: list[str], version: Object, expected: Resize) -> None:
+    class Server:
+        async def request(self, method: str, path: str) -> Object:
+            assert method == "GET"
+            return version if path == "/version" else {"resources": [{"name": name} for name in names]}
+
+    assert asyncio.run(discover_resize(cast("Client", Server()))) is expected

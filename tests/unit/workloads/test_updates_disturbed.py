@@ -1,0 +1,218 @@
+"""Updates of pods while something else happens: second changes, failures of nodes and registries, other clients."""
+
+import msgspec
+import pytest
+
+from memcached_operator.kind import Resize
+from memcached_operator.kube.resource import Object
+from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
+from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, Record
+from unit.workloads.test_updates import BEFORE, FAILED, MISSING, PENDING, changed, kind
+from unit.workloads.updating import (
+    ARGS,
+    GATE,
+    LATER,
+    MEMORY,
+    NEW,
+    OLD,
+    created,
+    decided,
+    recorded,
+    template,
+    with_condition,
+    with_limit,
+    with_status,
+)
+
+
+def test_limit_for_which_there_is_no_room_is_not_taken_for_one_that_falls() -> None:
+    """memcached would be given memory that its container does not have."""
+    target = changed(limit="256Mi", annotations={ARGS: "-c 1", MEMORY: "128"})
+    pod = with_limit(created(0, BEFORE, record=Record("cache-bad", resized=True)), "8Gi")
+    assert kind(decided(target, pod).step) == "cache-0 recorded"
+    begun = with_limit(created(0, BEFORE, record=Record(NEW, resized=True)), "8Gi")
+    assert kind(decided(target, begun).step) == "cache-0 resized"
+    waiting = with_limit(begun, "256Mi")
+    assert decided(target, waiting).step is None
+    assert kind(decided(target, with_limit(waiting, "256Mi", in_effect=True)).step) == "cache-0 updated"
+
+
+@pytest.mark.parametrize("record", [Record("cache-bad", resized=True), Record(NEW, resized=True)])
+def test_resize_is_verified_also_if_the_rest_changes_meanwhile(record: Record) -> None:
+    pod = with_limit(created(0, BEFORE, record=record), "8Gi")
+    pod = with_condition(pod, "PodResizePending", **PENDING)
+    found = decided(changed(limit="8Gi", agent="agent:2"), pod)
+    assert (found.step, len(found.problems)) == (None, 1)
+
+
+def test_resize_that_the_node_has_not_seen_is_not_in_effect() -> None:
+    pod = with_limit(created(0, BEFORE, record=Record(NEW, resized=True)), "256Mi", in_effect=True)
+    pod["metadata"]["generation"], pod["status"]["observedGeneration"] = 3, 2
+    assert decided(changed(limit="256Mi"), pod).step is None
+    pod["status"]["observedGeneration"] = 3
+    assert kind(decided(changed(limit="256Mi"), pod).step) == "cache-0 updated"
+
+
+def test_kubelet_that_cannot_resize_ends_the_update() -> None:
+    pod = with_status(with_limit(created(0, BEFORE, record=Record(NEW, resized=True)), "256Mi"), resources=None)
+    (problem,) = decided(changed(limit="256Mi"), pod).problems
+    assert "it does not report the resources of containers" in problem.message
+
+
+def test_image_that_was_pulled_before_is_not_taken_back() -> None:
+    """The registry can fail long after the update."""
+    target = changed(image="memcached:2")
+    pod = with_status(created(0, target, NEW, FAILED, ready=None), restartCount=1, **MISSING)
+    assert decided(target, pod).step is None
+
+
+def test_image_before_two_missing_ones_is_restored() -> None:
+    missing, target = changed(image="missing:1"), changed(image="missing:2")
+    failing = created(0, missing, "cache-bad", msgspec.structs.replace(FAILED, revision="cache-bad"))
+    step = decided(target, with_status(failing, lastState={"terminated": {}}, **MISSING)).step
+    assert step is not None
+    record = msgspec.json.decode(recorded(step.patch) or "", type=Record)
+    assert record.before is not None
+    assert (record.before.revision, record.before.images) == (OLD, {"memcached": "memcached:1"})
+
+
+@pytest.mark.parametrize("resize", list(Resize))
+def test_corrected_image_keeps_the_items_in_every_cluster(resize: Resize) -> None:
+    record = Record("cache-bad", restarts={"memcached": 0}, resized=True, failed="no image")
+    found = decided(changed(image="memcached:3"), created(0, BEFORE, record=record), resize=resize)
+    assert kind(found.step) == "cache-0 updated"
+
+
+def test_raised_limit_stays_where_it_cannot_be_lowered() -> None:
+    pod = with_limit(created(0, BEFORE, NEW, Record("cache-bad", resized=True)), "256Mi", in_effect=True)
+    assert kind(decided(BEFORE, pod, resize=Resize.RAISE).step) == "cache-0 recorded"
+
+
+UNSEEN = Record("cache-middle", restarts={"memcached": 0})
+
+
+def test_next_change_waits_until_the_kubelet_has_made_the_one_before() -> None:
+    middle = changed(annotations={ARGS: "-c 2", MEMORY: "64"})
+    pod = created(0, middle, "cache-middle", UNSEEN)
+    assert decided(BEFORE, pod).doing == {"cache-0": "restarts"}
+    assert kind(decided(BEFORE, with_status(pod, restartCount=1)).step) == "cache-0 updated"
+    assert kind(decided(changed(fixed="b"), pod).step) == "cache-0 deleted"
+
+
+def test_container_that_has_just_ended_is_not_changed() -> None:
+    """Its restart would be taken for that of the update."""
+    pod = with_status(created(0, BEFORE), state={"terminated": {"exitCode": 1}}, ready=False)
+    assert decided(changed(image="memcached:2"), pod).step is None
+
+
+@pytest.mark.parametrize("name", [ARGS, MEMORY, ORIGIN_ANNOTATION])
+def test_annotation_that_another_client_changes_is_restored(name: str) -> None:
+    for text in (None, "other"):
+        pod = created(0, BEFORE, NEW)
+        pod["metadata"]["annotations"] |= {name: text}
+        step = decided(BEFORE, pod).step
+        assert step is not None
+        assert step.patch == {"metadata": {"annotations": {name: BEFORE["metadata"]["annotations"][name]}}}
+
+
+FREE: dict[str, tuple[Object, Resize, str]] = {
+    "the gate": (template(annotations={GATE: "80"}), Resize.ANY, "cache-2 updated"),
+    "the agent": (template(annotations={GATE: "99"}, agent="agent:2"), Resize.ANY, "cache-2 updated"),
+    "a limit": (template(annotations={GATE: "99"}, limit="256Mi"), Resize.ANY, "cache-2 recorded"),
+    "memcached": (template(annotations={GATE: "99"}, image="memcached:2"), Resize.ANY, ""),
+    "all": (template(annotations={GATE: "99"}, fixed="b"), Resize.ANY, ""),
+}
+
+
+@pytest.mark.parametrize(("target", "resize", "expected"), FREE.values(), ids=FREE.keys())
+def test_what_does_not_touch_memcached_reaches_pods_that_are_not_ready(
+    target: Object, resize: Resize, expected: str
+) -> None:
+    cold = [created(number, template(annotations={GATE: "99"}), ready=None) for number in range(3)]
+    recently = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
+    cold = [{**each, "status": {**each["status"], "conditions": [recently]}} for each in cold]
+    assert kind(decided(target, *cold, resize=resize).step) == expected
+
+
+def test_pod_whose_agent_fails_is_not_replaced_beside_one_that_is_not_ready() -> None:
+    failing = with_status(created(0, BEFORE, ready=None), "agent", state={"waiting": {"reason": "CrashLoopBackOff"}})
+    recently = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
+    short = {**failing, "status": {**failing["status"], "conditions": [recently]}}
+    other = created(1, BEFORE, ready=None)
+    assert decided(changed(fixed="b"), short, other).step is None
+    assert kind(decided(changed(fixed="b"), failing, other).step) == "cache-0 deleted", "it has failed for an hour"
+
+
+def test_error_of_the_image_before_is_not_that_of_the_present_one() -> None:
+    """The kubelet reports it until it has seen the new image."""
+    target = changed(image="memcached:3")
+    assert decided(target, with_status(created(0, target, NEW, FAILED, ready=None), **MISSING)).step is None
+
+
+def test_image_of_the_pod_is_restored_and_not_that_of_its_template() -> None:
+    pod = created(0, BEFORE)
+    mirrored = {**pod["spec"]["containers"][0], "image": "mirror/memcached:1"}
+    pod["spec"] = {"containers": [mirrored, pod["spec"]["containers"][1]]}
+    step = decided(changed(image="memcached:2"), pod).step
+    assert step is not None
+    record = msgspec.json.decode(recorded(step.patch) or "", type=Record)
+    assert record.before is not None
+    assert record.before.images == {"memcached": "mirror/memcached:1"}
+
+
+def test_container_that_another_client_puts_first_is_not_taken_for_memcached() -> None:
+    pod = with_status(created(0, BEFORE), lastState={"terminated": {}})
+    sidecar = {"name": "proxy", "image": "proxy:1"}
+    pod["spec"] = {"containers": [sidecar, *pod["spec"]["containers"]]}
+    step = decided(changed(annotations={ARGS: "-c 2", MEMORY: "64"}), pod).step
+    assert step is not None
+    assert msgspec.json.decode(recorded(step.patch) or "", type=Record).restarts == {"memcached": 0}
+
+
+DEEP = "[" * 100_000
+FORGED = {
+    "deep record": {RECORD_ANNOTATION: f'{{"revision":"a","x":{DEEP}}}'},
+    "deep origin": {ORIGIN_ANNOTATION: f'{{"x":{DEEP}}}'},
+    "long number": {MEMORY: "9" * 5000},
+    "origin without images": {ORIGIN_ANNOTATION: '{"fixed":"a","images":{},"resources":{}}'},
+    "restart that never comes": {RECORD_ANNOTATION: f'{{"revision":"{OLD}","restarts":{{"memcached":1000000000}}}}'},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED.keys())
+def test_annotations_of_other_clients_do_not_stop_an_update(forged: dict[str, str]) -> None:
+    pod = created(0, BEFORE)
+    pod["metadata"]["annotations"] |= forged
+    assert decided(changed(image="memcached:2"), pod).step is not None
+
+
+def test_text_of_others_is_bounded() -> None:
+    record = Record(NEW, failed="a\nb" * 100_000)
+    (problem,) = decided(changed(image="memcached:2"), created(0, BEFORE, record=record)).problems
+    assert len(problem.message) < 600
+    assert "\n" not in problem.message
+
+
+def test_memcached_that_is_not_ready_for_a_moment_is_not_replaced_beside_another_one() -> None:
+    busy = [with_status(created(number, BEFORE, ready=None), ready=False) for number in range(2)]
+    recently = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
+    short = [{**each, "status": {**each["status"], "conditions": [recently]}} for each in busy]
+    assert decided(changed(fixed="b"), *short).step is None
+    assert kind(decided(changed(fixed="b"), *busy).step) == "cache-1 deleted"
+
+
+def test_origin_of_this_release_is_read_by_later_ones() -> None:
+    """Otherwise the next change of each object would replace its pods."""
+    written = {
+        "fixed": "a",
+        "images": {"memcached": "memcached:1"},
+        "resources": {"memcached": {"limits": {"memory": "1Gi"}}},
+    }
+    text = msgspec.json.encode(written).decode()
+    found = origin_of({"metadata": {"annotations": {ORIGIN_ANNOTATION: text}}})
+    assert found is not None
+    assert (found.fixed, found.images, found.resources) == tuple(written.values())
+    first = {"name": "a", "image": "b", "resources": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "1"}}}
+    made = origin_of(with_origin({"metadata": {"labels": {}}, "spec": {"containers": [first]}}, ["x", {"y": 1}]))
+    assert made is not None
+    assert made.fixed == "c38b6ce301a6383c"

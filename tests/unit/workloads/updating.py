@@ -1,0 +1,103 @@
+"""Builders for tests of updates of pods: templates, pods that were created from them, and what happened to them."""
+
+from typing import Any
+
+from memcached_operator.kind import Resize, Update
+from memcached_operator.kube.resource import STATEFULSETS, Object
+from memcached_operator.workloads.updates.decision import update
+from memcached_operator.workloads.updates.origin import with_origin
+from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, Record, annotation
+from memcached_operator.workloads.updates.target import AnnotationEffect, InPlace
+from unit.builders import NOW, owned
+
+OLD, NEW = "cache-old", "cache-new"
+ARGS, MEMORY, GATE = (f"memcached-operator.example.com/{name}" for name in ("args", "memory", "warm-up"))
+RULES = InPlace(
+    {ARGS: AnnotationEffect.RESTART, MEMORY: AnnotationEffect.READY, GATE: AnnotationEffect.NOTHING},
+    frozenset({MEMORY}),
+    "set it",
+)
+READY_SINCE, LATER = "2030-01-01T11:00:00Z", "2030-01-01T11:59:00Z"
+
+
+def template(
+    fixed: str = "a",
+    image: str = "memcached:1",
+    agent: str = "agent:1",
+    limit: str = "128Mi",
+    annotations: dict[str, str] | None = None,
+) -> Object:
+    """A pod template of two containers."""
+    first = {"name": "memcached", "image": image, "resources": {"limits": {"memory": limit}}}
+    second = {"name": "agent", "image": agent, "resources": {"limits": {"memory": "48Mi"}, "requests": {"cpu": "10m"}}}
+    given: Object = {
+        "metadata": {"labels": {}, "annotations": annotations or {}},
+        "spec": {"containers": [first, second]},
+    }
+    return with_origin(given, fixed)
+
+
+def created(
+    slot: int, origin: Object, revision: str = OLD, record: Record | None = None, ready: str | None = READY_SINCE
+) -> Object:
+    """A running pod that was created from a template. `ready`: since when it is; None if it is not."""
+    meta = {
+        "name": f"cache-{slot}",
+        "namespace": "test",
+        "uid": f"uid-{slot}",
+        "resourceVersion": "7",
+        "labels": {"controller-revision-hash": revision},
+        "annotations": {**origin["metadata"]["annotations"], **{n: t for n, t in annotation(record).items() if t}},
+    }
+    statuses: list[Object] = [
+        {
+            "name": each["name"],
+            "ready": True,
+            "restartCount": 0,
+            "state": {"running": {}},
+            "resources": each["resources"],
+        }
+        for each in reversed(origin["spec"]["containers"])  # the kubelet sorts them by name
+    ]
+    condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": ready or READY_SINCE}
+    status = {"phase": "Running", "conditions": [condition], "containerStatuses": statuses}
+    return {"kind": "Pod", "metadata": meta, "spec": origin["spec"], "status": status}
+
+
+def with_status(pod: Object, container: str = "memcached", **changed: Any) -> Object:
+    """A pod with another status of a container."""
+    statuses = [each | (changed if each["name"] == container else {}) for each in pod["status"]["containerStatuses"]]
+    return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
+
+
+def with_condition(pod: Object, name: str, **condition: str) -> Object:
+    """A pod with a further condition that is true."""
+    conditions = [*pod["status"]["conditions"], {"type": name, "status": "True", **condition}]
+    return {**pod, "status": {**pod["status"], "conditions": conditions}}
+
+
+def with_limit(pod: Object, limit: str, *, in_effect: bool = False) -> Object:
+    """A pod whose first container has another memory limit in its spec, and in its status if it is in effect."""
+    first, *others = pod["spec"]["containers"]
+    resources = {"limits": {"memory": limit}}
+    found = {**pod, "spec": {**pod["spec"], "containers": [{**first, "resources": resources}, *others]}}
+    return with_status(found, resources=resources) if in_effect else found
+
+
+def statefulset(target: Object, size: int = 3, **changed: Any) -> Object:
+    """A live StatefulSet whose controller has seen this template as the revision NEW."""
+    status: Object = {"observedGeneration": 2, "updateRevision": NEW}
+    spec: Object = {"replicas": size, "template": target}
+    return {**owned(resource=STATEFULSETS, generation=2), "spec": spec, "status": status} | changed
+
+
+def decided(target: Object, *pods: Object, resize: Resize | None = Resize.ANY, size: int | None = None) -> Update:
+    """The update of these pods to a template."""
+    found = update(statefulset(target, len(pods) if size is None else size), pods, RULES, resize, NOW)
+    assert found is not None
+    return found
+
+
+def recorded(patch: Object | None) -> str | None:
+    """The record in a patch."""
+    return (patch or {}).get("metadata", {}).get("annotations", {}).get(RECORD_ANNOTATION)

@@ -61,12 +61,22 @@ def make(directory: Path) -> None:
     ensure_venv()
     print(f"Installing requirements/dev.txt into {directory}: about a minute on the first run.", flush=True)
     run([sys.executable, "-m", "venv", str(directory)])
-    pip = [str(directory / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run([*pip, "--require-hashes", "-r", str(LOCK)])
-    run([*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)])
+    python = str(directory / "bin/python")
+    install(python, "--require-hashes", "-r", str(LOCK))
+    install(python, "--no-build-isolation", "-e", str(ROOT))
+    run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", "check"])
     for old in directory.glob(f"{STAMP}*"):
         old.unlink()
     stamp.touch()
+
+
+def install(python: str, *words: str) -> None:
+    """Install with the environment's pip, without dependencies: the lock names all of them.
+
+    With dependencies, pip before 23.3 fails as soon as one that is needed with an extra has a newer version than locked
+    (pytest-cov needs coverage[toml]): github.com/pypa/pip/issues/12345.
+    """
+    run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", *words])
 
 
 def stamp_name(inputs: list[bytes]) -> str:

@@ -1,8 +1,10 @@
 """The creation of .venv; missing programs are reported in one sentence with the remedy."""
 
 import ast
+import hashlib
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,34 @@ def test_failed_command_is_reported_in_one_sentence(capfd: pytest.CaptureFixture
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_newer_version_of_a_dependency_changes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """pip before 23.3 tries the newest version of a dependency that is needed with an extra, in spite of the lock."""
+    wheels = [wheel(tmp_path, "base", "1.0"), wheel(tmp_path, "user", "1.0", "Requires-Dist: base[extra]>=1.0")]
+    wheel(tmp_path, "base", "2.0")
+    pins = [f"{each.name.replace('-', '==', 1).split('-')[0]} --hash=sha256:{digest(each)}" for each in wheels]
+    (tmp_path / "lock.txt").write_text("\n".join(pins))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    venv.run([sys.executable, "-m", "venv", str(tmp_path / "venv")])
+    python = str(tmp_path / "venv/bin/python")
+    venv.install(python, "--require-hashes", "-r", str(tmp_path / "lock.txt"))
+    listed = subprocess.run([python, "-m", "pip", "freeze"], capture_output=True, text=True, check=True)
+    assert listed.stdout.split() == ["base==1.0", "user==1.0"]
+
+
+def wheel(folder: Path, name: str, version: str, *metadata: str) -> Path:
+    """A package without modules."""
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", "Provides-Extra: extra", *metadata]
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{info}/METADATA", "\n".join(lines) + "\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -32,6 +32,10 @@ class Exchange(Protocol):
         """Call `work` as soon as the operator has the response."""
         ...
 
+    async def wait_disconnected(self) -> None:
+        """Wait until the operator has closed the connection."""
+        ...
+
 
 Fault = Callable[[Exchange], Awaitable[web.StreamResponse]]
 
@@ -111,7 +115,7 @@ class Hang:
     """Never respond; the API server does not receive the request."""
 
     async def __call__(self, exchange: Exchange) -> web.StreamResponse:
-        await asyncio.Event().wait()
+        await exchange.wait_disconnected()
         return NO_RESPONSE
 
 
@@ -127,7 +131,7 @@ class ServeWatch:
         if self.data:
             await response.write(self.data)
         if self.end == "silence":
-            await asyncio.Event().wait()
+            await exchange.wait_disconnected()
         if self.end == "cut":
             exchange.reset()
         return response

@@ -27,6 +27,9 @@ DROPPED_HEADERS = frozenset(
 RESPONSE_DELAY = 0.05
 """Seconds until the operator has received a response on loopback."""
 
+POLL_PERIOD = 0.2
+"""Seconds between two looks at whether a connection is closed: aiohttp does not cancel the handler of a lost one."""
+
 
 @dataclass(eq=False)
 class Stream:
@@ -149,6 +152,10 @@ class _Exchange:
 
     def after_response(self, work: Callable[[], None]) -> None:
         self.on_response = work
+
+    async def wait_disconnected(self) -> None:
+        while self._request.transport is not None:  # noqa: ASYNC110 - aiohttp has no event for it
+            await asyncio.sleep(POLL_PERIOD)
 
     async def forward(self) -> web.StreamResponse:
         async with self._proxy.send(self._request, self._body) as reply:

@@ -55,6 +55,8 @@ OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (APPSERVICES, "app-less"): cache(**PORTS),
 }
 """Objects that exist before, by resource and name."""
+WAITING = "waiting"
+"""An object whose pods have no node."""
 UNWANTED = "stray"
 UNWANTED_RESOURCES = {DEPLOYMENTS: VICTIM, STATEFULSETS: "slots", CONFIG_MAPS: "slots-connection"}
 """The resources of unneeded children, and the names of those that are copied."""
@@ -140,7 +142,8 @@ async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> Non
         await sandbox.wait_deleted(resource, "guard-less")
     for resource in UNWANTED_RESOURCES:
         await sandbox.wait_deleted(resource, UNWANTED)
-    # Progress alone (names of pods, node ports) is written with a delay.
+    # Progress alone (names of pods, node ports) is written with a delay, and a longer one while a rollout is stuck.
+    await sandbox.delete(MEMCACHEDS, WAITING)
     await asyncio.sleep(PROGRESS_PERIOD)
     await check_quiet(sandbox)
     check_operator(sandbox)
@@ -180,9 +183,9 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
 
 async def _pods_without_node(sandbox: Sandbox) -> list[Object]:
     """Create pods of an object that mount a Secret."""
-    await sandbox.create(MEMCACHEDS, "waiting", cache(**mounting.NOWHERE))
-    await wait_until(lambda: sandbox.get(DEPLOYMENTS, "waiting"), REPORT_TIMEOUT, "the Deployment exists")
-    await mounting.mount(sandbox.client, Key(DEPLOYMENTS, sandbox.namespace, "waiting"))
+    await sandbox.create(MEMCACHEDS, WAITING, cache(**mounting.NOWHERE))
+    await wait_until(lambda: sandbox.get(DEPLOYMENTS, WAITING), REPORT_TIMEOUT, "the Deployment exists")
+    await mounting.mount(sandbox.client, Key(DEPLOYMENTS, sandbox.namespace, WAITING))
     pods = partial(mounting.mounting_pods, sandbox.client, sandbox.namespace)
     return await wait_until(pods, REPORT_TIMEOUT, "a pod with the volume exists")
 

@@ -8,7 +8,10 @@ from functools import partial
 from typing import Any
 
 from faults.campaigns.drift import FOREIGN
-from faults.case import Case, References
+from faults.campaigns.updates.changes import CHANGES
+from faults.campaigns.updates.kubelet import simulated_kubelet
+from faults.campaigns.updates.run import SKIPPED, can_resize
+from faults.case import Case, Reference, References
 from faults.esr import VICTIM, check_operator, check_quiet, check_rate, wait_for_state
 from faults.faulty import event, status
 from faults.sandbox import RBAC, ROLES, Sandbox, user_of, wait_until
@@ -43,6 +46,9 @@ REPORT_TIMEOUT = 30.0
 """Seconds until a problem is reported, on a busy machine."""
 DURATION = 5.0
 """Seconds for which the permission stays revoked after that."""
+RESIZED = "slots-resized"
+"""An object whose pods are updated in place, by a kubelet of their own."""
+RESIZE = CHANGES["resources"]
 OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, VICTIM): cache(size=2),
     (MEMCACHEDS, "lost"): cache(size=2, **MONITORED),
@@ -50,6 +56,7 @@ OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, "guard-less"): cache(size=2, **MONITORED),
     (MEMCACHEDS, "slots"): cache(size=2, **SLOTS),
     (MEMCACHEDS, "slots-lost"): cache(size=2, **SLOTS),
+    (MEMCACHEDS, RESIZED): {**RESIZE.first, "size": 1},
     (APPSERVICES, "app"): cache(**PORTS),
     (APPSERVICES, "app-lost"): cache(**PORTS),
     (APPSERVICES, "app-less"): cache(**PORTS),
@@ -87,8 +94,9 @@ class Grant:
     @property
     def in_condition(self) -> bool:
         """Whether a condition reports it. Errors of the object itself are only in the log."""
+        written = {*(child.plural for child in (*CHILDREN, CONFIG_MAPS)), "pods", "pods/resize"}
         return self.resource.endswith("/finalizers") or (
-            self.resource in {child.plural for child in (*CHILDREN, CONFIG_MAPS)} and self.verb not in ("list", "watch")
+            self.resource in written and self.verb not in ("list", "watch")
         )
 
     def without(self, rules: Sequence[Object]) -> list[Object]:
@@ -110,9 +118,17 @@ def grants() -> Iterator[Grant]:
                     yield Grant(number, group, resource, verb)
 
 
-async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> None:
+async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> str | None:
     """Revoke a permission while everything happens that needs one, then grant it again."""
+    if grant.resource == "pods/resize" and not await can_resize(sandbox):
+        return SKIPPED
     expected = await references.of(BY_NAME["image"])
+    async with simulated_kubelet(sandbox, f"app.kubernetes.io/instance={RESIZED}"):
+        await _revoke_and_grant(sandbox, expected, grant)
+    return None
+
+
+async def _revoke_and_grant(sandbox: Sandbox, expected: Reference, grant: Grant) -> None:
     sandbox.operator.start()
     await sandbox.wait_watching()
     for (resource, name), spec in OBJECTS.items():
@@ -169,6 +185,7 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
     await sandbox.change(MEMCACHEDS, "guarded", {}, {**OTHER_GUARDS, "monitoring": monitoring})
     await sandbox.change(MEMCACHEDS, "guard-less", MONITORED, {})
     await sandbox.change(MEMCACHEDS, "slots", {}, {"size": 3, "image": OTHER_IMAGE})
+    await sandbox.change(MEMCACHEDS, RESIZED, RESIZE.first, {**RESIZE.then, "size": 1})
     await sandbox.change(APPSERVICES, "app", {}, {"image": OTHER_IMAGE, "ports": [{"port": 81, "name": "http"}]})
     await sandbox.change(APPSERVICES, "app-less", {}, {"ports": None, "image": IMAGE})
     await _create_unwanted(sandbox)

@@ -1,4 +1,4 @@
-"""A simulated kubelet: it runs the containers of one namespace's pods, which no other node accepts.
+"""A simulated kubelet: it runs the containers of pods of one namespace, which no other node accepts.
 
 Each change of a pod has the same effect as with a real kubelet, but within about 2 s: a new image restarts a container,
 new arguments restart memcached, a new target of its memory makes the pod unready for a moment, and new resources are
@@ -54,7 +54,7 @@ class Container:
 
 @dataclass
 class Kubelet:
-    """The kubelet of one namespace, and what the test lets it do.
+    """The kubelet of the pods of one namespace with the labels of `selector`, and what the test lets it do.
 
     `broken`: containers (slot, name) that run and are not ready. `warming`: slots whose agent is not ready after the
     next start of a container. `stuck`: slots whose deleted pods stay. `resizes`: INFEASIBLE, DEFERRED or empty.
@@ -63,6 +63,7 @@ class Kubelet:
 
     client: Client
     namespace: str
+    selector: str = ""
     ledger: Ledger = field(default_factory=Ledger)
     broken: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
     warming: set[int] = field(default_factory=set[int])
@@ -73,10 +74,10 @@ class Kubelet:
 
     async def run(self) -> None:
         """Run pods until cancelled."""
-        version = (await self.client.list(PODS, self.namespace))[1]
+        version = (await self.client.list(PODS, self.namespace, self.selector))[1]
         async with asyncio.TaskGroup() as group:
             while True:
-                async for what, pod in self.client.watch(PODS, self.namespace, "", version):
+                async for what, pod in self.client.watch(PODS, self.namespace, self.selector, version):
                     version = pod["metadata"]["resourceVersion"]
                     if what != "BOOKMARK":
                         self._handle(group, self.ledger.record(what, pod))
@@ -366,8 +367,8 @@ def _now() -> str:
 
 
 @asynccontextmanager
-async def simulated_kubelet(sandbox: Sandbox) -> AsyncGenerator[Kubelet]:
-    """Run the pods of a sandbox with a kubelet of their own during the block."""
-    kubelet = Kubelet(sandbox.client, sandbox.namespace)
+async def simulated_kubelet(sandbox: Sandbox, selector: str = "") -> AsyncGenerator[Kubelet]:
+    """Run the pods of a sandbox, all or those with the labels of `selector`, with a kubelet of their own meanwhile."""
+    kubelet = Kubelet(sandbox.client, sandbox.namespace, selector)
     async with while_running({"running pods": kubelet.run()}):
         yield kubelet

@@ -12,7 +12,7 @@ from support.clients import Client, Server, accepts
 from support.kube import Object, eventually, must_get
 from support.memcached import SMALL, memcached, pods_of, wait_until_degraded, wait_until_ready
 from support.processes import send_signal
-from support.secrets import RELOADED, sync, users_secret
+from support.secrets import MISSING_REPORTED, MOUNTED, RELOADED, sync, users_secret
 
 KEYS = [f"key-{number}" for number in range(10_000)]
 OLD, NEW, LAST = "web:old", "web:new", "web:last"
@@ -140,9 +140,9 @@ def _synced(pod: Object) -> Object:
 
 def test_missing_users_are_named_and_used_when_they_appear(namespace: str) -> None:
     kube.apply(memcached(namespace, size=1, auth={"secretName": "cache-users"}, resources=SMALL))
-    degraded = wait_until_degraded(namespace, "SecretUnavailable", timeout=60)
+    degraded = wait_until_degraded(namespace, "SecretUnavailable", timeout=MISSING_REPORTED)
     assert 'secret "cache-users" not found' in degraded["message"]
     kube.apply(users_secret(namespace, "cache-users", OLD))
-    wait_until_ready(namespace, timeout=RELOADED)
+    wait_until_ready(namespace, timeout=MOUNTED)
     (pod,) = pods_of(namespace)
     assert accepted(pod, OLD)

@@ -8,12 +8,8 @@ from support import kube, mounting
 from support.kube import Object, eventually
 from support.memcached import SMALL, memcached, wait_until_degraded, wait_until_ready
 from support.mounting import SECRET
+from support.secrets import MISSING_REPORTED, MOUNTED
 
-REPORTED = 100
-"""Maximum seconds until a missing Secret is reported: the operator reads the Events of a pod that waits 10 s after it
-is scheduled, and again after 60 s if the kubelet of a busy machine had not written any by then."""
-RETRIED = 150
-"""Maximum seconds until the kubelet has mounted a Secret that was missing: it retries after at most 2 min 2 s."""
 ITEMS: Object = {"items": [{"key": "tls.crt", "path": "tls.crt"}]}
 VOLUMES: dict[str, Object] = {
     "projected": {"name": "tls", "projected": {"sources": [{"secret": {"name": SECRET, **ITEMS}}]}},
@@ -44,7 +40,7 @@ def start(namespace: str, volume: Object) -> None:
 @pytest.mark.parametrize("volume", VOLUMES.values(), ids=VOLUMES)
 def test_missing_secret_and_missing_key_are_reported_until_they_exist(namespace: str, volume: Object) -> None:
     start(namespace, volume)
-    message = wait_until_degraded(namespace, "SecretUnavailable", timeout=REPORTED)["message"]
+    message = wait_until_degraded(namespace, "SecretUnavailable", timeout=MISSING_REPORTED)["message"]
     assert message.startswith("Pod cache-")
     assert message.endswith(f": {mounting.MESSAGE}")
     kube.kubectl("create", "secret", "generic", SECRET, "-n", namespace, "--from-literal=other=x")
@@ -56,6 +52,6 @@ def test_missing_secret_and_missing_key_are_reported_until_they_exist(namespace:
             assert found.endswith(f": volume tls cannot be mounted: {key}"), found
             return True
 
-        eventually(names_the_key, RETRIED + 60, "the missing key is reported")
+        eventually(names_the_key, MOUNTED + 60, "the missing key is reported")
         kube.kubectl("patch", "secret", SECRET, "-n", namespace, "-p", json.dumps({"stringData": {"tls.crt": "x"}}))
-    wait_until_ready(namespace, timeout=RETRIED)
+    wait_until_ready(namespace, timeout=MOUNTED)

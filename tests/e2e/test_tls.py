@@ -12,7 +12,7 @@ from support.clients import Client, Server, accepts, certified, traffic, trustin
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, memcached, pods_of, wait_until_degraded, wait_until_ready
 from support.pki import CA, Pair
-from support.secrets import RELOADED, names_of, secret, sync, tls_secret
+from support.secrets import MISSING_REPORTED, MOUNTED, RELOADED, names_of, secret, sync, tls_secret
 
 KEYS = [f"key-{number}" for number in range(10_000)]
 
@@ -233,8 +233,8 @@ def _after_sync(pod: Object, wanted: int, ca: CA) -> bool:
 def test_missing_secret_is_named_and_used_when_it_appears(namespace: str) -> None:
     ca = CA()
     kube.apply(memcached(namespace, size=2, tls={"secretName": "cache-tls"}, resources=SMALL))
-    degraded = wait_until_degraded(namespace, "SecretUnavailable", timeout=60)
+    degraded = wait_until_degraded(namespace, "SecretUnavailable", timeout=MISSING_REPORTED)
     assert 'secret "cache-tls" not found' in degraded["message"]
     assert "create the Secret cache-tls" in degraded["message"]
     kube.apply(tls_secret(namespace, "cache-tls", ca.issue(names_of(namespace, "cache")), ca))
-    wait_until_ready(namespace, timeout=RELOADED)
+    wait_until_ready(namespace, timeout=MOUNTED)

@@ -35,7 +35,7 @@ def wait_until_ready(namespace: str, name: str = "app", timeout: float = 60) -> 
     return memcached.wait_until_ready(namespace, name, timeout, PLURAL)
 
 
-def wait_until_degraded(namespace: str, reason: str, name: str = "app", timeout: float = 30) -> Object:
+def wait_until_degraded(namespace: str, reason: str, name: str = "app", timeout: float = 60) -> Object:
     """Wait until an AppService is Degraded with this reason; return the condition."""
     return memcached.wait_until_degraded(namespace, reason, name, timeout, PLURAL)
 

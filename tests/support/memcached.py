@@ -52,7 +52,7 @@ def wait_until_ready(namespace: str, name: str = "cache", timeout: float = 60, p
 
 
 def wait_until_degraded(
-    namespace: str, reason: str, name: str = "cache", timeout: float = 30, plural: str = "memcacheds"
+    namespace: str, reason: str, name: str = "cache", timeout: float = 60, plural: str = "memcacheds"
 ) -> Object:
     """Wait until an object is Degraded with this reason; return the condition."""
 

@@ -137,7 +137,7 @@ test-unit: venv ## Run the tests that need no cluster.
 	@$(SUITES) unit
 
 test-integration: venv ## Run the tests that need an API server: with the newest, and where it matters with the oldest version.
-	@$(SUITES) integration oldest
+	@$(SUITES) integration oldest sweeps
 
 test-e2e: venv ## Deploy the operator and run its tests with real pods.
 	@$(SUITES) smoke e2e disruptive
@@ -163,7 +163,7 @@ test-corners: venv
 test-soak: venv
 	@$(FAULTS) $(ARGS) T13/soak
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
-	@$(SUITES) --coverage unit integration
+	@$(SUITES) --coverage unit integration sweeps
 
 bench: venv ## Measure the performance on separate control planes; writes the tables of docs/performance.md (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)

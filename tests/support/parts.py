@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-PARTS = ("smoke", "disruptive", "modes")
+PARTS = ("smoke", "disruptive", "modes", "sweep")
 """Markers that name a part of a folder; the tests without one of them are the rest."""
 SERVERS = ("newest", "oldest", "all")
 

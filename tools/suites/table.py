@@ -48,7 +48,7 @@ _ALL = (
         "the API, the policies and the controller with the newest API server",
         Needs.SERVERS,
         "integration",
-        ("--server=newest",),
+        ("--server=newest", "--part=rest"),
         parallel=True,
     ),
     Suite("smoke", f"each promise with real pods: {PROMISES}", Needs.OPERATOR, "e2e", ("--part=smoke",), parallel=True),
@@ -58,6 +58,14 @@ _ALL = (
         Needs.SERVERS,
         "integration",
         ("--server=oldest",),
+        parallel=True,
+    ),
+    Suite(
+        "sweeps",
+        "every field, limit and rule with the newest API server",
+        Needs.SERVERS,
+        "integration",
+        ("--server=newest", "--part=sweep"),
         parallel=True,
     ),
     Suite("e2e", "the operator with real pods", Needs.OPERATOR, "e2e", ("--part=rest",), parallel=True),
@@ -78,7 +86,7 @@ _ALL = (
 SUITES: Mapping[str, Suite] = {each.name: each for each in _ALL}
 
 TEST = ("unit", "integration", "smoke")
-REST = ("oldest", "e2e", "disruptive", "faults", "olm")
+REST = ("oldest", "sweeps", "e2e", "disruptive", "faults", "olm")
 GROUPS: Mapping[str, tuple[str, ...]] = {"test": TEST, "rest": REST, "all": (*TEST, *REST)}
 """Names for several suites: `make test`, what `make test-all` adds, and both."""
 

@@ -146,7 +146,7 @@ FAILURES = {
     "forbidden": Watch(403),
     "expired, in the response": Watch(410),
     "expired, in the stream": Watch(lines=(failed(410),)),
-    "expired after an event": Watch(lines=(line("ADDED", 150), failed(410)), open=True),
+    "expired after a bookmark": Watch(lines=(line("ADDED", 150), line("BOOKMARK", 151, ""), failed(410)), open=True),
     "internal error in the stream": Watch(lines=(failed(500),)),
     "closed immediately": Watch(),
     "not JSON": Watch(lines=("<h1>Log in</h1>\n",)),
@@ -165,6 +165,7 @@ def test_a_failed_watch_is_listed_again_and_restarted(failure: Watch, caplog: py
     before = retries()
     watching = serve(failure, failure, SEEN).until(seen)
     assert watching.server.lists == ["memcacheds"] * 3
+    assert [query["resourceVersion"] for query in watching.server.queries["memcacheds"]] == ["100"] * 3
     assert retries() == before + 2
     records = [each for each in caplog.records if each.levelno >= logging.INFO and each.name != "aiohttp.access"]
     assert [each.name for each in records] == ["memcached_operator.kube.reflector"] * 2, caplog.text
@@ -176,14 +177,6 @@ def retries() -> float:
     """The failed lists and watches of Memcacheds."""
     samples = [sample for metric in metrics.WATCH_RETRIES.collect() for sample in metric.samples]
     return sum(each.value for each in samples if each.labels["resource"] == "memcacheds" and "total" in each.name)
-
-
-def test_an_expired_watch_is_followed_by_a_list() -> None:
-    watching = serve(Watch(lines=(line("ADDED", 150), line("BOOKMARK", 151, ""), failed(410)), open=True), SEEN)
-    reflector = Reflector(MEMCACHEDS, None, "")
-    watching.until(seen, reflector)
-    assert len(watching.server.lists) == 2
-    assert [query["resourceVersion"] for query in watching.server.queries["memcacheds"]] == ["100", "100"]
 
 
 @pytest.mark.parametrize("watch", [Watch(), Watch(lines=(line("BOOKMARK", 150, ""),)), Watch(lines=(failed(410),))])
@@ -200,25 +193,17 @@ def test_the_other_kind_is_not_affected() -> None:
     assert (len(server.times["appservices"]), server.lists.count("appservices")) == (1, 1)
 
 
-@pytest.mark.parametrize("status", [403, 503])
-def test_failed_discovery_is_retried(status: int) -> None:
-    watching = serve(SEEN, discovery=status)
-
-    def listed_twice(_: Watching) -> bool:
-        if watching.server.lists.count("memcacheds") == 2:
-            watching.server.discovery = 200
-        return seen(watching)
-
-    watching.until(listed_twice)
-
-
-def test_a_kind_that_discovery_does_not_list_yet_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [{"discovery": 403}, {"discovery": 503}, {"discovered": [APPSERVICES]}])
+def test_failed_discovery_or_a_kind_that_it_does_not_list_yet_is_retried(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(requests, "START_TIMEOUT", 0.1)
-    watching = serve(SEEN, discovered=[APPSERVICES])
+    watching = serve(SEEN, **options)
 
     def listed_twice(_: Watching) -> bool:
         if watching.server.lists.count("memcacheds") == 2:
-            watching.server.discovered = None
+            watching.server.discovery, watching.server.discovered = 200, None
+            monkeypatch.setattr(requests, "START_TIMEOUT", MAX_DURATION)
         return seen(watching)
 
     watching.until(listed_twice)

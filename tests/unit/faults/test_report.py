@@ -1,32 +1,13 @@
-"""Every attempt of a case is kept, counted and named; scripts and parameters are counted apart."""
+"""Every attempt of a case is kept, counted and named."""
 
-from functools import partial
 from typing import Any
 
 import pytest
 
 from faults import report
-from faults.case import Case, References
 from faults.report import History
 from faults.runner import Result
-from faults.sandbox import Sandbox
 from faults.sources import digest
-
-
-async def _one(sandbox: Sandbox, references: References, number: int) -> None:
-    return
-
-
-async def _with(sandbox: Sandbox, references: References, step: Any) -> None:
-    return
-
-
-CASES = [
-    *(Case(f"T1/one/{number}", partial(_one, number=number)) for number in range(3)),
-    Case("T1/with/print", partial(_with, step=print)),
-    Case("T1/with/one", partial(_with, step=partial(_one, number=1))),
-    Case("T1/with/one-again", partial(_with, step=partial(_one, number=2))),
-]
 
 
 def _history(name: str, *errors: str) -> History:
@@ -38,13 +19,6 @@ KNOWN = {
     "T1/one/1": _history("T1/one/1", "the children\ndiffer `x`", ""),
     "T1/one/2": _history("T1/one/2", "", "not ready"),
 }
-
-
-def test_figures_count_scripts_cases_and_every_failure() -> None:
-    rows = report.figures(CASES, KNOWN).splitlines()
-    assert rows[2].endswith("| 3 | 6 | 3 | 2 | 2 | 3 | 3 |")
-    assert rows[-3] == "| | all | 3 | 6 | 3 | 2 | 2 | | |"
-    assert rows[-1] == f"All figures are of attempts with these sources of the product (digest `{digest()}`)."
 
 
 def test_every_case_that_ever_failed_is_named() -> None:

@@ -137,6 +137,12 @@ def test_a_long_watch_is_continued_without_a_list(monkeypatch: pytest.MonkeyPatc
     assert watching.server.lists == ["memcacheds"]
 
 
+def test_a_long_watch_that_has_expired_is_followed_by_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MIN_WATCH_DURATION", 0)
+    watching = serve(Watch(lines=(line("ADDED", 150), failed(410))), SEEN).until(seen)
+    assert watching.server.lists == ["memcacheds"] * 2
+
+
 def test_each_namespace_has_its_own_watch() -> None:
     reflectors = [Reflector(MEMCACHEDS, "a", ""), Reflector(MEMCACHEDS, "b", "")]
     serve(FOREVER).until(lambda it: len(it.server.times["memcacheds"]) == 2, *reflectors)

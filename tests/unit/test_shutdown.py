@@ -73,7 +73,7 @@ def kubeconfig(path: Path, server: str) -> Path:
     return path
 
 
-async def terminated(api: ApiServer, directory: Path, ports: tuple[int, int] = (0, 0)) -> tuple[int, str]:
+async def terminated(api: ApiServer, directory: Path, ports: tuple[int, int]) -> tuple[int, str]:
     """Run the controller against the server and send SIGTERM. Returns the exit code and the log.
 
     `ports`: for probes and metrics, each with a half-open client; 0 disables the port.
@@ -104,30 +104,21 @@ async def terminated(api: ApiServer, directory: Path, ports: tuple[int, int] = (
         return process.returncode, log.decode()
 
 
-@pytest.mark.parametrize("behaviour", ["hangs", "is empty", "responds 404", "responds 403", "responds 500"])
-def test_sigterm_ends_the_process_and_releases_the_lease(behaviour: str, tmp_path: Path) -> None:
-    async def run() -> None:
-        api = ApiServer(behaviour)
-        code, log = await terminated(api, tmp_path)
-        assert (code, "Traceback" in log) == (0, False), log
+STATES: dict[str, tuple[ApiServer, bool]] = {
+    "requests hang, as do clients of the plain ports": (ApiServer("hangs"), True),
+    "watches are open": (ApiServer("is empty"), False),
+    "requests are retried": (ApiServer("responds 403"), False),
+    "standby": (ApiServer("hangs", leases=False), True),
+}
+
+
+@pytest.mark.parametrize(("api", "half_open_clients"), STATES.values(), ids=STATES.keys())
+def test_sigterm_ends_the_process_and_releases_the_lease(
+    api: ApiServer, half_open_clients: bool, tmp_path: Path
+) -> None:
+    ports = (free_port(), free_port()) if half_open_clients else (0, 0)
+    code, log = asyncio.run(terminated(api, tmp_path, ports))
+    assert (code, "Traceback" in log) == (0, False), log
+    if api.leases:
         assert api.lease is not None
         assert api.lease["spec"]["holderIdentity"] == ""
-
-    asyncio.run(run())
-
-
-def test_sigterm_ends_a_standby(tmp_path: Path) -> None:
-    async def run() -> None:
-        code, log = await terminated(ApiServer("hangs", leases=False), tmp_path)
-        assert (code, "Traceback" in log) == (0, False), log
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize("leases", [True, False], ids=["leader", "standby"])
-def test_half_open_requests_to_the_plain_ports_do_not_delay_shutdown(leases: bool, tmp_path: Path) -> None:
-    async def run() -> None:
-        code, log = await terminated(ApiServer("hangs", leases), tmp_path, (free_port(), free_port()))
-        assert (code, "Traceback" in log) == (0, False), log
-
-    asyncio.run(run())

@@ -48,7 +48,8 @@ def reject(status: int) -> web.Response:
 class KindsServer:
     """Serves these resources. Each watch of a resource gets the next of its `watches`; the last one is repeated.
 
-    `discovery`: the status of discovery requests, or None to hang. `listed`: the objects of each resource.
+    `discovery`: the status of discovery requests, or None to hang. `listed`: the objects of each resource. `token`: the
+    one that every request needs. `other`: the paths of unexpected requests.
     """
 
     resources: Sequence[Resource]
@@ -61,6 +62,7 @@ class KindsServer:
     queries: dict[str, list[dict[str, str]]] = field(default_factory=lambda: defaultdict(list))
     other: list[str] = field(default_factory=list[str])
     version: int = 100
+    token: str = ""
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def end_watches(self) -> None:
@@ -74,6 +76,9 @@ class KindsServer:
         self.lists.clear()
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+            self.other.append(request.path)
+            return reject(401)
         plural = request.path.rpartition("/")[2]
         if plural not in {each.plural for each in self.resources}:
             return await self._discover(request.path)

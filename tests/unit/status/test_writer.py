@@ -139,24 +139,6 @@ def test_status_never_reports_a_failed_apply_as_complete(error: ApiError) -> Non
     assert messages(statuses[-1])["Degraded"] == f"Deployment cache cannot be applied: {error}"
 
 
-def test_degraded_is_reported_after_three_consecutive_failures() -> None:
-    failures: list[tuple[int, str]] = []
-
-    async def scenario(cluster: Cluster) -> None:
-        def fail_and_record() -> None:
-            failures.append((cluster.queue.failures(KEY) + 1, reasons(cluster.api.statuses[-1])["Degraded"]))
-            raise BROKEN
-
-        await wait_until_available(cluster)
-        cluster.api.always["scale"] = fail_and_record
-        cluster.resize(5)
-        await until(lambda: cluster.reports(Degraded="ApplyFailed"))
-
-    run_scenario(scenario)
-    assert {reason for number, reason in failures if number < 3} == {"AsExpected"}
-    assert {reason for number, reason in failures if number > 4} <= {"ApplyFailed"}
-
-
 def test_status_recovers_with_the_api_server() -> None:
     async def scenario(cluster: Cluster) -> None:
         await wait_until_available(cluster)
@@ -298,22 +280,6 @@ def controlled_pod(name: str, kind: str = "ReplicaSet", controller: str = "cache
     return {**pod, "metadata": {**pod["metadata"], "labels": labels, "ownerReferences": [reference]}}
 
 
-def test_pods_with_our_labels_but_another_controller_are_not_ours() -> None:
-    async def scenario(cluster: Cluster) -> None:
-        foreign = [
-            controlled_pod("b", controller="cache-2-5d4f"),
-            controlled_pod("c", "StatefulSet"),
-            builders.crashed("copy"),
-        ]
-        for pod in [controlled_pod("a"), *foreign]:
-            cluster.cache.put(PODS, pod)
-        await wait_until_available(cluster)
-
-    status = run_scenario(scenario).api.statuses[-1]
-    assert status["nodes"] == ["a"]
-    assert reasons(status)["Degraded"] == "AsExpected"
-
-
 def test_conflict_is_checked_again_during_the_backoff_of_another_child(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -341,18 +307,6 @@ def fail_for_deployments(api: Api) -> Callable[[], None]:
             raise BROKEN
 
     return fail
-
-
-def test_state_of_a_deleted_object_is_removed() -> None:
-    async def scenario(cluster: Cluster) -> None:
-        cluster.api.always["create"] = raising(BROKEN)
-        await until(lambda: cluster.queue.failures(KEY) >= 2)
-        assert tables_with_object(cluster.reconciler)
-        for key in cluster.cache.replace(MEMCACHEDS, None, [], cluster.api.version + 1):
-            cluster.queue.add(key)
-        await until(lambda: not cluster.queue.failures(KEY) and not tables_with_object(cluster.reconciler))
-
-    run_scenario(scenario)
 
 
 def tables_with_object(reconciler: Reconciler) -> list[str]:

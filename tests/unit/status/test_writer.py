@@ -261,6 +261,19 @@ def test_field_that_the_crd_prunes_is_not_written_repeatedly(monkeypatch: pytest
     assert len(run_scenario(scenario).api.statuses) <= 6
 
 
+def test_spec_that_first_appears_in_the_reply_to_a_status_is_reconciled() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        def change() -> None:
+            cr = cluster.api.objects[KEY]
+            cluster.api.put(KEY, {**cr, "spec": {**cr["spec"], "size": 5}}, generation=2)
+
+        cluster.api.hooks["status"] = [change]
+        await until(lambda: list(of_generation(cluster, 2)))
+        assert cluster.api.objects[DEPLOYMENT]["spec"]["replicas"] == 5
+
+    run_scenario(scenario)
+
+
 def test_status_changed_by_another_client_is_corrected() -> None:
     async def scenario(cluster: Cluster) -> None:
         await wait_until_available(cluster)

@@ -252,26 +252,26 @@ def test_an_event_that_cannot_be_handled_ends_in_a_list() -> None:
     assert len(watching.until(seen).server.lists) == 2
 
 
-def test_a_watch_without_events_continues(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "START_TIMEOUT", 0.5)
+def timers(text: str) -> list[str]:
+    """The timers of this event loop with this text."""
+    loop: Any = asyncio.get_running_loop()
+    return [each for each in map(repr, loop._scheduled) if text in each]
 
-    async def run() -> None:
-        watching = serve(FOREVER)
-        await watching.during(lambda: asyncio.sleep(4 * requests.START_TIMEOUT))
-        assert (watching.server.lists, len(watching.server.times["memcacheds"])) == (["memcacheds"], 1)
 
-    asyncio.run(run())
+def test_a_watch_without_events_continues() -> None:
+    async def started(watching: Watching) -> None:
+        await until(lambda: len(watching.server.times["memcacheds"]) == 1)
+        assert not timers("WatchRequests.fail")
+
+    watching = serve(FOREVER)
+    asyncio.run(watching.during(lambda: started(watching)))
 
 
 def test_kopf_does_not_kill_the_process() -> None:
-    async def kills() -> list[str]:
-        loop: Any = asyncio.get_running_loop()
-        return [text for text in map(repr, loop._scheduled) if "pthread_kill" in text]
-
     async def run() -> None:
         watching = serve(Watch(lines=("not JSON\n",)))
         await watching.during(lambda: until(lambda: len(watching.server.times["memcacheds"]) == 3))
-        assert not await kills()
+        assert not timers("pthread_kill")
 
     asyncio.run(run())
 

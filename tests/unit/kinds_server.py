@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,6 @@ class Watch:
 
 
 FOREVER = Watch(open=True)
-Answer = Watch | Callable[[], Watch]
 
 
 def line(event_type: str, version: int, name: str = "a", **meta: Any) -> str:

@@ -13,12 +13,6 @@ from memcached_operator.reconcile.ownership import is_current
 from unit.builders import NOW, owned
 from unit.builders import appservice as cr_of
 
-LABELS = {
-    "app.kubernetes.io/name": "appservice",
-    "app.kubernetes.io/instance": "app",
-    "app.kubernetes.io/managed-by": "memcached-operator",
-}
-
 
 def children(cr: Object, service: Object | None = None) -> dict[str, Object]:
     """The desired children, by kind."""

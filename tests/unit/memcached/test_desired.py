@@ -6,9 +6,6 @@ from memcached_api.memcached.types import decode_spec
 from memcached_operator.memcached.desired.pods import command
 from unit.builders import memcached
 
-IMAGE = "example.com/memcached:1"
-
-
 COMMANDS: dict[str, tuple[dict[str, Any], str]] = {
     "defaults": ({}, "memcached -m 64 -p 11211 -U 0 -o modern -v"),
     "port": ({"containerPort": 12345}, "memcached -m 64 -p 12345 -U 0 -o modern -v"),

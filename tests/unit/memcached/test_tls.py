@@ -18,7 +18,6 @@ IMAGES = Images("example.com/memcached:1", "example.com/agent:1")
 DOMAIN = "cluster.example"
 TLS = {"secretName": "web-tls"}
 BOTH = {**TLS, "port": 11212, "plaintext": "Enabled"}
-AUTH = {"secretName": "web-auth"}
 
 
 def planned(live: Object | None = None, **spec: Any) -> dict[str, Object]:

@@ -17,7 +17,7 @@ from functools import partial
 
 import aiohttp
 
-from faults.campaigns import agent_reloads, agent_warm
+from faults.campaigns import agent_units
 from faults.case import Case, References
 from faults.process import Operator, supervised
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
@@ -252,6 +252,6 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def cases() -> list[Case]:
-    """One case per scenario, and those about reloads and about the warm gate."""
+    """One case per scenario, and those of the unit tests."""
     own = [Case(f"T15/{name}", partial(run, scenario=scenario)) for name, scenario in SCENARIOS.items()]
-    return own + agent_reloads.cases() + agent_warm.cases()
+    return own + agent_units.cases()

@@ -1,4 +1,4 @@
-"""T15, too: faults of the files that the agent reads and of its HTTPS port, and memcached processes that are replaced.
+"""T15, too: replies and connections of memcached, the files that the agent reads, its HTTPS port, and the warm gate.
 
 The unit tests cause these faults, with a simulated memcached and with a clock of their own. Each case runs some of them
 with the sources of the sandbox, so that mutants show that they can fail.
@@ -18,6 +18,12 @@ from faults.process import ROOT, ROOTS
 from faults.sandbox import Sandbox
 
 TESTS: dict[str, tuple[str, ...]] = {
+    "closed": ("client",),
+    "hangs-later": ("client",),
+    "late-replies": ("client",),
+    "connection-limit": ("client",),
+    "endless-reply": ("client",),
+    "one-connection": ("client",),
     "bad-certificates": ("pairs", "certificates", "watcher"),
     "certificate-not-loaded": ("certificates",),
     "bad-users": ("users", "accounts"),

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -216,7 +215,6 @@ def _is_served(live: Cache, client: Path) -> bool:
         return False
 
 
-NOW = datetime.now(UTC)
 GOOD, OTHER = CA("good"), CA("other")
 NEW = GOOD.issue()
 

@@ -18,12 +18,10 @@ from faults.process import ROOT, ROOTS
 from faults.sandbox import Sandbox
 
 TESTS: dict[str, tuple[str, ...]] = {
-    "closed": ("client",),
     "hangs-later": ("client",),
     "late-replies": ("client",),
     "connection-limit": ("client",),
     "endless-reply": ("client",),
-    "one-connection": ("client",),
     "bad-certificates": ("pairs", "certificates", "watcher"),
     "certificate-not-loaded": ("certificates",),
     "bad-users": ("users", "accounts"),

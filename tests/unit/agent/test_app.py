@@ -80,8 +80,6 @@ def test_error_in_the_background_ends_the_agent(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_first_scrape_reports_the_error_that_it_meets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "REPLY_TIMEOUT", 0.3)
-
     async def scenario(memcached: FakeMemcached, client: Client) -> None:
         await replies_again(client)
         began = time.monotonic()
@@ -91,6 +89,7 @@ def test_first_scrape_reports_the_error_that_it_meets(monkeypatch: pytest.Monkey
         assert (value(text, "memcached_up"), value(text, "memcached_current_items")) == (1, 19999)
         assert value(text, "memcached_agent_info", version=version()) == 1
         memcached.replies["stats items"] = HANG
+        monkeypatch.setattr(connection, "REPLY_TIMEOUT", 0.3)
         text = (await exporter.metrics()).body.decode()
         assert value(text, "memcached_up") == 0
         assert "memcached_current_items" not in types(text)

@@ -154,17 +154,17 @@ def test_pod_without_a_valid_gate_is_ready(
 
 
 def test_memcached_that_does_not_reply_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "REPLY_TIMEOUT", 0.3)
-
     async def scenario(pod: Pod) -> None:
         await pod.work(30, 90, 10)
         assert await pod.watcher.obstacle() == ""
         pod.memcached.answer = lambda _: HANG
-        await pod.watcher.step()
-        assert "did not reply to `" in await pod.watcher.obstacle()
-        assert value(pod.metrics(), "memcached_agent_warm") == 0
-        assert "memcached_agent_hit_ratio" not in pod.metrics()
-        pod.memcached.answer = lambda line: pod.process.answer(line)
+        with monkeypatch.context() as patched:
+            patched.setattr(connection, "REPLY_TIMEOUT", 0.3)
+            await pod.watcher.step()
+            assert "did not reply to `" in await pod.watcher.obstacle()
+            assert value(pod.metrics(), "memcached_agent_warm") == 0
+            assert "memcached_agent_hit_ratio" not in pod.metrics()
+            pod.memcached.answer = lambda line: pod.process.answer(line)
         await replies_again(pod.client)
         assert await pod.watcher.obstacle() == "", "it is the same process"
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.invalid_memcached import InvalidObject
+from support.invalid_memcached import RESOURCE, InvalidObject
 
 SIZE = "must be at least 1; to stop the service, delete the AppService object instead"
 IMAGE = "must be an image reference such as docker.io/library/nginx:1.28"
@@ -11,6 +11,7 @@ NODE_PORT = "must be between 30000 and 32767; remove the field to let Kubernetes
 PORT_NAME = "must consist of lower-case letters, digits and '-'"
 TWICE = "must be unique in ports"
 TARGET = "or the name of another entry of ports with the same protocol and a numeric targetPort"
+NEGATIVE = "must be at least 0"
 ENV_NAME = "must consist of letters, digits, '_', '-' and '.', and must not start with a digit"
 SOURCES = "must name exactly one of configMapKeyRef, secretKeyRef, fieldRef, resourceFieldRef"
 
@@ -121,13 +122,25 @@ RULES = {
     "variable with two sources": InvalidObject(
         envs({"name": "A", "valueFrom": FIELD | SECRET}), ("spec.envs[0].valueFrom", SOURCES)
     ),
+    "unknown resource": InvalidObject(
+        {"resources": {"limits": {"memroy": "1Gi"}}}, ("spec.resources.limits", "memroy", RESOURCE)
+    ),
+    "unknown requested resource": InvalidObject(
+        {"resources": {"requests": {"memroy": "1Gi"}}}, ("spec.resources.requests", "memroy", RESOURCE)
+    ),
+    "negative limit": InvalidObject(
+        {"resources": {"limits": {"cpu": "-1"}}}, ("spec.resources.limits", "cpu", "-1", NEGATIVE)
+    ),
+    "negative request": InvalidObject(
+        {"resources": {"requests": {"cpu": "-1"}}}, ("spec.resources.requests", "cpu", "-1", NEGATIVE)
+    ),
     "request above its limit": InvalidObject(
         {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
         ("spec.resources.requests", "750m", "250m", "request or raise the limit"),
     ),
     "several violations": InvalidObject(
         {"size": 0, "image": "A b", **ports({"port": 0, "nodePort": 1}), **envs({"name": "="})},
-        ("spec.size", SIZE, "spec.image", IMAGE, PORT, NODE_PORT, ENV_NAME),
+        ("spec.size", SIZE, "spec.image", IMAGE, "spec.ports[0]", PORT, NODE_PORT, "spec.envs[0].name", ENV_NAME),
     ),
 }
 """Violations of our own rules."""
@@ -153,3 +166,27 @@ TYPES = {
     ),
 }
 """Violations of the schema, with the API server's own messages."""
+
+VALID: dict[str, dict[str, Any]] = {
+    "one number with two protocols": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]},
+    "one node port with two protocols": {
+        "ports": [{"port": 53, "nodePort": 30053}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}]
+    },
+    "one target for two ports": {"ports": [{"port": 80, "targetPort": 8080}, {"port": 81, "targetPort": 8080}]},
+    "the lowest and the highest target": {
+        "ports": [{"name": "a", "port": 80, "targetPort": 1}, {"name": "b", "port": 81, "targetPort": 65535}]
+    },
+    "a target by name": {"ports": [{"name": "http", "port": 80}, {"port": 81, "targetPort": "http"}]},
+    "a target by name, before the named port": {
+        "ports": [{"port": 81, "targetPort": "http"}, {"name": "http", "port": 80}]
+    },
+    "an empty value beside a source": {
+        "envs": [{"name": "A", "value": "", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    },
+    "names of environment variables": {"envs": [{"name": name} for name in ("A", "_", "a.b-c", ".x", "-x")]},
+    "the longest names": {"ports": [{"port": 80, "name": "a" * 63}, {"port": 81, "name": "9" * 63}]},
+    "application protocols": {
+        "ports": [{"port": 80, "appProtocol": "http"}, {"port": 81, "appProtocol": "kubernetes.io/h2c"}]
+    },
+}
+"""Valid specs that are close to a rule."""

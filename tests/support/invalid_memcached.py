@@ -6,6 +6,7 @@ from cluster.versions import OLDEST_KUBERNETES
 from support.invalid_monitoring import INVALID as INVALID_MONITORING
 from support.invalid_placing import INVALID_PLACING
 from support.invalid_tls import INVALID as INVALID_TLS
+from support.invalid_tls import VALID as VALID_TLS
 
 Spec = dict[str, Any]
 
@@ -36,7 +37,7 @@ LIMIT = "must be at least 126Mi for spec.cache.memory of 64Mi"
 DERIVED = "must be at least 53Mi, because spec.cache.memory is derived from it"
 RAISE = "raise this limit or lower spec.cache.memory"
 RESOURCE = "must name one of cpu, memory, ephemeral-storage"
-REQUEST = "lower the request or raise the limit"
+REQUEST = "request or raise the limit"
 
 OPTIONS_OF_FIELDS = [
     *("--threads=2", "--threads", "--thr=2", "-t", "-t8", "-t 8", "--port=1", "-l 0.0.0.0", "-U 0", "-m 64", "-I2m"),
@@ -57,9 +58,8 @@ FIELDS_OF_OPTIONS = (
 RULES = {
     **{name: InvalidObject(*each) for name, each in (INVALID_PLACING | INVALID_MONITORING | INVALID_TLS).items()},
     "size 0": InvalidObject({"size": 0}, ("spec.size", "0", SIZE)),
-    "size -1": InvalidObject({"size": -1}, ("spec.size", "-1", SIZE)),
     "size null and port 80": InvalidObject({"size": None, "containerPort": 80}, ("spec.containerPort", "80", PORT)),
-    "port 80": InvalidObject({"containerPort": 80}, ("spec.containerPort", "80", PORT, "use 11211")),
+    "port 1023": InvalidObject({"containerPort": 1023}, ("spec.containerPort", "1023", PORT, "use 11211")),
     "port 65536": InvalidObject({"containerPort": 65536}, ("spec.containerPort", "65536", PORT)),
     "memory limit below the minimum": InvalidObject(
         {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "125Mi"}}},
@@ -127,24 +127,30 @@ RULES = {
     "image with spaces": InvalidObject(
         {"image": "no such image"}, ("spec.image", "no such image", IMAGE, "omit the field on create")
     ),
-    "image with two tags": InvalidObject({"image": "a:b:c"}, ("spec.image", "a:b:c", IMAGE)),
     "cache memory too small": InvalidObject({"cache": {"memory": "1Mi"}}, ("spec.cache.memory", "1Mi", MEMORY)),
-    "cache memory that is not a quantity": InvalidObject(
-        {"cache": {"memory": "lots"}}, ("spec.cache.memory", "lots", MEMORY)
-    ),
     "unknown resource": InvalidObject(
         {"resources": {"limits": {"memroy": "1Gi"}}}, ("spec.resources.limits", "memroy", RESOURCE)
+    ),
+    "unknown requested resource": InvalidObject(
+        {"resources": {"requests": {"memroy": "1Gi"}}}, ("spec.resources.requests", "memroy", RESOURCE)
     ),
     "request above its limit": InvalidObject(
         {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
         ("spec.resources.requests", "cpu", "750m", "250m", REQUEST),
     ),
-    "negative amount": InvalidObject(
+    "negative request": InvalidObject(
         {"resources": {"requests": {"cpu": "-1"}}}, ("spec.resources.requests", "cpu", "-1", "must be at least 0")
+    ),
+    "negative limit": InvalidObject(
+        {"resources": {"limits": {"cpu": "-1"}}}, ("spec.resources.limits", "cpu", "-1", "must be at least 0")
     ),
     "invalid secret name": InvalidObject(
         {"imagePullSecrets": [{"name": "Not_A_Name"}]},
         ("spec.imagePullSecrets[0].name", "Not_A_Name", "must be the name of a Secret in this namespace"),
+    ),
+    "slots: Services for too many": InvalidObject(
+        {"identity": "Stable", "size": 101, "service": {"perPod": True}},
+        ("spec.size", "must be at most 100 with spec.service.perPod true"),
     ),
     "warm restart without slots": InvalidObject(
         {"cache": {"warmRestart": True}},
@@ -180,6 +186,9 @@ RULES = {
 TYPES = {
     "size three": InvalidObject({"size": "three"}, ("spec.size", "must be of type integer")),
     "size 1.5": InvalidObject({"size": 1.5}, ("spec.size", "must be of type integer")),
+    "cache memory that is not a quantity": InvalidObject(
+        {"cache": {"memory": "lots"}}, ("spec.cache.memory", "lots", MEMORY)
+    ),
     "number as image": InvalidObject({"image": 1}, ("spec.image", "must be of type string")),
     "list as resources": InvalidObject({"resources": []}, ("spec.resources", "must be of type object")),
     "unknown pull policy": InvalidObject(
@@ -188,7 +197,27 @@ TYPES = {
     "unknown field": InvalidObject({"replicas": 3}, ('unknown field "spec.replicas"',)),
     "unknown nested field": InvalidObject({"cache": {"size": "1Gi"}}, ('unknown field "spec.cache.size"',)),
 }
-"""Violations of the schema, with the API server's own messages."""
+"""Violations of the schema, with the API server's own messages, and of types that only CEL checks there."""
+
+VALID: dict[str, Spec] = {
+    **VALID_TLS,
+    "nothing": {},
+    "the highest size and the lowest port": {"size": 2**31 - 1, "containerPort": 1024},
+    "the highest port": {"containerPort": 65535},
+    "an image with a digest, and a Secret for it": {
+        "image": f"h:5000/a/b:1@sha256:{'a' * 64}",
+        "imagePullPolicy": "Never",
+        "imagePullSecrets": [{"name": "a.b"}],
+    },
+    "the smallest memory in bytes": {"cache": {"memory": 2097152}},
+    "the largest memory": {"cache": {"memory": "1Pi"}},
+    "memory with a fraction of a byte": {"cache": {"memory": "2500000.5"}},
+    "limits": {"resources": {"limits": {"memory": "95Mi", "cpu": 1}}},
+    "a limit in bytes": {"resources": {"limits": {"memory": "98985575"}}},
+    "requests": {"resources": {"requests": {"memory": "2Gi", "example.com/device": 1, "hugepages-2Mi": "2Mi"}}},
+    "a request that equals its limit": {"resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": "0.5"}}},
+}
+"""Valid specs that are close to a rule."""
 
 NAME = "must be a DNS-1035 label of at most 52 characters"
 NAMES = {"too long": "a" * 53, "leading digit": "1cache", "with a dot": "my.cache"}

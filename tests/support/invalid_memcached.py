@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from cluster.versions import OLDEST_KUBERNETES
 from support.invalid_monitoring import INVALID as INVALID_MONITORING
 from support.invalid_placing import INVALID_PLACING
 from support.invalid_tls import INVALID as INVALID_TLS
@@ -16,17 +15,6 @@ class InvalidObject(NamedTuple):
 
     spec: Spec
     expected: tuple[str, ...]
-
-
-TYPES_FOR_VALUES = ('Invalid value: "string":', 'Invalid value: "":')
-"""How the API server before Kubernetes 1.34 reports a string or quantity that violates a CEL rule."""
-
-
-def missing_parts(invalid: InvalidObject, message: str, version: str) -> list[str]:
-    """The expected parts missing from an error message; the oldest version may report the type instead of the value."""
-    missing = [part for part in invalid.expected if part not in message]
-    typed = version == OLDEST_KUBERNETES and any(text in message for text in TYPES_FOR_VALUES)
-    return [part for part in missing if not (typed and part in invalid.expected[1:-1])]
 
 
 SIZE = "must be at least 1; to stop the cache, delete the Memcached object instead"

@@ -139,14 +139,6 @@ def test_long_head_within_its_limits_is_read(tls: Path | None) -> None:
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_early_response_closes_the_connection(tls: Path | None) -> None:
-    async def scenario(port: Port) -> None:
-        reader, _ = await port.open(post("Content-Length: 9"))
-        assert b"\r\nConnection: close\r\n" in await reader.readuntil(b"\r\n\r\n")
-
-    run_scenario(scenario, hello, tls=tls)
-
-
 def test_client_may_send_the_remaining_body_after_an_early_response(tls: Path | None) -> None:
     """The connection is closed gracefully: a reset could reach the client before the response."""
 

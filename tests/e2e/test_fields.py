@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support import kube
-from support.kube import Object, eventually, kubectl, must_get
+from support.kube import Object, eventually, must_get
 from support.memcached import IMAGE, OTHER_IMAGE, memcached, wait_until_ready
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -60,27 +60,14 @@ def current_fields(namespace: str) -> dict[str, Any]:
     }
 
 
-def wait_for(namespace: str, expected: dict[str, Any]) -> None:
-    """Wait until these fields of the children have these values."""
-
-    def updated() -> bool:
-        found = current_fields(namespace)
-        assert {name: found[name] for name in expected} == expected
-        return True
-
-    eventually(updated, 60, "the children match the spec")
-
-
 def test_setting_changing_and_removing_fields_updates_the_children(namespace: str) -> None:
     for number, spec in enumerate((FIRST, SECOND, {})):
+        expected = {name: values[number] for name, values in EXPECTED.items()}
+
+        def updated(expected: dict[str, Any] = expected) -> bool:
+            assert current_fields(namespace) == expected
+            return True
+
         kube.apply(memcached(namespace, **spec))
-        wait_for(namespace, {name: values[number] for name, values in EXPECTED.items()})
+        eventually(updated, 60, "the children match the spec")
     wait_until_ready(namespace)
-
-
-def test_replace_removes_fields_set_by_a_previous_replace(namespace: str) -> None:
-    kubectl("create", "-f", "-", stdin=memcached(namespace, resources={"limits": {"cpu": "1"}}))
-    for limits, cpu in (({"cpu": "500m"}, {"requests": "100m", "limits": "500m"}), ({}, {"requests": "100m"})):
-        wait_until_ready(namespace)  # a status written between kubectl's read and its replace would be a conflict
-        kubectl("replace", "-f", "-", stdin=memcached(namespace, resources={"limits": limits}))
-        wait_for(namespace, {"cpu": cpu})

@@ -41,7 +41,7 @@ SIZE = {"op": "add", "path": "/spec/size", "value": 1}
 def test_missing_defaults_are_set():
     complete = {"port": 80, "protocol": "TCP", "targetPort": 80}
     ports = {"op": "add", "path": "/spec/ports", "value": [complete]}
-    assert respond(MUTATE, {"image": IMAGE, "ports": [{"port": 80}]}).patch == [SIZE, ports]
+    assert respond(MUTATE, {"image": IMAGE, "ports": [{"port": 80}]}).patch == [ports, SIZE]
     assert respond(MUTATE, {"size": 2, "ports": [complete]}).patch == []
 
 

@@ -40,13 +40,11 @@ def stopped(space: str) -> Iterator[None]:
 class TestProcessesStopped:
     """No admission pod runs; the webhook configurations are in place."""
 
-    def test_creating_fails_closed_with_the_cause(self, space: str) -> None:
+    def test_creating_and_changing_fail_closed_with_the_cause(self, space: str) -> None:
         error = kube.rejection(memcached(space, "new"))
         for part in ("failed calling webhook", "mmemcached.cache.example.com", "memcached-operator-webhook-service"):
             assert part in error
         assert kube.get("memcacheds", space, "new") is None
-
-    def test_changing_fails_closed(self, space: str) -> None:
         assert "failed calling webhook" in kube.rejection(memcached(space, containerPort=12000))
         assert must_get("memcacheds", space, "cache")["spec"]["containerPort"] == 11211
 
@@ -66,16 +64,6 @@ class TestProcessesStopped:
         status = wait_until_ready(space)["status"]
         assert status["readyReplicas"] == 2
         assert status["nodes"] == kube.names(pods_of(space))
-
-    def test_other_kinds_are_not_affected(self, space: str) -> None:
-        for words in (
-            ("configmap", "other", "--from-literal=key=value"),
-            ("serviceaccount", "other"),
-            ("deployment", "other", "--image=localhost/memcached-operator/pause:1", "--replicas=0"),
-        ):
-            kubectl("create", *words, "-n", space)
-            kubectl("label", words[0], "other", "-n", space, "changed=yes")
-            kubectl("delete", words[0], "other", "-n", space)
 
 
 def test_without_configurations_the_crd_rejects_and_pods_run_the_default_image(space: str) -> None:

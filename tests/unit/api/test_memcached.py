@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
-from memcached_api.memcached.types import Cache, MemcachedSpec, decode_spec, validate
+from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
 from memcached_api.validation.field_errors import TOO_MANY, SpecDecodeError
 
 
@@ -131,40 +130,6 @@ def test_invalid(spec: Any, expected: list[str]):
 )
 def test_object_without_a_name_is_valid(obj: Any):
     assert validate(obj) == []
-
-
-def test_defaults():
-    assert decode_spec({}) == MemcachedSpec(
-        size=1,
-        container_port=11211,
-        image=None,
-        image_pull_policy=None,
-        image_pull_secrets=[],
-        resources=None,
-        cache=Cache(),
-    )
-
-
-def test_all_fields_are_decoded():
-    spec = {
-        "size": 3,
-        "containerPort": 2000,
-        "image": "memcached:1",
-        "imagePullPolicy": "Always",
-        "imagePullSecrets": [{"name": "a"}],
-        "resources": {"limits": {"memory": "1024Mi", "cpu": 1}, "requests": {"cpu": "0.5"}},
-        "cache": {"memory": "100Mi"},
-        "unknown": 1,
-    }
-    assert decode_spec({"spec": spec}) == MemcachedSpec(
-        size=3,
-        container_port=2000,
-        image="memcached:1",
-        image_pull_policy="Always",
-        image_pull_secrets=[LocalObjectReference("a")],
-        resources=ResourceRequirements(limits={"memory": "1024Mi", "cpu": 1}, requests={"cpu": "0.5"}),
-        cache=Cache(memory="100Mi"),
-    )
 
 
 def test_decode_error_has_all_structural_errors():

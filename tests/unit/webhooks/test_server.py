@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,8 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
-from yarl import URL
 
 from memcached_api.images import Images
-from memcached_process import connections
 from memcached_process.addresses import Address
 from memcached_webhooks import bodies, certwatcher, server
 from memcached_webhooks.kinds import memcached
@@ -28,7 +26,6 @@ from memcached_webhooks.review import ALLOWED, Request, Response
 from memcached_webhooks.server import Options, run
 from support.ports import free_port
 from support.streams import Streams
-from unit.process.serving import half_open
 
 from .pairs import common_name, pair, write
 from .reviews import DEFAULT, patch_of, review
@@ -339,20 +336,6 @@ def test_reviews_are_answered_during_the_shutdown_delay_and_connections_closed(d
             assert response.headers["Connection"] == "close"
 
     run_process(directory, scenario, delay=0.5)
-
-
-def test_half_open_requests_to_the_plain_ports_do_not_delay_shutdown(directory: Path):
-    started = 0.0
-
-    async def scenario(client: Client) -> None:
-        nonlocal started
-        for url in (client.probe, client.metrics):
-            await half_open(clients, URL(url).port or 0)
-        started = time.monotonic()
-
-    with ExitStack() as clients:
-        run_process(directory, scenario)
-    assert time.monotonic() - started < connections.GRACE_PERIOD
 
 
 def test_address_in_use_ends_the_process(directory: Path):

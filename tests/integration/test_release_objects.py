@@ -14,7 +14,7 @@ import goldens
 from faults.stored import without_rules
 from integration.control_plane import CRDS, ControlPlane, eventually, until
 from integration.test_manager import run_operator
-from integration.test_memcached_rules import CRD
+from integration.test_rules import CRD
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED

@@ -139,11 +139,6 @@ def metrics(pod: Object) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")}
 
 
-def restarts(component: str) -> int:
-    """The number of container restarts of a process."""
-    return sum(status["restartCount"] for pod in pods(component) for status in pod["status"]["containerStatuses"])
-
-
 @contextmanager
 def stopped() -> Generator[None]:
     """Stop all processes of the operator until the block ends."""

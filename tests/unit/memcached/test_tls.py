@@ -6,12 +6,11 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_api.memcached.ports import Ports, ports
-from memcached_api.memcached.types import decode_spec, validate
+from memcached_api.memcached.types import decode_spec
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.controller import plan_with
 from memcached_operator.memcached.status import status_with
-from support.invalid_tls import VALID
 from unit.builders import NOW, memcached
 
 IMAGES = Images("example.com/memcached:1", "example.com/agent:1")
@@ -31,11 +30,6 @@ def named(obj: Object) -> dict[str, int]:
     """The ports of a Service or a container by name."""
     listed = obj["spec"]["ports"] if "spec" in obj else obj["ports"]
     return {each["name"]: each.get("port") or each["containerPort"] for each in listed}
-
-
-@pytest.mark.parametrize("spec", VALID.values(), ids=VALID.keys())
-def test_spec_is_valid(spec: dict[str, Any]) -> None:
-    assert validate(memcached(**spec)) == []
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def assert_serves(port: int, image: str) -> None:
     eventually(lambda: PAGES[image] in page(port), 60, f"port {port} serves the page of {image}")
 
 
+@pytest.mark.smoke
 def test_nginx_app_is_reachable_and_follows_every_change(namespace: str) -> None:
     sample: dict[str, Any] = yaml.safe_load(SAMPLE.read_text())
     assert sample["metadata"]["name"] == "nginx-app"

@@ -71,6 +71,7 @@ def apply_to_all(namespace: str, **spec: Any) -> None:
         kube.apply(small(namespace, name, **{**spec, "size": size}))
 
 
+@pytest.mark.race
 def test_rollout_takes_nothing_from_clients(namespace: str) -> None:
     """Also at size 1, and with an image that does not exist."""
     apply_to_all(namespace, image=IMAGE)

@@ -114,6 +114,8 @@ def check_outages(found: Load, figures: Figures) -> None:
     assert longest < MAX_OUTAGE_BUSY, found.outages
 
 
+@pytest.mark.smoke
+@pytest.mark.race
 def test_upgrade_of_memcached_keeps_all_items(namespace: str, record_property: Figures) -> None:
     old = load_release(OLD_RELEASE)
     kube.apply(warm(namespace, old))

@@ -17,6 +17,8 @@ from cluster.shell import run
 from olm.programs import OPM, programs
 from support import olm
 
+pytestmark = pytest.mark.modes
+
 BUNDLE, SERVED = olm.ROOT / "bundle", olm.ROOT / "catalog"
 
 

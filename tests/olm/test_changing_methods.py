@@ -17,6 +17,8 @@ from support.kube import Object, eventually, kubectl
 from support.memcached import SMALL, children, memcached, pods_of, send_commands, wait_until_ready
 from support.olm import ABSENT, API, CATALOG, CATALOG_NAMESPACE, CHANNEL, SECONDS, Installation, Releases, csv_name
 
+pytestmark = pytest.mark.modes
+
 DOCUMENT = (olm.ROOT / "docs/install.md").read_text(encoding="utf-8")
 FIRST, SECOND = "0.1.0", "0.2.0"
 """The releases that docs/install.md uses as examples."""

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from support import kube, olm
 from support.audit import Audit
 from support.kube import eventually, kubectl
 from support.memcached import SMALL, children, memcached, pods_of, wait_until_ready
 from support.olm import VERSION, Releases
+
+pytestmark = pytest.mark.modes
 
 CASCADES = ("background", "foreground", "orphan")
 COLLECTED = 30

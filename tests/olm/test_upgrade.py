@@ -130,6 +130,7 @@ def image(pod: Object) -> str:
     return container["image"]
 
 
+@pytest.mark.modes
 def test_skipped_releases_are_never_installed(releases: Releases, current_bundle: Path) -> None:
     bad = releases.bundle(next_minor(1), replaces=VERSION, image=ABSENT)
     third = releases.bundle(next_minor(2), replaces=VERSION, skips=next_minor(1))
@@ -154,6 +155,7 @@ def installed_releases(installation: Installation) -> str:
     return " ".join(installation.releases())
 
 
+@pytest.mark.modes
 def test_a_release_that_never_starts_does_not_replace_the_previous_one(
     releases: Releases, current_bundle: Path, namespace: str, record_property: Record
 ) -> None:
@@ -193,6 +195,3 @@ def waits_for_image(pods: list[Object]) -> bool:
         for each in pod["status"].get("containerStatuses", ())
     }
     return bool(reasons & {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"})
-
-
-pytestmark = pytest.mark.usefixtures("cluster")

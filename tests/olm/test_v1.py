@@ -13,6 +13,8 @@ from support.olm import CONTROLLER, SECONDS, WEBHOOK, Installation
 from support.olm_certificates import PROPAGATION_SECONDS, RELOAD_SECONDS, SECRET, STABLE_SECONDS
 from support.probing import Record
 
+pytestmark = pytest.mark.modes
+
 
 @pytest.fixture(scope="module")
 def applied(current_bundle: Path) -> Iterator[Installation]:

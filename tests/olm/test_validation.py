@@ -15,6 +15,8 @@ from olm.validation import run_validator, validate, validators
 from support import olm
 from support.kube import kubectl
 
+pytestmark = pytest.mark.modes
+
 VALIDATORS = 7
 CRD = f"{MANIFESTS}/cache.example.com_memcacheds.yaml"
 BUDGET = f"{MANIFESTS}/memcached-operator-webhook_policy_v1_poddisruptionbudget.yaml"

@@ -4,7 +4,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
-from support import kube
+from support import kube, waiting
 from support.kube import Object, eventually
 
 IMAGE = "docker.io/library/memcached:1.6.38"
@@ -39,7 +39,9 @@ def states(namespace: str, name: str = "cache", plural: str = "memcacheds") -> d
 READY = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 
-def wait_until_ready(namespace: str, name: str = "cache", timeout: float = 60, plural: str = "memcacheds") -> Object:
+def wait_until_ready(
+    namespace: str, name: str = "cache", timeout: float = waiting.READY, plural: str = "memcacheds"
+) -> Object:
     """Wait until an object is available, not progressing and not degraded in its current generation; return it."""
 
     def is_ready() -> bool:
@@ -52,7 +54,7 @@ def wait_until_ready(namespace: str, name: str = "cache", timeout: float = 60, p
 
 
 def wait_until_degraded(
-    namespace: str, reason: str, name: str = "cache", timeout: float = 60, plural: str = "memcacheds"
+    namespace: str, reason: str, name: str = "cache", timeout: float = waiting.READY, plural: str = "memcacheds"
 ) -> Object:
     """Wait until an object is Degraded with this reason; return the condition."""
 

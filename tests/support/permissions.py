@@ -9,7 +9,7 @@ from support.audit import Audit
 from support.kube import Object, eventually, kubectl
 from support.memcached import SMALL, memcached, wait_until_degraded, wait_until_ready
 from support.monitors import monitor_crd
-from support.secrets import MISSING_REPORTED
+from support.waiting import SECRET_REPORTED
 
 API = "/apis/rbac.authorization.k8s.io/v1"
 NEVER_REQUESTED = {
@@ -163,7 +163,7 @@ def _exercise_updates(namespace: str) -> None:
 def _exercise_events(namespace: str) -> None:
     """Let the controller find out that a Secret is missing."""
     kube.apply(memcached(namespace, "waiting", size=1, tls={"secretName": "missing"}, resources=SMALL))
-    wait_until_degraded(namespace, "SecretUnavailable", "waiting", timeout=MISSING_REPORTED)
+    wait_until_degraded(namespace, "SecretUnavailable", "waiting", timeout=SECRET_REPORTED)
     kubectl("delete", "memcached", "waiting", "-n", namespace)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memcached_operator.certificates import pki
-from support import appservice, kube, olm, olm_certificates, permissions
+from support import kube, olm, olm_certificates, permissions
 from support.audit import Audit
 from support.kube import eventually, kubectl, restart_counts
 from support.memcached import IMAGE, SMALL, memcached, pods_of, send_commands, wait_until_ready
@@ -215,17 +215,10 @@ def test_permissions_equal_those_of_the_bundle(installation: Installation) -> No
 
 
 @pytest.mark.modes
-def test_all_permissions_are_used(installation: Installation, namespace: str, audit_before: Audit) -> None:
-    kube.apply(appservice.appservice(namespace, resources=SMALL))
-    for port in (11211, 12000):
-        kube.apply(memcached(namespace, containerPort=port, resources=SMALL))
-        wait_until_ready(namespace)
-    appservice.wait_until_ready(namespace)
-    permissions.exercise_rare_permissions()
-    selector = "app.kubernetes.io/component=controller-manager"
-    kubectl("delete", "pods", "-n", installation.namespace, "-l", selector)  # a watch is logged when it ends
+def test_all_permissions_are_used(installation: Installation, audit_before: Audit) -> None:
+    permissions.exercise(installation.namespace)
     usage = permissions.requests_by(audit_before, installation.account())
     granted = list(permissions.grants_of(olm.permissions(installation)))
     assert usage.denied == set()
     assert usage.exceeding(granted) == set()
-    assert usage.unused(granted) - permissions.ON_CONFLICTS == permissions.NEVER_REQUESTED
+    assert usage.unused(granted) == permissions.NEVER_REQUESTED

@@ -10,12 +10,10 @@ from support.kube import Object, eventually, must_get
 from support.memcached import (
     IMAGE,
     SMALL,
-    addresses,
     conditions,
     exhaust_memory,
     memcached,
     pods_of,
-    ready_addresses,
     wait_until_degraded,
     wait_until_ready,
 )
@@ -106,17 +104,6 @@ def test_failures_of_pods_are_reported_until_they_are_fixed(namespace: str, clus
 def restarts(namespace: str, name: str) -> int:
     """The restarts of an object's containers."""
     return sum(kube.restart_counts(pods_of(namespace, name)).values())
-
-
-def test_old_pods_serve_while_a_new_image_cannot_be_pulled(namespace: str) -> None:
-    kube.apply(small(namespace, size=2))
-    wait_until_ready(namespace)
-    serving = addresses(pods_of(namespace))
-    eventually(lambda: ready_addresses(namespace) == serving, description="both pods are endpoints of the Service")
-    kube.apply(small(namespace, size=2, image=MISSING))
-    wait_until_degraded(namespace, "ImageUnavailable")
-    assert conditions(namespace)["Available"]["status"] == "True"
-    assert ready_addresses(namespace) == serving
 
 
 def test_pods_that_cannot_be_created_or_scheduled_are_reported(namespace: str) -> None:

@@ -15,7 +15,7 @@ from support.kube import Object, eventually, must_get
 from support.memcached import memcached, pods_of, wait_until_ready
 from support.metrics import metrics_server
 from support.probing import Record, probing
-from support.waiting import ROLLOUT
+from support.waiting import REQUEST, ROLLOUT
 
 MINIMUM, LOADED, MAXIMUM = 2, 4, 5
 """Sizes: the autoscaler's minimum, the least that the load leads to, and the autoscaler's maximum."""
@@ -73,7 +73,7 @@ def load(pods: Iterable[Object]) -> Generator[None]:
     """Let memcached in these pods work until the block ends; every command must succeed."""
     with ExitStack() as stack:
         connections = [
-            stack.enter_context(socket.create_connection((pod["status"]["podIP"], 11211), timeout=30)) for pod in pods
+            stack.enter_context(socket.create_connection((pod["status"]["podIP"], 11211), REQUEST)) for pod in pods
         ]
         for connection in connections:
             connection.sendall(b"set k 0 0 1\r\nx\r\n")

@@ -18,7 +18,7 @@ from memcached_operator.certificates import pki
 from support import installed, kube
 from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
-from support.waiting import ROLLOUT
+from support.waiting import COMMAND, REQUEST, ROLLOUT
 
 NAMES = [f"memcached-operator-webhook-service.{installed.NAMESPACE}.svc{end}" for end in ("", ".cluster.local")]
 RENEWED = ROLLOUT
@@ -55,7 +55,7 @@ def served() -> set[int]:
 
 def served_serial(address: str) -> int:
     """The serial number of a TLS server's certificate, which is not verified."""
-    served = ssl.get_server_certificate((address, 9443), timeout=5)
+    served = ssl.get_server_certificate((address, 9443), timeout=REQUEST)
     return x509.load_pem_x509_certificate(served.encode()).serial_number
 
 
@@ -126,7 +126,7 @@ def commands(heading: str) -> list[str]:
 
 def run(command: str) -> None:
     """Run a command, which must succeed."""
-    done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=RENEWED, check=False)
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=COMMAND, check=False)
     assert done.returncode == 0, f"{command}: {done.stderr}"
 
 

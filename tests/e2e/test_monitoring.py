@@ -17,7 +17,7 @@ from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, memcached, pods_of, send_commands, wait_until_ready
 from support.processes import send_signal
 from support.prometheus import Prometheus, prometheus
-from support.waiting import READY, ROLLOUT
+from support.waiting import READY, REQUEST, ROLLOUT
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/monitoring.md").read_text()
 QUERIES = dict(
@@ -42,7 +42,7 @@ def pod(namespace: str) -> Generator[Object]:
     (found,) = pods_of(namespace)
     address = found["status"]["podIP"]
     assert b"STORED" in send_commands(address, 11211, b"set key 0 0 5", b"value")
-    with socket.create_connection((address, 11211), timeout=10) as client:
+    with socket.create_connection((address, 11211), REQUEST) as client:
         yield found
         client.sendall(b"get key\r\n")
         assert b"VALUE key 0 5\r\nvalue\r\nEND\r\n" in client.recv(4096)

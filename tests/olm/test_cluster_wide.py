@@ -124,7 +124,7 @@ def test_the_policies_confine_the_account_that_olm_created(installation: Install
     token = token_of(olm.CONTROLLER, installation.namespace)
     kubectl("create", "deployment", "foreign", "-n", namespace, "--image=localhost/foreign:1", "--replicas=0")
     delete = ("delete", "deployment", "foreign", "-n", namespace, "--dry-run=server")
-    eventually(lambda: denied(token, *delete), 30, "the policies are in effect")
+    eventually(lambda: denied(token, *delete), description="the policies are in effect")
     kube.apply(memcached(namespace, resources=SMALL))
     wait_until_ready(namespace)
     kube.apply(memcached(namespace, size=2, resources=SMALL))

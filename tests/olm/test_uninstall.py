@@ -9,6 +9,7 @@ from support.audit import Audit
 from support.kube import eventually, kubectl
 from support.memcached import SMALL, children, memcached, pods_of, wait_until_ready
 from support.olm import VERSION, Releases
+from support.waiting import READY
 
 pytestmark = pytest.mark.modes
 
@@ -22,7 +23,7 @@ QUIET = 5
 def delete(namespace: str, cascade: str) -> None:
     """Delete an object with one cascading strategy while the operator is not installed."""
     name = f"by-{cascade}"
-    kubectl("delete", "memcached", name, "-n", namespace, f"--cascade={cascade}", "--timeout=60s")
+    kubectl("delete", "memcached", name, "-n", namespace, f"--cascade={cascade}", f"--timeout={READY:g}s")
     kept = cascade == "orphan"
     eventually(lambda: bool(kube.get("deployments", namespace, name)) == kept, COLLECTED, f"{name}: the Deployment")
     eventually(lambda: bool(pods_of(namespace, name)) == kept, COLLECTED, f"{name}: the pods")

@@ -12,6 +12,7 @@ from support.memcached import SMALL, memcached, wait_until_ready
 from support.olm import CONTROLLER, SECONDS, WEBHOOK, Installation
 from support.olm_certificates import PROPAGATION_SECONDS, RELOAD_SECONDS, SECRET, STABLE_SECONDS
 from support.probing import Record
+from support.waiting import READY
 
 pytestmark = pytest.mark.modes
 
@@ -28,7 +29,7 @@ def applied(current_bundle: Path) -> Iterator[Installation]:
             eventually(lambda: installed.admission_error() == "", SECONDS, "admission responds")
             yield Installation(namespace)
         finally:
-            kubectl("delete", "--ignore-not-found", "--timeout=60s", "-f", "-", stdin=text)
+            kubectl("delete", "--ignore-not-found", f"--timeout={READY:g}s", "-f", "-", stdin=text)
 
 
 def test_all_namespaces_by_default(applied: Installation) -> None:

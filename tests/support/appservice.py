@@ -56,7 +56,7 @@ def node_address() -> str:
 def page(port: int) -> str:
     """The page that a node serves on a port; empty if the request fails."""
     try:
-        with urllib.request.urlopen(f"http://{node_address()}:{port}/", timeout=5) as response:
+        with urllib.request.urlopen(f"http://{node_address()}:{port}/", timeout=waiting.REQUEST) as response:
             return response.read().decode()
     except (URLError, OSError):
         return ""

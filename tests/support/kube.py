@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 import kubernetes
 
-from support.waiting import STEP
+from support.waiting import COMMAND, STEP
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -103,7 +103,13 @@ def kubectl(
     """Run kubectl as a user would. With `check`, a non-zero exit code fails the test with kubectl's error output."""
     text = json.dumps(stdin) if isinstance(stdin, Mapping) else stdin
     done = subprocess.run(
-        ["kubectl", *arguments], input=text, capture_output=True, text=True, timeout=120, check=False, env=os.environ
+        ["kubectl", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND,
+        check=False,
+        env=os.environ,
     )
     assert not check or done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
     return done

@@ -87,7 +87,7 @@ def children(namespace: str) -> dict[str, Any]:
     return {"created": created, "pods": pods}
 
 
-def send_commands(address: str, port: int, *lines: bytes, timeout: float = 5) -> bytes:
+def send_commands(address: str, port: int, *lines: bytes, timeout: float = waiting.REQUEST) -> bytes:
     """Send lines of memcached's text protocol, then `quit`; return the whole response."""
     with socket.create_connection((address, port), timeout=timeout) as connection:
         connection.sendall(b"\r\n".join([*lines, b"quit", b""]))
@@ -119,7 +119,7 @@ def exhaust_memory(pod: Object, mebibytes: int, port: int = 11211) -> None:
     For every hit of a `get`, memcached holds a response of more than 1 KiB until all are sent. By default, their number
     is not limited.
     """
-    with socket.create_connection((pod["status"]["podIP"], port), timeout=30) as connection:
+    with socket.create_connection((pod["status"]["podIP"], port), waiting.REQUEST) as connection:
         connection.sendall(b"set k 0 0 1\r\nx\r\n")
         assert connection.recv(64) == b"STORED\r\n"
         with suppress(ConnectionError):

@@ -16,6 +16,7 @@ from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
 from support.olm import WEBHOOK, Installation
 from support.probing import ProbeResults, Record, probing
+from support.waiting import REQUEST
 
 SECRET = f"{WEBHOOK}-service-cert"
 """The name is the same in OLM v0 and v1."""
@@ -59,7 +60,7 @@ def serial(certificate: bytes) -> int:
 def served_certificate(pod: Object) -> x509.Certificate | None:
     """The certificate that a pod serves; None if it does not respond."""
     try:
-        text = ssl.get_server_certificate((pod["status"].get("podIP", ""), 9443), timeout=5)
+        text = ssl.get_server_certificate((pod["status"].get("podIP", ""), 9443), timeout=REQUEST)
     except OSError:
         return None
     return x509.load_pem_x509_certificate(text.encode())

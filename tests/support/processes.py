@@ -1,11 +1,12 @@
 """Processes of containers on this machine, where all nodes of the local cluster run."""
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+import signal
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from support.kube import Object
+from support.kube import Object, eventually
 
 
 def container_id(pod: Object, container: str) -> str:
@@ -28,3 +29,17 @@ def send_signal(pod: Object, container: str, number: int) -> None:
     assert found, f"no process of {container} in {pod['metadata']['name']} on this machine"
     for each in found:
         os.kill(each, number)
+
+
+@contextmanager
+def frozen(pod: Object, container: str) -> Generator[None]:
+    """Stop the processes of a container during the block: it accepts connections, and does not answer."""
+    found = eventually(lambda: list(processes(container_id(pod, container))), 5, f"{container} runs")
+    for each in found:
+        os.kill(each, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for each in found:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGCONT)

@@ -6,12 +6,17 @@ A test waits for a condition; these limits only end tests that would fail. No te
 BUSY = 4
 """A busy machine may need this many times the usual time."""
 
+REQUEST = BUSY * 5.0
+"""Seconds for one request, or for one step of it."""
 STEP = BUSY * 15.0
 """Seconds for a reaction: of the operator, of kube-proxy, or of a program that starts."""
 READY = BUSY * 30.0
 """Seconds until the pods of an object are ready, or a failure of them is reported."""
 ROLLOUT = BUSY * 60.0
 """Seconds until several pods are replaced or restarted, one after the other."""
+
+COMMAND = BUSY * 120.0
+"""Seconds for one command, such as `make deploy`."""
 
 SECRET_REPORTED = BUSY * 40.0
 """Seconds until a missing Secret is reported. The operator reads the Events of a pod 10 s after it is scheduled, and

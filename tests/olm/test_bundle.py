@@ -27,14 +27,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-def test_made_again_it_is_the_same() -> None:
-    dockerfile = (olm.ROOT / "bundle.Dockerfile").read_bytes()
-    before = [contents(place) for place in (BUNDLE, SERVED)]
-    olm.make("bundle", "catalog")
-    assert [contents(place) for place in (BUNDLE, SERVED)] == before
-    assert (olm.ROOT / "bundle.Dockerfile").read_bytes() == dockerfile
-
-
 def by_value(properties: list[dict[str, Any]]) -> list[str]:
     """Properties in an order that does not depend on who wrote them."""
     return sorted(json.dumps(each, sort_keys=True) for each in properties)

@@ -62,15 +62,6 @@ def running() -> Generator[None]:
         kubectl("delete", "--ignore-not-found", "-f", "-", stdin=definitions)
 
 
-def renew(namespace: str, name: str) -> None:
-    """Issue a certificate again, as `cmctl renew` does; the CA bundles follow a moment later."""
-    certificate = kube.read(f"/apis/{GROUP}/v1/namespaces/{namespace}/certificates/{name}")
-    assert certificate is not None
-    issuer = _issuer(certificate)
-    assert issuer is not None
-    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_issued(certificate, issuer))
-
-
 def _issue_and_inject(ended: threading.Event) -> None:
     done: set[str] = set()
     while not ended.wait(POLL):

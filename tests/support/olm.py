@@ -17,7 +17,7 @@ from support import kube
 from support.kube import Object, eventually, kubectl
 from support.memcached import IMAGE
 from support.permissions import Grant
-from support.waiting import COMMAND, READY
+from support.waiting import COMMAND, READY, ROLLOUT
 
 ROOT = Path(__file__).parents[2]
 VERSION = project_version()
@@ -31,10 +31,8 @@ ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 CONTROLLER = "memcached-operator-controller-manager"
 WEBHOOK = "memcached-operator-webhook"
-INSTALL_SECONDS = 60
-"""The documented maximum from the Subscription to Succeeded."""
-SECONDS = 90
-"""Timeout for steps without a documented maximum, on a slow machine."""
+SECONDS = ROLLOUT
+"""Seconds for a step of OLM."""
 DATE = "2030-01-02"
 """The date of every release."""
 ABSENT = "localhost/memcached-operator/absent:0.0.0"

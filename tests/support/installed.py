@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import yaml
 
@@ -17,7 +16,7 @@ from support import kube
 from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
 from support.processes import processes
-from support.waiting import READY, REQUEST
+from support.waiting import READY
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "memcached-operator-system"
@@ -131,27 +130,9 @@ def kill(pod: Object) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def metrics(pod: Object) -> dict[str, float]:
-    """The metrics of a process: name with labels → value."""
-    with urlopen(f"http://{pod['status']['podIP']}:8383/metrics", timeout=REQUEST) as response:
-        lines = response.read().decode().splitlines()
-    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")}
-
-
 def restarts(component: str) -> int:
     """The number of container restarts of a process."""
     return sum(status["restartCount"] for pod in pods(component) for status in pod["status"]["containerStatuses"])
-
-
-@contextmanager
-def stopped() -> Generator[None]:
-    """Stop all processes of the operator until the block ends."""
-    try:
-        scale(0, CONTROLLER, WEBHOOK)
-        yield
-    finally:
-        scale(2, CONTROLLER, WEBHOOK)
-        wait_until_up()
 
 
 @contextmanager

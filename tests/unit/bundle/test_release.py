@@ -23,7 +23,7 @@ from bundle.release import (
     project_version,
     released,
 )
-from demo.olm.objects import RELEASES
+from demo.olm import RELEASES
 from unit.bundle.test_generate import rendered, run
 from unit.bundle.tree import GOOD, NAME
 

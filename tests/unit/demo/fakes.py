@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from demo.kubectl import Done, Kubectl, Object
+
 from demo.screen import Screen
 
 

@@ -3,9 +3,9 @@
 import subprocess
 
 import pytest
+from demo.cache.serving import SCRIPT, VALUE
 
 from demo import reading
-from demo.cache.serving import SCRIPT, VALUE
 from unit.demo.fakes import memcached, pod
 
 NEW: reading.Object = {**memcached(), "status": {}}

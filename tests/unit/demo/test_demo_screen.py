@@ -3,9 +3,9 @@
 import io
 
 import pytest
-
 from demo.errors import DemoError
 from demo.waiting import PROBLEM_SECONDS, Progress, wait
+
 from unit.demo.fakes import Clock, Terminal, screen
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from demo.errors import DemoError
+from demo.kubectl import Done, Kubectl, typed
 
 from demo import cli, scenes
 from demo.cache import admission, closing, healing, opening, serving
-from demo.errors import DemoError
-from demo.kubectl import Done, Kubectl, typed
 from demo.stage import Stage
 from unit.demo.fakes import FakeKubectl, failed, memcached, pod, screen
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from demo.errors import DemoError
+from demo.olm.objects import FIRST, SECOND
 
 from bundle.release import project_version
 from demo import cli, scenes
-from demo.errors import DemoError
 from demo.olm import installing, objects, removal, upgrading
-from demo.olm.objects import FIRST, SECOND
 from demo.stage import Stage
 from unit.demo.fakes import FakeKubectl, failed, screen
 

@@ -1,0 +1,124 @@
+"""`make demo`: says what it will do, prepares a cluster and the operator, and runs the steps of tools/demo."""
+
+import os
+import shutil
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cluster import cli, record
+from cluster.binaries import builds
+from cluster.binaries.families import wanted
+from cluster.errors import ClusterError
+from cluster.paths import PRODUCT
+from cluster.up import foreign_kubeconfig
+from demo.cache import LEFT_OUT
+from project import catalogs, deployment, images
+from project.environment import call, changed, use_cluster
+
+Where = Literal["given", "node", "control-plane"]
+"""The cluster: that of KUBECONFIG, or the project's own with real pods or with simulated ones."""
+
+WITHOUT_CONTAINERS = """\
+{reason}: the demo uses a control plane on loopback with a simulated node, and runs the controller and the
+webhooks as processes of this shell. No image is built.
+Left out: {steps}, because simulated pods run no memcached.
+To see all steps, run it as root on Linux, or set KUBECONFIG to another cluster."""
+FIRST_RUN = (
+    "First run: about 10 minutes on 2 cores, most of them to compile Kubernetes. Later runs take less than a minute."
+)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One run of `make demo`."""
+
+    scenes: str
+    image: str
+    build_arguments: Sequence[str]
+    overlay: str
+
+    def announce(self) -> None:
+        """Say what will happen. Raises ClusterError at once if it cannot work."""
+        with self._selected() as where:
+            print(self._plan(where), file=sys.stderr, flush=True)
+            if where != "given" and _must_compile():
+                print(FIRST_RUN, file=sys.stderr, flush=True)
+
+    def run(self) -> int:
+        """Prepare everything and run the steps; returns their exit code. Raises ClusterError."""
+        with self._selected() as where:
+            had_kubectl = bool(shutil.which("kubectl"))
+            code = self._run_simulated() if where == "control-plane" else self._run_deployed()
+            if not code:
+                print(hints(where, had_kubectl=had_kubectl))
+            return code
+
+    @contextmanager
+    def _selected(self) -> Generator[Where, None, None]:
+        """The cluster of this run. OLM has its own, because an operator that it did not install must not run there."""
+        given, name = foreign_kubeconfig(cli.current()), record.cluster_name()
+        if self.scenes == "olm" and given:
+            raise ClusterError(
+                f"OLM runs only on a cluster of this project, not on that of KUBECONFIG={given}: unset it"
+            )
+        where: Where = "given" if given else record.choose_mode()
+        if self.scenes == "olm" and where == "control-plane":
+            raise ClusterError("OLM installs operators as pods: run `make demo SCENES=olm` as root on Linux")
+        with changed(**({"CLUSTER_NAME": f"{name}-olm-demo", "KUBECONFIG": None} if self.scenes == "olm" else {})):
+            yield where
+
+    def _plan(self, where: Where) -> str:
+        if where == "control-plane":
+            asked = os.environ.get("CLUSTER") == where
+            reason = (
+                f"CLUSTER={where}" if asked else "Containers need root on Linux, with permission to create namespaces"
+            )
+            return WITHOUT_CONTAINERS.format(reason=reason, steps=", ".join(f'"{each.title}"' for each in LEFT_OUT))
+        if where == "given":
+            way = images.way(self.image)
+            return f"The demo builds {self.image}, {way}, and deploys the operator with {self.overlay}."
+        subject = "OLM installs" if self.scenes == "olm" else "`make deploy` installs"
+        return f"The demo starts the cluster {record.cluster_name()} on this machine, and {subject} the operator there."
+
+    def _run_deployed(self) -> int:
+        images.build(self.image, self.build_arguments)
+        images.push("IMG", self.image, into_cluster=True)
+        if self.scenes == "olm":
+            catalogs.serve_releases(self.image)
+        else:
+            deployment.deploy(self.image, self.overlay)
+        return call([sys.executable, "-m", "demo", f"--scenes={self.scenes}"])
+
+    def _run_simulated(self) -> int:
+        # Imported on demand: it needs packages of .venv, which `announce` does without.
+        from project.processes import running_operator
+
+        use_cluster()
+        with running_operator():
+            return call([sys.executable, "-m", "demo", "--simulated"])
+
+
+def _must_compile() -> bool:
+    """Whether programs of the cluster are missing."""
+    mode = record.choose_mode()
+    return any(builds.missing(family, names) for family, names in wanted(mode, record.choose_version(mode)))
+
+
+def hints(where: Where, *, had_kubectl: bool) -> str:
+    """How to use the cluster with kubectl, and how to remove it."""
+    lines: list[str] = []
+    if where != "given":
+        name = record.cluster_name()
+        lines.append(f"  make cluster-down{'' if name == PRODUCT else f' CLUSTER_NAME={name}'}")
+    if where == "control-plane":
+        lines += [
+            "The controller and the webhooks have stopped. `make run` starts the controller again, without webhooks."
+        ]
+    lines += ["To use kubectl in this shell:", f"  export KUBECONFIG={os.environ['KUBECONFIG']}"]
+    if not had_kubectl and (program := shutil.which("kubectl")):
+        lines.append(f'  export PATH="$PATH:{Path(program).parent}"')
+    return "\n".join(lines)

@@ -16,6 +16,7 @@ from cluster.errors import ClusterError
 from cluster.paths import PRODUCT
 from cluster.up import foreign_kubeconfig
 from demo.cache import LEFT_OUT
+from olm.programs import INSTALLATION
 from project import catalogs, deployment, images
 from project.environment import call, changed, use_cluster
 
@@ -23,13 +24,12 @@ Where = Literal["given", "node", "control-plane"]
 """The cluster: that of KUBECONFIG, or the project's own with real pods or with simulated ones."""
 
 WITHOUT_CONTAINERS = """\
-{reason}: the demo uses a control plane on loopback with a simulated node, and runs the controller and the
-webhooks as processes of this shell. No image is built.
-Left out: {steps}, because simulated pods run no memcached.
-To see all steps, run it as root on Linux, or set KUBECONFIG to another cluster."""
-FIRST_RUN = (
-    "First run: about 10 minutes on 2 cores, most of them to compile Kubernetes. Later runs take less than a minute."
-)
+{reason}.
+The demo uses a control plane on loopback with a simulated node. The controller and the webhooks run as processes of
+this shell. No image is built."""
+LEFT_OUT_STEPS = f"""\
+Left out, because simulated pods run no memcached: {", ".join(f'"{each.title}"' for each in LEFT_OUT)}."""
+FIRST_RUN = "The first run takes about {minutes} minutes on 2 cores, to compile Kubernetes; later runs about one."
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Demo:
         """Say what will happen. Raises ClusterError at once if it cannot work."""
         with self._selected() as where:
             print(self._plan(where), file=sys.stderr, flush=True)
-            if where != "given" and _must_compile():
-                print(FIRST_RUN, file=sys.stderr, flush=True)
+            if where != "given" and self._must_compile():
+                print(FIRST_RUN.format(minutes=20 if self.scenes == "olm" else 10), file=sys.stderr, flush=True)
 
     def run(self) -> int:
         """Prepare everything and run the steps; returns their exit code. Raises ClusterError."""
@@ -74,51 +74,24 @@ class Demo:
     def _plan(self, where: Where) -> str:
         if where == "control-plane":
             asked = os.environ.get("CLUSTER") == where
-            reason = (
-                f"CLUSTER={where}" if asked else "Containers need root on Linux, with permission to create namespaces"
-            )
-            return WITHOUT_CONTAINERS.format(reason=reason, steps=", ".join(f'"{each.title}"' for each in LEFT_OUT))
+            reason = f"CLUSTER={where} is set" if asked else "Pods need root on Linux, and permission to create namespaces"
+            remedy = "To see all steps, run this as root on Linux, or set KUBECONFIG to another cluster."
+            return "\n".join((WITHOUT_CONTAINERS.format(reason=reason), LEFT_OUT_STEPS, remedy))
         if where == "given":
             way = images.way(self.image)
             return f"The demo builds {self.image}, {way}, and deploys the operator with {self.overlay}."
         subject = "OLM installs" if self.scenes == "olm" else "`make deploy` installs"
         return f"The demo starts the cluster {record.cluster_name()} on this machine, and {subject} the operator there."
 
-    def _run_deployed(self) -> int:
-        images.build(self.image, self.build_arguments)
-        images.push("IMG", self.image, into_cluster=True)
-        if self.scenes == "olm":
-            catalogs.serve_releases(self.image)
-        else:
-            deployment.deploy(self.image, self.overlay)
-        return call([sys.executable, "-m", "demo", f"--scenes={self.scenes}"])
-
-    def _run_simulated(self) -> int:
-        # Imported on demand: it needs packages of .venv, which `announce` does without.
-        from project.processes import running_operator
-
-        use_cluster()
-        with running_operator():
-            return call([sys.executable, "-m", "demo", "--simulated"])
-
-
-def _must_compile() -> bool:
-    """Whether programs of the cluster are missing."""
-    mode = record.choose_mode()
-    return any(builds.missing(family, names) for family, names in wanted(mode, record.choose_version(mode)))
-
-
-def hints(where: Where, *, had_kubectl: bool) -> str:
-    """How to use the cluster with kubectl, and how to remove it."""
+    def hints(where: Where, *, had_kubectl: bool) -> str:
+    """How to remove the cluster, and how to use it with kubectl."""
     lines: list[str] = []
     if where != "given":
         name = record.cluster_name()
         lines.append(f"  make cluster-down{'' if name == PRODUCT else f' CLUSTER_NAME={name}'}")
     if where == "control-plane":
-        lines += [
-            "The controller and the webhooks have stopped. `make run` starts the controller again, without webhooks."
-        ]
-    lines += ["To use kubectl in this shell:", f"  export KUBECONFIG={os.environ['KUBECONFIG']}"]
+        lines += ["", LEFT_OUT_STEPS, "The controller and the webhooks have stopped; `make run` starts the controller."]
+    lines += ["", "To use kubectl in this shell:", f"  export KUBECONFIG={os.environ['KUBECONFIG']}"]
     if not had_kubectl and (program := shutil.which("kubectl")):
         lines.append(f'  export PATH="$PATH:{Path(program).parent}"')
     return "\n".join(lines)

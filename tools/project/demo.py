@@ -73,17 +73,45 @@ class Demo:
 
     def _plan(self, where: Where) -> str:
         if where == "control-plane":
-            asked = os.environ.get("CLUSTER") == where
-            reason = f"CLUSTER={where} is set" if asked else "Pods need root on Linux, and permission to create namespaces"
+            given = os.environ.get("CLUSTER")
+            reason = (
+                f"CLUSTER={given} is set" if given else "Pods need root on Linux, with permission to create namespaces"
+            )
             remedy = "To see all steps, run this as root on Linux, or set KUBECONFIG to another cluster."
             return "\n".join((WITHOUT_CONTAINERS.format(reason=reason), LEFT_OUT_STEPS, remedy))
         if where == "given":
-            way = images.way(self.image)
+            # Without kubectl, which is built later, the kind of the cluster is not known yet.
+            way = images.way(self.image) if shutil.which("kubectl") else "loads or pushes it"
             return f"The demo builds {self.image}, {way}, and deploys the operator with {self.overlay}."
         subject = "OLM installs" if self.scenes == "olm" else "`make deploy` installs"
         return f"The demo starts the cluster {record.cluster_name()} on this machine, and {subject} the operator there."
 
-    def hints(where: Where, *, had_kubectl: bool) -> str:
+    def _must_compile(self) -> bool:
+        """Whether programs are missing."""
+        mode = record.choose_mode()
+        families = wanted(mode, record.choose_version(mode))
+        families += [(family, tuple(family.programs)) for family in INSTALLATION] if self.scenes == "olm" else []
+        return any(builds.missing(family, names) for family, names in families)
+
+    def _run_deployed(self) -> int:
+        images.build(self.image, self.build_arguments)
+        images.push("IMG", self.image, into_cluster=True)
+        if self.scenes == "olm":
+            catalogs.serve_releases(self.image)
+        else:
+            deployment.deploy(self.image, self.overlay)
+        return call([sys.executable, "-m", "demo", f"--scenes={self.scenes}"])
+
+    def _run_simulated(self) -> int:
+        # Imported on demand: it needs packages of .venv, which `announce` does without.
+        from project.processes import running_operator
+
+        use_cluster()
+        with running_operator():
+            return call([sys.executable, "-m", "demo", "--simulated"])
+
+
+def hints(where: Where, *, had_kubectl: bool) -> str:
     """How to remove the cluster, and how to use it with kubectl."""
     lines: list[str] = []
     if where != "given":

@@ -64,6 +64,6 @@ def test_ordinary_user_must_install_one(
 ) -> None:
     FakePrograms(monkeypatch, tmp_path)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(ClusterError, match="^buildah cannot be used: missing: buildah"):
+    with pytest.raises(ClusterError, match="missing: buildah"):
         build()
     assert capfd.readouterr().err == ""

@@ -148,6 +148,18 @@ def test_invalid_object_must_be_denied_with_the_remedy(result: Done, problem: st
         cache.denies.run(FakeStage({"apply": result}))
 
 
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [
+        ("get nodes", r"^no cluster responds \(no\); start one with `make cluster`"),
+        ("get crd", "run `make deploy` first$"),
+    ],
+)
+def test_missing_cluster_or_operator_is_reported_with_the_remedy(command: str, remedy: str) -> None:
+    with pytest.raises(DemoError, match=remedy):
+        cache.operator_runs.run(FakeStage({command: Done(1, "", "error: no")}))
+
+
 def test_terminal_has_one_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "40"}.items():
         monkeypatch.setenv(name, value)

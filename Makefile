@@ -41,7 +41,7 @@ PYTHON := $(VENV)/bin/python
 TOOLS := PYTHONPATH=tools $(PYTHON3) -m
 VENV_TOOLS := PYTHONPATH=tools $(PYTHON) -m
 PROJECT := $(TOOLS) project
-CLUSTER := $(TOOLS) cluster
+CLUSTER_TOOL := $(TOOLS) cluster
 BUNDLE := $(VENV_TOOLS) bundle
 # Fault tests start their own control plane, whatever KUBECONFIG is (docs/reliability.md).
 FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
@@ -49,7 +49,7 @@ IMAGE_OPTIONS = --image="$(IMG)" --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-
 SUITES = $(VENV_TOOLS) suites --workers=$(WORKERS) --args="$$ARGS" --flaky=$(FLAKY) --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
 
 ##@ General
-.PHONY: help demo olm-demo clean
+.PHONY: help demo demo-plan olm-demo clean
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m [VARIABLE=value …]\n"} \
 	  /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-17s\033[0m %s\n", $$1, $$2 } \
@@ -57,8 +57,10 @@ help: ## Show this help.
 	@printf '\nVariables:\n  IMG=%s\n  OVERLAY=%s\n  KUBECONFIG=%s\n' '$(IMG)' '$(OVERLAY)' \
 	  '$(or $(KUBECONFIG),(not set: the project starts its own cluster when needed))'
 
-demo: venv docker-build docker-push ## Run the narrated demo on a real cluster; SCENES=olm installs the operator with OLM.
-	@$(VENV_TOOLS) project demo $(SCENES) --image="$(IMG)" --overlay="$(OVERLAY)"
+demo: demo-plan venv ## Run the narrated demo; SCENES=olm installs the operator with OLM.
+	@$(VENV_TOOLS) project demo $(SCENES) $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
+demo-plan:
+	@$(PROJECT) demo $(SCENES) --announce $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
 olm-demo:
 	@$(MAKE) --no-print-directory demo SCENES=olm
 
@@ -117,7 +119,7 @@ bundle-check: venv
 # actionlint runs without shellcheck and pyflakes, which are not on every machine.
 WORKFLOWS ?= .github/workflows/*.yaml
 workflows:
-	@linter="$$($(CLUSTER) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
+	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
 .PHONY: test test-all test-rest test-unit test-integration test-e2e test-olm test-clients test-faults test-faults-gate
 .PHONY: test-servers test-olm-modes test-repeat test-corners test-soak coverage bench
@@ -206,7 +208,7 @@ RELEASE = $(RELEASE_OF) --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CH
 bundle: venv ## Write bundle/ and bundle.Dockerfile; `make bundle-build bundle-push` publishes them as BUNDLE_IMG.
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE)
 bundle-build:
-	@$(CLUSTER) image-build bundle.Dockerfile . "$(BUNDLE_IMG)"
+	@$(CLUSTER_TOOL) image-build bundle.Dockerfile . "$(BUNDLE_IMG)"
 bundle-push:
 	@$(PROJECT) push BUNDLE_IMG "$(BUNDLE_IMG)"
 
@@ -215,7 +217,7 @@ catalog: venv ## Add BUNDLE_IMG to catalog/; `make catalog-build catalog-push` p
 	@$(BUNDLE) catalog --bundle-image="$(BUNDLE_IMG)" $(if $(call given,BUNDLE_IMG),,--keep-image)
 
 catalog-build:
-	@$(CLUSTER) image-build catalog.Dockerfile . "$(CATALOG_IMG)"
+	@$(CLUSTER_TOOL) image-build catalog.Dockerfile . "$(CATALOG_IMG)"
 catalog-push:
 	@$(PROJECT) push CATALOG_IMG "$(CATALOG_IMG)"
 
@@ -231,7 +233,7 @@ olm: venv docker-build docker-push ## Run OLM on the local cluster and serve thi
 ##@ Cluster
 .PHONY: cluster cluster-down
 cluster: ## Start a real Kubernetes on this machine, building what is missing.
-	@$(CLUSTER) up
+	@$(CLUSTER_TOOL) up
 
 cluster-down: ## Remove the cluster.
-	@$(CLUSTER) down
+	@$(CLUSTER_TOOL) down

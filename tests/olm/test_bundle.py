@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from bundle.catalog import CATALOG, blobs
-from cluster.images.build import choose_tool, save_image
+from cluster.images.build import save_image
+from cluster.images.tools import tool_with
 from cluster.shell import run
 from olm.programs import OPM, programs
 from support import olm
@@ -81,7 +82,7 @@ def archive(image: Image, tmp_path: Path) -> Iterator[tarfile.TarFile]:
         with tarfile.open(tmp_path / "image.tar") as file:
             yield file
     finally:
-        run(choose_tool().command("rmi", "--force", name))
+        run(tool_with(name).command("rmi", "--force", name))
 
 
 def member(archive: tarfile.TarFile, name: str) -> bytes:

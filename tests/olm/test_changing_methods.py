@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from bundle.subscription import NAMESPACE, subscription
-from demo.olm.objects import plan_for
+from demo.reading import plan_for
 from support import installed, kube, olm
 from support.audit import Audit
 from support.kube import Object, eventually, kubectl

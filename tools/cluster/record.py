@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from cluster.errors import ClusterError
+from cluster.node.isolation import can_isolate
 from cluster.node.network import used_networks
 from cluster.paths import PRODUCT, State, state_root
 from cluster.plan import NODE_PORTS, PORT_NAMES, Mode, Network, Plan, check_name, free_slot
@@ -37,11 +38,11 @@ def state_of(name: str) -> State:
 def choose_mode(environ: Mapping[str, str] = os.environ) -> Mode:
     """`node` if this machine supports it, else `control-plane`. Raises ClusterError if CLUSTER is invalid."""
     asked = environ.get("CLUSTER", "")
-    able = sys.platform == "linux" and os.geteuid() == 0
+    able = sys.platform == "linux" and os.geteuid() == 0 and can_isolate()
     if asked not in {"", "node", "control-plane"}:
         raise ClusterError(f"CLUSTER={asked!r} must be node or control-plane")
     if asked == "node" and not able:
-        raise ClusterError("CLUSTER=node needs root on Linux: become root, or leave CLUSTER unset")
+        raise ClusterError("CLUSTER=node needs root on Linux, and permission to create namespaces: leave CLUSTER unset")
     return "node" if able and asked != "control-plane" else "control-plane"
 
 

@@ -1,1 +1,1 @@
-"""The narrated demo of the operator on a real cluster, which checks every step: `make demo`."""
+"""The narrated demos of `make demo`. cache.py and olm.py are their steps, from top to bottom: commands and checks."""

@@ -35,19 +35,20 @@ class Screen:
             raise
         self._print(f"{INDENT}{self._in(GREEN, 'ok')} {self.clock() - begun:.1f} s")
 
-    def command(self, text: str) -> None:
-        """A command as a user types it."""
-        first, *rest = text.splitlines()
-        # Only the first line is indented: a here-document must stay copyable, and its END has no indentation.
-        self._print(f"{INDENT}{self._in(BOLD, f'$ {first}')}", *(self._in(BOLD, line) for line in rest))
+    def command(self, line: str, stdin: str = "") -> None:
+        """A command as a user types it, with its input as a here-document."""
+        self._print(f"{INDENT}{self._in(BOLD, f'$ {line}')}" + (" <<'END'" if stdin else ""))
+        if stdin:
+            # Without indentation: a here-document must stay copyable.
+            self._print(*(self._in(BOLD, each) for each in (*stdin.splitlines(), "END")))
 
     def result(self, text: str) -> None:
         """The output of a command."""
         self._print(*(f"{INDENT}{line}".rstrip() for line in text.rstrip().splitlines()))
 
-    def say(self, text: str = "") -> None:
+    def say(self, line: str) -> None:
         """A line of narration."""
-        self._print(*(f"{INDENT}{line}".rstrip() for line in text.splitlines() or [""]))
+        self._print(f"{INDENT}{line}")
 
     def move(self, text: str) -> None:
         """Show progress: on a terminal in the same line, elsewhere in a new line if the text differs."""

@@ -11,7 +11,7 @@ from bundle.release import PACKAGE
 from bundle.subscription import NAMESPACE
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from demo.olm.objects import RELEASES
+from demo.olm import RELEASES
 from olm import catalogs, components, running
 from project.environment import ROOT, kubectl, use_cluster
 

@@ -1,13 +1,14 @@
 """The command line: `python -m project COMMAND`."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 
 from cluster.console.commands import Commands, perform
-from demo.scenes import SCENES
 from project import catalogs, deployment, images, local
-from project.environment import kubectl, use_kubectl
+from project.demo import Demo
+from project.environment import kubectl, terminate, use_kubectl
 
 EPILOG = """\
 Commands that need a cluster use that of KUBECONFIG; if it is not set, they start the project's own
@@ -60,10 +61,14 @@ def _add_programs(top: Commands) -> None:
     olm = top.add("olm", run_olm, "Run OLM on the local cluster and serve this tree's bundle from a catalog.")
     _add_image(olm)
     olm.add_argument("options", nargs=argparse.REMAINDER, metavar="-- OPTION", help="options of `bundle generate`")
-    demo = top.add("demo", run_demo, "Deploy what the demo needs, then run it.")
-    demo.add_argument("scenes", choices=SCENES, help="cache: a Memcached; olm: installation and upgrade by OLM")
+    demo = top.add("demo", run_demo, "Prepare what the demo needs, then run it.")
+    demo.add_argument(
+        "scenes", choices=("cache", "olm"), help="cache: a Memcached; olm: installation and upgrade by OLM"
+    )
+    demo.add_argument("--announce", action="store_true", help="only say what will happen; needs no .venv")
     _add_image(demo)
     _add_overlay(demo)
+    _add_build_arguments(demo)
 
 
 def _add_image(sub: argparse.ArgumentParser) -> None:
@@ -129,10 +134,16 @@ def run_olm(options: argparse.Namespace) -> None:
     catalogs.serve_tree(options.image, [word for word in options.options if word != "--"])
 
 
-def run_demo(options: argparse.Namespace) -> None:
-    """`demo`."""
-    if options.scenes == "cache":
-        deployment.deploy(options.image, options.overlay)
-    else:
-        catalogs.serve_releases(options.image)
-    local.execute([sys.executable, "-m", "demo", "--scenes", options.scenes])
+def run_demo(options: argparse.Namespace) -> int:
+    """`demo`; SIGTERM and SIGHUP end it as Ctrl-C does."""
+    demo = Demo(options.scenes, options.image, options.build_arg, options.overlay)
+    if options.announce:
+        demo.announce()
+        return 0
+    _end_on_signals()
+    return demo.run()
+
+
+def _end_on_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, terminate)

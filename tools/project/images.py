@@ -1,18 +1,25 @@
-"""Building the operator's image, and pushing images to their registry or into the local cluster."""
+"""Building the operator's image, and pushing images to their registry or into the cluster."""
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from cluster import cli
 from cluster.errors import ClusterError
-from cluster.images.build import build_image, choose_tool, has_image
+from cluster.images.build import build_image, save_image
 from cluster.images.load import load
 from cluster.images.recipes import BASE, BUILD
+from cluster.images.tools import tool_with
+from cluster.record import choose_mode
 from cluster.shell import run
-from project.environment import ROOT, use_cluster
+from cluster.up import foreign_kubeconfig
+from project.environment import ROOT, kubectl, use_cluster
 
 LOCAL = "localhost"
+ARCHIVE = "ARCHIVE"
+"""Stands for the path of the image's archive."""
 DEFAULT_BASES = {"BASE_IMAGE": BASE, "BUILD_IMAGE": BUILD}
 """The base images of an image for the local cluster, which has no registry: the ones the cluster is made with."""
 
@@ -22,34 +29,38 @@ def is_local(image: str) -> bool:
     return image.partition("/")[0] == LOCAL
 
 
-def build_arguments(image: str, given: Sequence[str]) -> list[str]:
-    """The NAME=VALUE arguments of the build: the given ones, unless empty, and defaults for a local image."""
+def build_arguments(given: Sequence[str], *, own: bool) -> list[str]:
+    """The NAME=VALUE arguments of the build: the given ones, unless empty, and defaults for our own cluster."""
     values = dict(each.split("=", 1) for each in given if not each.endswith("="))
-    defaults = DEFAULT_BASES if is_local(image) else {}
+    defaults = DEFAULT_BASES if own else {}
     return [f"{name}={value}" for name, value in {**defaults, **values}.items()]
 
 
 def build(image: str, arguments: Sequence[str]) -> None:
     """Build the operator's image. Raises ClusterError."""
-    if is_local(image):
+    own = is_local(image) and not foreign_kubeconfig(cli.current()) and choose_mode() == "node"
+    if own:
         use_cluster()
-    tool = build_image(ROOT / "Dockerfile", ROOT, image, build_arguments(image, arguments))
+    tool = build_image(ROOT / "Dockerfile", ROOT, image, build_arguments(arguments, own=own))
     print(f"built {image} with {tool}", file=sys.stderr)
 
 
 def push(variable: str, image: str, *, into_cluster: bool) -> None:
-    """Push an image to its registry; a local one goes into the local cluster.
+    """Push an image to its registry; a local one goes into the cluster.
 
-    Raises ClusterError, which names the Makefile's variable, for a local image that must not go there.
+    Raises ClusterError, which names the Makefile's variable, for a local image that cannot go there.
     """
     if not is_local(image):
         _push_to_registry(image)
-    elif into_cluster:
+    elif not into_cluster:
+        raise ClusterError(no_registry(variable, image))
+    elif foreign_kubeconfig(cli.current()):
+        use_cluster()
+        _load_with(image, loader(image))
+    else:
         use_cluster()
         for name in load(*cli.running(), image):
             print(f"loaded {name}", file=sys.stderr)
-    else:
-        raise ClusterError(no_registry(variable, image))
 
 
 def no_registry(variable: str, image: str) -> str:
@@ -58,10 +69,48 @@ def no_registry(variable: str, image: str) -> str:
     return f"{variable}={image} has no registry to push to: set one, for example {example}"
 
 
+def _load_with(image: str, command: Sequence[str]) -> None:
+    """Run the command of `loader` with the image's archive."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "image.tar"
+        save_image(image, archive)
+        words = [str(archive) if word == ARCHIVE else word for word in command]
+        print(f"$ {' '.join(words)}", file=sys.stderr)
+        try:
+            code = subprocess.run(words, check=False).returncode
+        except FileNotFoundError as error:
+            raise ClusterError(
+                f"{words[0]} is not on the PATH: install it, or set IMG to an image of a registry"
+            ) from error
+    if code:
+        raise ClusterError(f"loading {image} with {words[0]} failed ({code}): see above")
+
+
 def _push_to_registry(image: str) -> None:
-    tool = choose_tool()
+    tool = tool_with(image)
     if subprocess.run(tool.command("push", image), check=False).returncode:
         raise ClusterError(f"pushing {image} with {tool.name} failed: see above")
+
+
+def way(image: str) -> str:
+    """How an image reaches the cluster of KUBECONFIG: a clause. Raises ClusterError if it cannot."""
+    return f"loads it with `{loader(image)[0]}`" if is_local(image) else "pushes it"
+
+
+def loader(image: str) -> list[str]:
+    """The command of kind, k3d or minikube that loads `image` from ARCHIVE into the cluster of the current context.
+
+    Raises ClusterError if the cluster is of another kind.
+    """
+    context = kubectl("config", "current-context").strip()
+    tool, _, name = context.partition("-")
+    if tool == "kind" and name:
+        return ["kind", "load", "image-archive", ARCHIVE, "--name", name]
+    if tool == "k3d" and name:
+        return ["k3d", "image", "import", ARCHIVE, "--cluster", name]
+    if context == "minikube":
+        return ["minikube", "image", "load", ARCHIVE, "--profile", context]
+    raise ClusterError(f"the context {context} is none of kind, k3d or minikube, and {no_registry('IMG', image)}")
 
 
 def image_id(image: str) -> str:
@@ -69,9 +118,4 @@ def image_id(image: str) -> str:
 
     Raises ClusterError if the image is not built.
     """
-    if not is_local(image):
-        return ""
-    tool = choose_tool()
-    if not has_image(tool, image):
-        raise ClusterError(f"{tool.name} has no image {image}: run `make docker-build docker-push` first")
-    return run(tool.command("images", "--no-trunc", "--quiet", image)).split()[0]
+    return run(tool_with(image).command("images", "--no-trunc", "--quiet", image)).split()[0] if is_local(image) else ""

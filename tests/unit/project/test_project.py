@@ -12,47 +12,10 @@ import pytest
 import yaml
 
 from cluster.errors import ClusterError
-from project import catalogs, cli, deployment, environment, images, local
+from project import catalogs, cli, deployment, environment, local
 from unit.config.rendered import ROOT, render_directory
 
 DIGEST = "sha256:" + "0" * 64
-
-
-@pytest.mark.parametrize(
-    ("image", "local"),
-    [
-        ("localhost/op:1", True),
-        ("localhost:5000/op:1", False),
-        ("registry.example.com/localhost/op:1", False),
-        (f"quay.io/op@{DIGEST}", False),
-    ],
-)
-def test_only_localhost_images_are_local(image: str, local: bool) -> None:
-    assert images.is_local(image) is local
-
-
-@pytest.mark.parametrize(
-    ("image", "given", "arguments"),
-    [
-        ("r.example.com/op:1", [], []),
-        ("r.example.com/op:1", ["BASE_IMAGE=", "BUILD_IMAGE=b:1"], ["BUILD_IMAGE=b:1"]),
-        ("localhost/op:1", ["BASE_IMAGE="], [f"BASE_IMAGE={images.BASE}", f"BUILD_IMAGE={images.BUILD}"]),
-        ("localhost/op:1", ["BASE_IMAGE=a=b"], ["BASE_IMAGE=a=b", f"BUILD_IMAGE={images.BUILD}"]),
-    ],
-)
-def test_base_images_default_to_the_cluster_images_for_local_images(
-    image: str, given: list[str], arguments: list[str]
-) -> None:
-    assert images.build_arguments(image, given) == arguments
-
-
-def test_image_without_a_registry_is_not_pushed() -> None:
-    with pytest.raises(ClusterError) as caught:
-        images.push("BUNDLE_IMG", "localhost/a/b:v1", into_cluster=False)
-    assert str(caught.value) == (
-        "BUNDLE_IMG=localhost/a/b:v1 has no registry to push to: set one, for example "
-        "BUNDLE_IMG=registry.example.com/b:v1"
-    )
 
 
 def test_deploy_sets_image_and_image_id_of_every_deployment(tmp_path: Path) -> None:

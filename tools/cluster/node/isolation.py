@@ -1,13 +1,20 @@
 """Node mode: private mounts over the host paths to which Kubernetes and containerd always write."""
 
+import shutil
 from pathlib import Path
 
 from cluster.errors import ClusterError
 from cluster.paths import State
-from cluster.shell import run
+from cluster.shell import run, succeeds
 
 OWN_DIRECTORIES = ("/var/log", "/var/lib")
 """Replaced by directories of the cluster's state: /var/log/pods, /var/lib/kubelet and /var/lib/cni are hard-coded."""
+
+
+def can_isolate() -> bool:
+    """Tell whether this machine lets its root create the namespaces of a node, which containers often forbid."""
+    unshare = shutil.which("unshare")
+    return not unshare or succeeds([unshare, "--mount", "--net", "--pid", "--fork", "true"])
 
 
 def mounts(state: State) -> list[list[str]]:

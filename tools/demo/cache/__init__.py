@@ -1,1 +1,0 @@
-"""The steps with a Memcached: admission, pods, scaling, recovery, status."""

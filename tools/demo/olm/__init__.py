@@ -1,1 +1,0 @@
-"""The steps with the Operator Lifecycle Manager: installation, upgrade, removal."""

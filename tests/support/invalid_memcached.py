@@ -212,6 +212,7 @@ VALID: dict[str, Spec] = {
     "the smallest memory in bytes": {"cache": {"memory": 2097152}},
     "the largest memory": {"cache": {"memory": "1Pi"}},
     "memory with a fraction of a byte": {"cache": {"memory": "2500000.5"}},
+    "the fewest connections for 4 threads": {"cache": {"maxConnections": 30}},
     "limits": {"resources": {"limits": {"memory": "95Mi", "cpu": 1}}},
     "a limit in bytes": {"resources": {"limits": {"memory": "98985575"}}},
     "requests": {"resources": {"requests": {"memory": "2Gi", "example.com/device": 1, "hugepages-2Mi": "2Mi"}}},

@@ -28,6 +28,7 @@ def test_any_mapping_is_accepted():
 
 CHECKED: dict[str, tuple[Any, bool, int]] = {
     "valid": ({"metadata": {"name": "a"}, "spec": {"size": 2}}, True, 0),
+    "memory without a limit": ({"spec": {"cache": {"memory": "64Mi"}}}, True, 0),
     "violates a rule": ({"metadata": {"name": "1a"}, "spec": {"size": 2}}, True, 1),
     "wrong type": ({"metadata": {"name": "a"}, "spec": {"size": "two"}}, False, 1),
     "not an object": (7, False, 1),

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.binaries.families import KUBERNETES
 from cluster.errors import ClusterError
+from cluster.versions import KUBERNETES
 from olm import cli, validation
 from olm.findings import Finding, count, from_log, outcome
 from olm.programs import EVERY

@@ -161,7 +161,7 @@ def test_root_without_namespaces_has_no_node(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(record, "can_isolate", lambda: False)
     assert record.choose_mode({}) == "control-plane"
-    with pytest.raises(ClusterError, match="^CLUSTER=node needs root on Linux"):
+    with pytest.raises(ClusterError, match=r"^CLUSTER=node needs root on Linux"):
         record.choose_mode({"CLUSTER": "node"})
 
 

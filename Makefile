@@ -106,6 +106,7 @@ types: venv
 	@$(VENV)/bin/basedpyright
 imports: venv
 	@out=$$($(VENV)/bin/lint-imports --no-logo) || { echo "$$out"; exit 1; }
+	@out=$$(PYTHONPATH=tests:tools $(VENV)/bin/lint-imports --no-logo --config tools/.importlinter) || { echo "$$out"; exit 1; }
 generated: venv
 	@$(VENV_TOOLS) crds manifests --check && $(VENV_TOOLS) crds docs --check
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE) --check

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from cluster.binaries.packages import find, install
-from cluster.binaries.toolchain import GO_ENV, ensure_go
 from cluster.errors import ClusterError
+from cluster.programs import GO_ENV, ensure_go, find, install
 from cluster.shell import run
 
 ROOT: Final = Path(__file__).parents[2]

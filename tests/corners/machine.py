@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cluster.binaries.packages import find, install
 from cluster.errors import ClusterError
+from cluster.programs import find, install
 from cluster.shell import run
 from corners.groups import memory_group
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.binaries import builds
-from cluster.binaries.families import OLDEST_FAMILY
-from cluster.binaries.programs import ensure_built
+from cluster.programs import OLDEST_FAMILY, directory, ensure_built
 from integration.control_plane import CRD_FILES
 
 PROGRAM = "crd-costs"
@@ -22,7 +20,7 @@ Report = dict[str, Any]
 def report() -> Report:
     """The cost estimates and limits of the oldest supported API server."""
     ensure_built(OLDEST_FAMILY, [PROGRAM])
-    command = [builds.directory(OLDEST_FAMILY) / PROGRAM, *CRD_FILES]
+    command = [directory(OLDEST_FAMILY) / PROGRAM, *CRD_FILES]
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
 

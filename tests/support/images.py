@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cluster.images.archive import layer, pack_files, write_archive
-from cluster.images.recipes import LOCAL, PATH, Image
-from cluster.images.rootfs import rootfs_file
+from cluster.container_images import LOCAL, PATH, Image, layer, pack_files, rootfs_file, write_archive
 from corners.programs import PROGRAM, ensure
 
 TOOLS = Path(__file__).parents[2] / "tools"

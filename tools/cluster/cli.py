@@ -16,8 +16,8 @@ from cluster.down import down
 from cluster.errors import ClusterError
 from cluster.images.build import build_image
 from cluster.images.load import load
+from cluster.lifecycle import current, running
 from cluster.paths import State
-from cluster.plan import Plan
 from cluster.run import supervision
 from cluster.up import foreign_kubeconfig, steps, up
 from cluster.versions import KUBERNETES, OLDEST_KUBERNETES
@@ -68,20 +68,6 @@ def parser() -> argparse.ArgumentParser:
     loading = command("load", run_load, "Load an image into the cluster: a local image or a docker archive.")
     loading.add_argument("image", metavar="NAME[:TAG] | ARCHIVE")
     return top.parser
-
-
-def current() -> State:
-    """The files of the cluster named by CLUSTER_NAME."""
-    return record.state_of(record.cluster_name())
-
-
-def running() -> tuple[State, Plan]:
-    """The cluster's files and plan; raises ClusterError if it is not running."""
-    state = current()
-    plan = record.read(state)
-    if not plan or not supervision.answering(state):
-        raise ClusterError("the cluster is not running: start it with `python3 -m cluster up`")
-    return state, plan
 
 
 def run_up(_: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Reading objects and command output: pure functions. A problem is a clause; it is empty if there is none."""
+"""Reading objects: pure functions."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
@@ -37,29 +37,6 @@ def progress(memcached: Object, deleted: Collection[str] = ()) -> Progress:
     done = states == READY and len(nodes(memcached)) == size == ready and not left
     problem = current["Degraded"]["message"] if states.get("Degraded") == "True" else ""
     return Progress(done, ", ".join(words), problem)
-
-
-def resolved(text: str) -> list[str]:
-    """The distinct addresses in the output of `getent ahosts`."""
-    return sorted({line.split()[0] for line in text.splitlines() if line.strip()})
-
-
-def mismatch(addresses: Sequence[str], pods: Sequence[Object]) -> str:
-    """How addresses differ from those of the pods, of which each has one, or two on a dual-stack cluster."""
-    known = {pod["metadata"]["name"]: {each["ip"] for each in pod["status"].get("podIPs", [])} for pod in pods}
-    unknown = sorted(set(addresses) - {address for each in known.values() for address in each})
-    missing = sorted(name for name, each in known.items() if not each & set(addresses))
-    words = [f"no address for {', '.join(missing)}"] if missing else []
-    words += [f"no pod has {', '.join(unknown)}"] if unknown else []
-    return "; ".join(words)
-
-
-def wrong_answers(text: str, addresses: Sequence[str], value: str) -> str:
-    """Which addresses did not respond to `set` and `get` as memcached does."""
-    blocks = {block.split("\n", 1)[0].strip(): block for block in text.replace("\r", "").split("== ") if block.strip()}
-    expected = f"STORED\nVALUE greeting 0 {len(value)}\n{value}\nEND"
-    wrong = [address for address in addresses if expected not in blocks.get(address, "")]
-    return f"{', '.join(wrong)} did not return {value!r}" if wrong else ""
 
 
 def restarts(pods: Sequence[Object]) -> dict[str, int]:

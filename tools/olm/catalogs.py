@@ -3,12 +3,10 @@
 import shutil
 from pathlib import Path
 
+from cluster.components import Kube, apply, end, ensure_running, kubectl, wait, write
 from cluster.errors import ClusterError
 from cluster.locks import waiting_for
 from cluster.paths import State
-from cluster.run import files
-from cluster.run.kube import Kube, wait
-from cluster.run.on_demand import apply, end, ensure_running, kubectl
 from cluster.shell import run
 from olm import components
 from olm.objects import GROUP, catalog_source
@@ -56,7 +54,7 @@ def place(state: State, name: str, text: str) -> tuple[int, bool]:
         return known[name], False
     end(state, components.PREFIX + name)
     shutil.rmtree(folder, ignore_errors=True)
-    files.write(file, text)
+    write(file, text)
     return components.free_port(known.values()), True
 
 

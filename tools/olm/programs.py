@@ -4,11 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
-from cluster.binaries import builds
-from cluster.binaries.families import Family
-from cluster.binaries.programs import build_programs
-from cluster.binaries.toolchain import GO_ENV, ensure_go
 from cluster.console.progress import Progress
+from cluster.programs import GO_ENV, Family, build_programs, directory, ensure_go
 from cluster.shell import run
 
 SOURCE = "github.com/operator-framework"
@@ -47,7 +44,7 @@ def programs(families: tuple[Family, ...], progress: Progress | None = None) -> 
 
 def definitions() -> Path:
     """The directory of OLM's own CustomResourceDefinitions, copied from its Go module to the cache."""
-    kept = builds.directory(OLM) / "crds"
+    kept = directory(OLM) / "crds"
     if not kept.exists():
         words = [ensure_go(), "mod", "download", "-json", OLM_MODULE]
         source = json.loads(run(words, env=GO_ENV, cwd=OLM.module))["Dir"]

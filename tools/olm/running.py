@@ -1,17 +1,13 @@
 """OLM on the local cluster: up, status, down. Its processes are components of the cluster and stop with it."""
 
-from cluster import record
-from cluster.cli import running
+from cluster import lifecycle
+from cluster.components import Kube, apply, ensure_running, read_components, wait
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
+from cluster.lifecycle import READY_SECONDS, current, foreign_kubeconfig, running
 from cluster.locks import waiting_for
 from cluster.paths import State
 from cluster.plan import Plan
-from cluster.run import files, supervision
-from cluster.run.kube import Kube, wait
-from cluster.run.on_demand import apply, ensure_running
-from cluster.run.supervision import READY_SECONDS
-from cluster.up import foreign_kubeconfig
 from olm import components
 from olm.objects import GROUP, as_list, foundation
 from olm.programs import INSTALLATION, definitions, programs
@@ -21,7 +17,7 @@ STEPS = len(INSTALLATION) + 4
 
 def local_cluster() -> tuple[State, Plan]:
     """The running cluster's files and plan. Raises ClusterError if there is none on which OLM can run."""
-    if given := foreign_kubeconfig(record.state_of(record.cluster_name())):
+    if given := foreign_kubeconfig(current()):
         raise ClusterError(f"KUBECONFIG={given} is not a local cluster of this project: unset it")
     state, plan = running()
     if plan.mode != "node":
@@ -53,7 +49,7 @@ def served(state: State) -> bool:
 
 def registries(state: State) -> dict[str, int]:
     """The ports of the served catalogs, by name."""
-    specs = files.read_components(state)
+    specs = read_components(state)
     return {
         name.removeprefix(components.PREFIX): components.port_of(spec["probe"]["target"])
         for name, spec in specs.items()
@@ -61,6 +57,6 @@ def registries(state: State) -> dict[str, int]:
     }
 
 
-def statuses(state: State) -> list[supervision.Status]:
+def statuses(state: State) -> list[lifecycle.Status]:
     """OLM's components."""
-    return [each for each in supervision.statuses(state) if each.name.startswith("olm-")]
+    return [each for each in lifecycle.statuses(state) if each.name.startswith("olm-")]

@@ -4,10 +4,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.binaries.families import Family
 from cluster.console.progress import Progress
 from cluster.console.report import aligned
 from cluster.errors import ClusterError
+from cluster.programs import Family
 from olm.findings import Finding, count, outcome
 from olm.programs import OPM, RENDERER, SDK, VALIDATION, VERIFY, programs
 

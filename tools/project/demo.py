@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cluster import cli, record
-from cluster.binaries import builds
-from cluster.binaries.families import wanted
+from cluster import lifecycle
 from cluster.errors import ClusterError
+from cluster.lifecycle import foreign_kubeconfig
 from cluster.paths import PRODUCT
-from cluster.up import foreign_kubeconfig
+from cluster.programs import missing, wanted
 from demo.cache import LEFT_OUT
 from olm.programs import INSTALLATION
 from project import catalogs, deployment, images
@@ -60,12 +59,12 @@ class Demo:
     @contextmanager
     def _selected(self) -> Generator[Where, None, None]:
         """The cluster of this run. OLM has its own, because an operator that it did not install must not run there."""
-        given, name = foreign_kubeconfig(cli.current()), record.cluster_name()
+        given, name = foreign_kubeconfig(lifecycle.current()), lifecycle.cluster_name()
         if self.scenes == "olm" and given:
             raise ClusterError(
                 f"OLM runs only on a cluster of this project, not on that of KUBECONFIG={given}: unset it"
             )
-        where: Where = "given" if given else record.choose_mode()
+        where: Where = "given" if given else lifecycle.choose_mode()
         if self.scenes == "olm" and where == "control-plane":
             raise ClusterError("OLM installs operators as pods: run `make demo SCENES=olm` as root on Linux")
         with changed(**({"CLUSTER_NAME": f"{name}-olm-demo", "KUBECONFIG": None} if self.scenes == "olm" else {})):
@@ -84,14 +83,16 @@ class Demo:
             way = images.way(self.image) if shutil.which("kubectl") else "loads or pushes it"
             return f"The demo builds {self.image}, {way}, and deploys the operator with {self.overlay}."
         subject = "OLM installs" if self.scenes == "olm" else "`make deploy` installs"
-        return f"The demo starts the cluster {record.cluster_name()} on this machine, and {subject} the operator there."
+        return (
+            f"The demo starts the cluster {lifecycle.cluster_name()} on this machine, and {subject} the operator there."
+        )
 
     def _must_compile(self) -> bool:
         """Whether programs are missing."""
-        mode = record.choose_mode()
-        families = wanted(mode, record.choose_version(mode))
+        mode = lifecycle.choose_mode()
+        families = wanted(mode, lifecycle.choose_version(mode))
         families += [(family, tuple(family.programs)) for family in INSTALLATION] if self.scenes == "olm" else []
-        return any(builds.missing(family, names) for family, names in families)
+        return any(missing(family, names) for family, names in families)
 
     def _run_deployed(self) -> int:
         images.build(self.image, self.build_arguments)
@@ -115,7 +116,7 @@ def hints(where: Where, *, had_kubectl: bool) -> str:
     """How to remove the cluster, and how to use it with kubectl."""
     lines: list[str] = []
     if where != "given":
-        name = record.cluster_name()
+        name = lifecycle.cluster_name()
         lines.append(f"  make cluster-down{'' if name == PRODUCT else f' CLUSTER_NAME={name}'}")
     if where == "control-plane":
         lines += ["", LEFT_OUT_STEPS, "The controller and the webhooks have stopped; `make run` starts the controller."]

@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cluster import cli, record
-from cluster.binaries.families import wanted
-from cluster.binaries.programs import build_programs
+from cluster import lifecycle
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from cluster.run import supervision
-from cluster.up import foreign_kubeconfig, steps, up
+from cluster.lifecycle import foreign_kubeconfig, steps, up
+from cluster.programs import build_programs, wanted
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,7 +45,7 @@ def use_cluster() -> None:
 
     Raises ClusterError if it cannot be started.
     """
-    state = cli.current()
+    state = lifecycle.current()
     if given := foreign_kubeconfig(state):
         print(f"using the cluster of KUBECONFIG={given}", file=sys.stderr)
     else:
@@ -57,24 +55,24 @@ def use_cluster() -> None:
 
 
 def _start_own_cluster() -> None:
-    name, mode = record.cluster_name(), record.choose_mode()
-    version = record.choose_version(mode)
+    name, mode = lifecycle.cluster_name(), lifecycle.choose_mode()
+    version = lifecycle.choose_version(mode)
     up(name, mode, version, Progress(steps(mode, version), io.StringIO() if _is_ready() else sys.stderr))
 
 
 def _is_ready() -> bool:
     try:
-        state, _ = cli.running()
+        state, _ = lifecycle.running()
     except ClusterError:
         return False
-    return all(each.ready for each in supervision.statuses(state))
+    return all(each.ready for each in lifecycle.statuses(state))
 
 
 def find_cluster() -> bool:
     """As `use_cluster`, but starts nothing; returns False if there is no cluster."""
     if not os.environ.get("KUBECONFIG"):
         try:
-            state, _ = cli.running()
+            state, _ = lifecycle.running()
         except ClusterError:
             return False
         os.environ["KUBECONFIG"] = str(state.kubeconfig)

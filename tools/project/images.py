@@ -6,15 +6,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster import cli
+from cluster.container_images import BASE, BUILD, build_image, load, save_image, tool_with
 from cluster.errors import ClusterError
-from cluster.images.build import build_image, save_image
-from cluster.images.load import load
-from cluster.images.recipes import BASE, BUILD
-from cluster.images.tools import tool_with
-from cluster.record import choose_mode
+from cluster.lifecycle import choose_mode, current, foreign_kubeconfig, running
 from cluster.shell import run
-from cluster.up import foreign_kubeconfig
 from project.environment import ROOT, kubectl, use_cluster
 
 LOCAL = "localhost"
@@ -38,7 +33,7 @@ def build_arguments(given: Sequence[str], *, own: bool) -> list[str]:
 
 def build(image: str, arguments: Sequence[str]) -> None:
     """Build the operator's image. Raises ClusterError."""
-    own = is_local(image) and not foreign_kubeconfig(cli.current()) and choose_mode() == "node"
+    own = is_local(image) and not foreign_kubeconfig(current()) and choose_mode() == "node"
     if own:
         use_cluster()
     tool = build_image(ROOT / "Dockerfile", ROOT, image, build_arguments(arguments, own=own))
@@ -54,12 +49,12 @@ def push(variable: str, image: str, *, into_cluster: bool) -> None:
         _push_to_registry(image)
     elif not into_cluster:
         raise ClusterError(no_registry(variable, image))
-    elif foreign_kubeconfig(cli.current()):
+    elif foreign_kubeconfig(current()):
         use_cluster()
         _load_with(image, loader(image))
     else:
         use_cluster()
-        for name in load(*cli.running(), image):
+        for name in load(*running(), image):
             print(f"loaded {name}", file=sys.stderr)
 
 

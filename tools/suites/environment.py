@@ -5,10 +5,9 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from cluster import record
 from cluster.console.progress import Progress
-from cluster.down import down
 from cluster.errors import ClusterError
+from cluster.lifecycle import choose_mode, cluster_name, down
 from olm import running
 from project import deployment, images
 from project.environment import ROOT, changed, signals_ignored, use_cluster
@@ -57,7 +56,7 @@ class Setup:
     @contextmanager
     def _olm_cluster(self) -> Generator[None, None, None]:
         """The project's own cluster with OLM and the operator's image; it is removed at the end."""
-        name = f"{record.cluster_name()}-olm"
+        name = f"{cluster_name()}-olm"
         with changed(CLUSTER_NAME=name, KUBECONFIG=None, IMG=self.image, PYTHONPATH=None):
             try:
                 self.provide()
@@ -84,7 +83,7 @@ def _obstacle(suite: Suite, named: bool, environ: Mapping[str, str]) -> str:
     if suite.needs is Needs.OLM and given and not named:
         return OTHER_CLUSTER
     uses_own = suite.needs is Needs.OLM or (suite.needs is Needs.OPERATOR and not given)
-    return NO_ROOT if uses_own and record.choose_mode(environ) != "node" else ""
+    return NO_ROOT if uses_own and choose_mode(environ) != "node" else ""
 
 
 def notes(missing: Mapping[str, str]) -> list[str]:

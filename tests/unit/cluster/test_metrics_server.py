@@ -2,7 +2,6 @@
 
 import io
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -12,8 +11,7 @@ from cluster.console.progress import Progress
 from cluster.errors import ClusterError
 from cluster.paths import State
 from cluster.plan import NODE_PORTS, Mode, Plan
-from cluster.run import components, files
-from cluster.run.accounts import accounts
+from cluster.run import components
 from cluster.run.components import Component, Programs
 
 STATE = State(Path("/state/one"))
@@ -24,36 +22,11 @@ def plan(mode: Mode = "node") -> Plan:
     return Plan("one", mode, 2, dict(NODE_PORTS))
 
 
-def objects() -> dict[str, dict[str, Any]]:
-    """All objects by kind and name."""
-    texts = [files.render_objects(template, plan(), STATE) for template in files.ON_DEMAND]
-    found: list[dict[str, Any]] = [each for text in texts for each in yaml.safe_load_all(text)]
-    return {f"{each['kind']}/{each['metadata']['name']}": each for each in found}
-
-
 def test_it_listens_only_on_the_address_of_the_node() -> None:
     found = components.metrics_server(plan(), STATE, Programs(Path("/programs")))
     address, port = LISTENER
     assert {f"--bind-address={address}", f"--secure-port={port}"} <= set(found.argv)
     assert found.probe["target"].startswith(f"https://{address}:{port}/")
-
-
-def test_it_has_an_account_with_its_rights() -> None:
-    account = next(each for each in accounts("n") if each.file == metrics_server.NAME)
-    assert account.groups == ()
-    (subject,) = objects()["ClusterRoleBinding/system:metrics-server"]["subjects"]
-    assert subject["name"] == account.user
-
-
-def test_the_api_leads_to_the_process() -> None:
-    found = objects()
-    service = found["APIService/v1beta1.metrics.k8s.io"]["spec"]["service"]
-    metadata = found[f"Service/{service['name']}"]["metadata"]
-    assert metadata["namespace"] == service["namespace"]
-    slices = found[f"EndpointSlice/{service['name']}"]
-    assert slices["metadata"]["namespace"] == service["namespace"]
-    assert slices["metadata"]["labels"]["kubernetes.io/service-name"] == service["name"]
-    assert (slices["endpoints"][0]["addresses"], slices["ports"][0]["port"]) == ([LISTENER[0]], LISTENER[1])
 
 
 @pytest.fixture

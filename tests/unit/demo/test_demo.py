@@ -28,14 +28,6 @@ def memcached(size: int = 3, nodes: str = "abc", generation: int = 2, **states: 
     }
 
 
-def pods(**addresses: str) -> list[dict[str, Any]]:
-    """Pods by name, each with its addresses."""
-    return [
-        {"metadata": {"name": name}, "status": {"podIPs": [{"ip": each} for each in text.split()]}}
-        for name, text in addresses.items()
-    ]
-
-
 NEW: dict[str, Any] = {**memcached(), "status": {}}
 
 
@@ -63,25 +55,6 @@ def test_any_other_memcached_is_not_done(found: dict[str, Any], problem: str) ->
 def test_deleted_pod_must_leave_the_status() -> None:
     found = reading.progress(memcached(), deleted="bz")
     assert (found.done, found.text.rpartition(", ")[2]) == (False, "still in the status: b")
-
-
-@pytest.mark.parametrize(
-    ("text", "difference"),
-    [
-        ("10.0.0.1 STREAM x\n10.0.0.1 RAW\n10.0.0.2 RAW\n", ""),
-        ("10.0.0.1\n10.0.0.2\nfd00::2\n", ""),
-        ("10.0.0.1\n10.0.0.9\n", "no address for b; no pod has 10.0.0.9"),
-        ("", "no address for a, b"),
-    ],
-)
-def test_addresses_must_match_the_pods(text: str, difference: str) -> None:
-    assert reading.mismatch(reading.resolved(text), pods(a="10.0.0.1", b="10.0.0.2 fd00::2")) == difference
-
-
-def test_every_address_must_return_the_value() -> None:
-    text = "== 1\nSTORED\r\nVALUE greeting 0 5\r\nhello\r\nEND\r\n== 2\nERROR\r\n"
-    assert reading.wrong_answers(text, ["1"], "hello") == ""
-    assert reading.wrong_answers(text, ["1", "2", "3"], "hello") == "2, 3 did not return 'hello'"
 
 
 def test_install_plan_is_found_by_release_while_it_requires_approval() -> None:

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
+from cluster.components import Component, read_components, write, write_components
 from cluster.paths import State
 from cluster.plan import NODE_PORTS, Plan
-from cluster.run import files
-from cluster.run.components import Component
-from olm import catalogs, components, running
+from olm import catalogs, components
 from olm.components import FIRST_PORT, free_port
 
 PLAN = Plan("one", "node", 0, dict(NODE_PORTS))
@@ -31,14 +30,14 @@ def test_changed_catalog_gets_another_port(tmp_path: Path, monkeypatch: pytest.M
         requests.append((do, name))
         return {}
 
-    monkeypatch.setattr(running.supervision, "ask", ask)
+    monkeypatch.setattr("cluster.run.supervision.ask", ask)
     state = State(tmp_path)
-    files.write(state.components_file, "{}")
-    files.write_components([ETCD], state)
+    write(state.components_file, "{}")
+    write_components([ETCD], state)
     assert catalogs.place(state, "test", "one") == (FIRST_PORT, True)
-    files.write_components([components.registry(PLAN, state, Path("/bin"), "test", FIRST_PORT)], state)
+    write_components([components.registry(PLAN, state, Path("/bin"), "test", FIRST_PORT)], state)
     assert catalogs.place(state, "test", "one") == (FIRST_PORT, False)
     assert not requests
     assert catalogs.place(state, "test", "two") == (FIRST_PORT + 1, True)
     assert requests == [("stop", "olm-registry-test")]
-    assert list(files.read_components(state)) == ["etcd"], "only the stopped component is removed"
+    assert list(read_components(state)) == ["etcd"], "only the stopped component is removed"

@@ -1,0 +1,26 @@
+"""For other tools: build, save, load and write container images."""
+
+from cluster.images.archive import layer, pack_files, write_archive
+from cluster.images.build import build_image, save_image
+from cluster.images.load import load
+from cluster.images.recipes import BASE, BUILD, LOCAL, PATH, Image, digest
+from cluster.images.rootfs import ISOLATED, rootfs_file
+from cluster.images.tools import tool_with
+
+__all__ = [
+    "BASE",
+    "BUILD",
+    "ISOLATED",
+    "LOCAL",
+    "PATH",
+    "Image",
+    "build_image",
+    "digest",
+    "layer",
+    "load",
+    "pack_files",
+    "rootfs_file",
+    "save_image",
+    "tool_with",
+    "write_archive",
+]

@@ -14,6 +14,8 @@ from faults.webhook import KINDS
 from integration.control_plane import ControlPlane, client_of
 from memcached_api.kinds import Kind
 
+pytestmark = [pytest.mark.server, pytest.mark.sweep]
+
 SEED = 1000
 """Not used by the fuzz campaigns."""
 COUNT = 200

@@ -24,6 +24,8 @@ from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.reconciler import gather
 from memcached_operator.reconcile.result import Result
 
+pytestmark = pytest.mark.server
+
 OWNS = (DEPLOYMENTS, SERVICES)
 IMAGE = "example.com/memcached:1"
 KIND = memcached(Images(IMAGE))

@@ -3,12 +3,17 @@
 import os
 import sys
 
+import pytest
+
 from corners import cases, table
 from integration.control_plane import ControlPlane
 from support import interruptible
 from support.memcacheds import skip_unless_possible
 
+pytestmark = pytest.mark.sweep
 
+
+@pytest.mark.server
 def test_webhook_and_api_server_agree_at_every_limit(plane: ControlPlane) -> None:
     found = {entry.name: cases.disagreement(plane, entry) for entry in table.entries()}
     assert {name: problem for name, problem in found.items() if problem} == {}

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from faults.campaigns.fields.leaves import Leaf, all_leaves
 from faults.campaigns.fields.run import run_steps
 from faults.campaigns.fields.stage import denial_of
@@ -14,6 +16,8 @@ from integration.control_plane import ControlPlane, client_of
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
 from memcached_operator.kube.resource import CONFIG_MAPS, Object, Resource
 from support.plan_stage import PlanStage
+
+pytestmark = [pytest.mark.server, pytest.mark.sweep]
 
 PARALLEL = 8
 

@@ -13,6 +13,8 @@ from memcached_operator.kube.client import APPLY_PATCH
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.reconcile.compare import covers
 
+pytestmark = pytest.mark.server
+
 SYSTEM = "memcached-operator-system"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict", "fieldManager": "test", "force": "true"}
 """Parameters of a dry run that rejects unknown and duplicate fields."""

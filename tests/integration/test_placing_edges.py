@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Iterator
 
+import pytest
+
 from faults.workloads import new_object
 from integration.control_plane import ControlPlane, would_create
 from memcached_api.images import Images
@@ -16,6 +18,8 @@ from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pods import named_ports
 from memcached_operator.memcached.desired.service import services
 from support.placing_edges import EDGES, Spec
+
+pytestmark = [pytest.mark.server, pytest.mark.sweep]
 
 AT_ONCE = 10
 """Objects that are checked at the same time."""

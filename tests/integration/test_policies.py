@@ -40,6 +40,8 @@ from memcached_operator.kube.resource import (
 from memcached_operator.reconcile.ownership import preparation_patch
 from support import policies
 
+pytestmark = pytest.mark.server
+
 FOREIGN = "kube-system"
 ANY_NAME = tuple(resource for resource in MINIMAL if resource != CONFIG_MAPS)
 """The resources of children whose names do not depend on that of the owner."""

@@ -36,6 +36,8 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 
+pytestmark = pytest.mark.server
+
 CONTEXT = "securityContext"
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 SYSTEM = "kube-system"

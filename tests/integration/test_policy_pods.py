@@ -30,6 +30,8 @@ from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Ke
 from support import policies
 from support.monitors import monitor_crd
 
+pytestmark = pytest.mark.server
+
 IMAGE = "example.com/other:1"
 MEMORY: Object = {"requests": {"memory": "128Mi"}, "limits": {"memory": "160Mi"}}
 OF_AGENT: Object = {"resources": {"requests": {"cpu": "20m"}}}

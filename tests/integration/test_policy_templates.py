@@ -21,6 +21,8 @@ from integration.control_plane import ControlPlane
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
 from support import policies
 
+pytestmark = pytest.mark.server
+
 TOKEN = {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
 FIRST = {"name": "first", "image": "example.com/app:1"}
 OWN = "securityContext"

@@ -26,6 +26,8 @@ from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.compare import INTENT_ANNOTATION, digest_v1
 from support.memcached import memcached as new_memcached
 
+pytestmark = pytest.mark.server
+
 KINDS = {MEMCACHED.name: memcached(Images("example.com/memcached:next")), APPSERVICE.name: appservice()}
 BATCHES: dict[str, list[list[Object]]] = {
     name: [goldens.objects(path) for shape, path in goldens.released().items() if re.search(pattern, shape)]

@@ -27,6 +27,8 @@ from support.invalid_memcached import LIMIT, NAME, NAMES, InvalidObject
 from support.memcached import memcached
 from support.rule_tables import TABLES, Tables
 
+pytestmark = pytest.mark.server
+
 BY_KIND = pytest.mark.parametrize("tables", TABLES, ids=lambda tables: tables.kind.name)
 TYPES_FOR_VALUES = ('Invalid value: "string":', 'Invalid value: "":')
 """How the API server before Kubernetes 1.34 reports a string or quantity that violates a CEL rule."""

@@ -7,6 +7,8 @@ from memcached_operator.kube.resource import Object, Resource
 from support import third_kind
 from unit.config.rendered import render_directory
 
+pytestmark = pytest.mark.server
+
 ADMISSION = ("admissionregistration.k8s.io", "v1")
 RESOURCES = {
     found.kind: found

@@ -22,6 +22,8 @@ WORKERS ?= 4
 # the coverage check and the fault tests. If no suite has a matching test, the target fails.
 # The targets test-faults, test-corners, test-soak and bench pass them to their own program.
 export ARGS
+# Of a test that fails first and passes when it runs once more: report, or fail as nightly.
+FLAKY ?= report
 # Of `make demo`: cache or olm.
 SCENES ?= cache
 # Where `make run` listens, on loopback.
@@ -44,7 +46,7 @@ BUNDLE := $(VENV_TOOLS) bundle
 # Fault tests start their own control plane, whatever KUBECONFIG is (docs/reliability.md).
 FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
 IMAGE_OPTIONS = --image="$(IMG)" --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
-TEST = $(VENV_TOOLS) project test --workers=$(WORKERS) --args="$$ARGS" --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
+SUITES = $(VENV_TOOLS) suites --workers=$(WORKERS) --args="$$ARGS" --flaky=$(FLAKY) --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
 
 ##@ General
 .PHONY: help demo demo-plan olm-demo clean
@@ -120,25 +122,40 @@ WORKFLOWS ?= .github/workflows/*.yaml
 workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
-.PHONY: test test-unit test-integration test-e2e test-olm test-clients test-faults test-faults-gate test-corners test-soak coverage bench
-test: venv ## Run all tests; sets up what they need.
-	@$(if $(KUBECONFIG),echo "KUBECONFIG is set: the OLM tests are left out (make test-olm runs them in their own cluster)." >&2)
-	@$(TEST) unit integration e2e faults $(if $(KUBECONFIG),,olm)
+.PHONY: test test-all test-rest test-unit test-integration test-e2e test-olm test-clients test-faults test-faults-gate
+.PHONY: test-servers test-olm-modes test-repeat test-corners test-soak coverage bench
+plan-%: # Before .venv is made: what will run here, and what cannot.
+	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
 
-test-unit: venv ## Run the tests that need no cluster; they must cover the pure code.
-	@$(TEST) unit
+test: plan-test venv ## Run the unit and integration tests and, with real pods, each promise of the README (15 minutes).
+	@$(SUITES) test
 
-test-integration: venv ## Run the tests that need an API server, with the oldest and the newest supported version.
-	@$(TEST) integration
+test-all: plan-all venv ## Run all tests but those that run nightly (40 minutes).
+	@$(SUITES) all
+
+test-rest: venv
+	@$(SUITES) --add rest
+
+test-unit: venv ## Run the tests that need no cluster.
+	@$(SUITES) unit
+
+test-integration: venv ## Run the tests that need an API server: with the newest, and where it matters with the oldest version.
+	@$(SUITES) integration oldest sweeps
 
 test-e2e: venv ## Deploy the operator and run its tests with real pods.
-	@$(TEST) e2e
+	@$(SUITES) smoke e2e disruptive
 
 test-olm: venv ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
-	@$(TEST) olm
+	@$(SUITES) olm
 
 test-clients: venv ## Run client libraries of four languages against real pods; needs node, npm, javac and mvn.
-	@$(TEST) clients
+	@$(SUITES) clients
+
+# Nightly.
+test-servers test-olm-modes: test-%: venv
+	@$(SUITES) $*
+test-repeat: venv
+	@$(SUITES) --times=$(or $(TIMES),20) --minutes=$(or $(MINUTES),300) $(or $(NAMES),integration smoke e2e)
 
 test-faults: venv ## Run the fault tests on a separate control plane: all, or NAMES="T4/* T7/*".
 	@$(FAULTS) $(ARGS) $(NAMES)
@@ -148,8 +165,8 @@ test-corners: venv
 	@PYTHONPATH=tests:tools $(PYTHON) -m corners $(ARGS) $(NAMES)
 test-soak: venv
 	@$(FAULTS) $(ARGS) T13/soak
-coverage: venv
-	@$(TEST) unit integration
+coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
+	@$(SUITES) --coverage unit integration sweeps
 
 bench: venv ## Measure the performance on separate control planes; writes the tables of docs/performance.md (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cluster.console.report import aligned
-from support import kube
+from support import kube, parts
 from support.audit import Audit
 
 ROOT = Path(__file__).parent.parent
@@ -20,6 +20,16 @@ ROOT = Path(__file__).parent.parent
 # No test depends on the speed of the machine.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the suites."""
+    parts.add_options(parser)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of other suites."""
+    parts.deselect(config, items)
 
 
 @pytest.fixture(scope="session")

@@ -1,23 +1,21 @@
 """A HorizontalPodAutoscaler scales a Memcached by the CPU figures of a real metrics-server; the operator follows."""
 
 import socket
-import subprocess
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import groupby
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from support import kube
 from support.audit import WRITES, Audit
-from support.installed import CONTROLLER, CRD_SIZE_ERROR, NAMESPACE
-from support.kube import Object, eventually, kubectl, must_get
-from support.memcached import SMALL, memcached, pods_of, wait_until_ready
+from support.installed import CONTROLLER, NAMESPACE
+from support.kube import Object, eventually, must_get
+from support.memcached import memcached, pods_of, wait_until_ready
 from support.metrics import metrics_server
 from support.probing import Record, probing
+from support.waiting import REQUEST, ROLLOUT
 
 MINIMUM, LOADED, MAXIMUM = 2, 4, 5
 """Sizes: the autoscaler's minimum, the least that the load leads to, and the autoscaler's maximum."""
@@ -28,8 +26,6 @@ GET = b"get" + 5000 * b" k" + b"\r\n"
 """A command that costs memcached 2 ms and this process little."""
 PAUSE = 0.02
 """Seconds between two commands to the same pod: the load uses about a fifth of a CPU."""
-SECONDS = 120
-"""Timeout of each change of the size. Metrics are 10 s to 25 s old, and the autoscaler acts every 15 s."""
 AUTOSCALER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:memcached-operator-{CONTROLLER}"
 SIZED = ("memcacheds", "deployments", "horizontalpodautoscalers")
@@ -77,7 +73,7 @@ def load(pods: Iterable[Object]) -> Generator[None]:
     """Let memcached in these pods work until the block ends; every command must succeed."""
     with ExitStack() as stack:
         connections = [
-            stack.enter_context(socket.create_connection((pod["status"]["podIP"], 11211), timeout=30)) for pod in pods
+            stack.enter_context(socket.create_connection((pod["status"]["podIP"], 11211), REQUEST)) for pod in pods
         ]
         for connection in connections:
             connection.sendall(b"set k 0 0 1\r\nx\r\n")
@@ -102,23 +98,6 @@ def get(connection: socket.socket) -> str:
     return ""
 
 
-@contextmanager
-def values(namespace: str, what: str, field: str, file: Path) -> Generator[Callable[[], list[str]]]:
-    """Watch a field of an object until the block ends; the function returns its values so far, without repetitions."""
-    words = ["kubectl", "get", what, "-n", namespace, "--watch", f"--output=jsonpath={{{field}}}{{'\\n'}}"]
-    with file.open("wb") as out, subprocess.Popen(words, stdout=out) as process:
-
-        def found() -> list[str]:
-            assert process.poll() is None, "the watch has ended"
-            return [value for value, _ in groupby(file.read_text().split())]
-
-        try:
-            eventually(found, 30, f"the watch of {what} has begun")
-            yield found
-        finally:
-            process.terminate()
-
-
 def wait_for_size(namespace: str, low: int, high: int) -> int:
     """Wait until the autoscaler has set a size within these limits, and as many pods are ready; return the size."""
 
@@ -130,7 +109,7 @@ def wait_for_size(namespace: str, low: int, high: int) -> int:
         assert ready == size, f"{ready} of {size} pods are ready"
         return size
 
-    return eventually(scaled, SECONDS, f"the autoscaler scales to {low} to {high}")
+    return eventually(scaled, ROLLOUT, f"the autoscaler scales to {low} to {high}")
 
 
 def seconds(since: Audit) -> str:
@@ -153,15 +132,15 @@ def writes(audit: Audit, namespace: str) -> list[Write]:
 
 @pytest.mark.usefixtures("metrics")
 def test_autoscaler_scales_with_the_load_and_the_operator_writes_nothing_against_it(
-    namespace: str, audit: Audit, tmp_path: Path, record_property: Record
+    namespace: str, audit: Audit, record_property: Record
 ) -> None:
     kube.apply(memcached(namespace, size=MINIMUM, resources=RESOURCES))
     wait_until_ready(namespace)
-    audit.wait_until_quiet(3, namespace)
+    audit.wait_until_quiet(namespace=namespace)
     since = Audit(audit.path)
     with (
-        values(namespace, "memcached/cache", ".spec.size", tmp_path / "sizes") as sizes,
-        values(namespace, "deployment/cache", ".spec.replicas", tmp_path / "replicas") as replicas,
+        kube.watched("memcacheds", namespace, "cache", ".spec.size") as sizes,
+        kube.watched("deployments", namespace, "cache", ".spec.replicas") as replicas,
     ):
         kube.apply(autoscaler(namespace))
         with load(pods_of(namespace)):
@@ -170,7 +149,7 @@ def test_autoscaler_scales_with_the_load_and_the_operator_writes_nothing_against
         wait_for_size(namespace, MINIMUM, MINIMUM)
         record_property(f"and back to {MINIMUM} pods", seconds(since))
         wait_until_ready(namespace)
-        since.wait_until_quiet(3, namespace)
+        since.wait_until_quiet(namespace=namespace)
         changed = sizes()
         assert replicas() == changed
     assert (changed[0], changed[-1]) == (str(MINIMUM), str(MINIMUM))
@@ -180,15 +159,3 @@ def test_autoscaler_scales_with_the_load_and_the_operator_writes_nothing_against
     # Each write of the operator follows one of the autoscaler. A write by anyone else would be an additional element.
     pair = [(AUTOSCALER, "update memcacheds/scale"), (OPERATOR, "patch deployments")]
     assert found == pair * (len(changed) - 1)
-
-
-def test_limits_of_the_size_hold_for_the_scale_subresource(namespace: str) -> None:
-    kube.apply(memcached(namespace, size=MINIMUM, resources=SMALL))
-    before = wait_until_ready(namespace)
-    denied = kubectl("scale", "memcached/cache", "-n", namespace, "--replicas=0", check=False)
-    assert denied.returncode != 0
-    assert CRD_SIZE_ERROR in denied.stderr
-    assert must_get("memcacheds", namespace, "cache")["metadata"]["generation"] == before["metadata"]["generation"]
-    kubectl("scale", "memcached/cache", "-n", namespace, "--replicas=3")
-    assert wait_until_ready(namespace)["spec"]["size"] == 3
-    assert must_get("deployments", namespace, "cache")["spec"]["replicas"] == 3

@@ -42,16 +42,15 @@ CASES: dict[str, tuple[Object, dict[str, object], Object]] = {
 }
 
 
-@pytest.mark.parametrize(("spec", "changed", "status"), CASES.values(), ids=CASES.keys())
-def test_memcached_runs_with_the_settings(
-    namespace: str, spec: Object, changed: dict[str, object], status: Object
-) -> None:
-    kube.apply(memcached(namespace, **spec))
-    assert wait_until_ready(namespace)["status"]["cache"] == status
-    (pod,) = pods_of(namespace)
-    found = settings(pod["status"]["podIP"])
-    expected = {name: str(value) for name, value in {**DEFAULTS, **changed}.items()}
-    assert {name: found[name] for name in expected} == expected
+def test_memcached_runs_with_the_settings(namespace: str) -> None:
+    for number, (spec, _, _) in enumerate(CASES.values()):
+        kube.apply(memcached(namespace, f"cache-{number}", **spec))
+    for number, (case, (_, changed, status)) in enumerate(CASES.items()):
+        assert wait_until_ready(namespace, f"cache-{number}")["status"]["cache"] == status, case
+        (pod,) = pods_of(namespace, f"cache-{number}")
+        found = settings(pod["status"]["podIP"])
+        expected = {name: str(value) for name, value in {**DEFAULTS, **changed}.items()}
+        assert {name: found[name] for name in expected} == expected, case
 
 
 def settings(address: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from support.install import make, remaining
 from support.kube import eventually, kubectl, must_get
 from support.memcached import IMAGE, SMALL, memcached, wait_until_ready
 from support.ports import free_port
+from support.waiting import STEP
 
 CERTMANAGER = "OVERLAY=config/overlays/certmanager"
 CRDS = [
@@ -25,40 +26,12 @@ CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/memcacheds.cache.
 pytestmark = [pytest.mark.disruptive, pytest.mark.usefixtures("cluster")]
 
 
-# The order of the tests reduces the number of deployments.
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def deployed_afterwards() -> Iterator[None]:
-    """Deploy the operator again after the last test."""
+    """Deploy the operator again if a test has failed."""
     yield
-    make("deploy")
-
-
-@pytest.fixture
-def clean() -> None:
-    """A cluster without any object of ours."""
-    if remaining():
-        make("undeploy")
-
-
-def test_undeploy_removes_everything_and_can_be_repeated(namespace: str) -> None:
-    kube.apply(memcached(namespace, resources=SMALL))
-    wait_until_ready(namespace)
-    for _ in range(2):
-        make("undeploy")
-        assert remaining() == []
-    assert kube.read(CRD) is None
-    eventually(lambda: not kube.items("deployments", namespace), 30, "the children of the last object are deleted")
-
-
-@pytest.mark.usefixtures("clean")
-def test_install_and_uninstall_can_be_repeated() -> None:
-    for _ in range(2):
-        make("install")
-    assert kubectl("get", "memcacheds", "-A").returncode == 0
-    assert remaining() == CRDS
-    for _ in range(2):
-        make("uninstall")
-    assert remaining() == []
+    if kube.get("deployments", installed.NAMESPACE, f"memcached-operator-{installed.CONTROLLER}") is None:
+        make("deploy")
 
 
 @contextmanager
@@ -79,27 +52,52 @@ def controller_in_a_shell() -> Generator["subprocess.Popen[str]"]:
                 os.killpg(process.pid, signal.SIGINT)
 
 
-@pytest.mark.usefixtures("clean")
-def test_make_run_works_without_webhooks(namespace: str) -> None:
-    make("install")
+def test_every_way_to_install_can_be_repeated_and_undone(namespace: str, audit: Audit) -> None:
+    """In an order with few deployments: undeploy, run the controller in a shell, uninstall, cert-manager, deploy."""
+    kube.apply(memcached(namespace, resources=SMALL))
+    wait_until_ready(namespace)
+    for _ in range(2):
+        make("undeploy")
+        assert remaining() == []
+    assert kube.read(CRD) is None
+    eventually(lambda: not kube.items("deployments", namespace), description="the last object's children are deleted")
+    for _ in range(2):
+        make("install")
+    assert remaining() == CRDS
+    assert_make_run_works_without_webhooks(namespace)
+    for _ in range(2):
+        make("uninstall")
+    assert remaining() == []
+    assert_cert_manager_can_issue_the_certificate(namespace, Audit(audit.path))
+    first = make("deploy")
+    assert "Warning" not in first.stdout + first.stderr
+    kube.apply(memcached(namespace, "deployed", resources=SMALL))
+    wait_until_ready(namespace, "deployed")
+    before = {pod["metadata"]["uid"] for pod in operator_pods()}
+    make("deploy")
+    assert {pod["metadata"]["uid"] for pod in operator_pods()} == before, "the second one changes nothing"
+
+
+def assert_make_run_works_without_webhooks(namespace: str) -> None:
+    """Run the controller in a shell, with the CRDs only, and stop it with Ctrl-C."""
     with controller_in_a_shell() as process:
-        kube.apply(memcached(namespace, size=2, resources=SMALL))
-        assert wait_until_ready(namespace)["status"]["readyReplicas"] == 2
-        (container,) = must_get("deployments", namespace, "cache")["spec"]["template"]["spec"]["containers"]
+        kube.apply(memcached(namespace, "shell", size=2, resources=SMALL))
+        assert wait_until_ready(namespace, "shell")["status"]["readyReplicas"] == 2
+        (container,) = must_get("deployments", namespace, "shell")["spec"]["template"]["spec"]["containers"]
         assert container["image"] == IMAGE
         os.killpg(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=STEP)
     assert "Traceback" not in output
     assert remaining() == CRDS
 
 
-@pytest.mark.usefixtures("clean")
-def test_cert_manager_can_issue_the_certificate(namespace: str, audit: Audit) -> None:
+def assert_cert_manager_can_issue_the_certificate(namespace: str, audit: Audit) -> None:
+    """Deploy with cert-manager, and undeploy."""
     with certmanager.running():
         make("deploy", CERTMANAGER)
         assert "must be at least 1" in kube.rejection(memcached(namespace, size=0))
-        kube.apply(memcached(namespace, resources=SMALL))
-        assert wait_until_ready(namespace)["spec"]["image"] == IMAGE
+        kube.apply(memcached(namespace, "issued", resources=SMALL))
+        assert wait_until_ready(namespace, "issued")["spec"]["image"] == IMAGE
         assert not any("manage-certificates" in argument for argument in arguments())
         assert can("get", f"secret/{installed.CERTIFICATE}") == "no"
         assert requested_resources(audit) & {"secrets", "mutatingwebhookconfigurations"} == set()
@@ -130,18 +128,6 @@ def requested_resources(audit: Audit) -> set[str]:
         for request in audit.requests()
         if request["user"]["username"].startswith(f"system:serviceaccount:{installed.NAMESPACE}:")
     }
-
-
-@pytest.mark.usefixtures("clean")
-def test_deploy_has_no_warnings_and_a_second_one_changes_nothing(namespace: str) -> None:
-    first = make("deploy")
-    assert "Warning" not in first.stdout + first.stderr
-    kube.apply(memcached(namespace, resources=SMALL))
-    wait_until_ready(namespace)
-    before = {pod["metadata"]["uid"] for pod in operator_pods()}
-    make("deploy")
-    assert {pod["metadata"]["uid"] for pod in operator_pods()} == before
-    wait_until_ready(namespace)
 
 
 def operator_pods() -> list[kube.Object]:

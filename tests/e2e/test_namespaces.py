@@ -69,11 +69,6 @@ def overlay_for(watched: list[str]) -> str:
     return str(COPY.relative_to(installed.ROOT))
 
 
-def can(verb: str, what: str, *where: str) -> bool:
-    """Whether RBAC allows a request of the controller, according to the API server."""
-    return kubectl("auth", "can-i", verb, what, f"--as={USER}", *where, check=False).stdout.strip() == "yes"
-
-
 def test_only_the_listed_namespaces_are_reconciled(listed: Listed) -> None:
     kube.apply(memcached(listed.other_namespace, resources=SMALL))
     kube.apply(appservice.appservice(listed.other_namespace))
@@ -108,23 +103,6 @@ def test_permissions_equal_those_of_the_roles(listed: Listed) -> None:
         for kind, name in installed.CONFIGURATIONS.items()
         for verb in ("get", "patch")
     }
-
-
-@pytest.mark.parametrize(
-    ("verb", "what"),
-    [
-        ("list", "memcacheds.cache.example.com"),
-        ("create", "deployments.apps"),
-        ("delete", "deployments.apps"),
-        ("patch", "services"),
-        ("list", "pods"),
-    ],
-)
-def test_requests_are_allowed_only_in_the_listed_namespaces(listed: Listed, verb: str, what: str) -> None:
-    assert all(can(verb, what, "-n", namespace) for namespace in listed.watched)
-    assert not can(verb, what, "-n", listed.other_namespace)
-    assert not can(verb, what, "-n", "kube-system")
-    assert not can(verb, what, "-A")
 
 
 def test_no_request_concerns_another_namespace(listed: Listed) -> None:

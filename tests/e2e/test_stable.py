@@ -9,13 +9,12 @@ import pytest
 from support import kube
 from support.kube import Object, eventually, must_get
 from support.memcached import IMAGE, OTHER_IMAGE, SMALL, memcached, pods_of, wait_until_degraded, wait_until_ready
-from support.slots import Ring, has, moved, replace_pod, requested, slot_addresses, store
+from support.slots import Ring, has, replace_pod, requested, slot_addresses, store
+from support.waiting import ROLLOUT, STEP
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
 KEYS = [f"key-{number}" for number in range(300)]
-RECONNECTED = 30.0
-"""Maximum seconds from the readiness of a new pod until the fixed address of its slot leads to it."""
 
 
 def stable(namespace: str, **spec: Any) -> Object:
@@ -23,11 +22,6 @@ def stable(namespace: str, **spec: Any) -> Object:
     given: Object = {"identity": "Stable", "size": 3, "resources": SMALL, "service": {"perPod": True}}
     merged: Object = {**given, **spec}
     return memcached(namespace, **merged)
-
-
-def endpoints(namespace: str, name: str) -> dict[str, str]:
-    """The address of each pod, by its name."""
-    return {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in pods_of(namespace, name)}
 
 
 def ready_since(pod: Object) -> str:
@@ -38,49 +32,26 @@ def ready_since(pod: Object) -> str:
 def test_replaced_pod_costs_only_the_keys_of_its_slot(
     namespace: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """Beside it the same with identity Pooled, where a new pod is a new server."""
+    """A client that has resolved the names once reconnects."""
     kube.apply(stable(namespace))
-    pooled: Object = {"identity": "Pooled", "size": 3, "resources": SMALL}
-    kube.apply(memcached(namespace, "pooled", **pooled))
     servers: list[str] = wait_until_ready(namespace)["status"]["servers"]
-    wait_until_ready(namespace, "pooled")
     assert servers == [f"cache-{slot}.cache.{namespace}.svc.cluster.local:11211" for slot in range(3)]
     before = Ring(servers).distribution(KEYS)
     addresses = dict(zip(servers, slot_addresses(namespace, 3), strict=True))
     for key, server in before.items():
         store(addresses[server], key)
-    pods = endpoints(namespace, "pooled")
-    pooled_before = Ring(pods.values()).distribution(KEYS)
-    lost = servers[1]
-    replace_pod(namespace, "cache-1", "cache")
-    replace_pod(namespace, next(iter(pods)), "pooled")
-    assert slot_addresses(namespace, 3) == list(addresses.values())
-    after = Ring(must_get("memcacheds", namespace, "cache")["status"]["servers"]).distribution(KEYS)
-    assert moved(before, after, lost) == 0
-    assert {key for key, server in after.items() if has(addresses[server], key)} == {
-        key for key, server in before.items() if server != lost
-    }
-    pooled_after = Ring(endpoints(namespace, "pooled").values()).distribution(KEYS)
-    share = moved(pooled_before, pooled_after, next(iter(pods.values())))
-    assert share > 0, "the comparison shows nothing"
-    record_property("keys of other servers that move, Stable", "0 %")
-    record_property("keys of other servers that move, Pooled", f"{share:.0f} %")
-
-
-def test_client_that_resolves_once_reconnects(namespace: str, record_property: Callable[[str, object], None]) -> None:
-    kube.apply(stable(namespace, size=2))
-    wait_until_ready(namespace)
-    addresses = slot_addresses(namespace, 2)
-    with requested(addresses) as (other, replaced):
+    with requested(addresses.values()) as slots:
         replace_pod(namespace, "cache-1", "cache")
-        count = len(replaced.answered)
-        eventually(lambda: len(replaced.answered) > count, RECONNECTED, "the fixed address leads to the new pod")
-    assert slot_addresses(namespace, 2) == addresses
-    assert other.period() is None, f"requests to the other slot failed: {other.failed}"
-    away = replaced.period()
+        count = len(slots[1].answered)
+        eventually(lambda: len(slots[1].answered) > count, description="the fixed address leads to the new pod")
+    assert slot_addresses(namespace, 3) == list(addresses.values())
+    assert must_get("memcacheds", namespace, "cache")["status"]["servers"] == servers
+    kept = {key for key, server in before.items() if has(addresses[server], key)}
+    assert kept == {key for key, server in before.items() if server != servers[1]}
+    assert [slots[slot].failed for slot in (0, 2)] == [[], []]
+    away = slots[1].period()
     assert away, "the pod was not replaced"
-    first, last = away
-    record_property("a slot without an answer while its pod is replaced", f"{last - first:.1f} s")
+    record_property("a slot without an answer while its pod is replaced", f"{away[1] - away[0]:.1f} s")
 
 
 def test_update_takes_one_slot_after_the_other(namespace: str, record_property: Callable[[str, object], None]) -> None:
@@ -88,8 +59,8 @@ def test_update_takes_one_slot_after_the_other(namespace: str, record_property: 
     wait_until_ready(namespace)
     with requested(slot_addresses(namespace, 3)) as slots:
         kube.apply(stable(namespace, image=OTHER_IMAGE))
-        wait_until_ready(namespace, timeout=120)
-        eventually(lambda: all(each.answered[-1] > max(each.failed, default=0) for each in slots), 60, "all answer")
+        wait_until_ready(namespace, timeout=ROLLOUT)
+        eventually(lambda: all(each.answered[-1] > max(each.failed, default=0) for each in slots), STEP, "all answer")
     assert {pod["spec"]["containers"][0]["image"] for pod in pods_of(namespace)} == {OTHER_IMAGE}
     periods = [found for each in slots if (found := each.period())]
     assert len(periods) == 3, f"not every slot was updated: {periods}"
@@ -107,11 +78,11 @@ def test_stuck_update_takes_one_slot_and_recovers_when_it_is_corrected(namespace
     first = must_get("pods", namespace, "cache-0")["metadata"]["uid"]
     with requested(slot_addresses(namespace, 2)) as others:
         kube.apply(stable(namespace, image="localhost:1/no-such:image"))
-        found = wait_until_degraded(namespace, "ImageUnavailable", timeout=60)
+        found = wait_until_degraded(namespace, "ImageUnavailable")
         assert "cache-2" in found["message"]
         assert "spec.image" in found["message"]
     assert [each.failed for each in others] == [[], []]
     assert must_get("pods", namespace, "cache-0")["metadata"]["uid"] == first
     kube.apply(stable(namespace, image=IMAGE))
-    wait_until_ready(namespace, timeout=120)
+    wait_until_ready(namespace, timeout=ROLLOUT)
     assert must_get("pods", namespace, "cache-0")["metadata"]["uid"] == first

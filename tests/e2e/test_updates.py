@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support import kube
-from support.agents import metrics
+from support.agents import value
 from support.clients import Client, Server
 from support.images import load_release
 from support.kube import Object, eventually, kubectl
@@ -14,25 +14,19 @@ from support.load import Load, fill, kept, load
 from support.memcached import (
     IMAGE,
     OTHER_IMAGE,
-    conditions,
     memcached,
     pods_of,
-    states,
     wait_until_degraded,
     wait_until_ready,
 )
 from support.slots import slot_addresses
+from support.waiting import READY, ROLLOUT
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
 SLOTS = 3
 KEYS = [f"key-{number}" for number in range(100_000)]
 FEW = KEYS[:10_000]
-MAX_OUTAGE = 5.0
-"""Seconds for which clients of one slot may get errors while memcached restarts in its container."""
-MAX_OUTAGE_BUSY = 20.0
-"""The same for one of several slots, whose restart may meet a busy moment of the machine."""
-GROWN_WITHIN = 120.0
 OLD_RELEASE = "1.6.18"
 MI = 2**20
 Figures = Callable[[str, object], None]
@@ -94,9 +88,9 @@ def change(spec: Object) -> str:
     return kubectl("apply", "-f", "-", stdin=spec).stderr
 
 
-def updated(namespace: str, timeout: float = 240) -> None:
+def updated(namespace: str) -> None:
     """Wait until the change is complete, and the Service of each slot leads to its pod."""
-    wait_until_ready(namespace, timeout=timeout)
+    wait_until_ready(namespace, timeout=ROLLOUT)
     slot_addresses(namespace, len(by_slot(namespace)))
 
 
@@ -105,15 +99,14 @@ def started(namespace: str) -> list[str]:
     return [container(each)["state"]["running"]["startedAt"] for each in reversed(by_slot(namespace))]
 
 
-def check_outages(found: Load, figures: Figures) -> None:
-    """Each slot was away, most of them for less than MAX_OUTAGE."""
-    assert sorted(found.outages) == list(range(SLOTS))
-    *others, longest = sorted(max(each) for each in found.outages.values())
+def record_outages(found: Load, figures: Figures) -> None:
+    """Record how long each slot was away: that depends on the machine."""
+    longest = max((max(each) for each in found.outages.values()), default=0.0)
     figures("longest time without an answer of one slot", f"{longest:.1f} s")
-    assert max(others) < MAX_OUTAGE, found.outages
-    assert longest < MAX_OUTAGE_BUSY, found.outages
 
 
+@pytest.mark.smoke
+@pytest.mark.race
 def test_upgrade_of_memcached_keeps_all_items(namespace: str, record_property: Figures) -> None:
     old = load_release(OLD_RELEASE)
     kube.apply(warm(namespace, old))
@@ -121,7 +114,6 @@ def test_upgrade_of_memcached_keeps_all_items(namespace: str, record_property: F
     addresses, before = slot_addresses(namespace, SLOTS), identities(namespace)
     assert [stat(each, "version") for each in addresses] == [OLD_RELEASE] * SLOTS
     fill(addresses, KEYS)
-    assert kept(addresses, KEYS) == [len(KEYS)] * SLOTS
     with load(addresses, KEYS) as clients:
         said = change(warm(namespace))
         assert f"this change restarts memcached in {SLOTS} pods, one at a time; no cached item is lost" in said
@@ -131,26 +123,28 @@ def test_upgrade_of_memcached_keeps_all_items(namespace: str, record_property: F
     assert identities(namespace) == before, "a pod was replaced"
     assert restarts(namespace) == [1] * SLOTS
     assert started(namespace) == sorted(started(namespace)), "the highest slot first"
-    check_outages(clients, record_property)
+    series = 'memcached_agent_memcached_restarts_total{items="kept"}'
+    eventually(lambda: value(by_slot(namespace)[2], series) == 1, description="the agent has counted the restart")
+    record_outages(clients, record_property)
 
 
 def test_more_connections_keep_all_items(namespace: str, record_property: Figures) -> None:
     kube.apply(warm(namespace))
     wait_until_ready(namespace)
     addresses, before = slot_addresses(namespace, SLOTS), identities(namespace)
-    fill(addresses, KEYS)
-    with load(addresses, KEYS) as clients:
+    fill(addresses, FEW)
+    with load(addresses, FEW) as clients:
         said = change(warm(namespace, maxConnections=4096))
         assert "no cached item is lost" in said
         updated(namespace)
     assert [stat(each, "max_connections") for each in addresses] == ["4096"] * SLOTS
-    assert (kept(addresses, KEYS), identities(namespace)) == ([len(KEYS)] * SLOTS, before)
+    assert (kept(addresses, FEW), identities(namespace)) == ([len(FEW)] * SLOTS, before)
     raised = limits(namespace)
-    check_outages(clients, record_property)
+    record_outages(clients, record_property)
     change(warm(namespace, maxConnections=1024))
     updated(namespace)
     assert [stat(each, "max_connections") for each in addresses] == ["1024"] * SLOTS
-    assert (kept(addresses, KEYS), identities(namespace)) == ([len(KEYS)] * SLOTS, before)
+    assert (kept(addresses, FEW), identities(namespace)) == ([len(FEW)] * SLOTS, before)
     assert asked(namespace) == ["128Mi"] * SLOTS != raised, "limits fall after the restart"
 
 
@@ -163,14 +157,14 @@ def test_memory_grows_without_a_restart(namespace: str, record_property: Figures
     kube.apply(grows(namespace, "128Mi"))
     wait_until_ready(namespace)
     addresses, before, old = slot_addresses(namespace, SLOTS), identities(namespace), limits(namespace)
-    fill(addresses, KEYS)
-    with load(addresses, KEYS) as clients:
+    fill(addresses, FEW)
+    with load(addresses, FEW) as clients:
         said = change(grows(namespace, "256Mi"))
         assert f"this change resizes {SLOTS} pods in place" in said
-        updated(namespace, GROWN_WITHIN)
+        updated(namespace)
         record_property("seconds until the memory of 3 pods has grown", clients.now())
     assert [int(stat(each, "limit_maxbytes")) for each in addresses] == [256 * MI] * SLOTS
-    assert (kept(addresses, KEYS), identities(namespace)) == ([len(KEYS)] * SLOTS, before)
+    assert (kept(addresses, FEW), identities(namespace)) == ([len(FEW)] * SLOTS, before)
     assert restarts(namespace) + restarts(namespace, "agent") == [0] * 2 * SLOTS
     assert not clients.outages
     assert len({*limits(namespace), *old}) == 2
@@ -179,46 +173,9 @@ def test_memory_grows_without_a_restart(namespace: str, record_property: Figures
     (new,) = slot_addresses(namespace, 4)[SLOTS:]
     assert int(stat(new, "limit_maxbytes")) == 256 * MI
     kubectl("delete", "pod", "cache-0", "-n", namespace)
-    eventually(lambda: identities(namespace)[0] not in before and kube.ready(by_slot(namespace)[0]), 60, "a new pod")
+    eventually(lambda: identities(namespace)[0] not in before and kube.ready(by_slot(namespace)[0]), READY, "a new pod")
     assert slot_addresses(namespace, SLOTS) == addresses
     assert int(stat(addresses[0], "limit_maxbytes")) == 256 * MI
-
-
-def test_memory_is_raised_again_after_a_restart_of_memcached(namespace: str) -> None:
-    kube.apply(grows(namespace, "64Mi", 1))
-    wait_until_ready(namespace)
-    (address,) = slot_addresses(namespace, 1)
-    change(grows(namespace, "96Mi", 1))
-    updated(namespace)
-    assert int(stat(address, "limit_maxbytes")) == 96 * MI
-    kubectl("exec", "cache-0", "-n", namespace, "-c", "memcached", "--", "sh", "-c", "kill 1")
-    eventually(lambda: restarts(namespace) == [1], 60, "memcached is restarted")
-    eventually(lambda: int(stat(address, "limit_maxbytes")) == 96 * MI, 60, "the agent raises its memory again")
-
-
-def test_less_memory_replaces_the_pods_in_turn(namespace: str) -> None:
-    kube.apply(grows(namespace, "96Mi", 2))
-    wait_until_ready(namespace)
-    before = identities(namespace)
-    said = change(grows(namespace, "64Mi", 2))
-    assert "this change replaces 2 pods, one at a time; their cached items are lost" in said
-    updated(namespace)
-    assert not {uid for uid, _ in before} & {uid for uid, _ in identities(namespace)}
-    created = [each["metadata"]["creationTimestamp"] for each in reversed(by_slot(namespace))]
-    assert created == sorted(created)
-    assert [int(stat(each, "limit_maxbytes")) for each in slot_addresses(namespace, 2)] == [64 * MI] * 2
-
-
-def test_setting_of_the_agent_does_not_touch_memcached(namespace: str) -> None:
-    def gated(**warm_up: Any) -> Object:
-        return cache(namespace, 2, rollout={"warmUp": warm_up}, cache={"memory": "64Mi"})
-
-    kube.apply(gated(timeout="10s"))
-    wait_until_ready(namespace, timeout=120)
-    before = identities(namespace)
-    assert "this change updates 2 pods in place" in change(gated(timeout="20s"))
-    updated(namespace)
-    assert (identities(namespace), restarts(namespace), restarts(namespace, "agent")) == (before, [0] * 2, [0] * 2)
 
 
 MISSING = "localhost/memcached-operator/missing:1"
@@ -230,8 +187,8 @@ def test_image_that_is_missing_costs_no_item(namespace: str) -> None:
     addresses, before = slot_addresses(namespace, SLOTS), identities(namespace)
     fill(addresses, FEW)
     change(warm(namespace, MISSING))
-    found = wait_until_degraded(namespace, "ImageUnavailable", timeout=120)
-    eventually(lambda: all(kube.ready(each) for each in by_slot(namespace)), 60, "the pod has its image back")
+    found = wait_until_degraded(namespace, "ImageUnavailable")
+    eventually(lambda: all(kube.ready(each) for each in by_slot(namespace)), READY, "the pod has its image back")
     found = wait_until_degraded(namespace, "ImageUnavailable")
     assert slot_addresses(namespace, SLOTS) == addresses
     assert f"Pod cache-2: the image {MISSING} cannot be pulled" in found["message"]
@@ -244,12 +201,6 @@ def test_image_that_is_missing_costs_no_item(namespace: str) -> None:
     assert [each["spec"]["containers"][0]["image"] for each in by_slot(namespace)] == [OTHER_IMAGE] * SLOTS
 
 
-def limited(namespace: str, memory: str, **rollout: Any) -> Object:
-    """A Memcached with a memory limit of its own."""
-    amounts = {"limits": {"memory": memory}, "requests": {"memory": "64Mi"}}
-    return cache(namespace, 2, cache={"memory": "32Mi"}, monitoring={}, resources=amounts, rollout=rollout)
-
-
 def test_node_without_room_leaves_the_pods_as_they_are(namespace: str) -> None:
     def requested(memory: str) -> Object:
         amounts = {"limits": {"memory": memory}, "requests": {"memory": memory}}
@@ -259,38 +210,10 @@ def test_node_without_room_leaves_the_pods_as_they_are(namespace: str) -> None:
     wait_until_ready(namespace)
     before = identities(namespace)
     change(requested("1Ti"))
-    found = wait_until_degraded(namespace, "ApplyFailed", timeout=60)
+    found = wait_until_degraded(namespace, "ApplyFailed")
     assert "Pod cache-1: its node cannot resize it" in found["message"]
     assert "spec.rollout.restartedAt" in found["message"]
     assert (limits(namespace), identities(namespace)) == (["128Mi"] * 2, before)
     change(requested("160Mi"))
     updated(namespace)
     assert (limits(namespace), identities(namespace), restarts(namespace)) == (["160Mi"] * 2, before, [0, 0])
-
-
-def test_restarted_at_always_replaces(namespace: str) -> None:
-    kube.apply(limited(namespace, "128Mi"))
-    wait_until_ready(namespace)
-    before = identities(namespace)
-    change(limited(namespace, "160Mi", restartedAt="2026-11-23T12:00:00Z"))
-    updated(namespace)
-    assert not {uid for uid, _ in before} & {uid for uid, _ in identities(namespace)}
-
-
-def test_image_without_a_shell_is_explained(namespace: str) -> None:
-    """It cannot restart warm."""
-    kube.apply(cache(namespace, 1, image="localhost/memcached-operator/pause:1", cache={"warmRestart": True}))
-    found = wait_until_degraded(namespace, "PodsCrashing", timeout=60)
-    assert "spec.cache.warmRestart needs an image with the program sh" in found["message"]
-
-
-def test_state_is_reported_while_a_slot_restarts(namespace: str) -> None:
-    kube.apply(warm(namespace))
-    wait_until_ready(namespace)
-    change(warm(namespace, threads=2))
-    eventually(
-        lambda: "cache-2 restarts with its items" in conditions(namespace)["Progressing"]["message"], 30, "the message"
-    )
-    updated(namespace)
-    assert states(namespace)["Degraded"] == "False"
-    assert 'memcached_agent_memcached_restarts_total{items="kept"} 1' in metrics(by_slot(namespace)[2])

@@ -1,17 +1,14 @@
-"""Behaviour without admission or without CRD rules, and of objects that were stored before the rules."""
+"""Behaviour while the webhook does not run, without its configurations, and without the rules of the CRD."""
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from support import installed, kube
-from support.invalid_memcached import NAME, NAMES, PORT, RULES, SIZE, TYPES, InvalidObject
+from support.invalid_memcached import PORT, SIZE
 from support.kube import Object, eventually, kubectl, must_get
-from support.memcached import IMAGE, SMALL, conditions, memcached, pods_of, wait_until_degraded, wait_until_ready
+from support.memcached import SMALL, memcached, pods_of, wait_until_ready
 
-VERSIONS = ("v1", "v1alpha1")
 CASCADES = ("background", "foreground", "orphan")
 
 pytestmark = [pytest.mark.disruptive, pytest.mark.usefixtures("cluster")]
@@ -41,14 +38,11 @@ def stopped(space: str) -> Iterator[None]:
 class TestProcessesStopped:
     """No admission pod runs; the webhook configurations are in place."""
 
-    @pytest.mark.parametrize("version", VERSIONS)
-    def test_creating_fails_closed_with_the_cause(self, space: str, version: str) -> None:
-        error = kube.rejection(memcached(space, "new", version))
+    def test_creating_and_changing_fail_closed_with_the_cause(self, space: str) -> None:
+        error = kube.rejection(memcached(space, "new"))
         for part in ("failed calling webhook", "mmemcached.cache.example.com", "memcached-operator-webhook-service"):
             assert part in error
         assert kube.get("memcacheds", space, "new") is None
-
-    def test_changing_fails_closed(self, space: str) -> None:
         assert "failed calling webhook" in kube.rejection(memcached(space, containerPort=12000))
         assert must_get("memcacheds", space, "cache")["spec"]["containerPort"] == 11211
 
@@ -69,156 +63,18 @@ class TestProcessesStopped:
         assert status["readyReplicas"] == 2
         assert status["nodes"] == kube.names(pods_of(space))
 
-    def test_scaling_to_0_is_rejected(self, space: str) -> None:
-        done = kubectl("scale", "memcached/cache", "-n", space, "--replicas=0", check=False)
-        assert SIZE in done.stderr
 
-    def test_manually_changed_status_is_corrected(self, space: str) -> None:
-        patch = json.dumps({"status": {"nodes": ["none"]}})
-        done = kubectl("patch", "memcached/cache", "-n", space, "--subresource=status", "--type=merge", "-p", patch)
-        assert "patched" in done.stdout
-        eventually(lambda: must_get("memcacheds", space, "cache")["status"]["nodes"] == kube.names(pods_of(space)), 15)
-
-    def test_other_kinds_are_not_affected(self, space: str) -> None:
-        for words in (
-            ("configmap", "other", "--from-literal=key=value"),
-            ("serviceaccount", "other"),
-            ("deployment", "other", "--image=localhost/memcached-operator/pause:1", "--replicas=0"),
-        ):
-            kubectl("create", *words, "-n", space)
-            kubectl("label", words[0], "other", "-n", space, "changed=yes")
-            kubectl("delete", words[0], "other", "-n", space)
-
-
-INVALID = {**RULES, **TYPES}
-"""The CRD alone rejects these."""
-
-
-@pytest.fixture(scope="class")
-def removed() -> Iterator[None]:
-    """Delete our webhook configurations."""
+def test_without_configurations_the_crd_rejects_and_pods_run_the_default_image(space: str) -> None:
     with installed.without_configurations():
-        yield
-
-
-@pytest.mark.usefixtures("removed")
-class TestConfigurationsRemoved:
-    """The API server does not call our webhooks."""
-
-    @pytest.mark.parametrize("invalid", INVALID.values(), ids=INVALID.keys())
-    def test_schema_and_cel_reject_the_same_objects(self, space: str, invalid: InvalidObject) -> None:
-        error = kube.rejection(memcached(space, "invalid", **invalid.spec))
-        assert [part for part in invalid.expected if part not in error] == [], error
-        assert kube.get("memcacheds", space, "invalid") is None
-
-    @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
-    def test_cel_rejects_the_same_names(self, space: str, name: str) -> None:
-        assert NAME in kube.rejection(memcached(space, name))
-
-    def test_v1alpha1_is_rejected_too(self, space: str) -> None:
-        assert SIZE in kube.rejection(memcached(space, "invalid", "v1alpha1", size=0))
-
-    def test_pods_of_an_object_without_an_image_run_the_default_image(self, space: str) -> None:
+        assert SIZE in kube.rejection(memcached(space, "invalid", size=0))
         kube.apply(memcached(space, "unpinned", resources=SMALL))
         assert "image" not in wait_until_ready(space, "unpinned")["spec"]
-        kubectl("delete", "memcached/unpinned", "-n", space, "--wait=false")
+    kubectl("delete", "memcached/unpinned", "-n", space, "--wait=false")
 
 
-BAD: dict[str, dict[str, Any]] = {
-    "zero": {"size": 0, "containerPort": 80, "resources": {"limits": {"memory": "1Mi"}}},
-    "text": {"size": "three", "replicas": 3},
-    "small": {"image": IMAGE, "size": 1, "cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "100Mi"}}},
-    "unsized": {"image": "docker.io/library/memcached:1.6.38", "resources": SMALL},
-}
-"""Specs stored before the rules. `small` was valid in release 0.1.0; the last one is valid, but without defaults."""
-
-
-@pytest.fixture(scope="class")
-def crashes(space: str) -> Iterator[None]:
-    """Store invalid objects; the controller must not crash."""
-    before = installed.restarts(installed.CONTROLLER)
-    with installed.without_rules(), installed.without_configurations():
-        for name, spec in BAD.items():
-            kubectl("create", "-f", "-", stdin=memcached(space, name, **spec))
-    yield
-    assert installed.restarts(installed.CONTROLLER) == before
-
-
-@pytest.mark.usefixtures("crashes")
-class TestObjectsStoredBeforeTheRules:
-    """They were stored without rules; all rules are in effect now."""
-
-    def test_status_reports_the_violations(self, space: str) -> None:
-        message = wait_until_degraded(space, "InvalidSpec", "zero")["message"]
-        for part in ("spec.size: Invalid value: 0", SIZE, "spec.containerPort", PORT, "spec.resources.limits[memory]"):
-            assert part in message
-        assert "spec.size" in wait_until_degraded(space, "InvalidSpec", "text")["message"]
-        assert kube.get("deployments", space, "zero") is None
-        assert set(conditions(space, "zero")) == {"Available", "Progressing", "Degraded"}
-
-    def test_other_objects_are_not_affected(self, space: str) -> None:
-        kube.apply(memcached(space, "good", resources=SMALL))
-        wait_until_ready(space, "good")
-
-    def test_changes_without_new_violations_are_allowed(self, space: str) -> None:
-        kubectl("label", "memcached/zero", "-n", space, "team=a", "--overwrite")
-        patch(space, "zero", imagePullPolicy="Never")
-        spec = must_get("memcacheds", space, "zero")["spec"]
-        assert (spec["size"], spec["imagePullPolicy"]) == (0, "Never")
-
-    def test_new_violations_are_denied(self, space: str) -> None:
-        done = patch(space, "zero", check=False, image="no such image")
-        assert done.returncode != 0
-        assert 'spec.image: Invalid value: "no such image"' in done.stderr
-
-    @pytest.mark.parametrize("name", ["zero", "text"])
-    def test_fixing_the_spec_recovers(self, space: str, name: str) -> None:
-        wait_until_degraded(space, "InvalidSpec", name)
-        fixed: Object = {
-            "size": 1,
-            "containerPort": 11211,
-            "imagePullPolicy": None,
-            "resources": {**SMALL, "limits": None},
-        }
-        patch(space, name, **fixed)
-        wait_until_ready(space, name)
-
-    def test_memory_limit_that_the_first_release_accepted_is_kept(self, space: str) -> None:
-        wait_until_ready(space, "small")
-        done = kubectl("label", "memcached/small", "-n", space, "team=a")
-        assert "Warning: spec.resources.limits[memory] is kept, but must be at least 126Mi" in done.stderr
-        done = patch(space, "small", check=False, cache={"memory": "65Mi"})
-        assert (done.returncode != 0, "must be at least 127Mi" in done.stderr) == (True, True)
-
-    def test_object_stored_without_a_size_can_be_scaled(self, space: str) -> None:
-        kubectl("scale", "memcached/unsized", "-n", space, "--replicas=2")
-        assert wait_until_ready(space, "unsized")["status"]["readyReplicas"] == 2
-
-
-def patch(namespace: str, name: str, *, check: bool = True, **spec: Any) -> Any:
-    """Merge fields into a Memcached's spec."""
-    text = json.dumps({"spec": spec})
-    return kubectl("patch", f"memcached/{name}", "-n", namespace, "--type=merge", "-p", text, check=check)
-
-
-@pytest.fixture(scope="class")
-def without_rules(space: str) -> Iterator[None]:
-    """Remove the rules from the CRD."""
+def test_without_rules_in_the_crd_the_webhook_rejects_with_all_violations(space: str) -> None:
+    spec: Object = {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}}
     with installed.without_rules():
-        yield
-
-
-@pytest.mark.usefixtures("without_rules")
-class TestRulesRemoved:
-    """The CRD accepts any object; the webhooks are configured."""
-
-    def test_webhook_reports_all_violations_together(self, space: str) -> None:
-        spec: Object = {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}}
         error = kube.rejection(memcached(space, "invalid", **spec))
-        for part in ("spec.size", SIZE, "spec.containerPort", PORT, "spec.image", "spec.cache.memory"):
-            assert part in error
-
-    @pytest.mark.parametrize("invalid", RULES.values(), ids=RULES.keys())
-    def test_webhook_rejects_the_same_objects(self, space: str, invalid: InvalidObject) -> None:
-        error = kube.rejection(memcached(space, "invalid", **invalid.spec))
-        assert invalid.expected[0] in error
+    for part in ("spec.size", SIZE, "spec.containerPort", PORT, "spec.image", "spec.cache.memory"):
+        assert part in error

@@ -1,4 +1,8 @@
-"""The controller uses all its permissions, according to the audit log of the whole run; this module must run last."""
+"""The controller uses exactly its permissions, according to the audit log since the start of the cluster.
+
+The log spans all commands that ran tests on it, whichever pods of the operator; this module runs last. It lets the
+controller use each permission, so it also passes alone, but then says that it judged only its own namespaces.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from memcached_operator.certificates.issuer import REVOKE_ANNOTATION
 from support import installed, kube, permissions
 from support.audit import Audit
-from support.kube import Object
-from support.memcached import SMALL, memcached, wait_until_ready
+from support.kube import Object, eventually, kubectl
 from support.permissions import Grant, Usage
+from support.probing import Record
 
 ACCOUNT = f"memcached-operator-{installed.CONTROLLER}"
 USER = f"system:serviceaccount:{installed.NAMESPACE}:{ACCOUNT}"
@@ -48,16 +53,23 @@ class Roles:
         return not self._deleted
 
 
+def revoke_other_authorities() -> None:
+    """Let the controller write the Secret with the webhook's certificate: it removes the annotation."""
+    secret = ("secrets", installed.NAMESPACE, installed.CERTIFICATE)
+    kubectl("annotate", "secret", installed.CERTIFICATE, "-n", installed.NAMESPACE, f"{REVOKE_ANNOTATION}=true")
+    eventually(lambda: not kube.must_get(*secret)["metadata"].get("annotations"), description="it is removed")
+
+
 @pytest.fixture(scope="module")
-def usage(request: pytest.FixtureRequest, cluster: dict[str, Any]) -> Usage:
-    """The controller's requests since the start of the cluster; skipped if only this module runs."""
-    if len({item.path for item in request.session.items}) == 1:
-        pytest.skip("needs a whole run, not only this module")
-    permissions.exercise_rare_permissions()
+def usage(cluster: dict[str, Any]) -> Usage:
+    """The controller's requests since the start of the cluster."""
+    revoke_other_authorities()
+    permissions.exercise(installed.NAMESPACE)
     return permissions.requests_by(Audit(Path(cluster["audit_log"]), whole=True), USER, Roles().in_force)
 
 
-def test_all_requests_are_granted(usage: Usage) -> None:
+def test_all_requests_are_granted(usage: Usage, record_property: Record) -> None:
+    record_property("namespaces of tests whose requests were judged", len(usage.namespaces()))
     assert usage.exceeding(granted()) == set()
     assert usage.denied == set()
 
@@ -67,16 +79,7 @@ def test_all_permissions_are_used(usage: Usage) -> None:
 
 
 def test_no_secret_of_users_is_requested(usage: Usage) -> None:
-    """The tests of TLS and passwords are part of the run. Other tests use the account in its own namespace."""
+    """A Memcached with a missing Secret is one of the objects. Other tests use the account in its own namespace."""
     secrets = {each for each in usage.allowed | usage.denied if each.resource == "secrets"}
     assert {each.namespace for each in secrets} == {installed.NAMESPACE}
     assert {each.verb for each in secrets} <= {"get", "patch", "create"}
-
-
-def test_unused_permissions_are_required(usage: Usage, namespace: str) -> None:
-    """The test cluster has the admission plug-in that requires them, and children block the deletion of their owner."""
-    kube.apply(memcached(namespace, resources=SMALL))
-    wait_until_ready(namespace)
-    for plural in ("deployments", "services"):
-        (owner,) = kube.must_get(plural, namespace, "cache")["metadata"]["ownerReferences"]
-        assert owner["blockOwnerDeletion"] is True

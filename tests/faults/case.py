@@ -94,8 +94,7 @@ async def prepare(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> N
     spec = workload.before or workload.first
     if spec is None:
         return
-    await sandbox.create(workload.resource, name, spec)
-    await sandbox.wait_ready(workload.resource, name)
+    await sandbox.create_ready(workload.resource, name, spec)
     if workload.before is not None and workload.first is not None:
         await asyncio.sleep(STATUS_PERIOD)
         await sandbox.change(workload.resource, name, workload.before, workload.first)

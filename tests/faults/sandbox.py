@@ -22,7 +22,7 @@ from faults.workloads import merge_patch, new_object
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.config import Config
-from memcached_operator.kube.resource import Key, Object, Resource
+from memcached_operator.kube.resource import Key, Object, Resource, nested_list
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 POLL = 0.25
@@ -73,6 +73,16 @@ class Sandbox:
     settings: Settings
     address: str = ""
 
+    async def start(self) -> None:
+        """Start the operator, and wait until it watches all its resources."""
+        self.operator.start()
+        await self.wait_watching()
+
+    async def create_ready(self, resource: Resource, name: str, spec: Mapping[str, Any]) -> None:
+        """Create an object, and wait until it is ready."""
+        await self.create(resource, name, spec)
+        await self.wait_ready(resource, name)
+
     async def create(self, resource: Resource, name: str, spec: Mapping[str, Any]) -> Object:
         """Create an object of one of our kinds."""
         obj = new_object(resource, self.namespace, name, spec)
@@ -96,6 +106,11 @@ class Sandbox:
     async def get(self, resource: Resource, name: str) -> Object | None:
         """An object, or None."""
         return await self.client.get(Key(resource, self.namespace, name))
+
+    async def condition(self, resource: Resource, name: str, kind: str) -> Object:
+        """A condition of an object; without values if it does not exist."""
+        found = nested_list(await self.get(resource, name) or {}, "status", "conditions")
+        return dict(next((each for each in found if each["type"] == kind), {"status": "", "reason": "", "message": ""}))
 
     async def wait_ready(self, resource: Resource, name: str, seconds: float = READY_TIMEOUT) -> Object:
         """Wait until an object is ready: Available, not Progressing, not Degraded."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.versions import SUPPORTED
+from cluster.versions import KUBERNETES, OLDEST_KUBERNETES, SUPPORTED
 from corners import programs, server
 from integration import confined
 from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
@@ -20,10 +20,20 @@ from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.memcacheds import memcached_root
 
+SERVERS = {"newest": (KUBERNETES,), "oldest": (OLDEST_KUBERNETES,), "all": SUPPORTED}
+"""The versions of Kubernetes for each value of `--server`."""
 
-@pytest.fixture(scope="session", params=SUPPORTED)
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with an API server once with each version that `--server` selects."""
+    if "version" in metafunc.fixturenames:
+        versions = SERVERS[str(metafunc.config.getoption("server"))]
+        metafunc.parametrize("version", versions, scope="session", indirect=True)
+
+
+@pytest.fixture(scope="session")
 def version(request: pytest.FixtureRequest) -> str:
-    """Each tested version of Kubernetes."""
+    """Each selected version of Kubernetes."""
     return request.param
 
 

@@ -87,9 +87,7 @@ class ControlPlane:
 
     def would_create(self, resource: Resource, obj: Object) -> Object:
         """Create an object with a dry run and return it; unknown fields are an error."""
-        path = resource.path(obj["metadata"].get("namespace"))
-        params = {"dryRun": "All", "fieldValidation": "Strict"}
-        return self.call(lambda client: client.request("POST", path, obj, params=params))
+        return self.call(lambda client: would_create(client, resource, obj))
 
     def rejects(self, resource: Resource, obj: Object) -> bool:
         """Whether an object is rejected; tried with a generated name, as its own may exist."""
@@ -193,6 +191,12 @@ async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = 30)
         assert time.monotonic() < deadline, f"not within {seconds:g} s; last: {found}"
         await asyncio.sleep(0.1)
     return found
+
+
+async def would_create(client: Client, resource: Resource, obj: Object) -> Object:
+    """Create an object with a dry run and return it; unknown fields are an error."""
+    params = {"dryRun": "All", "fieldValidation": "Strict"}
+    return await client.request("POST", resource.path(obj["metadata"].get("namespace")), obj, params=params)
 
 
 async def create_as_user(client: Client, resource: Resource, obj: Object) -> Object:

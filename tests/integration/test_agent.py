@@ -1,6 +1,6 @@
 """The agent beside real memcached processes of the oldest and the newest tested release, and their faults."""
 
-import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from corners import programs
 from corners.server import Server
 from support.memcacheds import memcached
+from support.pki import CA
 from support.ports import free_port
-from unit.agent.processes import Agent, running
+from unit.agent.processes import Agent, running, unverified
 from unit.agent.samples import FOLDER, types, value
+from unit.agent.warming import annotations
 
 ITEMS = 2000
 SIZES = range(10, 1970, 40)
 LIMIT = 24
 """A small connection limit; memcached uses some of it itself, more with more threads."""
-SCRAPE_SECONDS = 8.0
-"""A scrape of a memcached that hangs takes 2 s. Prometheus waits 10 s by default."""
 
 
 @pytest.fixture
@@ -87,23 +88,6 @@ def test_memcached_is_killed_and_started_again(root: Path) -> None:
             assert (up(agent), errors(agent, "closed"), errors(agent, "timeout")) == (1, 1, 0)
 
 
-def test_memcached_hangs(live: Server, agent: Agent) -> None:
-    live.process.send_signal(signal.SIGSTOP)
-    began = time.monotonic()
-    text = agent.get()[1]
-    assert time.monotonic() - began < SCRAPE_SECONDS
-    assert value(text, "memcached_up") == 0
-    assert value(text, "memcached_agent_connection_errors_total", reason="timeout") == 1
-    agent.wait_for(503, "did not reply to `")
-    began = time.monotonic()
-    assert up(agent) == 0
-    assert time.monotonic() - began < 1, "without a connection, a scrape does not wait"
-    live.process.send_signal(signal.SIGCONT)
-    agent.wait_for(200, "ok")
-    text = agent.get()[1]
-    assert (value(text, "memcached_up"), value(text, "memcached_current_items")) == (1, ITEMS)
-
-
 def fill(live: Server, stack: ExitStack) -> None:
     """Open connections until memcached refuses one."""
     for _ in range(LIMIT + 1):
@@ -114,20 +98,16 @@ def fill(live: Server, stack: ExitStack) -> None:
     raise AssertionError("memcached accepts more connections than its limit")
 
 
-def test_connected_agent_reports_the_connection_limit(root: Path) -> None:
-    with memcached(root, free_port(), "-c", str(LIMIT)) as live, running(live.port) as agent, ExitStack() as stack:
-        agent.wait_for(200, "ok")
+def test_agent_is_started_at_the_connection_limit(root: Path) -> None:
+    """One that is connected keeps its connection."""
+    with memcached(root, free_port(), "-c", str(LIMIT)) as live, running(live.port) as connected, ExitStack() as stack:
+        connected.wait_for(200, "ok")
         fill(live, stack)
-        text = agent.get()[1]
+        text = connected.get()[1]
         assert value(text, "memcached_up") == 1
         assert value(text, "memcached_connections_rejected_total") >= 1
         assert value(text, "memcached_max_connections") == LIMIT
-        assert agent.get("/healthz") == (200, "ok\n")
-
-
-def test_agent_is_started_at_the_connection_limit(root: Path) -> None:
-    with memcached(root, free_port(), "-c", str(LIMIT)) as live, ExitStack() as stack:
-        fill(live, stack)
+        assert connected.get("/healthz") == (200, "ok\n")
         with running(live.port) as agent:
             agent.wait_for(503, "has reached its connection limit and refuses new connections")
             assert (up(agent), errors(agent, "closed")) == (0, 0)
@@ -137,29 +117,43 @@ def test_agent_is_started_at_the_connection_limit(root: Path) -> None:
             assert up(agent) == 1
 
 
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM], ids=lambda fault: fault.name)
-def test_fault_of_the_agent_does_not_affect_memcached(live: Server, agent: Agent, fault: signal.Signals) -> None:
-    client = live.connect()
-    before = int(client.stats()["total_connections"])
-    agent.process.send_signal(fault)
-    if fault != signal.SIGSTOP:
-        agent.process.wait(5)
-    for number in range(0, ITEMS, 100):
-        assert client.request(b"get %d\r\n" % number, b"END\r\n").startswith(b"VALUE")
-    stats = client.stats()
-    assert (int(stats["curr_items"]), int(stats["total_connections"])) == (ITEMS, before)
-    other = live.connect()
-    assert other.request(b"set new 0 0 1\r\n1\r\n") == b"STORED\r\n"
-    for each in (client, other):
-        each.close()
-    assert live.process.poll() is None
+MAX_MEMORY, MAX_LOADED_MEMORY = 20 * 2**20, 32 * 2**20
+"""Bytes of private memory, without clients and while many of them read no responses. The container may use 48 MiB."""
+CLIENTS, REQUESTS = 64, 10
+"""Clients that read no responses; the agent serves 32 of them. Each sends some requests."""
+IDLE_SECONDS, MAX_WAKEUPS = 2.0, 20
 
 
-def test_agent_keeps_one_connection(live: Server, agent: Agent) -> None:
-    client = live.connect()
-    before = int(client.stats()["total_connections"])
-    for _ in range(20):
+@pytest.mark.parametrize("root", programs.VERSIONS[-1:], indirect=True)
+@pytest.mark.parametrize("kind", ["plain", "annotations", "tls"])
+def test_agent_needs_little(live: Server, tmp_path: Path, kind: str) -> None:
+    """Little memory, whatever its clients do, and hardly any work while it is idle."""
+    with running(live.port, *flags(kind, tmp_path), measured=False, tls=kind == "tls") as agent, ExitStack() as stack:
+        for _ in range(20):
+            assert up(agent) == 1
+        assert 2**20 < agent.private_bytes() < MAX_MEMORY
+        libraries = Path(f"/proc/{agent.process.pid}/maps").read_text()
+        assert ("libssl" in libraries) == (kind == "tls"), "it needs 2 MiB of private memory"
+        before = agent.wakeups()
+        time.sleep(IDLE_SECONDS)
+        assert agent.wakeups() - before < MAX_WAKEUPS
+        for _ in range(CLIENTS):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", agent.port)))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sender = stack.enter_context(unverified().wrap_socket(client)) if kind == "tls" else client
+            sender.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * REQUESTS)
         assert up(agent) == 1
-        assert agent.get("/healthz")[0] == 200
-    assert int(client.stats()["total_connections"]) == before
-    client.close()
+        assert agent.private_bytes() < MAX_LOADED_MEMORY
+
+
+def flags(kind: str, directory: Path) -> list[str]:
+    """The options of an agent with these features. The files that they name are created."""
+    if kind == "annotations":
+        (directory / "annotations").write_bytes(annotations("hitRatio=80,timeout=900,minRequests=100", memory="64"))
+        return [f"--annotations-file={directory}/annotations", f"--state-directory={directory}"]
+    if kind == "tls":
+        pair = CA().issue()
+        (directory / "tls.crt").write_bytes(pair.cert)
+        (directory / "tls.key").write_bytes(pair.key)
+        return [f"--tls-directory={directory}", f"--tls-port={free_port()}", "--metrics-tls"]
+    return []

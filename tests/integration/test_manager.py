@@ -1,24 +1,19 @@
 import asyncio
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-from unittest import mock
-
-import pytest
 
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
 from memcached_api.images import Images
 from memcached_operator.handlers import handlers
 from memcached_operator.kind import Kind
 from memcached_operator.kopf_operators.watch import kopf_watch
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.manager import Manager
 from memcached_operator.runtime.signals import stop_on_signals
 
 IMAGE = "example.com/memcached:1"
-SYNC_PERIOD = 2.0
 CLOSING = 0.3
 COLLECTED = 60.0
 """Maximum seconds until the garbage collector deletes children: it discovers new kinds every 30 s."""
@@ -132,34 +127,14 @@ async def missing(client: Client, key: Key) -> bool:
     return await client.get(key) is None
 
 
-async def silent(*_: object) -> AsyncGenerator[tuple[str, Object]]:
-    """A watch that reports nothing."""
-    await asyncio.Event().wait()
-    yield "", {}
-
-
-@pytest.fixture
-def no_watches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable watch events, so that the operator only lists."""
-    monkeypatch.setattr(Client, "watch", silent)
-    monkeypatch.setattr(Manager, "handle_event", mock.Mock())
-
-
-def test_object_gets_children_and_status(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Client) -> None:
-        await create(client, cache(namespace, size=2))
-        found = await wait_until_ready(client, namespace)
-        assert (found["status"]["replicas"], found["status"]["readyReplicas"]) == (2, 2)
-        assert len(found["status"]["nodes"]) == 2
-        assert [await missing(client, key) for key in keys(namespace)] == [False, False]
-
-    run_operator(plane, (namespace,), scenario)
-
-
-def test_change_and_deletion_of_an_object(plane: ControlPlane, namespace: str) -> None:
+def test_object_is_created_changed_repaired_and_deleted(plane: ControlPlane, namespace: str) -> None:
     async def scenario(client: Client) -> None:
         await create(client, cache(namespace, size=1))
-        await wait_until_ready(client, namespace)
+        found = await wait_until_ready(client, namespace)
+        assert (found["status"]["replicas"], found["status"]["readyReplicas"]) == (1, 1)
+        for key in keys(namespace):
+            uid = await delete(client, key)
+            await eventually(lambda key=key, uid=uid: replaced(client, key, uid))
         await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": {"size": 3}})
         found = await wait_until_ready(client, namespace)
         assert len(found["status"]["nodes"]) == 3
@@ -168,49 +143,6 @@ def test_change_and_deletion_of_an_object(plane: ControlPlane, namespace: str) -
             await eventually(lambda key=key: missing(client, key), COLLECTED)
 
     run_operator(plane, (namespace,), scenario)
-
-
-@pytest.mark.parametrize("child", [0, 1], ids=["Deployment", "Service"])
-def test_deleted_child_is_recreated(plane: ControlPlane, namespace: str, child: int) -> None:
-    async def scenario(client: Client) -> None:
-        await create(client, cache(namespace))
-        await wait_until_ready(client, namespace)
-        key = keys(namespace)[child]
-        uid = await delete(client, key)
-        await eventually(lambda: replaced(client, key, uid), 5)
-
-    run_operator(plane, (namespace,), scenario)
-
-
-def test_request_budget_of_creation_and_steady_state(plane: ControlPlane, namespace: str) -> None:
-    audit = plane.audit()
-
-    async def scenario(client: Client) -> None:
-        await asyncio.to_thread(plane.create, MEMCACHEDS, cache(namespace, size=2))
-        await wait_until_ready(client, namespace)
-        await asyncio.sleep(3)
-
-    run_operator(plane, (namespace,), scenario)
-    writes = audit.writes(namespace)
-    assert (writes.pop("create deployments"), writes.pop("create services")) == (1, 1)
-    assert writes.pop("patch memcacheds/status") <= 1 + 2  # one for each number of ready pods
-    assert not writes
-
-
-def test_restart_writes_nothing(plane: ControlPlane, namespace: str) -> None:
-    async def first(client: Client) -> None:
-        await create(client, *(cache(namespace, f"cache-{number}") for number in range(5)))
-        for number in range(5):
-            await wait_until_ready(client, namespace, f"cache-{number}")
-
-    async def second(_: Client) -> None:
-        await asyncio.sleep(4)
-
-    run_operator(plane, (namespace,), first)
-    audit = plane.audit()
-    run_operator(plane, (namespace,), second)
-    assert audit.writes(namespace) == {}
-    assert any(request["verb"] == "watch" for request in operator_requests(namespace, audit.requests()))
 
 
 def operator_requests(namespace: str, requests: Any) -> list[Object]:
@@ -266,93 +198,3 @@ def test_only_the_given_namespaces_are_reconciled(plane: ControlPlane, namespace
     assert audit.writes(other).keys() <= {"create memcacheds"}
     for name in (second, other):
         plane.delete(Key(NAMESPACES, "", name))
-
-
-def test_objects_with_the_same_name_in_two_namespaces_are_independent(plane: ControlPlane, namespace: str) -> None:
-    second = f"{namespace}-b"
-    plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": second}})
-
-    async def scenario(client: Client) -> None:
-        await create(client, cache(namespace, size=1), cache(second, size=2))
-        one, two = await wait_until_ready(client, namespace), await wait_until_ready(client, second)
-        assert (len(one["status"]["nodes"]), len(two["status"]["nodes"])) == (1, 2)
-        assert not set(one["status"]["nodes"]) & set(two["status"]["nodes"])
-
-    run_operator(plane, (namespace, second), scenario)
-    plane.delete(Key(NAMESPACES, "", second))
-
-
-def test_resync_finds_missed_events(plane: ControlPlane, namespace: str, no_watches: None) -> None:
-    async def scenario(client: Client) -> None:
-        await create(client, cache(namespace))
-        deployment, service = keys(namespace)
-        await eventually(lambda: exists(client, service), 3 * SYNC_PERIOD)
-        for key in (deployment, service):
-            uid = await delete(client, key)
-            await eventually(lambda key=key, uid=uid: replaced(client, key, uid), 3 * SYNC_PERIOD)
-        await wait_until_ready(client, namespace)
-
-    run_operator(plane, (namespace,), scenario, SYNC_PERIOD)
-
-
-async def exists(client: Client, key: Key) -> bool:
-    """Whether an object exists."""
-    return not await missing(client, key)
-
-
-def test_object_with_a_missed_deletion_is_not_reconciled_again(
-    plane: ControlPlane, namespace: str, no_watches: None
-) -> None:
-    async def scenario(client: Client) -> None:
-        await create(client, cache(namespace))
-        await wait_until_ready(client, namespace)
-        await delete(client, Key(MEMCACHEDS, namespace, "cache"))
-        for key in keys(namespace):
-            await eventually(lambda key=key: missing(client, key))
-        started = time.monotonic()
-        while time.monotonic() - started < 2 * SYNC_PERIOD:
-            assert [await missing(client, key) for key in keys(namespace)] == [True, True]
-            await asyncio.sleep(0.2)
-
-    run_operator(plane, (namespace,), scenario, SYNC_PERIOD)
-
-
-def test_missed_events_are_not_found_without_a_resync(plane: ControlPlane, namespace: str, no_watches: None) -> None:
-    async def scenario(client: Client) -> None:
-        await asyncio.sleep(1)
-        await create(client, cache(namespace))
-        await asyncio.sleep(2 * SYNC_PERIOD)
-        assert await missing(client, keys(namespace)[0])
-
-    run_operator(plane, (namespace,), scenario)
-
-
-def test_failing_object_does_not_block_others(
-    plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def forbid(self: Client, key: Key, obj: Object) -> Object:
-        if key.name == "forbidden":
-            raise ApiError(403, "Forbidden", "deployments is forbidden: not for you")
-        return await original(self, key, obj)
-
-    original = Client.create
-    monkeypatch.setattr(Client, "create", forbid)
-
-    async def scenario(client: Client) -> None:
-        await create(client, cache(namespace, "forbidden"), cache(namespace, "allowed"))
-        await wait_until_ready(client, namespace, "allowed")
-        found = await eventually(lambda: degraded_condition(client, namespace, "forbidden"))
-        assert found is not None
-        assert found["reason"] == "ApplyFailed"
-        assert "not for you" in found["message"]
-        monkeypatch.setattr(Client, "create", original)
-        await wait_until_ready(client, namespace, "forbidden")
-
-    run_operator(plane, (namespace,), scenario)
-
-
-async def degraded_condition(client: Client, namespace: str, name: str) -> Object | None:
-    """The Degraded condition if it is True."""
-    found = await client.get(Key(MEMCACHEDS, namespace, name)) or {}
-    conditions = found.get("status", {}).get("conditions", [])
-    return next((each for each in conditions if (each["type"], each["status"]) == ("Degraded", "True")), None)

@@ -3,13 +3,12 @@
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import pytest
 import yaml
 
 import goldens
-from integration.control_plane import CRD_FILES, CRDS, NAMESPACES, ROOT, ControlPlane, client_of
+from integration.control_plane import NAMESPACES, ROOT, ControlPlane, client_of
 from memcached_operator.kube.client import APPLY_PATCH
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.reconcile.compare import covers
@@ -62,12 +61,6 @@ def system(plane: ControlPlane) -> Iterator[None]:
 def test_the_installer_is_stored_in_full(plane: ControlPlane) -> None:
     wanted = list(yaml.safe_load_all((ROOT / "dist/install.yaml").read_text()))
     assert incomplete(wanted, applied(plane, wanted)) == []
-
-
-@pytest.mark.parametrize("path", CRD_FILES, ids=lambda path: path.stem)
-def test_the_crd_is_stored_with_every_rule(plane: ControlPlane, path: Path) -> None:
-    wanted = yaml.safe_load(path.read_text())
-    assert covers(plane.must_get(Key(CRDS, "", wanted["metadata"]["name"])), wanted)
 
 
 @pytest.mark.parametrize("kind", goldens.KINDS)

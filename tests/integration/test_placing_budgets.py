@@ -1,19 +1,12 @@
-"""The request budgets of an object with all children, also while it is paused and in steady state.
-
-And the Deployment of an object without any of the new fields.
-"""
+"""The request budgets of an object with all children, also while it is paused and in steady state."""
 
 import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
 
-import yaml
-
-import goldens
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import (
-    SYNC_PERIOD,
     cache,
     create,
     missing,
@@ -21,8 +14,8 @@ from integration.test_manager import (
     run_operator,
     wait_until_ready,
 )
-from integration.test_placing_autoscalers import reconciles, wait_until_idle
 from memcached_api.images import Images
+from memcached_operator import metrics
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
@@ -31,13 +24,11 @@ from memcached_operator.kube.resource import (
     SERVICES,
     Key,
     Object,
-    nested_map,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 from support.admitted import admitted
 from support.audit import Audit
-from support.draining import condition, pods_of
 
 QUIET = 2.0
 """Seconds without a write after which no more is expected: twice the minimum between two statuses."""
@@ -111,6 +102,20 @@ def test_request_budgets_with_all_children(plane: ControlPlane, namespace: str) 
     run_operator(plane, (namespace,), scenario)
 
 
+SYNC_PERIOD = 0.5
+"""Seconds between resyncs."""
+
+
+def reconciles() -> int:
+    """The number of reconciles of Memcacheds in this process."""
+    (metric,) = metrics.RECONCILES.collect()
+    return sum(
+        int(sample.value)
+        for sample in metric.samples
+        if sample.name.endswith("_total") and sample.labels["controller"] == "memcached"
+    )
+
+
 RESYNCS = 3
 EVERYTHING: Object = {
     "size": 2,
@@ -157,7 +162,6 @@ def test_resyncs_and_a_restart_with_all_children_write_nothing(plane: ControlPla
             return reconciles() >= before + RESYNCS and min((await asyncio.to_thread(lists)).values()) >= RESYNCS
 
         await eventually(resynced)
-        await wait_until_idle()
         assert audit.writes(namespace) == {}
 
     async def first(client: Client) -> None:
@@ -169,73 +173,3 @@ def test_resyncs_and_a_restart_with_all_children_write_nothing(plane: ControlPla
 
     run_operator(plane, (namespace,), first, SYNC_PERIOD)
     run_operator(plane, (namespace,), check_steady, SYNC_PERIOD)
-
-
-PAUSED = "The rollout is paused: 0 of 2 pods are updated; to continue, set spec.rollout.paused to false"
-
-
-def test_object_that_is_created_paused_has_no_pods_until_it_is_resumed(plane: ControlPlane, namespace: str) -> None:
-    """There is no earlier pod template. The other children exist."""
-    key = Key(MEMCACHEDS, namespace, "cache")
-    audit = plane.audit()
-
-    async def scenario(client: Client) -> None:
-        async def paused() -> Object | None:
-            found = await client.get(key) or {}
-            deployment = await client.get(Key(DEPLOYMENTS, namespace, "cache")) or {}
-            # Without this, the Deployment controller may not have seen it yet.
-            seen = nested_map(deployment, "status").get("observedGeneration") == 1
-            return found if seen and condition(found, "Progressing").get("reason") == "Paused" else None
-
-        await asyncio.to_thread(
-            plane.create, MEMCACHEDS, cache(namespace, **admitted(size=2, networkPolicy={}, rollout={"paused": True}))
-        )
-        found = await eventually(paused)
-        assert found is not None
-        assert condition(found, "Progressing")["message"] == PAUSED
-        assert {type_: condition(found, type_)["status"] for type_ in ("Available", "Degraded")} == {
-            "Available": "False",
-            "Degraded": "False",
-        }
-        assert await pods_of(client, namespace) == []
-        for child in (SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES):
-            assert not await missing(client, Key(child, namespace, "cache"))
-        # Otherwise the Deployment's first status can conflict with the transfer of the field ownership.
-        await asyncio.to_thread(audit.wait_until_quiet, QUIET, namespace)
-        await asyncio.to_thread(plane.change, key, {"spec": {"rollout": {"paused": False}}})
-        found = await wait_until_ready(client, namespace)
-        assert len(found["status"]["nodes"]) == len(await pods_of(client, namespace)) == 2
-
-    run_operator(plane, (namespace,), scenario)
-    writes = audit.writes(namespace)
-    del writes[STATUS]
-    assert writes == {**dict.fromkeys(ALL, 1), "patch deployments": 2}
-
-
-def golden(namespace: str) -> tuple[Object, Object]:
-    """An object of the first release with every field of its time, and its Deployment, in a namespace."""
-    obj, deployment, _ = goldens.objects(goldens.FOLDER / "releases/0.1.0/memcached/every-field.yaml")
-    for each in (obj, deployment):
-        each["metadata"] = {name: each["metadata"][name] for name in ("name", "labels") if name in each["metadata"]}
-        each["metadata"]["namespace"] = namespace
-    return obj, deployment
-
-
-def test_object_without_the_new_fields_has_the_deployment_of_the_first_release(
-    plane: ControlPlane, namespace: str
-) -> None:
-    """Byte for byte, as the API server stores it; and no other children."""
-    obj, deployment = golden(namespace)
-    released = plane.would_create(DEPLOYMENTS, deployment)["spec"]
-    found: list[Any] = []
-
-    async def scenario(client: Client) -> None:
-        name = obj["metadata"]["name"]
-        await create(client, obj)
-        await wait_until_ready(client, namespace, name)
-        found.append((await client.get(Key(DEPLOYMENTS, namespace, name)) or {})["spec"])
-        for resource in (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES):
-            assert await missing(client, Key(resource, namespace, name))
-
-    run_operator(plane, (namespace,), scenario, kinds=[memcached(Images(goldens.IMAGE))])
-    assert yaml.safe_dump(found[0]) == yaml.safe_dump(released)

@@ -153,43 +153,6 @@ def test_drain_with_a_foreign_budget(plane: ControlPlane, namespace: str, pool: 
     run_operator(plane, (namespace,), with_operator)
 
 
-def test_foreign_budget_that_exists_before(plane: ControlPlane, namespace: str) -> None:
-    """Then none of ours is created: not even for a moment."""
-    plane.create(POD_DISRUPTION_BUDGETS, foreign_budget(namespace))
-    audit = plane.audit()
-
-    async def scenario(client: Client) -> None:
-        await create(client, cache(namespace, **admitted(size=2)))
-        await wait_until_ready(client, namespace)
-        await wait_for_message(client, namespace, "because PodDisruptionBudget own-budget selects the same pods")
-
-    run_operator(plane, (namespace,), scenario)
-    assert "create poddisruptionbudgets" not in audit.writes(namespace)
-
-
-def test_budget_exists_only_with_two_pods_or_more(plane: ControlPlane, namespace: str) -> None:
-    audit = plane.audit()
-
-    async def scenario(client: Client) -> None:
-        key = Key(MEMCACHEDS, namespace, "cache")
-        await create(client, cache(namespace, **admitted(size=2)))
-        await wait_until_ready(client, namespace)
-        for change, exists in (({"size": 1}, False), ({"size": 2}, True), ({"podDisruptionBudget": None}, False)):
-            assert await missing(client, budget(namespace)) == exists
-            await patch(client, key, {"spec": change})
-            await eventually(lambda exists=exists: has_budget(client, namespace, exists))
-        await wait_until_ready(client, namespace)
-
-    run_operator(plane, (namespace,), scenario)
-    writes = audit.writes(namespace)
-    assert writes["create poddisruptionbudgets"] == 2
-
-
-async def has_budget(client: Client, namespace: str, expected: bool) -> bool:
-    """Whether our budget exists, or does not, as expected."""
-    return await missing(client, budget(namespace)) != expected
-
-
 @pytest.mark.parametrize(("spec", "on_large_node"), [({}, 2), (admitted(), 1)], ids=["old", "new"])
 def test_pods_of_a_new_object_run_on_different_nodes(
     plane: ControlPlane, namespace: str, pool: str, add_node: AddNode, spec: Object, on_large_node: int

@@ -10,12 +10,8 @@ from crds.crd import definition
 from integration.control_plane import CRDS, ControlPlane, eventually, is_served, until
 from integration.test_manager import run_operator, wait_until_ready
 from memcached_operator.kube.client import Client
-from memcached_operator.kube.reflector import MISSING_PERIOD
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
-    POD_DISRUPTION_BUDGETS,
-    SERVICES,
-    STATEFULSETS,
     Key,
     Object,
 )
@@ -105,64 +101,8 @@ def test_children_of_every_type_are_created_changed_and_deleted(widgets: Control
     run_operator(widgets, (namespace,), scenario, kinds=KINDS)
 
 
-def test_manual_changes_of_children_are_reverted(widgets: ControlPlane, namespace: str) -> None:
-    world = World(widgets, namespace)
-
-    async def scenario(client: Client) -> None:
-        async def is_restored(key: Key, field: str, expected: object) -> bool:
-            found = await client.get(key)
-            return found is not None and {**found.get("data", {}), **found.get("spec", {})}.get(field) == expected
-
-        await world.create(size=1, settings="a=1")
-        await wait_until_ready(client, namespace, "app", WIDGETS)
-        headless = world.key(SERVICES, "app-pods")
-        await asyncio.to_thread(widgets.delete, headless)
-        await eventually(lambda: is_restored(headless, "clusterIP", "None"))
-        await world.change(world.key(CONFIG_MAPS), {"data": {"settings": "changed"}})
-        await eventually(lambda: is_restored(world.key(CONFIG_MAPS), "settings", "a=1"))
-        await world.change(world.key(POD_DISRUPTION_BUDGETS), {"spec": {"maxUnavailable": 0}})
-        await eventually(lambda: is_restored(world.key(POD_DISRUPTION_BUDGETS), "maxUnavailable", 1))
-        await world.change(world.key(STATEFULSETS), {"spec": {"replicas": 0}})
-        await eventually(lambda: is_restored(world.key(STATEFULSETS), "replicas", 1))
-
-    run_operator(widgets, (namespace,), scenario, kinds=KINDS)
-
-
-def test_new_template_is_rolled_out(widgets: ControlPlane, namespace: str) -> None:
-    world = World(widgets, namespace)
-
-    async def scenario(client: Client) -> None:
-        await world.create(size=3)
-        await wait_until_ready(client, namespace, "app", WIDGETS)
-        await world.spec(client, image="example.com/app:2")
-        found = await client.get(world.key(STATEFULSETS))
-        assert found is not None
-        assert found["status"]["updatedReplicas"] == 3
-        # The start and the end, and for each pod that is replaced, the loss and the return of availability.
-        assert world.writes()["patch widgets/status"] <= 2 + 2 * 3
-
-    run_operator(widgets, (namespace,), scenario, kinds=KINDS)
-
-
-def test_field_that_the_cluster_drops_is_not_applied_again(widgets: ControlPlane, namespace: str) -> None:
-    """The StatefulSet has maxUnavailable, which some clusters drop."""
-    world = World(widgets, namespace)
-
-    async def first(client: Client) -> None:
-        await world.create(size=1)
-        await wait_until_ready(client, namespace, "app", WIDGETS)
-
-    async def second(client: Client) -> None:
-        world.audit = widgets.audit()
-        await wait_until_ready(client, namespace, "app", WIDGETS)
-        await asyncio.sleep(4)
-        assert world.writes() == {}
-
-    for scenario in (first, second):
-        run_operator(widgets, (namespace,), scenario, kinds=KINDS)
-
-
-def test_optional_api_is_noticed_within_a_minute(widgets: ControlPlane, namespace: str) -> None:
+def test_optional_api_is_noticed(widgets: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.kube.reflector.MISSING_PERIOD", 1.0)
     world, crd = World(widgets, namespace), Key(CRDS, "", MONITOR_CRD["metadata"]["name"])
 
     async def scenario(client: Client) -> None:
@@ -170,11 +110,11 @@ def test_optional_api_is_noticed_within_a_minute(widgets: ControlPlane, namespac
         await wait_until_ready(client, namespace, "app", WIDGETS)
         assert "create servicemonitors" not in world.writes()
         await asyncio.to_thread(widgets.create, CRDS, MONITOR_CRD)
-        await eventually(lambda: client.get(world.key(MONITORS)), MISSING_PERIOD * 1.1 + 20)
+        await eventually(lambda: client.get(world.key(MONITORS)), 60)
         world.audit = widgets.audit()
         await asyncio.to_thread(widgets.delete, crd)
         await eventually(lambda: is_gone(client), 30)
-        await asyncio.sleep(3)
+        await asyncio.to_thread(world.audit.wait_until_quiet, 1.0, namespace)
         await wait_until_ready(client, namespace, "app", WIDGETS)
         # The controller may notice the deletion of the object before that of its API.
         assert sum(world.child_writes().values()) <= 2

@@ -8,6 +8,7 @@ import pytest
 from support import kube, olm
 from support.kube import kubectl
 from support.olm import VERSION, Releases
+from support.waiting import READY
 
 CRDS = ("memcacheds.cache.example.com", "appservices.app.example.com")
 
@@ -20,7 +21,7 @@ def dedicated_cluster(cluster: object) -> Iterator[None]:
         pytest.exit("these tests need a cluster in which the operator is not deployed: run `make undeploy` first", 2)
     olm.tool("olm", "status")
     yield
-    kubectl("delete", "crd", "--ignore-not-found", "--timeout=60s", *CRDS)
+    kubectl("delete", "crd", "--ignore-not-found", f"--timeout={READY:g}s", *CRDS)
     olm.tool("olm", "unserve", olm.CATALOG)
 
 

@@ -17,20 +17,14 @@ from cluster.shell import run
 from olm.programs import OPM, programs
 from support import olm
 
+pytestmark = pytest.mark.modes
+
 BUNDLE, SERVED = olm.ROOT / "bundle", olm.ROOT / "catalog"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a directory."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
-
-
-def test_made_again_it_is_the_same() -> None:
-    dockerfile = (olm.ROOT / "bundle.Dockerfile").read_bytes()
-    before = [contents(place) for place in (BUNDLE, SERVED)]
-    olm.make("bundle", "catalog")
-    assert [contents(place) for place in (BUNDLE, SERVED)] == before
-    assert (olm.ROOT / "bundle.Dockerfile").read_bytes() == dockerfile
 
 
 def by_value(properties: list[dict[str, Any]]) -> list[str]:

@@ -16,6 +16,9 @@ from support.audit import Audit
 from support.kube import Object, eventually, kubectl
 from support.memcached import SMALL, children, memcached, pods_of, send_commands, wait_until_ready
 from support.olm import ABSENT, API, CATALOG, CATALOG_NAMESPACE, CHANNEL, SECONDS, Installation, Releases, csv_name
+from support.waiting import COMMAND, READY
+
+pytestmark = pytest.mark.modes
 
 DOCUMENT = (olm.ROOT / "docs/install.md").read_text(encoding="utf-8")
 FIRST, SECOND = "0.1.0", "0.2.0"
@@ -44,7 +47,7 @@ class Shell:
         assert [each for each in commands if each not in DOCUMENT] == [], "the document does not contain these commands"
         script = "\n".join(commands).replace("install-abcde", name)
         words = ["bash", "-euc", script]
-        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=COMMAND, check=False)
         assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -72,7 +75,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     try:
         yield found
     finally:
-        kubectl("delete", "--ignore-not-found", "--timeout=90s", "-f", str(found.file))
+        kubectl("delete", "--ignore-not-found", f"--timeout={READY:g}s", "-f", str(found.file))
         eventually(lambda: not olm.configurations(), SECONDS, "OLM has deleted its webhook configurations")
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,14 +10,15 @@ from typing import Any
 import pytest
 
 from memcached_operator.certificates import pki
-from support import appservice, kube, olm, olm_certificates, permissions
+from support import kube, olm, olm_certificates, permissions
 from support.audit import Audit
 from support.kube import eventually, kubectl, restart_counts
 from support.memcached import IMAGE, SMALL, memcached, pods_of, send_commands, wait_until_ready
-from support.olm import INSTALL_SECONDS, VERSION, WEBHOOK, Installation, Releases
-from support.olm_certificates import RELOAD_SECONDS, ROTATION_OUTAGE, SECRET, STABLE_SECONDS
+from support.olm import VERSION, WEBHOOK, Installation, Releases
+from support.olm_certificates import SECRET, STABLE_SECONDS
 from support.permissions import denied, token_of
 from support.probing import ProbeResults, Record
+from support.waiting import RELOADED
 
 
 @pytest.fixture(scope="module")
@@ -28,29 +28,15 @@ def audit_before(cluster: dict[str, Any]) -> Audit:
 
 
 @pytest.fixture(scope="module")
-def durations() -> dict[str, float]:
-    """The durations of steps, in seconds."""
-    return {}
-
-
-@pytest.fixture(scope="module")
-def installation(
-    releases: Releases, current_bundle: Path, audit_before: Audit, durations: dict[str, float]
-) -> Iterator[Installation]:
+def installation(releases: Releases, current_bundle: Path, audit_before: Audit) -> Iterator[Installation]:
     """The release of this tree, installed for all namespaces."""
     releases.serve(current_bundle)
-    started = time.monotonic()
     with olm.subscribed() as installation:
         installation.succeeded(VERSION)
-        durations["install"] = time.monotonic() - started
         yield installation
 
 
-def test_installation_takes_less_than_a_minute(
-    installation: Installation, durations: dict[str, float], record_property: Record
-) -> None:
-    record_property("from the Subscription to Succeeded, in seconds", round(durations["install"], 1))
-    assert durations["install"] < INSTALL_SECONDS
+def test_both_processes_are_available(installation: Installation) -> None:
     for deployment in (olm.CONTROLLER, WEBHOOK):
         found = kube.must_get("deployments", installation.namespace, deployment)
         assert found["status"]["availableReplicas"] == found["spec"]["replicas"] == 2
@@ -71,31 +57,16 @@ def test_admission_trusts_the_certificate_of_olm(installation: Installation) -> 
         assert webhook["namespaceSelector"] == {}
 
 
-def test_bundle_has_no_object_of_a_missing_kind(installation: Installation, current_bundle: Path) -> None:
-    assert kube.read("/apis/monitoring.coreos.com/v1") is None, "the Prometheus operator is installed"
-    kinds = [line for file in (current_bundle / "bundle/manifests").iterdir() for line in file.read_text().splitlines()]
-    assert "kind: ServiceMonitor" not in kinds
-    assert "kind: ServiceMonitor" not in kubectl("kustomize", str(olm.ROOT / "config/default")).stdout
-
-
-def test_size_0_is_rejected(installation: Installation, namespace: str) -> None:
+def test_admission_responds_and_a_new_cache_serves(installation: Installation, namespace: str) -> None:
     assert "spec.size" in kube.rejection(memcached(namespace, size=0), verb="create")
-
-
-def test_admission_warns(installation: Installation, namespace: str) -> None:
-    """The warning shows that our webhook was called."""
-    done = kubectl("create", "-f", "-", stdin=memcached(namespace, image="memcached:latest", resources=SMALL))
-    assert "has no fixed version" in done.stderr
-
-
-def test_a_new_cache_serves(installation: Installation, namespace: str) -> None:
+    done = kubectl("create", "-f", "-", stdin=memcached(namespace, "other", image="memcached:latest", resources=SMALL))
+    assert "has no fixed version" in done.stderr, "our webhook must be called"
     kube.apply(memcached(namespace, resources=SMALL))
     found = wait_until_ready(namespace)
     assert (found["spec"]["size"], found["spec"]["containerPort"], found["spec"]["image"]) == (1, 11211, IMAGE)
     (pod,) = pods_of(namespace)
-    assert send_commands(pod["status"]["podIP"], 11211, b"set k 0 0 1", b"v", b"get k").startswith(
-        b"STORED\r\nVALUE k 0 1"
-    )
+    response = send_commands(pod["status"]["podIP"], 11211, b"set k 0 0 1", b"v", b"get k")
+    assert response.startswith(b"STORED\r\nVALUE k 0 1")
 
 
 def test_every_example_of_the_bundle_is_accepted(installation: Installation, namespace: str) -> None:
@@ -119,11 +90,12 @@ def policies(installation: Installation) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("policies")
+@pytest.mark.modes
 def test_the_policies_confine_the_account_that_olm_created(installation: Installation, namespace: str) -> None:
     token = token_of(olm.CONTROLLER, installation.namespace)
     kubectl("create", "deployment", "foreign", "-n", namespace, "--image=localhost/foreign:1", "--replicas=0")
     delete = ("delete", "deployment", "foreign", "-n", namespace, "--dry-run=server")
-    eventually(lambda: denied(token, *delete), 30, "the policies are in effect")
+    eventually(lambda: denied(token, *delete), description="the policies are in effect")
     kube.apply(memcached(namespace, resources=SMALL))
     wait_until_ready(namespace)
     kube.apply(memcached(namespace, size=2, resources=SMALL))
@@ -149,7 +121,7 @@ def expiring_certificate(installation: Installation, results: ProbeResults) -> b
         replace_pair(installation, pair)
         olm_certificates.trust(installation, pair.ca)
         eventually(
-            lambda: results.stable_seconds() > STABLE_SECONDS, RELOAD_SECONDS, "admission responds with the certificate"
+            lambda: results.stable_seconds() > STABLE_SECONDS, RELOADED, "admission responds with the certificate"
         )
         assert results.failures == [], "admission must respond while the CA bundle is extended and then reduced"
     return pair.certificate
@@ -162,13 +134,14 @@ def replace_pair(installation: Installation, pair: pki.KeyPair) -> None:
     wanted = {olm_certificates.serial(pair.certificate)}
     eventually(
         lambda: olm_certificates.served_serials(before) == wanted,
-        RELOAD_SECONDS,
+        RELOADED,
         "the existing pods serve the new certificate",
     )
     now = restart_counts(installation.pods(WEBHOOK))
     assert {uid: now.get(uid) for uid in restart_counts(before)} == restart_counts(before)
 
 
+@pytest.mark.modes
 @pytest.mark.parametrize("invalidate", [deleted_secret, expiring_certificate])
 def test_olm_replaces_a_certificate(
     installation: Installation,
@@ -177,20 +150,19 @@ def test_olm_replaces_a_certificate(
     invalidate: Callable[[Installation, ProbeResults], bytes],
 ) -> None:
     """OLM updates the CA bundle before all pods serve the new certificate; in between, writes fail."""
-    with olm_certificates.measured_availability(installation, namespace, ROTATION_OUTAGE, record_property) as results:
+    with olm_certificates.recorded_availability(installation, namespace, record_property) as results:
         olm_certificates.wait_until_rotated(installation, invalidate(installation, results), results)
     installation.succeeded(VERSION)
 
 
+@pytest.mark.modes
 def test_a_user_replaces_a_certificate(installation: Installation, namespace: str, record_property: Record) -> None:
     """With a CA of the user: existing pods serve the certificate without a restart, and OLM keeps it.
 
     OLM accepts another CA if it is in the webhook configurations.
     """
     before = olm_certificates.secret_files(installation)["tls.crt"]
-    with olm_certificates.measured_availability(
-        installation, namespace, RELOAD_SECONDS + ROTATION_OUTAGE, record_property
-    ) as results:
+    with olm_certificates.recorded_availability(installation, namespace, record_property) as results:
         pair = olm_certificates.issue(installation, timedelta(days=90))
         replace_pair(installation, pair)
         olm_certificates.trust(installation, pair.ca)
@@ -200,6 +172,7 @@ def test_a_user_replaces_a_certificate(installation: Installation, namespace: st
     assert olm_certificates.secret_files(installation)["tls.crt"] == pair.certificate
 
 
+@pytest.mark.modes
 def test_permissions_equal_those_of_the_bundle(installation: Installation) -> None:
     """OLM creates a ClusterRole for them and adds read access to namespaces."""
     rules = olm.permissions(installation)
@@ -210,17 +183,11 @@ def test_permissions_equal_those_of_the_bundle(installation: Installation) -> No
     )
 
 
-def test_all_permissions_are_used(installation: Installation, namespace: str, audit_before: Audit) -> None:
-    kube.apply(appservice.appservice(namespace, resources=SMALL))
-    for port in (11211, 12000):
-        kube.apply(memcached(namespace, containerPort=port, resources=SMALL))
-        wait_until_ready(namespace)
-    appservice.wait_until_ready(namespace)
-    permissions.exercise_rare_permissions()
-    selector = "app.kubernetes.io/component=controller-manager"
-    kubectl("delete", "pods", "-n", installation.namespace, "-l", selector)  # a watch is logged when it ends
+@pytest.mark.modes
+def test_all_permissions_are_used(installation: Installation, audit_before: Audit) -> None:
+    permissions.exercise(installation.namespace)
     usage = permissions.requests_by(audit_before, installation.account())
     granted = list(permissions.grants_of(olm.permissions(installation)))
     assert usage.denied == set()
     assert usage.exceeding(granted) == set()
-    assert usage.unused(granted) - permissions.ON_CONFLICTS == permissions.NEVER_REQUESTED
+    assert usage.unused(granted) == permissions.NEVER_REQUESTED

@@ -16,6 +16,8 @@ from support.olm import CONTROLLER, VERSION, WEBHOOK, Installation, Releases
 from support.olm_certificates import SECRET
 from support.permissions import Grant
 
+pytestmark = pytest.mark.modes
+
 UNCHANGED_SECONDS = 3
 """Seconds for which other namespaces must stay unchanged after the operator has worked in its own."""
 EXTENSION = {

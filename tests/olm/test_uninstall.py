@@ -2,26 +2,27 @@
 
 from pathlib import Path
 
+import pytest
+
 from support import kube, olm
 from support.audit import Audit
 from support.kube import eventually, kubectl
 from support.memcached import SMALL, children, memcached, pods_of, wait_until_ready
 from support.olm import VERSION, Releases
+from support.waiting import QUIET, READY
+
+pytestmark = pytest.mark.modes
 
 CASCADES = ("background", "foreground", "orphan")
-COLLECTED = 30
-"""Maximum seconds until the garbage collector has deleted the dependents."""
-QUIET = 5
-"""Seconds without a write after which no more is expected: by then, all objects are reconciled."""
 
 
 def delete(namespace: str, cascade: str) -> None:
     """Delete an object with one cascading strategy while the operator is not installed."""
     name = f"by-{cascade}"
-    kubectl("delete", "memcached", name, "-n", namespace, f"--cascade={cascade}", "--timeout=60s")
+    kubectl("delete", "memcached", name, "-n", namespace, f"--cascade={cascade}", f"--timeout={READY:g}s")
     kept = cascade == "orphan"
-    eventually(lambda: bool(kube.get("deployments", namespace, name)) == kept, COLLECTED, f"{name}: the Deployment")
-    eventually(lambda: bool(pods_of(namespace, name)) == kept, COLLECTED, f"{name}: the pods")
+    eventually(lambda: bool(kube.get("deployments", namespace, name)) == kept, READY, f"{name}: the Deployment")
+    eventually(lambda: bool(pods_of(namespace, name)) == kept, READY, f"{name}: the pods")
 
 
 def test_objects_survive_uninstalling_and_reinstalling(
@@ -53,7 +54,7 @@ def test_objects_survive_uninstalling_and_reinstalling(
         installation.subscribe()
         installation.succeeded(VERSION)
         assert wait_until_ready(other_namespace, "edited")["status"]["readyReplicas"] == 2
-        reinstalled.wait_until_quiet(QUIET)
+        reinstalled.wait_until_quiet(2 * QUIET)
         assert reinstalled.writes(other_namespace), "the changed objects must be reconciled"
         assert not reinstalled.writes(namespace), "unchanged objects must not be written"
         assert children(namespace) == before, "reinstalling must not change the children"

@@ -6,6 +6,7 @@ import urllib.error
 from urllib.request import urlopen
 
 from support.kube import Object, must_get
+from support.waiting import REQUEST
 
 METRICS_PORT = 9150
 
@@ -14,7 +15,7 @@ def metrics(pod: Object, path: str = "/metrics", tls: ssl.SSLContext | None = No
     """The response of the agent of a pod. `tls`: a context for HTTPS; None for HTTP."""
     url = f"{'http' if tls is None else 'https'}://{pod['status']['podIP']}:{METRICS_PORT}{path}"
     try:
-        with urlopen(url, timeout=15, context=tls) as response:  # noqa: S310 - one of these two schemes
+        with urlopen(url, timeout=REQUEST, context=tls) as response:  # noqa: S310 - one of these two schemes
             return response.read().decode()
     except urllib.error.HTTPError as error:
         return error.read().decode()

@@ -4,7 +4,7 @@ import urllib.request
 from typing import Any
 from urllib.error import URLError
 
-from support import kube, memcached
+from support import kube, memcached, waiting
 from support.kube import Object
 
 IMAGE = "docker.io/library/nginx:1.28"
@@ -30,12 +30,12 @@ def conditions(namespace: str, name: str = "app") -> dict[str, Object]:
     return memcached.conditions(namespace, name, PLURAL)
 
 
-def wait_until_ready(namespace: str, name: str = "app", timeout: float = 60) -> Object:
+def wait_until_ready(namespace: str, name: str = "app", timeout: float = waiting.READY) -> Object:
     """Wait until an AppService is available, not progressing and not degraded in its current generation; return it."""
     return memcached.wait_until_ready(namespace, name, timeout, PLURAL)
 
 
-def wait_until_degraded(namespace: str, reason: str, name: str = "app", timeout: float = 60) -> Object:
+def wait_until_degraded(namespace: str, reason: str, name: str = "app", timeout: float = waiting.READY) -> Object:
     """Wait until an AppService is Degraded with this reason; return the condition."""
     return memcached.wait_until_degraded(namespace, reason, name, timeout, PLURAL)
 
@@ -56,7 +56,7 @@ def node_address() -> str:
 def page(port: int) -> str:
     """The page that a node serves on a port; empty if the request fails."""
     try:
-        with urllib.request.urlopen(f"http://{node_address()}:{port}/", timeout=5) as response:
+        with urllib.request.urlopen(f"http://{node_address()}:{port}/", timeout=waiting.REQUEST) as response:
             return response.read().decode()
     except (URLError, OSError):
         return ""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from support.waiting import QUIET, READY
+
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -43,9 +45,9 @@ class Audit:
             found[f"{request['verb']} {target.get('resource')}{sub}"] += 1
         return found
 
-    def wait_until_quiet(self, seconds: float, namespace: str | None = None) -> None:
-        """Wait until the operator has written nothing for `seconds`; fails after 60 s."""
-        deadline = time.monotonic() + 60
+    def wait_until_quiet(self, seconds: float = QUIET, namespace: str | None = None) -> None:
+        """Wait until the operator has written nothing for `seconds`."""
+        deadline = time.monotonic() + READY
         last, since = self.writes(namespace), time.monotonic()
         while time.monotonic() - since < seconds:
             assert time.monotonic() < deadline, f"the operator keeps writing: {self.writes(namespace)}"

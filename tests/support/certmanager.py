@@ -16,6 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from memcached_operator.certificates import pki
 from support import kube
 from support.kube import POLL, Object, eventually, kubectl
+from support.waiting import STEP
 
 GROUP = "cert-manager.io"
 INJECT = "cert-manager.io/inject-ca-from"
@@ -50,8 +51,8 @@ def running() -> Generator[None]:
     try:
         kubectl("apply", "-f", "-", stdin=definitions)
         for plural in KINDS.values():
-            kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{plural}.{GROUP}")
-        eventually(lambda: kube.read(f"/apis/{GROUP}/v1/certificates"), 15, "the API server serves Certificates")
+            kubectl("wait", "--for=condition=Established", f"--timeout={STEP:g}s", f"crd/{plural}.{GROUP}")
+        eventually(lambda: kube.read(f"/apis/{GROUP}/v1/certificates"), description="Certificates are served")
         worker.start()
         yield
     finally:
@@ -59,15 +60,6 @@ def running() -> Generator[None]:
         if worker.ident:
             worker.join(30)
         kubectl("delete", "--ignore-not-found", "-f", "-", stdin=definitions)
-
-
-def renew(namespace: str, name: str) -> None:
-    """Issue a certificate again, as `cmctl renew` does; the CA bundles follow a moment later."""
-    certificate = kube.read(f"/apis/{GROUP}/v1/namespaces/{namespace}/certificates/{name}")
-    assert certificate is not None
-    issuer = _issuer(certificate)
-    assert issuer is not None
-    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_issued(certificate, issuer))
 
 
 def _issue_and_inject(ended: threading.Event) -> None:

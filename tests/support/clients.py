@@ -10,9 +10,8 @@ from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 from typing import Self
 
 from support.pki import CA, Pair
+from support.waiting import REQUEST, STEP
 
-TIMEOUT = 5.0
-"""Seconds for each step of a request."""
 PAUSE = 0.02
 """Seconds between two rounds of a loop."""
 MAX_FAILURES = 20
@@ -44,7 +43,7 @@ class Client:
     """One connection. Every method raises OSError if the server refuses or closes the connection."""
 
     def __init__(self, server: Server) -> None:
-        plain = create_connection((server.address, server.port), timeout=TIMEOUT)
+        plain = create_connection((server.address, server.port), timeout=REQUEST)
         plain.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
         try:
             self._socket = server.tls.wrap_socket(plain, server_hostname=server.name) if server.tls else plain
@@ -159,7 +158,7 @@ def in_threads(*loops: Callable[[threading.Event], None]) -> Generator[None]:
     finally:
         stop.set()
         for each in threads:
-            each.join(timeout=60)
+            each.join(STEP)
 
 
 @contextmanager

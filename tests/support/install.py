@@ -4,12 +4,13 @@ import subprocess
 
 from support import installed
 from support.kube import kubectl
+from support.waiting import COMMAND
 
 
 def make(*words: str) -> "subprocess.CompletedProcess[str]":
     """Run a target; the message of a failure contains its output."""
     done = subprocess.run(
-        ["make", *words], cwd=installed.ROOT, capture_output=True, text=True, timeout=300, check=False
+        ["make", *words], cwd=installed.ROOT, capture_output=True, text=True, timeout=COMMAND, check=False
     )
     assert done.returncode == 0, f"make {' '.join(words)}: {done.stdout}{done.stderr}"
     return done

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import yaml
 
@@ -17,6 +16,7 @@ from support import kube
 from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
 from support.processes import processes
+from support.waiting import READY
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "memcached-operator-system"
@@ -30,8 +30,6 @@ CONFIGURATIONS = {
 }
 CRD_SIZE_ERROR = "spec.size in body should be greater than or equal to 1"
 """Part of the CRD's error for a size of 0, which the webhook's error does not contain."""
-STARTUP_SECONDS = 90
-"""Maximum seconds for the operator's processes to start, on a slow machine."""
 
 
 @cache
@@ -57,8 +55,8 @@ def wait_until_up() -> None:
     """Wait until both Deployments are rolled out and admission responds."""
     for component in (CONTROLLER, WEBHOOK):
         name = f"deployment/memcached-operator-{component}"
-        kubectl("rollout", "status", "-n", NAMESPACE, name, f"--timeout={STARTUP_SECONDS}s")
-    eventually(lambda: admission_error() == "", STARTUP_SECONDS, "admission responds")
+        kubectl("rollout", "status", "-n", NAMESPACE, name, f"--timeout={READY:g}s")
+    eventually(lambda: admission_error() == "", READY, "admission responds")
 
 
 def admission_error(namespace: str = "default", **spec: Any) -> str:
@@ -132,35 +130,12 @@ def kill(pod: Object) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def metrics(pod: Object) -> dict[str, float]:
-    """The metrics of a process: name with labels → value."""
-    with urlopen(f"http://{pod['status']['podIP']}:8383/metrics", timeout=5) as response:
-        lines = response.read().decode().splitlines()
-    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")}
-
-
-def restarts(component: str) -> int:
-    """The number of container restarts of a process."""
-    return sum(status["restartCount"] for pod in pods(component) for status in pod["status"]["containerStatuses"])
-
-
-@contextmanager
-def stopped() -> Generator[None]:
-    """Stop all processes of the operator until the block ends."""
-    try:
-        scale(0, CONTROLLER, WEBHOOK)
-        yield
-    finally:
-        scale(2, CONTROLLER, WEBHOOK)
-        wait_until_up()
-
-
 @contextmanager
 def without_webhook() -> Generator[None]:
     """Stop the admission processes until the block ends."""
     try:
         scale(0, WEBHOOK)
-        eventually(lambda: "failed calling webhook" in admission_error(), STARTUP_SECONDS, "admission has stopped")
+        eventually(lambda: "failed calling webhook" in admission_error(), READY, "admission has stopped")
         yield
     finally:
         scale(2, WEBHOOK)
@@ -194,8 +169,8 @@ def without_rules() -> Generator[None]:
         version["subresources"].pop("scale")
     try:
         kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=crd)
-        eventually(lambda: CRD_SIZE_ERROR not in admission_error(size=0), STARTUP_SECONDS, "the CRD has no rules")
+        eventually(lambda: CRD_SIZE_ERROR not in admission_error(size=0), READY, "the CRD has no rules")
         yield
     finally:
         restore("CustomResourceDefinition")
-        eventually(lambda: CRD_SIZE_ERROR in admission_error(size=0), STARTUP_SECONDS, "the CRD's rules are restored")
+        eventually(lambda: CRD_SIZE_ERROR in admission_error(size=0), READY, "the CRD's rules are restored")

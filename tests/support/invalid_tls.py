@@ -4,58 +4,45 @@ from typing import Any, Final
 
 TLS: Final = {"secretName": "sessions-tls"}
 
+SECRET: Final = "must be the name of a Secret in this namespace"
+RESERVED: Final = "must not be 11210 or 9150"
+METRICS: Final = "must not be 9150 with spec.monitoring"
+PLAINTEXT: Final = ("spec.tls.plaintext", "must not be Enabled unless spec.tls.port is another port")
+CLIENT_CA: Final = ("spec.tls.clientCASecretName", "must be set only with clientAuth Request or Require")
+
+
+def _warm_up(**fields: Any) -> dict[str, Any]:
+    return {"identity": "Stable", "rollout": {"warmUp": fields}}
+
+
 INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
-    "name of the Secret of a certificate": (
-        {"tls": {"secretName": "Sessions"}},
-        ("spec.tls.secretName", "must be the name of a Secret in this namespace"),
-    ),
+    "name of the Secret of a certificate": ({"tls": {"secretName": "Sessions"}}, ("spec.tls.secretName", SECRET)),
     "name of the Secret of a client CA": (
         {"tls": {**TLS, "clientAuth": "Require", "clientCASecretName": ""}},
-        ("spec.tls.clientCASecretName", "must be the name of a Secret in this namespace"),
+        ("spec.tls.clientCASecretName", SECRET),
     ),
-    "name of the Secret of passwords": (
-        {"auth": {"secretName": "a/b"}},
-        ("spec.auth.secretName", "must be the name of a Secret in this namespace"),
-    ),
-    "privileged port for TLS": (
-        {"tls": {**TLS, "port": 443}},
-        ("spec.tls.port", "must be between 1024 and 65535"),
-    ),
-    "port of the agent's connection for TLS": (
-        {"tls": {**TLS, "port": 11210}},
-        ("spec.tls.port", "must not be 11210 or 9150"),
-    ),
-    "port of the metrics for TLS": (
-        {"tls": {**TLS, "port": 9150}},
-        ("spec.tls.port", "must not be 11210 or 9150"),
-    ),
+    "name of the Secret of passwords": ({"auth": {"secretName": "a/b"}}, ("spec.auth.secretName", SECRET)),
+    "privileged port for TLS": ({"tls": {**TLS, "port": 443}}, ("spec.tls.port", "must be between 1024 and 65535")),
+    "port of the agent's connection for TLS": ({"tls": {**TLS, "port": 11210}}, ("spec.tls.port", RESERVED)),
+    "port of the metrics for TLS": ({"tls": {**TLS, "port": 9150}}, ("spec.tls.port", RESERVED)),
     "port of the agent's connection": (
         {"tls": TLS, "containerPort": 11210},
         ("spec.containerPort", "must not be 11210 with spec.tls"),
     ),
-    "port of the metrics with TLS": (
-        {"tls": TLS, "containerPort": 9150},
-        ("spec.containerPort", "must not be 9150 with spec.monitoring"),
-    ),
+    "port of the metrics with TLS": ({"tls": TLS, "containerPort": 9150}, ("spec.containerPort", METRICS)),
     "port of the metrics with passwords": (
         {"auth": {"secretName": "a"}, "monitoring": {"enabled": False}, "containerPort": 9150},
-        ("spec.containerPort", "must not be 9150 with spec.monitoring"),
+        ("spec.containerPort", METRICS),
     ),
-    "plaintext without a port for TLS": (
-        {"tls": {**TLS, "plaintext": "Enabled"}},
-        ("spec.tls.plaintext", "must not be Enabled unless spec.tls.port is another port"),
-    ),
+    "plaintext without a port for TLS": ({"tls": {**TLS, "plaintext": "Enabled"}}, PLAINTEXT),
     "plaintext on the port for TLS": (
         {"tls": {**TLS, "plaintext": "Enabled", "port": 11300}, "containerPort": 11300},
-        ("spec.tls.plaintext", "must not be Enabled unless spec.tls.port is another port"),
+        PLAINTEXT,
     ),
-    "client CA without verification": (
-        {"tls": {**TLS, "clientCASecretName": "clients-ca"}},
-        ("spec.tls.clientCASecretName", "must be set only with clientAuth Request or Require"),
-    ),
+    "client CA without verification": ({"tls": {**TLS, "clientCASecretName": "clients-ca"}}, CLIENT_CA),
     "client CA with verification switched off": (
         {"tls": {**TLS, "clientAuth": "None", "clientCASecretName": "clients-ca"}},
-        ("spec.tls.clientCASecretName", "must be set only with clientAuth Request or Require"),
+        CLIENT_CA,
     ),
     "metrics over HTTPS without a certificate": (
         {"monitoring": {"tls": {}}},
@@ -70,15 +57,12 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         ("spec.rollout.warmUp", "must not be set without spec.identity Stable"),
     ),
     "warm-up with an invalid timeout": (
-        {"identity": "Stable", "rollout": {"warmUp": {"timeout": "1d"}}},
+        _warm_up(timeout="1d"),
         ("spec.rollout.warmUp.timeout", "must be a time in hours, minutes and seconds"),
     ),
-    "warm-up of no requests": (
-        {"identity": "Stable", "rollout": {"warmUp": {"hitRatio": 0}}},
-        ("spec.rollout.warmUp.hitRatio", "must be between 1 and 100"),
-    ),
+    "warm-up of no requests": (_warm_up(hitRatio=0), ("spec.rollout.warmUp.hitRatio", "must be between 1 and 100")),
     "warm-up with too many requests": (
-        {"identity": "Stable", "rollout": {"warmUp": {"minRequests": -1}}},
+        _warm_up(minRequests=-1),
         ("spec.rollout.warmUp.minRequests", "must be between 0 and 1000000000"),
     ),
     "memory limit for connections with TLS": (

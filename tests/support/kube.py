@@ -3,14 +3,19 @@
 import json
 import os
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import cache
+from itertools import groupby
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import kubernetes
+
+from support.waiting import COMMAND, STEP
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -98,7 +103,13 @@ def kubectl(
     """Run kubectl as a user would. With `check`, a non-zero exit code fails the test with kubectl's error output."""
     text = json.dumps(stdin) if isinstance(stdin, Mapping) else stdin
     done = subprocess.run(
-        ["kubectl", *arguments], input=text, capture_output=True, text=True, timeout=120, check=False, env=os.environ
+        ["kubectl", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND,
+        check=False,
+        env=os.environ,
     )
     assert not check or done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
     return done
@@ -116,7 +127,7 @@ def rejection(obj: Object, *arguments: str, verb: str = "apply") -> str:
     return done.stderr
 
 
-def eventually(condition: Callable[[], T], timeout: float = 30, description: str = "") -> T:
+def eventually(condition: Callable[[], T], timeout: float = STEP, description: str = "") -> T:
     """Wait until a condition returns a true value (and raises no AssertionError); return the value.
 
     Fails after `timeout` seconds with the last result."""
@@ -142,6 +153,23 @@ def consistently(condition: Callable[[], object], seconds: float, description: s
     while time.monotonic() < deadline:
         assert condition(), f"did not hold for {seconds:g} s: {description or condition}"
         time.sleep(POLL)
+
+
+@contextmanager
+def watched(plural: str, namespace: str, name: str, field: str) -> Generator[Callable[[], list[str]]]:
+    """Watch a field of an object until the block ends; the function returns its values so far, without repetitions."""
+    words = ["kubectl", "get", plural, name, "-n", namespace, "--watch", f"--output=jsonpath={{{field}}}{{'\\n'}}"]
+    with tempfile.NamedTemporaryFile() as file, subprocess.Popen(words, stdout=file) as process:
+
+        def values() -> list[str]:
+            assert process.poll() is None, "the watch has ended"
+            return [value for value, _ in groupby(Path(file.name).read_text().splitlines())]
+
+        try:
+            eventually(values, description=f"the watch of {plural} {name} has begun")
+            yield values
+        finally:
+            process.terminate()
 
 
 def names(objects: Iterable[Object]) -> list[str]:

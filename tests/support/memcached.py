@@ -4,7 +4,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
-from support import kube
+from support import kube, waiting
 from support.kube import Object, eventually
 
 IMAGE = "docker.io/library/memcached:1.6.38"
@@ -39,7 +39,9 @@ def states(namespace: str, name: str = "cache", plural: str = "memcacheds") -> d
 READY = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 
-def wait_until_ready(namespace: str, name: str = "cache", timeout: float = 60, plural: str = "memcacheds") -> Object:
+def wait_until_ready(
+    namespace: str, name: str = "cache", timeout: float = waiting.READY, plural: str = "memcacheds"
+) -> Object:
     """Wait until an object is available, not progressing and not degraded in its current generation; return it."""
 
     def is_ready() -> bool:
@@ -52,7 +54,7 @@ def wait_until_ready(namespace: str, name: str = "cache", timeout: float = 60, p
 
 
 def wait_until_degraded(
-    namespace: str, reason: str, name: str = "cache", timeout: float = 60, plural: str = "memcacheds"
+    namespace: str, reason: str, name: str = "cache", timeout: float = waiting.READY, plural: str = "memcacheds"
 ) -> Object:
     """Wait until an object is Degraded with this reason; return the condition."""
 
@@ -85,7 +87,7 @@ def children(namespace: str) -> dict[str, Any]:
     return {"created": created, "pods": pods}
 
 
-def send_commands(address: str, port: int, *lines: bytes, timeout: float = 5) -> bytes:
+def send_commands(address: str, port: int, *lines: bytes, timeout: float = waiting.REQUEST) -> bytes:
     """Send lines of memcached's text protocol, then `quit`; return the whole response."""
     with socket.create_connection((address, port), timeout=timeout) as connection:
         connection.sendall(b"\r\n".join([*lines, b"quit", b""]))
@@ -117,7 +119,7 @@ def exhaust_memory(pod: Object, mebibytes: int, port: int = 11211) -> None:
     For every hit of a `get`, memcached holds a response of more than 1 KiB until all are sent. By default, their number
     is not limited.
     """
-    with socket.create_connection((pod["status"]["podIP"], port), timeout=30) as connection:
+    with socket.create_connection((pod["status"]["podIP"], port), waiting.REQUEST) as connection:
         connection.sendall(b"set k 0 0 1\r\nx\r\n")
         assert connection.recv(64) == b"STORED\r\n"
         with suppress(ConnectionError):

@@ -12,15 +12,18 @@ from corners.server import Server
 
 
 def memcached_root(version: str) -> Path:
-    """The root directory of a release. Skips the test if this machine cannot run it; CI is expected to, and fails."""
+    """The root directory of a release. Skips the test if this machine cannot run it."""
     skip_unless_possible()
     return programs.ensure(version)
 
 
 def skip_unless_possible() -> None:
-    """Skip the test if this machine cannot run memcached in a directory and a memory group of its own."""
+    """Skip the test if this machine cannot run memcached in a directory and a memory group of its own.
+
+    CI as root is expected to, and fails.
+    """
     if obstacle := machine.obstacle():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(obstacle)
+        (pytest.fail if os.environ.get("CI") and os.geteuid() == 0 else pytest.skip)(obstacle)
 
 
 @contextmanager

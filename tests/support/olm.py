@@ -17,6 +17,7 @@ from support import kube
 from support.kube import Object, eventually, kubectl
 from support.memcached import IMAGE
 from support.permissions import Grant
+from support.waiting import COMMAND, READY, ROLLOUT
 
 ROOT = Path(__file__).parents[2]
 VERSION = project_version()
@@ -30,10 +31,8 @@ ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 CONTROLLER = "memcached-operator-controller-manager"
 WEBHOOK = "memcached-operator-webhook"
-INSTALL_SECONDS = 60
-"""The documented maximum from the Subscription to Succeeded."""
-SECONDS = 90
-"""Timeout for steps without a documented maximum, on a slow machine."""
+SECONDS = ROLLOUT
+"""Seconds for a step of OLM."""
 DATE = "2030-01-02"
 """The date of every release."""
 ABSENT = "localhost/memcached-operator/absent:0.0.0"
@@ -43,7 +42,7 @@ ABSENT = "localhost/memcached-operator/absent:0.0.0"
 def tool(*words: str | Path, stdin: str | None = None) -> str:
     """Run one of our command line programs (`python -m …`); return its output. A failure shows it."""
     done = subprocess.run(
-        [sys.executable, "-m", *words], input=stdin, capture_output=True, text=True, check=False, timeout=600,
+        [sys.executable, "-m", *words], input=stdin, capture_output=True, text=True, check=False, timeout=COMMAND,
         cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tools"), str(ROOT / "api")])},
     )  # fmt: skip
     assert done.returncode == 0, f"{' '.join(map(str, words))}: {done.stdout}{done.stderr}"
@@ -54,7 +53,7 @@ def make(*words: str) -> str:
     """Run make in this tree and return its output; a failure fails the test."""
     environ = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "IMG")}
     done = subprocess.run(
-        ["make", "-s", *words], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=600, check=False
+        ["make", "-s", *words], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=COMMAND, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -188,7 +187,7 @@ class Installation:
     def remove(self) -> None:
         """Uninstall as a user does, and wait until OLM has deleted the objects it created."""
         kinds = "subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com"
-        kubectl("delete", kinds, "--all", "-n", self.namespace, "--timeout=60s")
+        kubectl("delete", kinds, "--all", "-n", self.namespace, f"--timeout={READY:g}s")
         eventually(lambda: not configurations(), SECONDS, "all webhook configurations of the operator are deleted")
         eventually(lambda: not any(map(self.deployed, (CONTROLLER, WEBHOOK))), SECONDS, "the Deployments are deleted")
 

@@ -16,19 +16,12 @@ from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
 from support.olm import WEBHOOK, Installation
 from support.probing import ProbeResults, Record, probing
+from support.waiting import REQUEST, ROLLOUT
 
 SECRET = f"{WEBHOOK}-service-cert"
 """The name is the same in OLM v0 and v1."""
-RELOAD_SECONDS = 30
-"""Maximum seconds until a pod serves a changed Secret: the kubelet updates volumes periodically."""
-ROTATION = 90
-"""Maximum seconds until all pods serve a new certificate: OLM replaces them in a rollout."""
-ROTATION_OUTAGE = 30
-"""Maximum seconds until a pod with OLM's new certificate is ready; until then, the new CA does not match any pod."""
-STABLE_SECONDS = 5
+STABLE_SECONDS = 5.0
 """Seconds without a failed probe after which a certificate change counts as complete."""
-PROPAGATION_SECONDS = 5
-"""Maximum seconds from a pod being usable to admission responding: kube-proxy, for example, must be updated."""
 
 
 def secret_files(installation: Installation) -> dict[str, bytes]:
@@ -59,7 +52,7 @@ def serial(certificate: bytes) -> int:
 def served_certificate(pod: Object) -> x509.Certificate | None:
     """The certificate that a pod serves; None if it does not respond."""
     try:
-        text = ssl.get_server_certificate((pod["status"].get("podIP", ""), 9443), timeout=5)
+        text = ssl.get_server_certificate((pod["status"].get("podIP", ""), 9443), timeout=REQUEST)
     except OSError:
         return None
     return x509.load_pem_x509_certificate(text.encode())
@@ -113,7 +106,7 @@ def wait_until_rotated(installation: Installation, before: bytes, results: Probe
         assert trusted_bundles(installation) == {content["olmCAKey"]}, "the CA bundles do not match the Secret"
         return found if results.stable_seconds() > STABLE_SECONDS else None
 
-    found = eventually(rotated, ROTATION, "the certificate is rotated")
+    found = eventually(rotated, ROLLOUT, "the certificate is rotated")
     assert found
     return found
 
@@ -124,17 +117,12 @@ def admission_error(namespace: str) -> str:
 
 
 @contextmanager
-def measured_availability(
-    installation: Installation, namespace: str, bound: float, record: Record
-) -> Generator[ProbeResults]:
-    """Probe admission until the block ends, and measure OLM's own outage: the CA bundle has changed, and no ready pod
-    serves a matching certificate yet.
+def recorded_availability(installation: Installation, namespace: str, record: Record) -> Generator[ProbeResults]:
+    """Probe admission until the block ends, and record its outage and OLM's own.
 
-    Both are recorded. The outage of admission must not exceed OLM's own, nor `bound` (seconds).
+    OLM changes the CA bundle before a ready pod serves a matching certificate; in between, writes fail.
     """
     with probing(lambda: admission_error(namespace)) as admission, probing(lambda: trust_error(installation)) as trust:
         yield admission
-        outage, mismatch = admission.longest_outage(), trust.longest_outage()
-    record("longest outage of admission, in seconds", round(outage, 1))
-    record("longest mismatch of CA bundles and certificates, in seconds", round(mismatch, 1))
-    assert outage < min(bound, mismatch + PROPAGATION_SECONDS), admission.failures
+    record("longest outage of admission, in seconds", round(admission.longest_outage(), 1))
+    record("longest mismatch of CA bundles and certificates, in seconds", round(trust.longest_outage(), 1))

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from memcached_operator.kube.resource import POD_MONITORS
-from support import kube
+from support import appservice, kube
 from support.audit import Audit
 from support.kube import Object, eventually, kubectl
 from support.memcached import SMALL, memcached, wait_until_degraded, wait_until_ready
 from support.monitors import monitor_crd
-from support.secrets import MISSING_REPORTED
+from support.waiting import READY, ROLLOUT, SECRET_REPORTED
 
 API = "/apis/rbac.authorization.k8s.io/v1"
 NEVER_REQUESTED = {
@@ -17,17 +17,6 @@ NEVER_REQUESTED = {
     ("update", "cache.example.com", "memcacheds/finalizers"),
 }
 """Granted but never requested: the API server checks it before a child may have an owner that blocks deletion."""
-ON_CONFLICTS = {
-    ("get", "apps", "deployments"),
-    ("get", "apps", "statefulsets"),
-    ("get", "", "configmaps"),
-    ("get", "", "services"),
-    ("get", "policy", "poddisruptionbudgets"),
-    ("get", "networking.k8s.io", "networkpolicies"),
-    ("get", "cache.example.com", "memcacheds"),
-    ("get", "app.example.com", "appservices"),
-}
-"""Requested only if a child cannot be created because its name is taken, or if an existing child is missing."""
 
 
 class Grant(NamedTuple):
@@ -100,6 +89,10 @@ class Usage(NamedTuple):
         grants = list(granted)
         return {used for used in self.allowed if not any(grant.covers(used) for grant in grants)}
 
+    def namespaces(self) -> set[str]:
+        """The namespaces of tests in which the user wrote."""
+        return {used.namespace for used in self.allowed if used.verb == "create" and used.namespace.startswith("test-")}
+
 
 def _always(_: Object) -> bool:
     return True
@@ -129,26 +122,32 @@ SLOT_CHILDREN = {"statefulsets": "slots", "configmaps": "slots-connection"}
 """The further children of the Memcached `slots`, and their names."""
 
 
-def exercise_rare_permissions() -> None:
-    """Let the controller add and change optional children, and delete children with other names.
+def exercise(controllers: str) -> None:
+    """Let the controller use each of its permissions. `controllers`: the namespace of its pods.
 
-    Another release may have created these. The controller reads a child that is missing although the object has a
-    status, before it creates it.
+    So the result does not depend on the other tests that have run on this cluster.
     """
     with kube.temporary_namespace() as namespace:
         kube.apply(memcached(namespace, size=1, resources=SMALL))
+        kube.apply(appservice.appservice(namespace, ports=[{"port": 80}], resources=SMALL))
         wait_until_ready(namespace)
-        _exercise_monitors(namespace)  # first: the audit log has a watch when it ends
+        appservice.wait_until_ready(namespace)
+        _exercise_monitors(namespace)
         _exercise_events(namespace)
         for limit, pods in ((1, "web"), (2, "worker")):
             clients = {"from": [{"podSelector": {"matchLabels": {"app": pods}}}]}
             budget = {"enabled": True, "maxUnavailable": limit}
-            kube.apply(memcached(namespace, size=2, podDisruptionBudget=budget, networkPolicy=clients, resources=SMALL))
-            eventually(lambda limit=limit: _budget(namespace) == limit, 30, "the PodDisruptionBudget is current")
-            eventually(lambda clients=clients: _clients(namespace) == clients["from"], 30, "the clients are current")
+            spec: Object = {"size": 2, "podDisruptionBudget": budget, "networkPolicy": clients, "resources": SMALL}
+            kube.apply(memcached(namespace, containerPort=11211 + limit, **spec))
+            eventually(lambda limit=limit: _budget(namespace) == limit, description="the budget is current")
+            eventually(lambda clients=clients: _clients(namespace) == clients["from"], description="the policy is")
         _delete_former(namespace, "cache", dict.fromkeys(CHILDREN, "cache"))
+        _restore(namespace, {"services": "app"})
         _exercise_slots(namespace)
         _exercise_updates(namespace)
+        _exercise_conflicts(namespace)
+    # The log has a watch when it ends.
+    kubectl("delete", "pods", "-n", controllers, "-l", "app.kubernetes.io/component=controller-manager")
 
 
 def _exercise_updates(namespace: str) -> None:
@@ -157,13 +156,13 @@ def _exercise_updates(namespace: str) -> None:
     for memory, restarted in (("64Mi", 10), ("96Mi", 10), ("96Mi", 11)):
         rollout = {"restartedAt": f"2026-11-23T{restarted}:00:00Z"}
         kube.apply(memcached(namespace, "updated", cache={"memory": memory}, rollout=rollout, **slot))
-        wait_until_ready(namespace, "updated", timeout=120)
+        wait_until_ready(namespace, "updated", ROLLOUT)
 
 
 def _exercise_events(namespace: str) -> None:
     """Let the controller find out that a Secret is missing."""
     kube.apply(memcached(namespace, "waiting", size=1, tls={"secretName": "missing"}, resources=SMALL))
-    wait_until_degraded(namespace, "SecretUnavailable", "waiting", timeout=MISSING_REPORTED)
+    wait_until_degraded(namespace, "SecretUnavailable", "waiting", SECRET_REPORTED)
     kubectl("delete", "memcached", "waiting", "-n", namespace)
 
 
@@ -175,13 +174,10 @@ def _exercise_monitors(namespace: str) -> None:
         for interval in ("1h", "2h"):
             monitoring = {"podMonitor": {"interval": interval}}
             kube.apply(memcached(namespace, "monitored", size=1, monitoring=monitoring, resources=SMALL))
-            eventually(lambda interval=interval: _interval(namespace) == interval, 90, "the PodMonitor is current")
-        uid = kube.must_get(POD_MONITORS.plural, namespace, "monitored")["metadata"]["uid"]
-        kubectl("delete", POD_MONITORS.plural, "monitored", "-n", namespace, "--wait=false")
-        restored = (namespace, POD_MONITORS.plural, "monitored", uid)
-        eventually(lambda: _is_replaced(*restored), 30, "the PodMonitor is restored")
+            eventually(lambda interval=interval: _interval(namespace) == interval, READY, "the PodMonitor is current")
+        _restore(namespace, {POD_MONITORS.plural: "monitored"})
         kube.apply(memcached(namespace, "monitored", size=1, monitoring={}, resources=SMALL))
-        eventually(lambda: _interval(namespace) is None, 30, "the PodMonitor is deleted")
+        eventually(lambda: _interval(namespace) is None, description="the PodMonitor is deleted")
     finally:
         kubectl("delete", "crd", crd["metadata"]["name"])
 
@@ -197,10 +193,27 @@ def _exercise_slots(namespace: str) -> None:
         kube.apply(memcached(namespace, "slots", identity="Stable", size=size, resources=SMALL))
         wait_until_ready(namespace, "slots")
     _delete_former(namespace, "slots", SLOT_CHILDREN)
-    for plural, name in SLOT_CHILDREN.items():
+    _restore(namespace, SLOT_CHILDREN)
+
+
+def _restore(namespace: str, children: Mapping[str, str]) -> None:
+    """Delete children, by plural and name, and wait until the controller has created them again."""
+    for plural, name in children.items():
         uid = kube.must_get(plural, namespace, name)["metadata"]["uid"]
         kubectl("delete", plural, name, "-n", namespace, "--wait=false")
-        eventually(lambda key=(plural, name), old=uid: _is_replaced(namespace, *key, old), 30, f"{plural} is restored")
+        key = (namespace, plural, name, uid)
+        eventually(lambda key=key: _is_replaced(*key), description=f"{plural} {name} is restored")
+
+
+def _exercise_conflicts(namespace: str) -> None:
+    """Let the controller find each child's name taken by an object of another owner."""
+    for owner, children in {"cache": dict.fromkeys(CHILDREN, "cache"), "slots": SLOT_CHILDREN}.items():
+        for plural, name in children.items():
+            kubectl("create", "-f", "-", stdin=_copy(kube.must_get(plural, namespace, name), owner, "taken"))
+    for identity, size in (("Pooled", 2), ("Stable", 2)):
+        kube.apply(memcached(namespace, "taken", identity=identity, size=size, networkPolicy={}, resources=SMALL))
+        wait_until_degraded(namespace, "Conflict", "taken")
+        kubectl("delete", "memcached", "taken", "-n", namespace)
 
 
 def _is_replaced(namespace: str, plural: str, name: str, uid: str) -> bool:
@@ -209,19 +222,31 @@ def _is_replaced(namespace: str, plural: str, name: str, uid: str) -> bool:
 
 
 def _delete_former(namespace: str, owner: str, children: Mapping[str, str]) -> None:
-    """Create a copy of each child, by plural and name, with another name; wait until the controller has deleted it."""
+    """Create a copy of each child, by plural and name, with another name; wait until the controller has deleted it.
+
+    Another release may have created these.
+    """
     uid = kube.must_get("memcacheds", namespace, owner)["metadata"]["uid"]
     for plural, name in children.items():
         child = kube.must_get(plural, namespace, name)
         assert child["metadata"]["ownerReferences"][0]["uid"] == uid
-        meta = {key: child["metadata"][key] for key in ("labels", "ownerReferences")}
-        former: Object = {**child, "metadata": {**meta, "name": "former", "namespace": namespace}}
-        former.pop("status", None)
-        if "spec" in child:
-            former["spec"] = {key: value for key, value in child["spec"].items() if not key.startswith("clusterIP")}
+        former = _copy(child, name, "former")
+        former["metadata"] |= {key: child["metadata"][key] for key in ("labels", "ownerReferences")}
         kubectl("create", "-f", "-", stdin=former)
     for plural in children:
-        eventually(lambda p=plural: kube.get(p, namespace, "former") is None, 30, f"the former {plural} is deleted")
+        eventually(lambda p=plural: kube.get(p, namespace, "former") is None, description=f"the former {plural} goes")
+
+
+def _copy(obj: Object, name: str, new: str) -> Object:
+    """An object without labels, owner, status and pods of its own, with `new` instead of a part of its name."""
+    meta = {"name": obj["metadata"]["name"].replace(name, new), "namespace": obj["metadata"]["namespace"]}
+    found: Object = {**obj, "metadata": meta}
+    found.pop("status", None)
+    if "spec" in obj:
+        found["spec"] = {key: value for key, value in obj["spec"].items() if not key.startswith("clusterIP")}
+    if "replicas" in found.get("spec", {}):
+        found["spec"]["replicas"] = 0
+    return found
 
 
 def _budget(namespace: str) -> object:

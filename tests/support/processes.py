@@ -34,7 +34,7 @@ def send_signal(pod: Object, container: str, number: int) -> None:
 @contextmanager
 def frozen(pod: Object, container: str) -> Generator[None]:
     """Stop the processes of a container during the block: it accepts connections, and does not answer."""
-    found = eventually(lambda: list(processes(container_id(pod, container))), 5, f"{container} runs")
+    found = eventually(lambda: list(processes(container_id(pod, container))), description=f"{container} runs")
     for each in found:
         os.kill(each, signal.SIGSTOP)
     try:

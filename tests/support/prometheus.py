@@ -16,10 +16,9 @@ import yaml
 from cluster.paths import cache_dir
 from support.kube import eventually
 from support.ports import free_port
+from support.waiting import READY, REQUEST
 
 PACKAGE = "prometheus"
-START = 60.0
-"""Seconds until Prometheus answers."""
 
 
 def program() -> Path:
@@ -57,13 +56,13 @@ class Prometheus:
     def is_ready(self) -> bool:
         """Whether it answers queries."""
         try:
-            with urlopen(f"http://127.0.0.1:{self._port}/-/ready", timeout=5) as response:
+            with urlopen(f"http://127.0.0.1:{self._port}/-/ready", timeout=REQUEST) as response:
                 return response.status == 200
         except OSError:
             return False
 
     def _get(self, path: str) -> Any:
-        with urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=30) as response:
+        with urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=REQUEST) as response:
             return msgspec.json.decode(response.read())
 
 
@@ -81,7 +80,7 @@ def prometheus(scrape_configs: list[dict[str, Any]]) -> Generator[Prometheus]:
         with subprocess.Popen(words) as process:
             found = Prometheus(port)
             try:
-                eventually(found.is_ready, START, "Prometheus answers")
+                eventually(found.is_ready, READY, "Prometheus answers")
                 yield found
             finally:
                 process.kill()

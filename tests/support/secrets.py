@@ -5,14 +5,6 @@ from base64 import b64encode
 from support.kube import Object, kubectl
 from support.pki import CA, Pair
 
-MISSING_REPORTED = 100.0
-"""Maximum seconds until a missing Secret is reported: the operator reads the Events of a pod that waits 10 s after it
-is scheduled, and again after 60 s if the kubelet of a busy machine had not written any by then."""
-MOUNTED = 150.0
-"""Maximum seconds until the kubelet has mounted a Secret that was missing: it retries after at most 2 min 2 s."""
-RELOADED = 130.0
-"""Seconds until a changed Secret is in use: 120 s for the kubelet, 10 s for the agent."""
-
 
 def sync(pods: list[Object]) -> None:
     """Let the kubelet update the volumes of pods now, not within a minute: it does so when a pod changes."""

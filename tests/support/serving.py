@@ -42,7 +42,7 @@ class Observed:
 def observed(namespace: str, name: str = "cache") -> Generator[Observed]:
     """Observe a ready Memcached until the block ends. The result is complete after the block."""
     found, stop = Observed(), threading.Event()
-    eventually(lambda: ready_addresses(namespace, name), 15, "the Service has endpoints")
+    eventually(lambda: ready_addresses(namespace, name), description="the Service has endpoints")
     client = threading.Thread(target=_request, args=(namespace, name, found, stop))
     with _events(namespace, name) as path:
         first = len(list(_read(path)))
@@ -52,7 +52,7 @@ def observed(namespace: str, name: str = "cache") -> Generator[Observed]:
         finally:
             stop.set()
             client.join()
-        counts = eventually(lambda: _counts(path, namespace, name), 15, "all events have arrived")
+        counts = eventually(lambda: _counts(path, namespace, name), description="all events have arrived")
         found.lowest = min(counts[first - 1 :])
 
 
@@ -88,7 +88,9 @@ def _events(namespace: str, name: str) -> Generator[Path]:
     with tempfile.NamedTemporaryFile() as file, subprocess.Popen(command, stdout=file) as process:
         try:
             path = Path(file.name)
-            eventually(lambda: len(list(_read(path))) >= len(pods_of(namespace, name)), 15, "the watch has started")
+            eventually(
+                lambda: len(list(_read(path))) >= len(pods_of(namespace, name)), description="the watch has started"
+            )
             yield path
         finally:
             process.terminate()

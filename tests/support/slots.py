@@ -5,12 +5,13 @@ import hashlib
 import socket
 import threading
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from support import kube
 from support.memcached import send_commands, wait_until_ready
+from support.waiting import BUSY, READY
 
 POINTS = 160
 """Points of each server on the ring, as in libketama."""
@@ -18,11 +19,8 @@ POINTS = 160
 PAUSE = 0.1
 """Seconds between two requests of a loop."""
 
-TIMEOUT = 1.0
+TIMEOUT = BUSY * 1.0
 """Seconds until a request of a loop has failed."""
-
-REACHED = 30.0
-"""Maximum seconds until a Service leads to pods that are ready, on a busy machine: kube-proxy updates its rules."""
 
 
 class Ring:
@@ -46,17 +44,11 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "little")
 
 
-def moved(before: Mapping[str, str], after: Mapping[str, str], away: str) -> float:
-    """The percentage of the keys that moved, of those that were not on the server `away`."""
-    others = [key for key, server in before.items() if server != away]
-    return 100 * sum(before[key] != after[key] for key in others) / len(others)
-
-
 def slot_addresses(namespace: str, size: int, name: str = "cache") -> list[str]:
     """The fixed address of each slot's Service, when all lead to pods: that is a little after the pods are ready."""
     found = [kube.must_get("services", namespace, f"{name}-{slot}")["spec"]["clusterIP"] for slot in range(size)]
     for address in found:
-        kube.eventually(lambda address=address: _connects(address), REACHED, f"{address} leads to a pod")
+        kube.eventually(lambda address=address: _connects(address), description=f"{address} leads to a pod")
     return found
 
 
@@ -125,6 +117,8 @@ def replace_pod(namespace: str, pod: str, name: str) -> None:
     uid = kube.must_get("pods", namespace, pod)["metadata"]["uid"]
     kube.kubectl("delete", "pod", pod, "-n", namespace, "--wait=false")
     kube.eventually(
-        lambda: uid not in [each["metadata"]["uid"] for each in kube.items("pods", namespace)], 60, "it is deleted"
+        lambda: uid not in [each["metadata"]["uid"] for each in kube.items("pods", namespace)],
+        READY,
+        "it is deleted",
     )
     wait_until_ready(namespace, name)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,6 @@ class Watch:
 
 
 FOREVER = Watch(open=True)
-Answer = Watch | Callable[[], Watch]
 
 
 def line(event_type: str, version: int, name: str = "a", **meta: Any) -> str:
@@ -48,7 +47,8 @@ def reject(status: int) -> web.Response:
 class KindsServer:
     """Serves these resources. Each watch of a resource gets the next of its `watches`; the last one is repeated.
 
-    `discovery`: the status of discovery requests, or None to hang. `listed`: the objects of each resource.
+    `discovery`: the status of discovery requests, or None to hang. `listed`: the objects of each resource. `token`: the
+    one that every request needs. `other`: the paths of unexpected requests.
     """
 
     resources: Sequence[Resource]
@@ -61,6 +61,7 @@ class KindsServer:
     queries: dict[str, list[dict[str, str]]] = field(default_factory=lambda: defaultdict(list))
     other: list[str] = field(default_factory=list[str])
     version: int = 100
+    token: str = ""
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def end_watches(self) -> None:
@@ -74,6 +75,9 @@ class KindsServer:
         self.lists.clear()
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+            self.other.append(request.path)
+            return reject(401)
         plural = request.path.rpartition("/")[2]
         if plural not in {each.plural for each in self.resources}:
             return await self._discover(request.path)

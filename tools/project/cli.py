@@ -6,13 +6,13 @@ import sys
 from collections.abc import Sequence
 
 from cluster.console.commands import Commands, perform
-from project import catalogs, deployment, images, local, runs, suites
+from project import catalogs, deployment, images, local
 from project.demo import Demo
 from project.environment import kubectl, terminate, use_kubectl
 
 EPILOG = """\
 Commands that need a cluster use that of KUBECONFIG; if it is not set, they start the project's own
-(`python3 -m cluster --help`). The Makefile runs `test`, `olm`, `demo` and `run` with the Python of .venv.
+(`python3 -m cluster --help`). The Makefile runs `olm`, `demo` and `run` with the Python of .venv.
 """
 
 
@@ -27,27 +27,7 @@ def parser() -> argparse.ArgumentParser:
     _add_deployment(top)
     _add_images(top)
     _add_programs(top)
-    test = top.add("test", run_test, "Run test suites up to the first failure; fail if no test ran.")
-    test.add_argument("suites", nargs="+", choices=runs.SUITES, metavar="SUITE", help=", ".join(runs.SUITES))
-    test.add_argument(
-        "--workers",
-        type=workers,
-        default="4",
-        metavar="N",
-        help="tests that run at the same time, or auto (%(default)s)",
-    )
-    test.add_argument("--args", default="", metavar="WORDS", help="more arguments for pytest, as one word")
-    _add_image(test)
-    _add_overlay(test)
-    _add_build_arguments(test)
     return top.parser
-
-
-def workers(word: str) -> str:
-    """The value of --workers: a number, or `auto` for the number of processors."""
-    if word != "auto" and not (word.isascii() and word.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{word!r} is neither a number nor auto")
-    return word
 
 
 def _add_deployment(top: Commands) -> None:
@@ -162,13 +142,6 @@ def run_demo(options: argparse.Namespace) -> int:
         return 0
     _end_on_signals()
     return demo.run()
-
-
-def run_test(options: argparse.Namespace) -> int:
-    """`test`; SIGTERM and SIGHUP end it as Ctrl-C does."""
-    _end_on_signals()
-    setup = suites.Setup(options.image, options.build_arg, options.overlay)
-    return suites.test(options.suites, options.workers, options.args, setup)
 
 
 def _end_on_signals() -> None:

@@ -100,16 +100,21 @@ def changed(**variables: str | None) -> Generator[None, None, None]:
         os.environ |= before
 
 
-def call(words: Sequence[str]) -> int:
+def call(words: Sequence[str], seconds: float | None = None) -> int:
     """Run a command in the project's root, with this process's terminal; returns its exit code.
 
-    On Ctrl-C it waits until the command has cleaned up. On Terminated it interrupts the command first, once.
+    On Ctrl-C it waits until the command has cleaned up. On Terminated, and after `seconds`, it interrupts the command
+    first, once.
     """
     interrupt: KeyboardInterrupt | None = None
     with subprocess.Popen(words, cwd=ROOT) as child:
         while child.returncode is None:
             try:
-                child.wait()
+                child.wait(seconds)
+            except subprocess.TimeoutExpired:
+                print(f"not finished within {seconds:g} s", file=sys.stderr)
+                child.send_signal(signal.SIGINT)
+                seconds = None
             except Terminated as error:
                 if not interrupt:
                     child.send_signal(signal.SIGINT)

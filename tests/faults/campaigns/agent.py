@@ -17,12 +17,12 @@ from functools import partial
 
 import aiohttp
 
-from faults.campaigns import agent_reloads, agent_warm
+from faults.campaigns import agent_units
 from faults.case import Case, References
 from faults.process import Operator, supervised
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
 from support.ports import free_port
-from unit.agent.memcacheds import CLOSE, HANG, LIMIT, FakeMemcached
+from unit.agent.memcacheds import HANG, FakeMemcached
 from unit.agent.samples import replies
 
 ITEMS = 19999
@@ -37,7 +37,6 @@ CLIENTS = 200
 PROBES = 20
 MAX_FILES = 64
 """Open files of the agent: 32 connections of clients, one of memcached, and a few of its own."""
-ENDLESS = b"STAT a 1\r\n" * 2**20
 HALF_HEAD = b"GET /metrics HTTP/1.1\r\nHost: a\r\nA: "
 REQUESTS = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 50
 
@@ -132,56 +131,11 @@ async def run(sandbox: Sandbox, _: References, scenario: Scenario) -> None:
         setup.check_process()
 
 
-async def closed(setup: Setup) -> None:
-    """memcached closes the connection in the middle of a scrape."""
-    setup.memcached.replies["stats items"] = CLOSE
-    await setup.check_reported("closed")
-    setup.memcached.replies |= replies()
-
-
-async def hangs(setup: Setup, command: str) -> None:
+async def hangs(setup: Setup) -> None:
     """memcached does not reply to a command."""
-    setup.memcached.replies[command] = HANG
+    setup.memcached.replies["stats"] = HANG
     await setup.check_reported("timeout")
     setup.memcached.replies |= replies()
-
-
-async def late(setup: Setup) -> None:
-    """The reply to a command arrives after its timeout: it must not be taken for the reply to the next one."""
-    setup.memcached.delay = 2.5
-    await setup.check_reported("timeout")
-    setup.memcached.delay = 0.0
-    await asyncio.sleep(3)
-
-
-async def refuses(setup: Setup) -> None:
-    """memcached is at its connection limit when the agent must connect."""
-    setup.memcached.refuses = LIMIT
-    setup.memcached.close_all()
-    reason = 'memcached_agent_connection_errors_total{reason="limit"}'
-
-    async def is_reported() -> bool:
-        return (await setup.scrape())[reason] >= 1
-
-    await wait_until(is_reported, RECOVERY, "the connection limit is reported")
-    await setup.check_reported("limit")
-    setup.memcached.refuses = b""
-
-
-async def endless(setup: Setup) -> None:
-    """A reply has no end."""
-    setup.memcached.replies["stats slabs"] = ENDLESS
-    await setup.check_reported("protocol")
-    setup.memcached.replies |= replies()
-
-
-async def one_connection(setup: Setup) -> None:
-    """Scrapes, also parallel ones, need no further connection."""
-    before = setup.memcached.connections
-    for _ in range(5):
-        await asyncio.gather(*(setup.scrape() for _ in range(10)))
-    opened = setup.memcached.connections - before
-    setup.sandbox.check(opened == 0, f"scrapes opened {opened} connections to memcached")
 
 
 async def parallel(setup: Setup) -> None:
@@ -238,13 +192,7 @@ def _answer(client: socket.socket) -> bytes:
 
 SCENARIOS: dict[str, Scenario] = {
     "bursts": bursts,
-    "closed": closed,
-    "hangs-at-once": partial(hangs, command="stats"),
-    "hangs-later": partial(hangs, command="stats slabs"),
-    "late-replies": late,
-    "connection-limit": refuses,
-    "endless-reply": endless,
-    "one-connection": one_connection,
+    "hangs-at-once": hangs,
     "parallel-scrapes": parallel,
     "half-heads": partial(slow_clients, data=HALF_HEAD),
     "unread-responses": partial(slow_clients, data=REQUESTS),
@@ -252,6 +200,6 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def cases() -> list[Case]:
-    """One case per scenario, and those about reloads and about the warm gate."""
+    """One case per scenario, and those of the unit tests."""
     own = [Case(f"T15/{name}", partial(run, scenario=scenario)) for name, scenario in SCENARIOS.items()]
-    return own + agent_reloads.cases() + agent_warm.cases()
+    return own + agent_units.cases()

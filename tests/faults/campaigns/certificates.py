@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
-    NoEncryption,
     PrivateFormat,
     load_pem_private_key,
 )
@@ -57,7 +54,6 @@ class Change:
     name: str
     content: Callable[[KeyPair, KeyPair], Content]
     served: bool = False
-    new: Callable[[], KeyPair] = pair
 
 
 def _both(certificate: bytes, key: bytes) -> Content:
@@ -69,65 +65,21 @@ def _encrypted(key: bytes) -> bytes:
     return loaded.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
 
 
-def _der(certificate: bytes) -> bytes:
-    return x509.load_pem_x509_certificate(certificate).public_bytes(Encoding.DER)
-
-
-def _crlf(content: Content) -> Content:
-    return {name: data.replace(b"\n", b"\r\n") for name, data in content.items()}
-
-
-def _weak_key() -> rsa.RSAPrivateKey:
-    return rsa.generate_private_key(65537, 1024)  # noqa: S505 - the case needs a weak key
-
-
-def _self_signed(make: Callable[[], ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey]) -> Callable[[], KeyPair]:
-    """A self-signed certificate with another type of key."""
-
-    def created() -> KeyPair:
-        usual, key = x509.load_pem_x509_certificate(pair().certificate), make()
-        times = (usual.not_valid_before_utc, usual.not_valid_after_utc)
-        builder = x509.CertificateBuilder(
-            usual.subject, usual.subject, key.public_key(), x509.random_serial_number(), *times
-        )
-        names = usual.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        signed = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
-        pem = signed.public_bytes(Encoding.PEM)
-        return KeyPair(pem, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), pem)
-
-    return created
-
-
-TEXT = b"Issued for a test.\n"
-
+# OpenSSL decides which files are valid: there is one change of each kind, not one of each file that it accepts.
 CHANGES = (
     Change("new-pair", lambda _, new: files_of(new), served=True),
     Change("leaf-first", lambda _, new: _both(new.certificate + new.ca, new.key), served=True),
-    Change("text-around", lambda _, new: _both(TEXT + new.certificate + TEXT, TEXT + new.key), served=True),
-    Change("crlf-lines", lambda _, new: _crlf(files_of(new)), served=True),
-    Change("key-after-certificate", lambda _, new: _both(new.certificate + new.key, new.key), served=True),
-    Change("rsa", lambda _, new: files_of(new), True, _self_signed(lambda: rsa.generate_private_key(65537, 2048))),
-    Change("p-384", lambda _, new: files_of(new), True, _self_signed(lambda: ec.generate_private_key(ec.SECP384R1()))),
-    Change("ca-first", lambda _, new: _both(new.ca + new.certificate, new.key)),
     Change("mismatched-key", lambda _, new: _both(new.certificate, pair().key)),
     Change("only-the-key-is-new", lambda old, new: _both(old.certificate, new.key)),
     Change("only-the-certificate-is-new", lambda old, new: _both(new.certificate, old.key)),
-    Change("exchanged", lambda _, new: _both(new.key, new.certificate)),
     Change("truncated-certificate", lambda _, new: _both(new.certificate[:300], new.key)),
     Change("truncated-key", lambda _, new: _both(new.certificate, new.key[:100])),
-    Change("truncated-by-a-byte", lambda _, new: _both(new.certificate[:-2], new.key[:-2])),
-    Change("emptied-certificate", lambda _, new: _both(b"", new.key)),
-    Change("emptied-key", lambda _, new: _both(new.certificate, b"")),
     Change("emptied", lambda _, __: _both(b"", b"")),
     Change("certificate-missing", lambda _, new: {KEY: new.key}),
     Change("key-missing", lambda _, new: {CERTIFICATE: new.certificate}),
     Change("both-missing", lambda _, __: {}),
     Change("garbage", lambda _, __: _both(os.urandom(2000), os.urandom(300))),
-    Change("zeros", lambda _, __: _both(bytes(2000), bytes(300))),
-    Change("garbage-within", lambda _, new: _both(new.certificate[:200] + b"!" * 9 + new.certificate[209:], new.key)),
-    Change("der", lambda _, new: _both(_der(new.certificate), new.key)),
     Change("encrypted-key", lambda _, new: _both(new.certificate, _encrypted(new.key))),
-    Change("weak-key", lambda _, new: files_of(new), False, _self_signed(_weak_key)),
 )
 
 
@@ -219,14 +171,12 @@ def serial(certificate: KeyPair) -> int:
 Scenario = Callable[[Setup], Awaitable[None]]
 
 
-async def run_scenario(
-    sandbox: Sandbox, _: References, scenario: Scenario, new: Callable[[], KeyPair] = pair, *, plain: bool
-) -> None:
+async def run_scenario(sandbox: Sandbox, _: References, scenario: Scenario, *, plain: bool) -> None:
     """Change files while two clients send requests, one of them on a persistent connection. No request may fail.
 
     In the end a valid pair is installed and must be served.
     """
-    second, last = new(), pair()
+    second, last = pair(), pair()
     first = same_length(second)
     async with AsyncExitStack() as stack:
         admission = await stack.enter_async_context(webhook(sandbox, first))
@@ -378,7 +328,6 @@ def cases() -> list[Case]:
             scenario = partial(
                 run_scenario,
                 scenario=partial(changed, change=change, method=do),
-                new=change.new,
                 plain=method != "swapped",
             )
             found.append(Case(f"T10/{method}/{change.name}", scenario, limit=90))

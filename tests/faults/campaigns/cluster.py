@@ -133,11 +133,9 @@ async def restricted(sandbox: Sandbox, references: References, restriction: Rest
     """A restriction exists when an object is created (or changed, with a first spec); it is reported, then removed."""
     expected = await references.of(BY_NAME["create"])
     since = time.monotonic()
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     if restriction.first is not None:
-        await sandbox.create(restriction.resource, VICTIM, restriction.first)
-        await sandbox.wait_ready(restriction.resource, VICTIM)
+        await sandbox.create_ready(restriction.resource, VICTIM, restriction.first)
     last = cache(size=2, **(PORTS if restriction.resource == APPSERVICES else {}))
     async with restriction.apply(sandbox):
         if restriction.first is not None:
@@ -166,11 +164,9 @@ async def _is_reported(sandbox: Sandbox, restriction: Restriction) -> bool:
 
 async def unaffected(sandbox: Sandbox, references: References, apply: RestrictionContext, resource: Resource) -> None:
     """A restriction does not affect an object: it is created and changed normally, without repeated writes."""
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     async with apply(sandbox):
-        await sandbox.create(resource, VICTIM, cache(size=1))
-        await sandbox.wait_ready(resource, VICTIM)
+        await sandbox.create_ready(resource, VICTIM, cache(size=1))
         await sandbox.change(resource, VICTIM, {}, {"size": 2, "image": OTHER_IMAGE})
         await sandbox.wait_ready(resource, VICTIM)
         await check_quiet(sandbox)
@@ -264,8 +260,7 @@ async def namespace_deleted(sandbox: Sandbox, references: References, finalizer:
     expected = await references.of(BY_NAME["create"])
     async with two_namespaces(sandbox, references) as second:
         await _create_namespace(sandbox, second)
-        sandbox.operator.start()
-        await sandbox.wait_watching()
+        await sandbox.start()
         await populate(sandbox, second)
         if finalizer:
             body = {"metadata": {"name": "holder", "finalizers": [HOLD]}}
@@ -291,8 +286,7 @@ async def namespace_deleted(sandbox: Sandbox, references: References, finalizer:
 async def namespace_created_later(sandbox: Sandbox, references: References) -> None:
     """The operator watches a namespace that does not exist yet."""
     async with two_namespaces(sandbox, references) as second:
-        sandbox.operator.start()
-        await sandbox.wait_watching()
+        await sandbox.start()
         await asyncio.sleep(DURATION)
         await _check_namespace(sandbox, second)
 
@@ -353,18 +347,15 @@ async def crds_deleted(sandbox: Sandbox, references: References, deleted: Sequen
         for resource in deleted:
             await _install(sandbox, resource)
     for resource in deleted if not absent else (MEMCACHEDS, APPSERVICES):
-        await sandbox.create(resource, f"then-{resource.plural}", cache(size=2))
-        await sandbox.wait_ready(resource, f"then-{resource.plural}")
+        await sandbox.create_ready(resource, f"then-{resource.plural}", cache(size=2))
     await check_quiet(sandbox)
     check_operator(sandbox)
 
 
 async def _create_first(sandbox: Sandbox) -> None:
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     for resource in (MEMCACHEDS, APPSERVICES):
-        await sandbox.create(resource, f"first-{resource.plural}", cache(size=2))
-        await sandbox.wait_ready(resource, f"first-{resource.plural}")
+        await sandbox.create_ready(resource, f"first-{resource.plural}", cache(size=2))
 
 
 async def _missing_crd_reported(sandbox: Sandbox) -> bool:

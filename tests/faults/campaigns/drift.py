@@ -99,10 +99,8 @@ CHILDREN = (
 async def create_owner(sandbox: Sandbox, references: References, child: Child) -> tuple[Reference, Object]:
     """Create the object; returns its reference and the child."""
     expected = await references.of(child.workload)
-    sandbox.operator.start()
-    await sandbox.wait_watching()
-    await sandbox.create(child.owner, VICTIM, child.workload.then or {})
-    await sandbox.wait_ready(child.owner, VICTIM)
+    await sandbox.start()
+    await sandbox.create_ready(child.owner, VICTIM, child.workload.then or {})
     found = await sandbox.get(child.resource, child.own_name)
     return expected, found or {}
 
@@ -240,8 +238,7 @@ async def foreign(sandbox: Sandbox, references: References, child: Child) -> Non
     path = child.resource.path(sandbox.namespace)
     body = {**FOREIGN[child.resource.kind], "metadata": {"name": child.own_name}}
     original = await sandbox.client.request("POST", path, body)
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     await sandbox.create(child.owner, VICTIM, child.workload.then or {})
     await wait_for_reason(sandbox, child.owner, c.CONFLICT)
     if child.resource not in WORKLOADS:

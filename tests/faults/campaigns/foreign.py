@@ -115,8 +115,7 @@ async def _expected(references: References) -> Reference:
 
 
 async def _start_with_object(sandbox: Sandbox) -> None:
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     await sandbox.create(MEMCACHEDS, VICTIM, SPEC)
 
 
@@ -160,9 +159,7 @@ async def _wait_rolled_out(sandbox: Sandbox) -> None:
 
 async def _message(sandbox: Sandbox) -> str:
     """The message of Degraded."""
-    obj = await sandbox.get(MEMCACHEDS, VICTIM) or {}
-    found = nested_list(obj, "status", "conditions")
-    return next((each["message"] for each in found if each["type"] == c.DEGRADED), "")
+    return (await sandbox.condition(MEMCACHEDS, VICTIM, c.DEGRADED))["message"]
 
 
 SCENARIOS: dict[str, Callable[..., Awaitable[None]]] = {

@@ -381,12 +381,10 @@ def newer_release(settings: Settings) -> Settings:
 
 
 LEASE_FAULTS: dict[str, Fault] = {
-    "403": Reject(403, "Forbidden"),
     "409": Reject(409, "Conflict"),
-    "429": Reject(429, "TooManyRequests", retry_after=1),
     "500": Reject(500, "InternalError"),
     "hang": Hang(),
-    "reset": Reset(),
+    "lost": LoseReply(),
 }
 NEWER = '"sleep": {"seconds": 6}'
 """In the pod templates of the other release."""
@@ -427,7 +425,7 @@ def scenarios() -> dict[str, Scenario]:
     found = dict(SCENARIOS)
     for what in PAUSES:
         found[f"paused-at/{what.replace(' ', '-').replace('/', '-')}"] = Scenario(partial(paused_at, what=what), LOST)
-    for how, fault in {**LEASE_FAULTS, "lost": LoseReply()}.items():
+    for how, fault in LEASE_FAULTS.items():
         for verb in ("get", "update"):
             what = f"{verb} leases"
             found[f"lease/{verb}-{how}/brief"] = Scenario(partial(renewals_fail_briefly, what=what, fault=fault))

@@ -129,8 +129,7 @@ async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> str
 
 
 async def _revoke_and_grant(sandbox: Sandbox, expected: Reference, grant: Grant) -> None:
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     for (resource, name), spec in OBJECTS.items():
         await sandbox.create(resource, name, spec)
     for resource, name in OBJECTS:
@@ -283,10 +282,8 @@ async def _wait_until_exists(sandbox: Sandbox, resource: Resource, name: str) ->
 async def policies_deny(sandbox: Sandbox, references: References) -> None:
     """With the account of a running operator, a foreign Deployment cannot be changed, although RBAC allows it."""
     original = await sandbox.client.request("POST", DEPLOYMENTS.path(sandbox.namespace), FOREIGN[DEPLOYMENTS.kind])
-    sandbox.operator.start()
-    await sandbox.wait_watching()
-    await sandbox.create(MEMCACHEDS, "created", cache())
-    await sandbox.wait_ready(MEMCACHEDS, "created")
+    await sandbox.start()
+    await sandbox.create_ready(MEMCACHEDS, "created", cache())
     connection = references.plane.connection
     account = replace(connection, headers={**connection.headers, "Impersonate-User": user_of(sandbox.namespace)})
     async with client_of(account) as stolen_token:

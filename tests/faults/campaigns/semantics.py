@@ -15,7 +15,6 @@ from memcached_operator.kube.client import MERGE_PATCH
 from memcached_operator.kube.resource import PODS, Object, Resource, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 
-QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas")
 VALID = cache(size=2)
 SIZE = 1000
 MANY = 60
@@ -27,10 +26,8 @@ REFILL = 120.0
 async def create_ready(sandbox: Sandbox, references: References, resource: Resource) -> Reference:
     """Create the object; returns its state without the fault."""
     expected = await references.of(Workload(f"semantics-{resource.plural}", resource, None, VALID, ()))
-    sandbox.operator.start()
-    await sandbox.wait_watching()
-    await sandbox.create(resource, VICTIM, VALID)
-    await sandbox.wait_ready(resource, VICTIM)
+    await sandbox.start()
+    await sandbox.create_ready(resource, VICTIM, VALID)
     return expected
 
 
@@ -52,17 +49,6 @@ async def impossible(sandbox: Sandbox, references: References, resource: Resourc
     await check_recovered(sandbox, resource, expected)
 
 
-async def no_quota(sandbox: Sandbox, references: References, resource: Resource) -> None:
-    """A quota allows no pods, all pods are deleted, then the quota is removed."""
-    expected = await create_ready(sandbox, references, resource)
-    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
-    await sandbox.client.request("POST", QUOTAS.path(sandbox.namespace), quota)
-    await sandbox.client.request("DELETE", PODS.path(sandbox.namespace))
-    await wait_for_reason(sandbox, resource, c.APPLY_FAILED)
-    await sandbox.client.request("DELETE", QUOTAS.path(sandbox.namespace, "none"))
-    await check_recovered(sandbox, resource, expected)
-
-
 async def no_image(sandbox: Sandbox, references: References, resource: Resource) -> None:
     """An image cannot be pulled: it is reported, and the spec can be changed back."""
     expected = await create_ready(sandbox, references, resource)
@@ -73,9 +59,7 @@ async def no_image(sandbox: Sandbox, references: References, resource: Resource)
         for pod in await _pods(sandbox):
             if pod["spec"]["containers"][0]["image"] == OTHER_IMAGE and nested_map(pod, "status").get("podIP"):
                 await _unpullable(sandbox, pod)
-        obj = await sandbox.get(resource, VICTIM) or {}
-        reasons = [each["reason"] for each in nested_map(obj, "status").get("conditions", [])]
-        return c.IMAGE_UNAVAILABLE in reasons
+        return (await sandbox.condition(resource, VICTIM, c.DEGRADED))["reason"] == c.IMAGE_UNAVAILABLE
 
     await wait_until(failing, READY_TIMEOUT, "Degraded reports the image")
     await sandbox.change(resource, VICTIM, changed, VALID)
@@ -118,7 +102,6 @@ async def _unpullable(sandbox: Sandbox, pod: Object) -> None:
 
 SCENARIOS: dict[str, Callable[..., Awaitable[None]]] = {
     "impossible-resources": impossible,
-    "quota": no_quota,
     "wrong-image": no_image,
     "thousand-pods": thousand_pods,
 }

@@ -54,8 +54,7 @@ async def run_paused(
     `fault`: of the write at the start of the pause. `disturb`: what happens during it.
     """
     expected = await references.of(WORKLOAD)
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     await prepare(sandbox, WORKLOAD)
     pods = await _pods(sandbox)
     active = sandbox.proxy.inject(Rule(write, fault, times=1, name=VICTIM)) if fault else []
@@ -187,8 +186,7 @@ async def _delete_pod(sandbox: Sandbox) -> None:
 
 async def run_not_ready(sandbox: Sandbox, _: References) -> None:
     """No pod is ready: all servers are published, because the slots keep their keys."""
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     await sandbox.create(MEMCACHEDS, VICTIM, cache(size=2, **SLOTS, **NOWHERE))
     await wait_for_reason(sandbox, MEMCACHEDS, c.MINIMUM_REPLICAS_UNAVAILABLE)
     # Progress alone is written after PROGRESS_PERIOD, for example that no node fits the pods.
@@ -209,8 +207,7 @@ async def run_foreign_service(sandbox: Sandbox, _: References) -> None:
     """The Service of a slot has another owner: its address is not listed until it is deleted."""
     body = {**FOREIGN["Service"], "metadata": {"name": f"{VICTIM}-0"}}
     await sandbox.client.request("POST", SERVICES.path(sandbox.namespace), body)
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     await sandbox.create(MEMCACHEDS, VICTIM, cache(size=2, **SLOTS))
     await wait_for_reason(sandbox, MEMCACHEDS, c.CONFLICT)
     await check_quiet(sandbox)

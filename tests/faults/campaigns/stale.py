@@ -42,8 +42,7 @@ async def stale_list(
 ) -> None:
     """The operator starts with lists from before a change; the watches report everything since then."""
     expected = await references.of(workload)
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     await prepare(sandbox, workload)
     await sandbox.operator.stop()
     bodies: dict[str, bytes] = {}
@@ -55,8 +54,7 @@ async def stale_list(
     await user_action(sandbox, workload)
     # Once at startup and once at the next sync: a list can be stale at any time.
     sandbox.proxy.inject(*(Rule(f"list {plural}", ServeList(body), times=2) for plural, body in bodies.items()))
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     if workload.then is None:
         await _check_deleted(sandbox, workload.resource)
     else:
@@ -68,8 +66,7 @@ async def late_events(
 ) -> None:
     """Events of some resources are late, all others are not."""
     expected = await references.of(workload)
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     await prepare(sandbox, workload)
     sandbox.proxy.hold(*(resource.plural for resource in resources))
     await user_action(sandbox, workload)
@@ -86,10 +83,8 @@ async def recreated(
 ) -> None:
     """An object is deleted and created again with the same name, while no event arrives."""
     resource, spec = workload.resource, workload.then or {}
-    sandbox.operator.start()
-    await sandbox.wait_watching()
-    await sandbox.create(resource, VICTIM, spec)
-    await sandbox.wait_ready(resource, VICTIM)
+    await sandbox.start()
+    await sandbox.create_ready(resource, VICTIM, spec)
     expected = await references.of(workload)
     sandbox.proxy.hold(*(each.plural for each in delayed))
     await sandbox.delete(resource, VICTIM)
@@ -125,10 +120,8 @@ server would apply the child to one of these, and rejects it for the other."""
 async def foreign_child(sandbox: Sandbox, _: References, resource: Resource, foreign: Object) -> None:
     """Another owner's object replaces a child while its events are held back: the operator does not modify it."""
     first, other, last = SPECS[resource.kind]
-    sandbox.operator.start()
-    await sandbox.wait_watching()
-    await sandbox.create(resource, VICTIM, first)
-    await sandbox.wait_ready(resource, VICTIM)
+    await sandbox.start()
+    await sandbox.create_ready(resource, VICTIM, first)
     # The first change transfers the ownership of the fields.
     await sandbox.change(resource, VICTIM, first, other)
     await sandbox.wait_ready(resource, VICTIM)
@@ -180,10 +173,8 @@ async def spec_changes(
     """A spec gets several values while the operator is down or receives no events; only the last one counts."""
     first, last = specs[0], specs[-1]
     expected = await references.of(Workload(f"to-{sorted(last.items())}-{resource.plural}", resource, None, last, ()))
-    sandbox.operator.start()
-    await sandbox.wait_watching()
-    await sandbox.create(resource, VICTIM, first)
-    await sandbox.wait_ready(resource, VICTIM)
+    await sandbox.start()
+    await sandbox.create_ready(resource, VICTIM, first)
     await check_quiet(sandbox)
     writes = len(sandbox.proxy.requests.writes())
     await _stop_events(sandbox, how, resource)
@@ -202,8 +193,7 @@ async def spec_changes(
 
 async def created_and_deleted(sandbox: Sandbox, _: References, resource: Resource, how: str) -> None:
     """An object is created and deleted while the operator is down or receives no events: it creates no children."""
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     await _stop_events(sandbox, how, resource)
     await sandbox.create(resource, VICTIM, {"image": IMAGE})
     await sandbox.delete(resource, VICTIM)
@@ -223,10 +213,8 @@ async def deleted_and_created(sandbox: Sandbox, references: References, resource
     """An object is deleted and created again with another spec while the operator is down or receives no events."""
     first, last = cache(size=1), cache(size=2)
     expected: Reference = await references.of(Workload(f"again-{resource.plural}", resource, None, last, ()))
-    sandbox.operator.start()
-    await sandbox.wait_watching()
-    await sandbox.create(resource, VICTIM, first)
-    await sandbox.wait_ready(resource, VICTIM)
+    await sandbox.start()
+    await sandbox.create_ready(resource, VICTIM, first)
     await _stop_events(sandbox, how, resource)
     await sandbox.delete(resource, VICTIM)
     await sandbox.create(resource, VICTIM, last)
@@ -245,8 +233,7 @@ async def _stop_events(sandbox: Sandbox, how: str, resource: Resource) -> None:
 
 async def _resume_events(sandbox: Sandbox, how: str) -> None:
     if how == "down":
-        sandbox.operator.start()
-        await sandbox.wait_watching()
+        await sandbox.start()
     else:
         await asyncio.sleep(DELAY)
         sandbox.proxy.release()

@@ -154,8 +154,7 @@ async def user_changes(sandbox: Sandbox, resource: str) -> None:
 async def _run(sandbox: Sandbox, references: References, resource: str, work: Callable[[], Awaitable[None]]) -> None:
     workload, child = _stage(resource)
     expected = await references.of(workload)
-    sandbox.operator.start()
-    await sandbox.wait_watching()
+    await sandbox.start()
     await sandbox.create(MEMCACHEDS, DELETED, workload.first or {})
     await sandbox.create(APPSERVICES, "app", {"image": IMAGE})
     await prepare(sandbox, workload)

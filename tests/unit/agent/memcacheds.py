@@ -17,7 +17,6 @@ HANG: Final = b""
 CLOSE: Final = None
 """Instead of a reply, the connection is closed."""
 LIMIT: Final = b"ERROR Too many open connections\r\n"
-NEVER: Final = 60.0
 
 
 @dataclass

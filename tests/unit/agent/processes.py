@@ -17,7 +17,6 @@ from support.ports import free_port
 
 START: Final = 60.0
 """Seconds until the agent serves its port; enough for a busy machine."""
-TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def environment(*, measured: bool = True) -> dict[str, str]:
@@ -88,10 +87,11 @@ class Agent:
             return HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=unverified())
         return HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
-    def cpu_seconds(self) -> float:
-        """CPU time of the process until now, in user mode and in the kernel."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+    def wakeups(self) -> int:
+        """How often the process has waited until now."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        (found,) = (line for line in lines if line.startswith("voluntary_ctxt_switches:"))
+        return int(found.split()[1])
 
     def private_bytes(self) -> int:
         """Memory that no other process shares."""

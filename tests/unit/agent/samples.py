@@ -27,19 +27,6 @@ def reference() -> Statistics:
     return statistics(*replies().values())
 
 
-def with_slabs(count: int) -> dict[str, bytes]:
-    """Replies with this number of slab classes: copies of those in the sample."""
-    found = replies()
-    items = [line for line in found["stats items"].split(b"\r\n") if line.startswith(b"STAT items:1:")]
-    slabs = [line for line in found["stats slabs"].split(b"\r\n") if line.startswith(b"STAT 1:")]
-    copies = [b"%d:" % number for number in range(1, count + 1)]
-    found["stats items"] = b"\r\n".join([line.replace(b"1:", each, 1) for each in copies for line in items])
-    found["stats slabs"] = b"\r\n".join([line.replace(b"1:", each, 1) for each in copies for line in slabs])
-    for command in ("stats items", "stats slabs"):
-        found[command] += b"\r\nEND\r\n"
-    return found
-
-
 def samples(text: str) -> Samples:
     """All samples of a text. The parser of prometheus-client would rename counters without `_total`."""
     found: Samples = {}

@@ -43,7 +43,7 @@ class Users(FakeMemcached):
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times for tests."""
     monkeypatch.setattr(accounts, "RELOAD_TIME", 0.0)
-    monkeypatch.setattr(accounts, "PROOF_TIME", 0.3)
+    monkeypatch.setattr(accounts, "PROOF_TIME", 0.05)
     monkeypatch.setattr(accounts, "PROOF_PAUSE", 0.01)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from memcached_agent.reload.errors import InvalidError, UnverifiedError
 from memcached_agent.reload.served import served_certificate
 from support.pki import CA, Pair
 from support.ports import free_port
+from support.streams import until
 
 from .memcacheds import LIMIT, FakeMemcached, replies_again, with_client
 
@@ -121,6 +123,25 @@ def test_certificate_counts_as_loaded_when_memcached_serves_it(tmp_path: Path) -
             ):
                 await source.apply(source.check(source.read()))
             assert (source.expires, source.target()) == (OLD.not_after.timestamp(), 1)
+            memcached.close_all()
+            await until(lambda: client.connected == 2)
+            assert source.target() == 2, "what it serves is verified again"
+
+    with_client(scenario)
+
+
+def test_bad_certificate_is_not_loaded(tmp_path: Path) -> None:
+    write(tmp_path, replace(OLD, key=NEW.key))
+
+    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+        memcached.replies["refresh_certs"] = b"OK\r\n"
+        await replies_again(client)
+        source = Certificates(str(tmp_path), 1, client)
+        with pytest.raises(InvalidError, match=r"tls.key is not the key of"):
+            source.check(source.read())
+        for _ in range(2):
+            await client.general()
+        assert "refresh_certs" not in memcached.commands
 
     with_client(scenario)
 

@@ -10,7 +10,7 @@ from memcached_agent.addresses import Address
 from memcached_agent.memcached import client as client_module
 from memcached_agent.memcached import connection
 from memcached_agent.memcached.client import Client
-from memcached_agent.memcached.errors import REASONS, MemcachedError, Reason
+from memcached_agent.memcached.errors import MemcachedError, Reason
 from support.streams import until
 
 from .memcacheds import CLOSE, HANG, LIMIT, FakeMemcached, replies_again, with_client
@@ -19,9 +19,13 @@ from .samples import COMMANDS, reference, replies
 
 @pytest.fixture(autouse=True)
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Timeouts and delays for tests."""
-    monkeypatch.setattr(connection, "REPLY_TIMEOUT", 0.3)
-    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.3)
+    """Delays for tests. The timeouts are long, for a busy machine, except where memcached does not reply."""
+    for module, name in (
+        (connection, "REPLY_TIMEOUT"),
+        (connection, "CONNECT_TIMEOUT"),
+        (client_module, "TOTAL_TIMEOUT"),
+    ):
+        monkeypatch.setattr(module, name, 30.0)
     monkeypatch.setattr(client_module, "MIN_DELAY", 0.01)
     monkeypatch.setattr(client_module, "MAX_DELAY", 0.05)
 
@@ -29,16 +33,6 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
 def counted(client: Client) -> dict[Reason, int]:
     """The reasons that were counted."""
     return {reason: count for reason, count in client.errors.items() if count}
-
-
-def test_statistics_are_read_over_one_connection() -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
-        await replies_again(client)
-        for _ in range(3):
-            assert await client.statistics() == reference()
-        assert (memcached.connections, counted(client)) == (1, {})
-
-    with_client(scenario)
 
 
 STATS = replies()["stats"]
@@ -59,12 +53,17 @@ FAULTS: dict[str, tuple[bytes | None, Reason, str]] = {
 
 
 @pytest.mark.parametrize(("reply", "reason", "message"), FAULTS.values(), ids=FAULTS.keys())
-def test_fault_is_reported_and_the_connection_replaced(reply: bytes | None, reason: Reason, message: str) -> None:
+def test_fault_is_reported_and_the_connection_replaced(
+    reply: bytes | None, reason: Reason, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario(memcached: FakeMemcached, client: Client) -> None:
         await replies_again(client)
         memcached.replies["stats"] = reply
-        with pytest.raises(MemcachedError, match=f"^memcached at 127.0.0.1:{memcached.port} ") as raised:
-            await client.statistics()
+        with monkeypatch.context() as patched:
+            if reason == "timeout":
+                patched.setattr(connection, "REPLY_TIMEOUT", 0.3)
+            with pytest.raises(MemcachedError, match=f"^memcached at 127.0.0.1:{memcached.port} ") as raised:
+                await client.statistics()
         assert (raised.value.reason, counted(client)) == (reason, {reason: 1})
         assert message in str(raised.value)
         assert len(str(raised.value)) < 200
@@ -95,26 +94,10 @@ def test_late_reply_is_not_read_as_that_of_the_next_command() -> None:
     with_client(scenario)
 
 
-def test_connection_is_discarded_after_a_timeout() -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
-        await replies_again(client)
-        memcached.delay = 0.5
-        with pytest.raises(MemcachedError, match="did not reply"):
-            await client.statistics()
-        memcached.delay = 0
-        await replies_again(client)
-        await asyncio.sleep(0.5)
-        assert await client.statistics() == reference()
-        assert memcached.connections > 1
-
-    with_client(scenario)
-
-
 def test_time_of_all_commands_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "TOTAL_TIMEOUT", 0.3)
-
     async def scenario(memcached: FakeMemcached, client: Client) -> None:
         await replies_again(client)
+        monkeypatch.setattr(client_module, "TOTAL_TIMEOUT", 0.3)
         memcached.delay = 0.2
         with pytest.raises(MemcachedError, match=r"did not send its statistics within 0.3 s") as raised:
             await client.statistics()
@@ -135,7 +118,7 @@ def test_memory_for_replies_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def scenario(memcached: FakeMemcached, client: Client) -> None:
         await replies_again(client)
-        memcached.replies["stats"] = b"STAT a " + b"x" * 2**24
+        memcached.replies["stats"] = b"STAT a " + b"x" * 2**22
         with pytest.raises(MemcachedError, match="sent more than"):
             await client.statistics()
         assert max(sizes) <= connection.MAX_REPLY
@@ -198,6 +181,8 @@ def test_unreachable_address_is_reported() -> None:
 
 
 def test_connection_that_is_not_accepted_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.3)
+
     async def run() -> None:
         async def hang(*_: object, **__: object) -> None:
             await asyncio.Event().wait()
@@ -262,6 +247,7 @@ def test_sequences_of_commands_do_not_overlap() -> None:
         found = await asyncio.gather(*(client.statistics() for _ in range(3)))
         assert found == [reference()] * 3
         assert memcached.commands == list(COMMANDS) * 3
+        assert (memcached.connections, counted(client)) == (1, {})
 
     with_client(scenario)
 
@@ -286,30 +272,20 @@ def test_cancelled_sequence_closes_the_connection() -> None:
 def test_check_sends_a_command_only_without_a_recent_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(memcached: FakeMemcached, client: Client) -> None:
         await replies_again(client)
+        loop = asyncio.get_running_loop()
+        later = loop.time() + client_module.RECENT
+        await client.statistics()
         before = len(memcached.commands)
-        assert await client.problem() == ""
+        with monkeypatch.context() as patched:
+            patched.setattr(loop, "time", lambda: later)
+            assert await client.problem() == "", "the statistics are a later reply than that to `version`"
         assert len(memcached.commands) == before
         monkeypatch.setattr(client_module, "RECENT", 0.0)
         assert await client.problem() == ""
         assert memcached.commands[before:] == ["version"]
         memcached.replies["version"] = HANG
+        monkeypatch.setattr(connection, "REPLY_TIMEOUT", 0.3)
         assert "did not reply to `version` within 0.3 s" in await client.problem()
-
-    with_client(scenario)
-
-
-def test_statistics_count_as_a_recent_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
-        await replies_again(client)
-        await asyncio.sleep(0.2)
-        await client.statistics()
-        monkeypatch.setattr(client_module, "RECENT", 0.2)
-        before = len(memcached.commands)
-        assert await client.problem() == ""
-        assert len(memcached.commands) == before
-        await asyncio.sleep(0.3)
-        assert await client.problem() == ""
-        assert memcached.commands[before:] == ["version"]
 
     with_client(scenario)
 
@@ -331,7 +307,3 @@ def test_log_has_one_line_for_each_new_problem(caplog: pytest.LogCaptureFixture)
     words = [re.sub(r".*(has reached|replied|connected|closed) .*", r"\1", each) for each in caplog.messages]
     assert words[:4] == ["has reached", "connected", "replied", "connected"]
     assert all(len(each) < 200 and each.isprintable() for each in caplog.messages)
-
-
-def test_every_reason_can_be_counted() -> None:
-    assert {reason for _, reason, _ in FAULTS.values()} | {"refused", "unreachable"} == set(REASONS)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memcached_agent.memcached.stats import parse as parse_stats
 from memcached_agent.memory import decision, target
-from memcached_agent.memory.decision import HOLD, MEBIBYTE, Step, decide
+from memcached_agent.memory.decision import MEBIBYTE, Step, decide
 
 from .samples import replies
 
@@ -30,15 +30,6 @@ def test_invalid_target_is_quoted_and_bounded(text: str) -> None:
     assert repr(text[:64]) in message
     assert len(message) < 300
     assert message.isprintable()
-
-
-@given(st.text())
-def test_any_text_is_a_target_or_a_value_error(text: str) -> None:
-    try:
-        found = target.parse(text)
-    except ValueError:
-        return
-    assert 1 <= found <= target.MAX_TARGET
 
 
 def test_limit_in_the_statistics() -> None:
@@ -73,18 +64,6 @@ DECISIONS: dict[str, tuple[int | None, int | None, float, Step]] = {
 @pytest.mark.parametrize(("recorded", "limit", "waited", "step"), DECISIONS.values(), ids=DECISIONS.keys())
 def test_decision(recorded: int | None, limit: int | None, waited: float, step: Step) -> None:
     assert decide(128, recorded, limit and limit * MEBIBYTE, waited) == step
-
-
-@given(TARGETS, st.none() | TARGETS, LIMITS, st.floats(0, 10**6))
-def test_pod_with_its_memory_is_ready_in_time(wanted: int, recorded: int | None, limit: int | None, at: float) -> None:
-    step = decide(wanted, recorded, limit, at)
-    if limit is not None:
-        assert (step == "raise") == (limit < wanted * MEBIBYTE)
-    if limit is not None and limit >= wanted * MEBIBYTE:
-        assert step in ("hold", "done")
-        assert decide(wanted, recorded, limit, HOLD) == "done"
-    if recorded == wanted:
-        assert step in ("raise", "done")
 
 
 @given(TARGETS, st.none() | TARGETS, LIMITS, st.floats(0, 10**6))

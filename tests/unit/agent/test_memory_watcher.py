@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from memcached_agent.pod import files
-
 from .memcacheds import LIMIT, replies_again
 from .pods import Pod, own, polling, run
 from .samples import value
@@ -39,6 +37,8 @@ def test_first_target_needs_no_hold(tmp_path: Path, caplog: pytest.LogCaptureFix
         await pod.work(60)
         assert len(raises(pod)) == 1
         assert await pod.problem() == ""
+        assert value(pod.metrics(), "memcached_agent_memory_target_bytes") == 128 * MEBIBYTE
+        assert value(pod.metrics(), "memcached_agent_memory_target_reached") == 1
 
     run(tmp_path, scenario)
     assert own(caplog) == ["INFO raised the memory of memcached from 64 to 128 MiB"]
@@ -49,18 +49,6 @@ def test_pod_without_the_annotation_keeps_its_memory(tmp_path: Path) -> None:
         await pod.work(60)
         assert (await pod.watcher.obstacle(), raises(pod)) == ("", [])
         assert "memory" not in pod.metrics()
-
-    run(tmp_path, scenario)
-
-
-def test_memory_never_shrinks(tmp_path: Path) -> None:
-    async def scenario(pod: Pod) -> None:
-        await first(pod, "128")
-        await first(pod, "32")
-        assert raises(pod) == ["cache_memlimit 128"]
-        await pod.replace(Process(started=1400, time=1400, cpu=0.1, limit=16))
-        await pod.work(5)
-        assert (pod.process.limit, await pod.watcher.obstacle()) == (32, "")
 
     run(tmp_path, scenario)
 
@@ -117,12 +105,6 @@ def test_target_that_changes_again_holds_again(tmp_path: Path) -> None:
         assert await pod.watcher.obstacle() == "memory was raised to 256 MiB; ready in 7 s"
         await pod.work(10)
         assert await pod.watcher.obstacle() == ""
-        pod.annotate(memory="64")
-        await pod.work(5)
-        assert await pod.watcher.obstacle() == ""
-        pod.annotate(memory="256")
-        await pod.work(5)
-        assert await pod.watcher.obstacle() == "memory was raised to 256 MiB; ready in 12 s"
 
     run(tmp_path, scenario)
 
@@ -213,10 +195,19 @@ async def refuse(pod: Pod) -> None:
             await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize(("memory", "ready"), [("128", True), ("64", True), ("256", False)])
-def test_memcached_that_cannot_be_reached(tmp_path: Path, memory: str, ready: bool) -> None:
+REACHED = {  # the target that was in effect, the target now, whether the pod is ready
+    "same": ("128", "128", True),
+    "lower": ("128", "64", True),
+    "higher": ("128", "256", False),
+    "first": (None, "64", False),
+}
+
+
+@pytest.mark.parametrize(("before", "memory", "ready"), REACHED.values(), ids=REACHED.keys())
+def test_memcached_that_cannot_be_reached(tmp_path: Path, before: str | None, memory: str, ready: bool) -> None:
     async def scenario(pod: Pod) -> None:
-        await first(pod, "128")
+        if before:
+            await first(pod, before)
         await refuse(pod)
         pod.annotate(memory=memory)
         pod.agent()
@@ -233,31 +224,11 @@ def test_memcached_that_cannot_be_reached(tmp_path: Path, memory: str, ready: bo
     run(tmp_path, scenario)
 
 
-def test_first_target_waits_for_memcached(tmp_path: Path) -> None:
-    async def scenario(pod: Pod) -> None:
-        await refuse(pod)
-        pod.annotate(memory="64")
-        pod.agent()
-        await pod.work(60)
-        assert "memcached at 127.0.0.1:" in await pod.watcher.obstacle()
-        pod.memcached.refuses = b""
-        await replies_again(pod.client)
-        assert await pod.watcher.obstacle() == ""
-
-    run(tmp_path, scenario)
-
-
-async def first_with_gate(pod: Pod) -> None:
-    """Let a target be in effect beside the gate; the pod is ready."""
-    pod.annotate(GATE, memory="64")
-    await pod.work(5, 90, 10)
-    assert await pod.watcher.obstacle() == ""
-
-
 def test_gate_and_memory_are_combined(tmp_path: Path) -> None:
     async def scenario(pod: Pod) -> None:
-        await pod.work(30, 90, 10)
-        await first_with_gate(pod)
+        pod.annotate(GATE, memory="64")
+        await pod.work(35, 90, 10)
+        assert await pod.watcher.obstacle() == ""
         pod.annotate(GATE, memory="128")
         await pod.replace(Process(started=1400, time=1400, cpu=0.1))
         await pod.work(5, 0, 100)
@@ -278,25 +249,3 @@ def test_gate_and_memory_are_combined(tmp_path: Path) -> None:
         assert "; " not in text, "one problem is one sentence"
 
     run(tmp_path, scenario, GATE)
-
-
-def test_metrics_of_the_target(tmp_path: Path) -> None:
-    async def scenario(pod: Pod) -> None:
-        await first(pod, "128")
-        assert value(pod.metrics(), "memcached_agent_memory_target_bytes") == 128 * MEBIBYTE
-        assert value(pod.metrics(), "memcached_agent_memory_target_reached") == 1
-
-    run(tmp_path, scenario)
-
-
-def test_state_that_cannot_be_written_does_not_make_the_pod_wait(tmp_path: Path) -> None:
-    async def scenario(pod: Pod) -> None:
-        await first(pod)
-        (pod.state / files.NAME).unlink()
-        pod.state.rmdir()
-        pod.annotate(memory="128")
-        await pod.work(20)
-        assert await pod.watcher.obstacle() == ""
-        assert "cannot be written" in await pod.problem()
-
-    run(tmp_path, scenario)

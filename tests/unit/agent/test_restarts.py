@@ -25,6 +25,9 @@ def test_restarts_are_counted(tmp_path: Path, agent: str) -> None:
     async def scenario(pod: Pod) -> None:
         assert counts(pod) == (0, 0)
         await pod.work(5)
+        await pod.replace(pod.process)
+        await pod.work(5)
+        assert counts(pod) == (0, 0), "the same process, with a new connection"
         for process, expected in ((KEPT, (1, 0)), (LOST, (1, 1)), (Process(started=1600, time=1600), (1, 2))):
             await pod.replace(Process(**vars(process)))
             if agent == "restarted":
@@ -35,16 +38,6 @@ def test_restarts_are_counted(tmp_path: Path, agent: str) -> None:
         assert counts(pod) == (1, 2)
         await pod.work(5)
         assert counts(pod) == (1, 2)
-
-    run(tmp_path, scenario)
-
-
-def test_new_connection_is_no_restart(tmp_path: Path) -> None:
-    async def scenario(pod: Pod) -> None:
-        await pod.work(5)
-        await pod.replace(pod.process)
-        await pod.work(5)
-        assert counts(pod) == (0, 0)
 
     run(tmp_path, scenario)
 

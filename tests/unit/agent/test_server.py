@@ -343,7 +343,9 @@ def test_new_client_is_served_among_many_half_requests() -> None:
     run_scenario(scenario)
 
 
-def test_number_of_connections_is_bounded_while_many_arrive() -> None:
+def test_number_of_connections_is_bounded_while_many_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "BACKLOG", 50)  # with a shorter queue, each client retries after 1 s
+
     async def scenario(port: Port) -> None:
         most = 0
         for _ in range(10):

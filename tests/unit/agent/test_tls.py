@@ -20,7 +20,7 @@ from support.pki import CA, Pair
 from support.streams import PARTIAL, read_to_end, status, stop_reading, until
 
 from .clients import GET, OK, PROBE, Port, hello, request, response_while_sending, serving
-from .test_server import LAST, OTHERS, STATUS, large
+from .test_server import STATUS, large
 
 AUTHORITY = CA()
 PAIR = AUTHORITY.issue()
@@ -94,26 +94,6 @@ def test_old_version_is_refused() -> None:
     run_tls(scenario)
 
 
-@pytest.mark.parametrize(("data", "expected"), [*LAST.values(), *OTHERS.values()], ids=[*LAST, *OTHERS])
-def test_responses_are_those_without_tls(data: bytes, expected: bytes) -> None:
-    async def scenario(port: Port) -> None:
-        client = await port.open(tls=trusting())
-        assert (await status(client, data)).startswith(expected)
-
-    run_tls(scenario)
-
-
-def test_request_may_arrive_in_small_pieces() -> None:
-    async def scenario(port: Port) -> None:
-        client = await port.open(tls=trusting())
-        for byte in GET[:-1]:
-            client[1].write(bytes([byte]))
-            await asyncio.sleep(0)
-        assert await status(client, GET[-1:]) == OK
-
-    run_tls(scenario)
-
-
 def test_handshake_may_arrive_byte_by_byte() -> None:
     async def scenario(port: Port) -> None:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -151,16 +131,6 @@ def test_large_response_is_complete() -> None:
 def test_client_that_is_still_sending_gets_the_response() -> None:
     async def scenario(port: Port) -> None:
         assert STATUS.findall(await response_while_sending(await port.open(tls=trusting()))) == [b"405"]
-
-    run_tls(scenario)
-
-
-def test_closed_connection_is_forgotten() -> None:
-    async def scenario(port: Port) -> None:
-        client = await port.open(tls=trusting())
-        assert await status(client) == OK
-        client[1].close()
-        await until(lambda: not port.server.connections)
 
     run_tls(scenario)
 

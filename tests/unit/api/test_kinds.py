@@ -3,14 +3,21 @@ from typing import Any
 
 import pytest
 
+from memcached_api.kinds import Kind
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec, validate
+from memcached_api.registry import KINDS
 from memcached_api.validation.field_errors import SpecDecodeError
 
+BY_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
-@pytest.mark.parametrize("obj", [None, [], "x"])
-def test_value_that_is_not_an_object_is_not_decoded(obj: object):
-    with pytest.raises(SpecDecodeError, match="must be an object of kind Memcached"):
-        decode_spec(obj)  # pyright: ignore[reportArgumentType]
+
+@BY_KIND
+@pytest.mark.parametrize("obj", [None, 1, [], "x"])
+def test_value_that_is_not_an_object_is_an_error(kind: Kind[Any], obj: Any):
+    message = f"must be an object of kind {kind.name}"
+    assert [error.message for error in kind.validate(obj)] == [message]
+    with pytest.raises(SpecDecodeError, match=message):
+        kind.decode(obj)
 
 
 def test_any_mapping_is_accepted():
@@ -21,6 +28,7 @@ def test_any_mapping_is_accepted():
 
 CHECKED: dict[str, tuple[Any, bool, int]] = {
     "valid": ({"metadata": {"name": "a"}, "spec": {"size": 2}}, True, 0),
+    "memory without a limit": ({"spec": {"cache": {"memory": "64Mi"}}}, True, 0),
     "violates a rule": ({"metadata": {"name": "1a"}, "spec": {"size": 2}}, True, 1),
     "wrong type": ({"metadata": {"name": "a"}, "spec": {"size": "two"}}, False, 1),
     "not an object": (7, False, 1),

@@ -1,14 +1,14 @@
-"""Defaults and rules of Memcached. Every case was also sent to a real API server, with the same result."""
+"""Decoding and limits of Memcached, beyond the tables of test_rules.py.
+
+Every case was also sent to a real API server, with the same result.
+"""
 
 from typing import Any
 
 import pytest
 
-from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
-from memcached_api.memcached.types import Cache, MemcachedSpec, decode_spec, validate
+from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
 from memcached_api.validation.field_errors import TOO_MANY, SpecDecodeError
-
-HEX = "a" * 64
 
 
 def memcached(spec: Any, name: str = "cache") -> dict[str, Any]:
@@ -23,42 +23,23 @@ def limits(**amounts: Any) -> dict[str, Any]:
     "spec",
     [
         None,
-        {},
-        {"size": 3.0},
+        {"size": 3.0, "unknown": [1]},
         {"size": None, "image": None, "cache": None, "resources": {"limits": {"cpu": None}}},
-        {"size": 2**31 - 1, "containerPort": 1024},
-        {"containerPort": 65535, "unknown": [1]},
-        {"image": f"h:5000/a/b:1@sha256:{HEX}", "imagePullPolicy": "Never", "imagePullSecrets": [{"name": "a.b"}]},
-        {"cache": {"memory": 2097152}},
         {"cache": {"memory": 1e8}},
-        {"cache": {"memory": "1Pi"}},
-        {"cache": {"memory": "2500000.5"}},
-        limits(memory="95Mi", cpu=1),
-        limits(memory="98985575"),
-        {"resources": {"requests": {"memory": "2Gi", "example.com/device": 1, "hugepages-2Mi": "2Mi"}}},
-        {"resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": "0.5"}}},
     ],
 )
-def test_valid(spec: Any):
+def test_valid_in_json(spec: Any):
     assert validate(memcached(spec)) == []
     assert isinstance(decode_spec(memcached(spec)), MemcachedSpec)
 
 
+INTEGER_OR_STRING = "must be an integer or a string such as"
 INVALID: list[tuple[Any, list[str]]] = [
-    ({"size": 0}, ["spec.size: Invalid value: 0: must be at least 1; to stop the cache, delete the Memcached"]),
-    ({"size": -1}, ["spec.size: Invalid value: -1: must be at least 1; to stop the cache, delete the Memcached"]),
-    ({"size": "three"}, ['spec.size: Invalid value: "three": must be an integer']),
     ({"size": 3.5}, ["spec.size: Invalid value: 3.5: must be an integer"]),
     ({"size": True}, ["spec.size: Invalid value: true: must be an integer"]),
+    ({"size": -1}, ["spec.size: Invalid value: -1: must be at least 1"]),
     ({"size": 2**31}, ["spec.size: Invalid value: 2147483648: must be at most 2147483647"]),
-    ({"containerPort": 80}, ["spec.containerPort: Invalid value: 80: must be between 1024 and 65535; memcached does"]),
-    ({"containerPort": 65536}, ["spec.containerPort: Invalid value: 65536: must be between 1024 and 65535"]),
-    ({"image": "A b"}, ['spec.image: Invalid value: "A b": must be an image reference such as']),
-    ({"image": ""}, ['spec.image: Invalid value: "": must be an image reference such as']),
-    ({"image": HEX}, ["spec.image: Invalid value:"]),
     ({"image": "x" * 1025}, ["spec.image: Invalid value:"]),
-    ({"image": 1}, ["spec.image: Invalid value: 1: must be a string"]),
-    ({"imagePullPolicy": "x"}, ['spec.imagePullPolicy: Unsupported value: "x": supported values: "Always", "IfNotPr']),
     ({"imagePullSecrets": {}}, ['spec.imagePullSecrets: Invalid value: "object": must be a list']),
     (
         {"imagePullSecrets": [{"name": "A"}, {}, None]},
@@ -70,56 +51,22 @@ INVALID: list[tuple[Any, list[str]]] = [
     ),
     ({"imagePullSecrets": [{"name": "a" * 254}]}, ["spec.imagePullSecrets[0].name: Invalid value:"]),
     (
-        {"imagePullSecrets": [{"name": f"a{i}"} for i in range(17)]},
-        ["spec.imagePullSecrets: Too many: 17: must"],
-    ),
-    (
         {"imagePullSecrets": [{"name": "a"}, {"name": "b"}, {"name": "a"}]},
         ['spec.imagePullSecrets[2].name: Invalid value: "a": must be unique in imagePullSecrets; remove one'],
     ),
     ({"cache": "x"}, ['spec.cache: Invalid value: "x": must be an object']),
-    ({"cache": {"memory": "1Mi"}}, ['spec.cache.memory: Invalid value: "1Mi": must be a quantity from 2Mi']),
     ({"cache": {"memory": "2Pi"}}, ['spec.cache.memory: Invalid value: "2Pi": must be a quantity from 2Mi']),
     ({"cache": {"memory": "64Mi\n"}}, ['spec.cache.memory: Invalid value: "64Mi\\n": is not a quantity']),
-    ({"cache": {"memory": "1e1.5"}}, ['spec.cache.memory: Invalid value: "1e1.5": is not a quantity']),
-    ({"cache": {"memory": 0.5}}, ["spec.cache.memory: Invalid value: 0.5: must be an integer or a string such as"]),
-    ({"cache": {"memory": True}}, ["spec.cache.memory: Invalid value: true: must be an integer or a string such as"]),
-    ({"resources": []}, ['spec.resources: Invalid value: "array": must be an object']),
+    ({"cache": {"memory": 0.5}}, [f"spec.cache.memory: Invalid value: 0.5: {INTEGER_OR_STRING}"]),
+    ({"cache": {"memory": True}}, [f"spec.cache.memory: Invalid value: true: {INTEGER_OR_STRING}"]),
     ({"resources": {"limits": 1}}, ["spec.resources.limits: Invalid value: 1: must be an object"]),
     (limits(cpu="x"), ['spec.resources.limits[cpu]: Invalid value: "x": is not a quantity']),
-    (limits(cpu=-1), ["spec.resources.limits[cpu]: Invalid value: -1: must be at least 0"]),
-    (limits(cpu=[]), ['spec.resources.limits[cpu]: Invalid value: "array": must be an integer or a string']),
-    (limits(cpu=2**63), ["spec.resources.limits[cpu]: Invalid value: 9223372036854775808: must be an integer"]),
-    (
-        limits(cpu=1e20),
-        ["spec.resources.limits[cpu]: Invalid value: 100000000000000000000: must be an integer or a string such as"],
-    ),
-    (limits(mem="1Gi"), ['spec.resources.limits[mem]: Invalid value: "mem": must name one of cpu, memory']),
+    (limits(cpu=[]), [f'spec.resources.limits[cpu]: Invalid value: "array": {INTEGER_OR_STRING}']),
+    (limits(cpu=2**63), [f"spec.resources.limits[cpu]: Invalid value: 9223372036854775808: {INTEGER_OR_STRING}"]),
+    (limits(cpu=1e20), [f"spec.resources.limits[cpu]: Invalid value: 100000000000000000000: {INTEGER_OR_STRING}"]),
     (
         {"resources": {"limits": {f"example.com/{i}": 1 for i in range(8)}}},
         ["spec.resources.limits: Too many: 8: must have at most 7 items"],
-    ),
-    (
-        {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}},
-        ['spec.resources.requests[memory]: Invalid value: "2Gi": must be at most the memory limit, 1Gi; lower'],
-    ),
-    (
-        {"cache": {"memory": "64Mi"}, **limits(memory="64Mi")},
-        [
-            'spec.resources.limits[memory]: Invalid value: "64Mi": must be at least 126Mi for spec.cache.memory of '
-            "64Mi, 1024 connections and 4 threads; raise this limit or lower spec.cache.memory"
-        ],
-    ),
-    (
-        {"cache": {"memory": "64Mi"}, **limits(memory=131617259)},
-        ["spec.resources.limits[memory]: Invalid value: 131617259: must be at least 126Mi"],
-    ),
-    (
-        limits(memory="52Mi"),
-        [
-            'spec.resources.limits[memory]: Invalid value: "52Mi": must be at least 53Mi, because spec.cache.memory is '
-            "derived from it and would be less than 2Mi"
-        ],
     ),
     (
         {"cache": {"maxItemSize": "2Mi"}, **limits(memory="54Mi")},
@@ -132,11 +79,6 @@ INVALID: list[tuple[Any, list[str]]] = [
             "64Mi; lower this field or raise spec.cache.memory"
         ],
     ),
-    (
-        {"cache": {"memory": "3Mi", "maxItemSize": "2Mi"}},
-        ['spec.cache.maxItemSize: Invalid value: "2Mi": must be at most half of spec.cache.memory, which is 3Mi'],
-    ),
-    ({"cache": {"maxItemSize": "600Ki"}}, ['spec.cache.maxItemSize: Invalid value: "600Ki": must be a multiple of']),
     ({"cache": {"maxItemSize": 0}}, ["spec.cache.maxItemSize: Invalid value: 0: must be a multiple of 512Ki"]),
     (
         {"cache": {"memory": "4Gi", "maxItemSize": "1025Mi"}},
@@ -144,20 +86,10 @@ INVALID: list[tuple[Any, list[str]]] = [
     ),
     (
         {"cache": {"maxConnections": 29}},
-        [
-            "spec.cache.maxConnections: Invalid value: 29: must be at least 30 for 4 threads (5 times "
-            "spec.cache.threads plus 10); raise it or lower spec.cache.threads"
-        ],
+        ["spec.cache.maxConnections: Invalid value: 29: must be at least 30 for 4 threads (5 times spec.cache.threads"],
     ),
-    ({"cache": {"maxConnections": 65537}}, ["spec.cache.maxConnections: Invalid value: 65537: must be between 15 and"]),
     ({"cache": {"threads": 0}}, ["spec.cache.threads: Invalid value: 0: must be between 1 and 64"]),
-    ({"cache": {"threads": 65}}, ["spec.cache.threads: Invalid value: 65: must be between 1 and 64"]),
-    ({"cache": {"verbosity": 3}}, ["spec.cache.verbosity: Invalid value: 3: must be between 0 and 2"]),
     ({"cache": {"evictions": "no"}}, ['spec.cache.evictions: Invalid value: "no": must be true or false']),
-    (
-        {"cache": {"memory": "1Gi"}, **limits(memory="1Gi")},
-        ['spec.resources.limits[memory]: Invalid value: "1Gi": must be at least 1259Mi for spec'],
-    ),
     ([], ['spec: Invalid value: "array": must be an object']),
     (
         {"size": "x", "containerPort": 80, "cache": {"memory": "x"}, **limits(memory="1Mi", cpu="-1")},
@@ -193,63 +125,11 @@ def test_invalid(spec: Any, expected: list[str]):
     assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
 
 
-@pytest.mark.parametrize("name", ["a", "a-1", "a" * 52])
-def test_names(name: str):
-    assert validate(memcached({}, name)) == []
-
-
-@pytest.mark.parametrize("name", ["", "9a", "a" * 53, "A", "a.b", "a-", "a\n", 1])
-def test_invalid_names(name: Any):
-    (error,) = validate(memcached({}, name))
-    assert str(error).startswith("metadata.name: Invalid value: ")
-    assert "at most 52 characters" in error.message
-
-
 @pytest.mark.parametrize(
     "obj", [{}, {"metadata": {}}, {"metadata": {"generateName": "a-"}}, {"metadata": [], "spec": {}}]
 )
 def test_object_without_a_name_is_valid(obj: Any):
     assert validate(obj) == []
-
-
-@pytest.mark.parametrize("obj", [None, 1, "x", []])
-def test_value_that_is_not_an_object(obj: Any):
-    (error,) = validate(obj)
-    assert error.message == "must be an object of kind Memcached"
-
-
-def test_defaults():
-    assert decode_spec({}) == MemcachedSpec(
-        size=1,
-        container_port=11211,
-        image=None,
-        image_pull_policy=None,
-        image_pull_secrets=[],
-        resources=None,
-        cache=Cache(),
-    )
-
-
-def test_all_fields_are_decoded():
-    spec = {
-        "size": 3,
-        "containerPort": 2000,
-        "image": "memcached:1",
-        "imagePullPolicy": "Always",
-        "imagePullSecrets": [{"name": "a"}],
-        "resources": {"limits": {"memory": "1024Mi", "cpu": 1}, "requests": {"cpu": "0.5"}},
-        "cache": {"memory": "100Mi"},
-        "unknown": 1,
-    }
-    assert decode_spec({"spec": spec}) == MemcachedSpec(
-        size=3,
-        container_port=2000,
-        image="memcached:1",
-        image_pull_policy="Always",
-        image_pull_secrets=[LocalObjectReference("a")],
-        resources=ResourceRequirements(limits={"memory": "1024Mi", "cpu": 1}, requests={"cpu": "0.5"}),
-        cache=Cache(memory="100Mi"),
-    )
 
 
 def test_decode_error_has_all_structural_errors():

@@ -7,87 +7,102 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_api import quantity
-from memcached_api.image import is_reference
+from memcached_api.appservice.types import APPSERVICE, with_defaults
+from memcached_api.kinds import Kind
 from memcached_api.memcached.memory import exact_minimum
-from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
+from memcached_api.memcached.types import MEMCACHED
 from memcached_api.validation.field_errors import FieldError, SpecDecodeError
 
-SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
-JSON: st.SearchStrategy[Any] = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+Values = st.SearchStrategy[Any]
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-1, 70_000), st.floats(), st.text(max_size=4))
+JSON: Values = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=10,
 )
 QUANTITIES = st.one_of(SCALARS, st.sampled_from(["64Mi", "1Gi", "2Mi", "1e3", "500m", "-1", "0.1n", "16Ei", "64Mi\n"]))
 AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory", "mem", "a/b"]), QUANTITIES | JSON) | JSON
-SPECS = st.fixed_dictionaries(
+NAMES = st.sampled_from(["http", "dns", "A", "a--b", ""])
+IMAGES = JSON | st.sampled_from(["nginx:1.28", "A b"])
+RESOURCES = JSON | st.fixed_dictionaries({}, optional={"limits": AMOUNTS, "requests": AMOUNTS})
+
+
+def items(**fields: Values) -> Values:
+    """A list of objects with some of these fields, or any JSON."""
+    return JSON | st.lists(st.fixed_dictionaries({}, optional=fields) | JSON, max_size=4)
+
+
+MEMCACHEDS = st.fixed_dictionaries(
     {},
     optional={
         "size": SCALARS | st.integers(-2, 3),
-        "containerPort": SCALARS | st.integers(0, 70000),
-        "image": SCALARS | st.sampled_from(["memcached:1.6", "A b"]),
+        "containerPort": SCALARS,
+        "image": IMAGES,
         "imagePullPolicy": SCALARS | st.sampled_from(["Always", "Never"]),
-        "imagePullSecrets": JSON | st.lists(st.fixed_dictionaries({"name": SCALARS})),
-        "resources": JSON | st.fixed_dictionaries({}, optional={"limits": AMOUNTS, "requests": AMOUNTS}),
+        "imagePullSecrets": items(name=SCALARS),
+        "resources": RESOURCES,
         "cache": JSON | st.fixed_dictionaries({}, optional={"memory": QUANTITIES}),
         "unknown": JSON,
     },
 )
-OBJECTS = st.fixed_dictionaries({}, optional={"metadata": JSON, "spec": SPECS | JSON})
+APPSERVICES = st.fixed_dictionaries(
+    {},
+    optional={
+        "size": SCALARS,
+        "image": IMAGES,
+        "ports": items(
+            name=NAMES | JSON,
+            port=SCALARS | st.integers(0, 3),
+            protocol=JSON | st.sampled_from(["TCP", "UDP"]),
+            targetPort=NAMES | JSON,
+            nodePort=SCALARS | st.integers(29999, 30001),
+            appProtocol=SCALARS | st.sampled_from(["http", "a/b"]),
+        ),
+        "envs": items(name=NAMES | JSON, value=SCALARS, valueFrom=JSON),
+        "resources": RESOURCES,
+    },
+)
+SPECS = st.tuples(st.just(MEMCACHED), MEMCACHEDS) | st.tuples(st.just(APPSERVICE), APPSERVICES)
 
 
-@given(OBJECTS | JSON)
-def test_validate_never_raises_and_every_error_has_a_message(obj: Any):
-    for error in validate(obj):
-        assert isinstance(error, FieldError)
-        assert str(error)
+@given(st.sampled_from([MEMCACHED, APPSERVICE]), st.fixed_dictionaries({}, optional={"metadata": JSON, "spec": JSON}))
+def test_validate_never_raises_for_any_json(kind: Kind[Any], obj: Any):
+    assert all(str(error) for error in [*kind.validate(obj), *kind.validate(obj.get("spec"))])
 
 
 @given(SPECS)
-def test_valid_spec_is_decoded(spec: dict[str, Any]):
-    if not validate({"spec": spec}):
-        assert isinstance(decode_spec({"spec": spec}), MemcachedSpec)
-
-
-@given(SPECS)
-def test_validate_reports_all_decode_errors(spec: dict[str, Any]):
+def test_validate_agrees_with_the_types_and_changes_nothing(pair: tuple[Kind[Any], dict[str, Any]]):
+    kind, spec = pair
+    before = msgspec.json.encode(spec)
+    found = kind.validate({"spec": spec})
+    assert all(isinstance(error, FieldError) and str(error) for error in found)
     decode_errors: list[FieldError] = []
     try:
-        decode_spec({"spec": spec})
+        kind.decode({"spec": spec})
     except SpecDecodeError as error:
         decode_errors = error.errors
-    assert {error.field for error in decode_errors} <= {error.field for error in validate({"spec": spec})}
+    assert {error.field for error in decode_errors} <= {error.field for error in found}
+    assert msgspec.json.encode(spec) == before
 
 
-@given(st.integers(-10, 10) | st.integers(2**31 - 3, 2**31 + 3))
-def test_size(size: int):
-    assert bool(validate({"spec": {"size": size}})) == (not 1 <= size <= 2**31 - 1)
+VALID_PORTS = st.fixed_dictionaries(
+    {"port": st.integers(80, 90)},
+    optional={"name": st.sampled_from(["http", "dns", "tcp-80", "tcp-81", "80"]), "targetPort": st.integers(80, 90)},
+)
 
 
-@given(st.integers(1020, 1030) | st.integers(65530, 65540))
-def test_port(port: int):
-    assert bool(validate({"spec": {"containerPort": port}})) == (not 1024 <= port <= 65535)
-
-
-@given(st.text(max_size=20) | st.from_regex(r"[a-z.:/@_-]{1,20}", fullmatch=True))
-def test_image(text: str):
-    assert bool(validate({"spec": {"image": text}})) == (not is_reference(text))
+@given(st.lists(VALID_PORTS, max_size=4))
+def test_valid_spec_stays_valid_with_defaults(ports: Any):
+    spec = {"image": "nginx:1.28", "ports": ports}
+    before = msgspec.json.encode(spec)
+    if not APPSERVICE.validate({"spec": spec}):
+        assert APPSERVICE.validate({"spec": with_defaults(spec)}) == []
+    assert msgspec.json.encode(spec) == before
 
 
 @given(st.integers(2 * 2**20, 2**40), st.integers(-2, 2))
 def test_memory_limit(cache: int, offset: int):
     limit = ceil(exact_minimum(cache)) + offset
     spec = {"cache": {"memory": cache}, "resources": {"limits": {"memory": limit}}}
-    assert bool(validate({"spec": spec})) == (offset < 0)
-
-
-@given(st.sampled_from(["1", "1000m", "0.5", "500m", "1e0", "2Ki", "2048"]), st.integers(0, 2100))
-def test_requests_and_limits(limit: str, request: int):
-    spec = {"resources": {"limits": {"cpu": limit}, "requests": {"cpu": request}}}
-    assert bool(validate({"spec": spec})) == (request > quantity.parse(limit))
-
-
-@given(SPECS)
-def test_validate_does_not_change_the_object(spec: dict[str, Any]):
-    before = msgspec.json.encode(spec)
-    validate({"spec": spec})
-    assert msgspec.json.encode(spec) == before
+    assert bool(MEMCACHED.validate({"spec": spec})) == (offset < 0)

@@ -13,12 +13,6 @@ from memcached_operator.reconcile.ownership import is_current
 from unit.builders import NOW, owned
 from unit.builders import appservice as cr_of
 
-LABELS = {
-    "app.kubernetes.io/name": "appservice",
-    "app.kubernetes.io/instance": "app",
-    "app.kubernetes.io/managed-by": "memcached-operator",
-}
-
 
 def children(cr: Object, service: Object | None = None) -> dict[str, Object]:
     """The desired children, by kind."""
@@ -51,26 +45,6 @@ def test_no_service_without_ports() -> None:
     assert {resource.kind for resource in appservice().owns} == {"Deployment", "Service"}
 
 
-def test_container_has_the_name_of_the_object_and_its_image() -> None:
-    container = container_of(image="example.com/app:1")
-    assert container == {"name": "app", "image": "example.com/app:1", "imagePullPolicy": "IfNotPresent"}
-
-
-def test_user_and_capabilities_are_those_of_the_image() -> None:
-    assert pod_of()["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
-    assert "securityContext" not in container_of()
-
-
-def test_pods_have_no_token_and_no_service_links() -> None:
-    pod = pod_of()
-    assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
-
-
-def test_pod_with_ports_drains_before_it_terminates() -> None:
-    assert container_of(ports=[{"port": 80}])["lifecycle"] == {"preStop": {"sleep": {"seconds": 5}}}
-    assert "lifecycle" not in container_of()
-
-
 SERVICE_ONLY: list[dict[str, Any]] = [
     {"size": 5},
     {"ports": [{"port": 81, "targetPort": 80}]},
@@ -98,23 +72,6 @@ def test_environment_variables_are_spelled_as_the_api_server_stores_them() -> No
     assert found[1] == {"name": "B"}
     assert found[2]["valueFrom"] == {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}
     assert found[3] == envs[3]
-
-
-def test_resources_are_spelled_as_the_api_server_stores_them() -> None:
-    found = container_of(resources={"limits": {"memory": "1024Mi", "cpu": "0.5"}})["resources"]
-    assert found == {"limits": {"memory": "1Gi", "cpu": "500m"}}
-    assert container_of(resources={})["resources"] == {}
-
-
-def test_children_have_the_name_of_the_object_and_its_selector_labels() -> None:
-    found = children(cr_of(ports=[{"port": 80}]))
-    for child in found.values():
-        assert (child["metadata"]["name"], child["metadata"]["namespace"]) == ("app", "test")
-        assert child["metadata"]["labels"] == LABELS | {"app.kubernetes.io/component": "app"}
-    assert found["Service"]["spec"]["selector"] == LABELS
-    assert found["Deployment"]["spec"]["selector"] == {"matchLabels": LABELS}
-    assert found["Deployment"]["spec"]["template"]["metadata"]["labels"].items() >= LABELS.items()
-    assert found["Service"]["spec"]["type"] == "NodePort"
 
 
 def stored(service: Object, *node_ports: int) -> Object:

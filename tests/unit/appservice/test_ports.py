@@ -72,13 +72,6 @@ def test_named_targets_of_the_service_are_container_port_names() -> None:
     assert targets == [8080, 8080, container[2], container[2]]
 
 
-def test_service_port_has_only_the_fields_of_the_spec() -> None:
-    (minimal,) = service_ports(ports([{"port": 80}]), [])
-    assert minimal == {"port": 80, "protocol": "TCP", "targetPort": 80}
-    full = {"name": "a", "port": 80, "protocol": "UDP", "targetPort": 81, "nodePort": 30001, "appProtocol": "b"}
-    assert service_ports(ports([full]), []) == [full]
-
-
 HTTP, ONE = (80, 31000, "http"), (80, 31000, None)
 KEPT: dict[str, tuple[Ports, Ports, list[int | None]]] = {
     "no Service yet": ([{"port": 80}], [], [None]),

@@ -1,35 +1,12 @@
 """The report of the benchmark."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench import report
-from bench.report import CLIENTS, SCALING, Results, markdown, quantile
-
-DOCUMENT = (
-    "# Title\n\nbefore\n\n<!-- bench: one -->\nold\n<!-- end -->\n\nafter <!-- bench: two -->\n<!-- end -->\nend\n"
-)
-
-
-def test_only_text_between_the_marks_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "TABLES", {"one": _field("a"), "two": _field("b")})
-    document = tmp_path / "page.md"
-    document.write_text(DOCUMENT)
-    for _ in range(2):
-        report.write(document, {"a": "first\nsecond", "b": "third"})
-    assert document.read_text() == (
-        "# Title\n\nbefore\n\n<!-- bench: one -->\nfirst\nsecond\n<!-- end -->\n\n"
-        "after <!-- bench: two -->\nthird\n<!-- end -->\nend\n"
-    )
-
-
-def test_every_table_has_marks_in_the_document() -> None:
-    text = (Path(__file__).parents[3] / "docs/performance.md").read_text()
-    assert [match["name"] for match in report.MARK.finditer(text)] == list(report.TABLES)
-
+from bench.report import CLIENTS, SCALING, quantile
 
 QUANTILES: dict[str, tuple[list[float], float, float]] = {
     "no values": ([], 0.5, 0.0),
@@ -42,10 +19,6 @@ QUANTILES: dict[str, tuple[list[float], float, float]] = {
 @pytest.mark.parametrize(("values", "share", "expected"), QUANTILES.values(), ids=QUANTILES.keys())
 def test_quantiles(values: list[float], share: float, expected: float) -> None:
     assert quantile(values, share) == expected
-
-
-def test_markdown_table_has_a_delimiter_row() -> None:
-    assert markdown([("", "b"), ("1", "2")]) == "|  | b |\n| --- | --- |\n| 1 | 2 |"
 
 
 def created(seconds: float) -> dict[str, Any]:
@@ -134,20 +107,14 @@ def test_goals_show_the_median_of_the_ratios_and_the_largest_number_of_writes(na
     assert rows("goals")[name] == expected
 
 
-def test_every_table_can_be_built() -> None:
-    assert [name for name in report.TABLES if name not in report.tables(RESULTS)] == []
+def test_every_table_is_written_into_the_document(tmp_path: Path) -> None:
+    document = tmp_path / "page.md"
+    document.write_text((Path(__file__).parents[3] / "docs/performance.md").read_text())
+    for _ in range(2):
+        report.write(document, RESULTS)
+    text = document.read_text()
+    assert [name for name, table in report.TABLES.items() if f"-->\n{table(RESULTS)}\n<!-- end" not in text] == []
     assert rows("scale wave")["writes per object"] == ["0.00", "0.00", "2.50"]
     assert rows("every field")["scale wave"] == ["2.0 s", "3.0 s", "1.50 ×"]
     assert rows("slots")["writes while nothing changes"] == ["–", "7", "–"]
     assert rows("writes")["scale by an autoscaler"][-1] == "1.98"
-
-
-def test_summary_of_a_round() -> None:
-    assert report.summary(RESULTS["rounds"][1], RESULTS["objects"]) == (
-        "relative to the same requests: children accepted 1.30 ×, status current 1.30 ×; "
-        "scale wave 1.30 ×, 2.50 writes per object"
-    )
-
-
-def _field(name: str) -> Callable[[Results], str]:
-    return lambda results: results[name]

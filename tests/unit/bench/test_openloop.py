@@ -123,16 +123,6 @@ def test_another_size_of_slots_costs_three_more_requests() -> None:
     assert apply[2]["data"]["servers"].count("cache-7.test.svc") == len(status[2]["status"]["servers"]) == 2
 
 
-@pytest.mark.parametrize(("name", "first"), [("ours", False), ("children first", True)])
-def test_children_come_before_all_statuses(name: str, *, first: bool) -> None:
-    profile = PROFILES[name]
-    server = sent(profile, *(stored(number, 1, 1) for number in range(10 * profile.connections)))
-    statuses = [method == "PATCH" for method, _, _ in server.requests]
-    posts = 2 * 10 * profile.connections
-    # When the last children are sent, each of the other workers may already send a status.
-    assert (not any(statuses[: posts - 2 * profile.connections])) is first
-
-
 def test_a_rejected_request_ends_the_client() -> None:
     with pytest.raises(ExceptionGroup) as found:
         sent(PROFILES["ours"], stored(7, 1, 1), server=Server(422))

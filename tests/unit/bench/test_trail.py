@@ -34,66 +34,44 @@ LOG = [
 ]
 
 
-@pytest.fixture
-def trail(tmp_path: Path) -> Trail:
-    """A trail that starts after the first line of a log."""
-    log = tmp_path / "audit.log"
-    log.write_text(line("create", "memcacheds", "before", "00.000000", "00.100000"))
-    found = Trail(log)
-    with log.open("a") as more:
-        more.writelines(LOG)
+def trail(path: Path, *lines: str) -> Trail:
+    """A trail that starts before these lines, and after an earlier one."""
+    path.write_text(line("create", "memcacheds", "before", "00.000000", "00.100000"))
+    found = Trail(path)
+    with path.open("a") as log:
+        log.writelines(lines)
     return found
 
 
-def test_earlier_events_are_ignored(trail: Trail) -> None:
-    assert counts(trail.read()) == {CREATE: 2, "create deployments": 2, "create services": 1}
-    assert len(trail.read()) == len(LOG)
-
-
-def test_span_is_from_the_first_request_to_the_last_response(trail: Trail) -> None:
-    assert span(trail.read(), CREATE, *CHILDREN) == pytest.approx(2.5)
-    assert span(trail.read(), CREATE, "patch memcacheds/status") == 0
-
-
-def test_latency_requires_all_children(trail: Trail) -> None:
-    assert latencies(trail.read(), CREATE, *CHILDREN) == [pytest.approx(1.5)]
-
-
-WRITES: dict[str, tuple[dict[str, Any], int]] = {
-    "by the operator": ({}, 1),
-    "rejected": ({"responseStatus": {"code": 409}}, 0),
-    "by another client": ({"userAgent": "kubectl"}, 0),
-    "a read": ({"verb": "list"}, 0),
-    "a lease": ({"objectRef": {"resource": "leases", "namespace": "test"}}, 0),
-    "in another namespace": ({"objectRef": {"resource": "services", "namespace": "other"}}, 0),
-}
-
-
-@pytest.mark.parametrize(("more", "expected"), WRITES.values(), ids=WRITES.keys())
-def test_writes(tmp_path: Path, more: dict[str, Any], expected: int) -> None:
-    log = tmp_path / "audit.log"
-    log.touch()
-    trail = Trail(log)
-    request = json.loads(line("create", "services", "a", "01.000000", "01.100000")) | more
-    log.write_text(json.dumps(request) + "\n")
-    assert len(trail.writes("memcached-operator", "test")) == expected
+def test_times_are_of_the_requests_since_the_start(tmp_path: Path) -> None:
+    requests = trail(tmp_path / "log", *LOG).read()
+    assert counts(requests) == {CREATE: 2, "create deployments": 2, "create services": 1}
+    assert span(requests, CREATE, *CHILDREN) == pytest.approx(2.5), "from the first request to the last response"
+    assert span(requests, CREATE, "patch memcacheds/status") == 0
+    assert latencies(requests, CREATE, *CHILDREN) == [pytest.approx(1.5)], "of the object with all children"
 
 
 def test_partial_line_is_read_when_it_is_complete(tmp_path: Path) -> None:
-    log = tmp_path / "audit.log"
-    log.touch()
-    trail, complete = Trail(log), LOG[0]
-    log.write_text(complete + complete[:50])
-    assert len(trail.read()) == 1
-    log.write_text(complete + complete)
-    assert len(trail.read()) == 2
+    found = trail(tmp_path / "log", LOG[0], LOG[0][:50])
+    assert len(found.read()) == 1
+    with (tmp_path / "log").open("a") as log:
+        log.write(LOG[0][50:])
+    assert len(found.read()) == 2
 
 
-def test_rejected_writes(tmp_path: Path) -> None:
-    log = tmp_path / "audit.log"
-    log.touch()
-    trail = Trail(log)
-    request = json.loads(LOG[2])
-    conflict = request | {"verb": "patch", "responseStatus": {"code": 409}}
-    log.write_text(f"{json.dumps(request)}\n{json.dumps(conflict)}\n{json.dumps(conflict | {'verb': 'get'})}\n")
-    assert [found.verb for found in rejected(trail.read(), "memcached-operator", "test")] == ["patch"]
+WRITES: dict[str, tuple[dict[str, Any], int, int]] = {
+    "by the operator": ({}, 1, 0),
+    "rejected": ({"responseStatus": {"code": 409}}, 0, 1),
+    "by another client": ({"userAgent": "kubectl"}, 0, 0),
+    "a read": ({"verb": "list"}, 0, 0),
+    "a lease": ({"objectRef": {"resource": "leases", "namespace": "test"}}, 0, 0),
+    "in another namespace": ({"objectRef": {"resource": "services", "namespace": "other"}}, 0, 0),
+}
+
+
+@pytest.mark.parametrize(("more", "written", "denied"), WRITES.values(), ids=WRITES.keys())
+def test_writes_and_rejected_writes(tmp_path: Path, more: dict[str, Any], written: int, denied: int) -> None:
+    request = json.loads(line("create", "services", "a", "01.000000", "01.100000")) | more
+    found = trail(tmp_path / "log", f"{json.dumps(request)}\n")
+    assert len(found.writes("memcached-operator", "test")) == written
+    assert len(rejected(found.read(), "memcached-operator", "test")) == denied

@@ -1,6 +1,8 @@
 """Incompatible changes to a CRD since an earlier release are reported."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +13,43 @@ from bundle.__main__ import main
 from bundle.catalog import Packed
 from bundle.compatible import changes, incompatible
 from bundle.errors import BundleError
-from bundle.release import ROOT
-from unit.bundle import tree
-from unit.bundle.tree import CRD, GOOD, Change
+from bundle.files import read_bundle
+from bundle.objects import Object, name_of
+from bundle.release import CSV_FILE, MANIFESTS, ROOT
 
-EARLIER = Packed(tree.csv(lambda csv: csv["metadata"].update(name="memcached-operator.v0.0.9")))
+CRD = f"{MANIFESTS}/cache.example.com_memcacheds.yaml"
+Change = Callable[[Any], object]
+
+
+@dataclass(frozen=True)
+class Parsed(Packed):
+    """A bundle of objects instead of texts, to parse them only once."""
+
+    parsed: Mapping[str, list[Object]] = field(default_factory=dict[str, list[Object]])
+
+    def csv(self) -> Object:
+        """The ClusterServiceVersion."""
+        return self.parsed[CSV_FILE][0]
+
+    def manifests(self) -> dict[str, list[Object]]:
+        """The objects of each file."""
+        return dict(self.parsed)
+
+    def changed(self, path: str, change: Change) -> "Parsed":
+        """A copy with a change of the object in one file."""
+        obj = deepcopy(self.parsed[path][0])
+        change(obj)
+        return Parsed({}, parsed={**self.parsed, path: [obj]})
+
+
+BUNDLE = read_bundle(ROOT)
+GOOD = Parsed({}, parsed=BUNDLE.manifests())
+EARLIER = GOOD.changed(CSV_FILE, lambda csv: csv["metadata"].update(name="memcached-operator.v0.0.9"))
 
 
 def found(change: Change) -> list[str]:
     """The messages for a release with a changed CustomResourceDefinition of Memcached."""
-    return list(incompatible(EARLIER, Packed(tree.changed(CRD, change))))
+    return list(incompatible(EARLIER, GOOD.changed(CRD, change)))
 
 
 def of_spec(change: Callable[[dict[str, Any]], object]) -> Change:
@@ -117,16 +146,17 @@ def test_removal_of_any_field_is_reported() -> None:
 
 def test_release_is_not_compared_with_itself() -> None:
     with pytest.raises(BundleError, match="both bundles are"):
-        list(incompatible(Packed(GOOD), Packed(GOOD)))
+        list(incompatible(GOOD, GOOD))
 
 
 def test_command_prints_both_releases_or_the_incompatible_change(tmp_path: Path) -> None:
-    for path, text in EARLIER.files.items():
+    name = name_of(GOOD.csv())
+    for path, text in BUNDLE.files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
+        (tmp_path / path).write_text(text.replace(f"name: {name}", "name: memcached-operator.v0.0.9"))
     good = CliRunner().invoke(main, ["compatible", str(tmp_path)])
-    assert good.output == f"{tree.NAME} is compatible with memcached-operator.v0.0.9\n"
-    (tmp_path / CRD).write_text(EARLIER.files[CRD].replace("kind: Memcached\n", "kind: Cache\n"), encoding="utf-8")
-    bad = CliRunner().invoke(main, ["compatible", str(tmp_path), "--bundle", str(ROOT)])
+    assert good.output == f"{name} is compatible with memcached-operator.v0.0.9\n"
+    (tmp_path / CRD).write_text(BUNDLE.files[CRD].replace("kind: Memcached\n", "kind: Cache\n"))
+    bad = CliRunner().invoke(main, ["compatible", str(tmp_path)])
     assert bad.exit_code == 1
     assert "spec.names.kind" in bad.output

@@ -23,57 +23,16 @@ def version_in(cache: Cache, key: Key = KEY) -> str | None:
     return None if found is None else found["metadata"]["resourceVersion"]
 
 
-def test_unknown_object_is_none() -> None:
-    assert Cache().get(KEY) is None
-    assert list(Cache().list_objects(DEPLOYMENTS)) == []
-
-
-def test_newest_version_wins() -> None:
-    cache = Cache()
-    assert cache.put(DEPLOYMENTS, live(9))
-    assert cache.put(DEPLOYMENTS, live(10))
-    assert not cache.put(DEPLOYMENTS, live(9))
-    assert version_in(cache) == "10"
-
-
 def test_same_version_again_is_not_a_change() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     assert not cache.put(DEPLOYMENTS, live(9))
 
 
-def test_versions_are_compared_as_numbers() -> None:
-    cache = Cache()
-    cache.put(DEPLOYMENTS, live(9))
-    assert cache.put(DEPLOYMENTS, live(100))
-
-
-def test_late_reply_does_not_restore_a_deleted_object() -> None:
-    cache = Cache()
-    cache.put(DEPLOYMENTS, live(9))
-    assert cache.remove(KEY, 12)
-    assert not cache.put(DEPLOYMENTS, live(11))
-    assert version_in(cache) is None
-
-
 def test_late_reply_does_not_add_an_unseen_deleted_object() -> None:
     cache = Cache()
     assert not cache.remove(KEY, 12)
     assert not cache.put(DEPLOYMENTS, live(11))
-
-
-def test_recreated_object_is_added() -> None:
-    cache = Cache()
-    cache.remove(KEY, 12)
-    assert cache.put(DEPLOYMENTS, live(13))
-    assert version_in(cache) == "13"
-
-
-def test_older_deletion_does_not_remove_a_recreated_object() -> None:
-    cache = Cache()
-    cache.put(DEPLOYMENTS, live(13))
-    assert not cache.remove(KEY, 12)
-    assert version_in(cache) == "13"
 
 
 def test_list_adds_new_objects_and_removes_deleted_ones() -> None:
@@ -111,36 +70,12 @@ def test_list_of_a_namespace_does_not_affect_others() -> None:
     assert version_in(cache, Key(DEPLOYMENTS, "other", "cache")) == "9"
 
 
-def test_list_of_a_resource_does_not_affect_others() -> None:
-    cache = Cache()
-    cache.put(PODS, pod())
-    cache.replace(DEPLOYMENTS, None, [], 20)
-    assert len(list(cache.list_objects(PODS))) == 1
-
-
 def test_children_are_found_by_the_uid_of_their_controller() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
     cache.put(DEPLOYMENTS, owned(memcached(uid="other"), name="other"))
     assert [key.name for key in cache.owned_by(DEPLOYMENTS, "cr")] == ["cache"]
     assert cache.owned_by(PODS, "cr") == []
-
-
-def test_child_with_a_new_controller_is_found_only_under_that_one() -> None:
-    cache = Cache()
-    cache.put(DEPLOYMENTS, live(9))
-    cache.put(DEPLOYMENTS, live(10, ownerReferences=[controller_reference(memcached(uid="new"))]))
-    assert cache.owned_by(DEPLOYMENTS, "cr") == []
-    assert len(cache.owned_by(DEPLOYMENTS, "new")) == 1
-
-
-def test_deleted_or_orphaned_child_is_not_found() -> None:
-    cache = Cache()
-    cache.put(DEPLOYMENTS, live(9))
-    cache.put(DEPLOYMENTS, live(10, name="second"))
-    cache.remove(KEY, 11)
-    cache.put(DEPLOYMENTS, live(12, name="second", ownerReferences=[]))
-    assert cache.owned_by(DEPLOYMENTS, "cr") == []
 
 
 def test_pods_are_found_by_the_labels_of_their_instance() -> None:
@@ -150,15 +85,6 @@ def test_pods_are_found_by_the_labels_of_their_instance() -> None:
     assert len(list(cache.of_instance(PODS, "test", "memcached", "cache"))) == 2
     assert list(cache.of_instance(PODS, "other", "memcached", "cache")) == []
     assert list(cache.of_instance(PODS, "test", "memcached", "other")) == []
-
-
-def test_pod_that_loses_its_labels_is_not_found() -> None:
-    cache = Cache()
-    cache.put(PODS, pod(version=1))
-    unlabelled = pod(version=2)
-    unlabelled["metadata"] = {**unlabelled["metadata"], "labels": {}}
-    cache.put(PODS, unlabelled)
-    assert list(cache.of_instance(PODS, "test", "memcached", "cache")) == []
 
 
 def test_transform_keeps_manager_operation_subresource_and_time_of_managed_fields() -> None:

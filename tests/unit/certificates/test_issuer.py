@@ -1,25 +1,18 @@
-import asyncio
 import base64
-from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from memcached_operator.certificates import issuer as module
 from memcached_operator.certificates.issuer import (
-    MUTATING_WEBHOOKS,
     REVOKE_ANNOTATION,
-    VALIDATING_WEBHOOKS,
-    Issuer,
     WebhookNames,
     ca_bundle_patch,
     key_pair_of,
     revocation_requested,
     secret_of,
 )
-from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle
-from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.resource import SECRETS, Key, Object
+from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue
+from memcached_operator.kube.resource import Object
 from unit.builders import NOW
 
 NAMES = WebhookNames("test", "cert", "webhook", "mutating", "validating")
@@ -122,79 +115,3 @@ def test_secret_has_the_type_and_keys_of_a_tls_secret() -> None:
 
 def test_certificate_names_are_those_of_the_service() -> None:
     assert NAMES.dns_names == ["webhook.test.svc", "webhook.test.svc.cluster.local"]
-
-
-class Api:
-    """An API server that stores bundles, and Secrets unless `error` is set."""
-
-    def __init__(self, error: ApiError | None) -> None:
-        self.error = error
-        self.secret: Object | None = None
-        self.bundles: dict[Key, bytes] = {
-            Key(MUTATING_WEBHOOKS, "", "mutating"): b"",
-            Key(VALIDATING_WEBHOOKS, "", "validating"): b"",
-        }
-        self.patches = 0
-
-    async def get(self, key: Key) -> Object | None:
-        """Return the Secret or a webhook configuration."""
-        return self.secret if key.resource == SECRETS else configuration(self.bundles[key])
-
-    async def create(self, key: Key, obj: Object) -> None:
-        """Store the Secret."""
-        if self.error is not None:
-            raise self.error
-        self.secret = obj
-
-    async def patch(self, key: Key, patch: Any, content_type: str = "") -> None:
-        """Store a bundle."""
-        self.patches += 1
-        self.bundles[key] = base64.b64decode(patch[1]["value"])
-
-
-def trusted(api: Api) -> list[int]:
-    """The number of CAs that each configuration trusts."""
-    return [len(load_bundle(bundle)) for bundle in api.bundles.values()]
-
-
-def check(issuer: Issuer, times: int = 1) -> list[str]:
-    """Run this many checks. Returns the reasons of their errors."""
-    reasons: list[str] = []
-    for _ in range(times):
-        try:
-            asyncio.run(issuer.check())
-        except ApiError as error:
-            reasons.append(error.reason)
-    return reasons
-
-
-@pytest.fixture
-def no_trust_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Assume that API servers use a changed configuration immediately."""
-    monkeypatch.setattr(module, "PROPAGATION_DELAY", 0)
-
-
-def test_failing_secret_write_does_not_add_a_ca_at_every_check(no_trust_delay: None) -> None:
-    api = Api(ApiError(403, "Forbidden", "secrets is forbidden"))
-    issuer = Issuer(cast("Client", api), NAMES)
-    assert check(issuer, 4) == ["Forbidden"] * 4
-    assert (trusted(api), api.patches) == ([1, 1], 2)
-    api.error = None
-    assert check(issuer, 2) == []
-    pair = key_pair_of(api.secret)
-    assert pair is not None
-    assert list(api.bundles.values()) == [pair.ca, pair.ca]
-
-
-def test_pair_that_could_not_be_stored_in_time_is_issued_again(
-    no_trust_delay: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    api = Api(ApiError(500, "InternalError", "etcdserver: request timed out"))
-    issuer = Issuer(cast("Client", api), NAMES, timedelta(hours=1))
-    now = [NOW]
-    monkeypatch.setattr(issuer, "_now", lambda: now[0])
-    assert check(issuer, 2) == ["InternalError"] * 2
-    assert trusted(api) == [1, 1]
-    now[0] = NOW + timedelta(minutes=59)
-    assert check(issuer, 2) == ["InternalError"] * 2
-    assert trusted(api) == [2, 2]

@@ -13,6 +13,7 @@ import yaml
 from cluster.paths import cache_dir
 
 ROOT = Path(__file__).parents[3]
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Object = dict[str, Any]
 
 
@@ -35,15 +36,10 @@ class Rendered:
         """The names of all objects of a kind."""
         return {each["metadata"]["name"] for each in self.of(kind)}
 
-    def pods(self) -> Iterator[Object]:
-        """The pod specs of all Deployments."""
-        yield from (each["spec"]["template"]["spec"] for each in self.of("Deployment"))
-
     def containers(self) -> Iterator[Object]:
         """The containers of all Deployments."""
-        for pod in self.pods():
-            yield from pod.get("initContainers", [])
-            yield from pod["containers"]
+        for each in self.of("Deployment"):
+            yield from each["spec"]["template"]["spec"]["containers"]
 
 
 def kubectl() -> str | None:
@@ -60,4 +56,4 @@ def render_directory(directory: str) -> Rendered:
         pytest.skip("kubectl is missing: run `make cluster` to build it")
     done = subprocess.run([program, "kustomize", str(ROOT / directory)], capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
-    return Rendered(list(yaml.safe_load_all(done.stdout)))
+    return Rendered(list(yaml.load_all(done.stdout, LOADER)))

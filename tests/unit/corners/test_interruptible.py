@@ -1,4 +1,4 @@
-"""Commands that a test runs and Ctrl-C interrupts."""
+"""A command that a test runs cleans up when Ctrl-C interrupts the tests."""
 
 import os
 import signal
@@ -7,20 +7,21 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from project.environment import ROOT
-from support import interruptible
 
 CLEANS_UP = """
 import pathlib, sys, time
+state, interrupted = map(pathlib.Path, sys.argv[1:])
+def wait_until_interrupted():
+    while not interrupted.exists():
+        time.sleep(0.02)
 try:
-    pathlib.Path(sys.argv[1]).write_text("started")
-    time.sleep(60)
+    state.write_text("started")
+    wait_until_interrupted()
 except KeyboardInterrupt:
-    pathlib.Path(sys.argv[1]).write_text("cleaning up")
-    time.sleep(1)
-    pathlib.Path(sys.argv[1]).write_text("cleaned up")
+    state.write_text("cleaning up")
+    wait_until_interrupted()
+    state.write_text("cleaned up")
 """
 CALLER = """
 import os, signal, sys
@@ -40,21 +41,15 @@ def wait_for(state: Path, text: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("whole_group", [True, False], ids=["Ctrl-C in a terminal", "SIGINT to the tests only"])
-def test_interrupted_command_cleans_up(tmp_path: Path, *, whole_group: bool) -> None:
-    state = tmp_path / "state"
+def test_interrupted_command_cleans_up(tmp_path: Path) -> None:
+    state, interrupted = tmp_path / "state", tmp_path / "interrupted twice"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("tests", "tools"))}
-    words = [sys.executable, "-c", CALLER, CLEANS_UP, str(state)]
+    words = [sys.executable, "-c", CALLER, CLEANS_UP, str(state), str(interrupted)]
     with subprocess.Popen(words, env=environ, start_new_session=True) as process:
-        interrupt = os.killpg if whole_group else os.kill
         wait_for(state, "started")
-        interrupt(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
         wait_for(state, "cleaning up")
-        interrupt(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
+        interrupted.touch()
         assert process.wait(60) == 130
     assert state.read_text() == "cleaned up"
-
-
-def test_exit_code_and_output_are_returned() -> None:
-    program = "import sys; print('out', flush=True); print(sys.argv[1], file=sys.stderr); sys.exit(3)"
-    assert interruptible.run([sys.executable, "-c", program, "problem"], os.environ) == (3, "out\nproblem\n")

@@ -30,10 +30,12 @@ asyncio.run(main())
 """
 """Starts a process as the cases do, and prints its id."""
 RUN = """
-import asyncio, sys
+import asyncio, signal, sys
 from contextlib import nullcontext
 from faults import __main__ as program
 from faults.runner import Result
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process of a shell ignores it
 
 async def run(*arguments):
     on_result = arguments[-1]
@@ -85,12 +87,6 @@ def test_processes_of_a_case_die_with_the_run(tmp_path: Path) -> None:
         while _runs(pid):
             assert time.monotonic() < deadline, f"process {pid} still runs"
             time.sleep(0.05)
-
-
-def test_ctrl_c_on_a_terminal_does_not_reach_the_processes_of_a_case(tmp_path: Path) -> None:
-    with _python(SUPERVISE, str(tmp_path), str(tmp_path / "log")) as process:
-        pid = int(_read_line(process))
-        assert os.getpgid(pid) != os.getpgid(process.pid)
 
 
 def test_sigterm_ends_a_run_and_its_results_are_kept(tmp_path: Path) -> None:

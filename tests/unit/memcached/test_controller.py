@@ -9,7 +9,6 @@ from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, key_of
 from memcached_operator.memcached.controller import (
     PINNED_AGENT_ANNOTATION,
-    PINNED_IMAGE_ANNOTATION,
     count_outdated_agents,
     count_outdated_images,
     memcached,
@@ -54,18 +53,6 @@ def test_children() -> None:
     stable = children(OLD, cr_of(**placed, identity="Stable"))
     assert list(stable) == ["StatefulSet", "Service", "ConfigMap", *beside]
     assert [resource.kind for resource in memcached(Images(OLD)).owns] == ["Deployment", *stable]
-
-
-def test_image_of_the_spec_is_not_pinned() -> None:
-    found = children(OLD, cr_of(image=OWN))["Deployment"]
-    assert image_of(found) == OWN
-    assert "annotations" not in found["metadata"]
-
-
-def test_default_image_is_pinned() -> None:
-    found = children(OLD, cr_of())["Deployment"]
-    assert image_of(found) == OLD
-    assert found["metadata"]["annotations"] == {PINNED_IMAGE_ANNOTATION: OLD}
 
 
 def test_new_default_does_not_change_a_pinned_image() -> None:
@@ -146,24 +133,6 @@ def test_default_image_of_the_agent_is_pinned() -> None:
     assert agent_of(before) == OLD
     assert before["metadata"]["annotations"] == {PINNED_AGENT_ANNOTATION: OLD}
     assert planned(cr_of(**AGENTS), NEW, stored(before)) == before
-
-
-def test_image_of_the_agent_in_the_spec_is_not_pinned() -> None:
-    found = planned(cr_of(**AGENTS, agent={"image": OLD}), NEW)
-    assert (agent_of(found), "annotations" in found["metadata"]) == (OLD, False)
-
-
-@pytest.mark.parametrize("monitoring", [None, {"enabled": False}])
-def test_without_monitoring_there_is_no_agent(monitoring: Object | None) -> None:
-    spec: dict[str, Any] = {
-        "image": OWN,
-        "agent": {"image": OLD},
-        "networkPolicy": {"metricsFrom": [{"podSelector": {}}]},
-    }
-    given: dict[str, Any] = {} if monitoring is None else {"monitoring": monitoring}
-    found = children(OWN, cr_of(**spec, **given))
-    assert found["Deployment"] == children(OWN, cr_of(image=OWN))["Deployment"]
-    assert len(found["NetworkPolicy"]["spec"]["ingress"]) == 1
 
 
 def test_pod_monitor_is_left_out_if_the_api_is_not_served() -> None:

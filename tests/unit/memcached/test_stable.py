@@ -18,7 +18,7 @@ from memcached_operator.kube.resource import (
     Resource,
     key_of,
 )
-from memcached_operator.memcached.controller import CONFLICT_DELAY, CREATION_DELAY, PINNED_IMAGE_ANNOTATION, plan_with
+from memcached_operator.memcached.controller import CONFLICT_DELAY, CREATION_DELAY, plan_with
 from memcached_operator.memcached.desired.statefulset import HELD_ANNOTATION, MAX_HELD_LENGTH
 from memcached_operator.memcached.status import status_with
 from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
@@ -74,41 +74,6 @@ def test_pods_are_those_of_a_deployment(spec: dict[str, Any]) -> None:
     assert found == template(pooled)
 
 
-def test_slots_start_together_and_are_updated_one_by_one() -> None:
-    assert planned()["StatefulSet"]["spec"]["minReadySeconds"] == 0
-    spec = planned(size=3, rollout={"minReadySeconds": 5})["StatefulSet"]["spec"]
-    assert (spec["replicas"], spec["serviceName"], spec["podManagementPolicy"]) == (3, "cache", "Parallel")
-    assert spec["updateStrategy"] == {"type": "OnDelete", "rollingUpdate": None}
-    assert spec["minReadySeconds"] == 5
-
-
-def test_names_of_slots_have_addresses_before_the_pods_are_ready() -> None:
-    assert planned()["Service"]["spec"]["publishNotReadyAddresses"] is True
-
-
-def test_each_slot_has_a_service_if_the_spec_says_so() -> None:
-    assert [name for name in planned(size=2) if name.startswith("Service")] == ["Service"]
-    found = planned(size=2, service={"perPod": True, "labels": {"team": "web"}})
-    assert [name for name in found if name.startswith("Service")] == ["Service", "Service-0", "Service-1"]
-    (first, second) = (found[f"Service-{slot}"]["spec"] for slot in range(2))
-    assert first["selector"] == {
-        **found["Service"]["spec"]["selector"],
-        "statefulset.kubernetes.io/pod-name": "cache-0",
-    }
-    assert second["selector"]["statefulset.kubernetes.io/pod-name"] == "cache-1"
-    assert (first["publishNotReadyAddresses"], "clusterIP" in first) == (True, False)
-    assert found["Service-1"]["metadata"]["labels"]["team"] == "web"
-
-
-def test_annotations_are_not_those_of_each_slot() -> None:
-    """A hundred large copies would not fit into memory, and other software would act on each."""
-    service = {"perPod": True, "annotations": {"example.com/a": "b"}, "labels": {"team": "web"}}
-    found = planned(service=service)
-    assert found["Service"]["metadata"]["annotations"] == {"example.com/a": "b"}
-    assert "annotations" not in found["Service-0"]["metadata"]
-    assert found["Service-0"]["metadata"]["labels"]["team"] == "web"
-
-
 def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
     """Another owner's Service of the name of a slot has other servers."""
     spec: Object = {"identity": "Stable", "size": 3, "service": {"perPod": True}}
@@ -133,21 +98,6 @@ def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
     assert listed("cache-1", conflict=True) == (False, CONFLICT_DELAY)
     assert listed("cache-1", created=False) == (True, None), "the ConfigMap is created after the Service"
     assert listed("cache-1", created=False, conflict=True) == (False, CONFLICT_DELAY)
-
-
-def test_config_map_has_the_addresses() -> None:
-    assert planned(size=2, containerPort=2000)["ConfigMap-connection"]["data"] == {
-        "MEMCACHED_HOST": "cache.test.svc.cluster.example",
-        "MEMCACHED_PORT": "2000",
-        "MEMCACHED_SERVERS": "cache-0.cache.test.svc.cluster.example:2000,cache-1.cache.test.svc.cluster.example:2000",
-        "servers": "cache-0.cache.test.svc.cluster.example:2000\ncache-1.cache.test.svc.cluster.example:2000\n",
-    }
-    fixed = planned(size=2, service={"perPod": True})["ConfigMap-connection"]["data"]
-    assert (
-        fixed["MEMCACHED_FIXED_SERVERS"]
-        == "cache-0.test.svc.cluster.example:11211,cache-1.test.svc.cluster.example:11211"
-    )
-    assert fixed["fixed-servers"].splitlines() == fixed["MEMCACHED_FIXED_SERVERS"].split(",")
 
 
 def status_of(**spec: Any) -> dict[str, Any]:
@@ -287,25 +237,9 @@ def test_orphan_keeps_its_pinned_image(identity: str, resource: Resource) -> Non
     assert image(found) == IMAGE
 
 
-@pytest.mark.parametrize("text", ["512Mi", "0.5Gi", "524288Ki"])
-def test_notation_of_an_amount_does_not_replace_pods(text: str) -> None:
-    """The StatefulSet controller compares pod templates as text."""
-    limits = {"limits": {"memory": text}}
-    assert planned(resources=limits)["StatefulSet"] == planned(resources={"limits": {"memory": "512Mi"}})["StatefulSet"]
-
-
 def test_new_object_is_created_although_it_is_paused() -> None:
     found = planned(image=IMAGE, **PAUSE)["StatefulSet"]
     assert (image(found), paused(found)) == (IMAGE, UP_TO_DATE)
-
-
-def test_default_image_is_pinned_in_the_statefulset() -> None:
-    first = planned()["StatefulSet"]
-    assert first["metadata"]["annotations"][PINNED_IMAGE_ANNOTATION] == IMAGE
-    cr = cr_of(identity="Stable")
-    plan = plan_with(Images(NEXT))(Snapshot(cr, {Key(STATEFULSETS, "test", "cache"): first}), NOW)
-    (after,) = [each for each in plan.children or () if each["kind"] == "StatefulSet"]
-    assert image(after) == IMAGE
 
 
 @pytest.mark.parametrize(

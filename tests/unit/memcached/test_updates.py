@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memcached_api.memcached.changes.fields import changed_fields, sections
 from memcached_api.memcached.changes.updates import ITEM_OPTIONS, Effect, Update, resource_effect, update
 from memcached_api.memcached.memory import default_limit
-from memcached_api.memcached.types import decode_spec, validate
+from memcached_api.memcached.types import validate
 from unit.builders import memcached
-from unit.memcached.test_changes import FIELDS, IN_PLACE, SPECS, decoded, template, with_field_of
+from unit.memcached.test_changes import SPECS, decoded
 
 MI = 2**20
 Spec = dict[str, Any]
@@ -204,15 +204,6 @@ def _warm(spec: Spec, *, warm: bool) -> Spec:
 WARM_SPECS = st.builds(_warm, SPECS, warm=st.booleans()).filter(lambda spec: not validate(memcached(**spec)))
 
 
-@settings(max_examples=300)
-@given(st.sampled_from([*FIELDS, "size", "rollout.paused"]), SPECS, SPECS)
-def test_nothing_happens_if_the_template_is_the_same(field: str, old: Spec, other: Spec) -> None:
-    new = with_field_of(old, other, field)
-    assume("image" in new and not validate(memcached(**new)))
-    found = update(decoded(new), decoded(old))
-    assert (found.effect is Effect.NOTHING) == (template(new) == template(old))
-
-
 @given(WARM_SPECS, WARM_SPECS)
 def test_something_happens_if_a_field_replaces_the_pods_of_a_deployment(old: Spec, new: Spec) -> None:
     after, before = decoded(new), decoded(old)
@@ -223,20 +214,3 @@ def test_something_happens_if_a_field_replaces_the_pods_of_a_deployment(old: Spe
     assert bool(found.fields) == bool(names)
     assert found.resizes <= (resource_effect(after, before) is Effect.RESIZE or "spec.cache.memory" in found.fields)
     assert update(before, before) == Update(Effect.NOTHING, [])
-
-
-@settings(max_examples=300)
-@given(st.sampled_from(FIELDS), WARM_SPECS, WARM_SPECS)
-def test_fields_that_keep_the_pods_say_so(field: str, old: Spec, other: Spec) -> None:
-    new = with_field_of(old, other, field)
-    assume("image" in new and new.get("identity") == old["identity"] and not validate(memcached(**new)))
-    effect = update(decode_spec(memcached(**new)), decoded(old)).effect
-    assert effect in (Effect.NOTHING, Effect.REPLACE) or f"spec.{field}" in IN_PLACE
-
-
-def test_fields_that_say_so_can_keep_the_pods() -> None:
-    kept = {
-        name for _, _, effect, fields in CHANGES if effect not in (Effect.NOTHING, Effect.REPLACE) for name in fields
-    }
-    warm_up_fields = {f"spec.rollout.warmUp.{name}" for name in ("hitRatio", "timeout", "minRequests")}
-    assert (kept - {"spec.rollout.warmUp"}) | warm_up_fields == set(IN_PLACE)

@@ -36,34 +36,6 @@ def test_settings_of_the_agent(given: WarmUp, expected: str) -> None:
     assert setting(given) == expected
 
 
-def test_pod_is_ready_when_the_agent_says_that_it_is_warm() -> None:
-    template = planned(WARM)["StatefulSet"]["spec"]["template"]
-    annotation = template["metadata"]["annotations"]["memcached-operator.example.com/warm-up"]
-    assert annotation == "hitRatio=80,timeout=1200,minRequests=100"
-    _, agent = template["spec"]["containers"]
-    assert agent["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "metrics"}
-    options = ["--annotations-file=/etc/podinfo/annotations", "--state-directory=/run/memcached-agent"]
-    assert agent["command"][-2:] == options
-    (state,) = (each for each in template["spec"]["volumes"] if "emptyDir" in each)
-    assert state == {"name": "agent-state", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
-    assert {"name": "agent-state", "mountPath": "/run/memcached-agent"} in agent["volumeMounts"]
-
-
-def test_only_pods_without_a_slot_are_ready_without_their_agent() -> None:
-    """They would lose their address with the agent."""
-    slots, pooled = (dict[str, Any](SPEC, monitoring={}, identity=each) for each in ("Stable", "Pooled"))
-    (_, agent) = planned(slots)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
-    assert agent["readinessProbe"]["failureThreshold"] == 1
-    template = planned(pooled)["Deployment"]["spec"]["template"]
-    assert "readinessProbe" not in template["spec"]["containers"][1]
-    assert "annotations" not in template["metadata"]
-
-
-@pytest.mark.parametrize(("spec", "policy"), [(SPEC, "AlwaysAllow"), (WARM, "IfHealthyBudget")])
-def test_drains_spare_pods_that_warm_up(spec: dict[str, Any], policy: str) -> None:
-    assert planned(spec)["PodDisruptionBudget"]["spec"]["unhealthyPodEvictionPolicy"] == policy
-
-
 def pod(number: int, *, ready: bool, serves: bool = True) -> Object:
     """A running pod. `serves`: its memcached is ready."""
     return {

@@ -5,12 +5,9 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import ClusterError
-from cluster.versions import KUBERNETES
 from olm import cli, validation
 from olm.findings import Finding, count, from_log, outcome
-from olm.programs import EVERY
-from olm.validation import KUBERNETES as NEWEST
-from olm.validation import validate, validators
+from olm.validation import validate
 
 PASSED = '{"passed": true, "outputs": null}'
 FAILED = '{"passed": false, "outputs": [{"type": "warning", "message": "w"}, {"type": "error", "message": "e"}]}'
@@ -43,32 +40,9 @@ def test_count() -> None:
     assert count(from_log(WARNING + ERROR + WARNING)) == "1 errors, 2 warnings"
 
 
-def test_every_validator_is_one_of_the_built_programs() -> None:
-    for each in validators(Path("bundle"), Path("catalog")):
-        assert each.words[0] in each.family.programs
-        assert each.family in EVERY
-    assert len(validators(Path("bundle"), None)) < len(validators(Path("bundle"), Path("catalog")))
-
-
-def test_modules_exist() -> None:
-    for family in EVERY:
-        assert (family.module / "go.sum").exists()
-
-
-def test_newest_kubernetes_is_that_of_the_local_cluster() -> None:
-    assert KUBERNETES.startswith(f"v{NEWEST}.")
-
-
 def test_missing_bundle(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"there is no directory .*none: generate it with `make bundle`"):
         validate(tmp_path / "none", None)
-
-
-@pytest.mark.parametrize("command", ["programs", "up", "serve", "unserve", "validate", "render-v1", "status", "down"])
-def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        cli.main([command, "--help"])
-    assert command in capsys.readouterr().out
 
 
 def test_external_cluster_is_not_modified(

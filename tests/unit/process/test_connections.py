@@ -35,17 +35,6 @@ def test_connection_serves_consecutive_requests(tls: Path | None) -> None:
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_request_may_arrive_byte_by_byte(tls: Path | None) -> None:
-    async def scenario(port: Port) -> None:
-        client = await port.open()
-        for byte in HELLO[:-1]:
-            client[1].write(bytes([byte]))
-            await asyncio.sleep(0.001)
-        assert await status(client, HELLO[-1:]) == OK
-
-    run_scenario(scenario, hello, tls=tls)
-
-
 LAST = {
     "Connection: close": post("Connection: close", "Content-Length: 0"),
     "HTTP/1.0": post("Content-Length: 0", version="1.0"),
@@ -72,18 +61,10 @@ def test_last_request_is_answered_and_closes_the_connection(
 SECRET = "x1y2z3"
 INVALID_HTTP = {
     "not HTTP": f"{SECRET}\r\n\r\n".encode(),
-    "an unknown method": f"{SECRET} / HTTP/1.1\r\n\r\n".encode(),
-    "no host": f"GET /{SECRET} HTTP/1.1\r\n\r\n".encode(),
-    "two lengths": post("Content-Length: 1", "Content-Length: 2", SECRET),
-    "a length and chunks": post("Content-Length: 1", "Transfer-Encoding: chunked", SECRET),
-    "a negative length": post("Content-Length: -1", SECRET),
     "a length that is too large": post(f"Content-Length: {10**30}", SECRET),
-    "a length that is not a number": post(f"Content-Length: {SECRET}"),
+    "a long header": post(f"A: {SECRET * 2000}"),
     "a bad name": post(f"A{SECRET}\x00: b"),
     "a bad value": post(f"A: \x01{SECRET * 1000}"),
-    "a long path": post(path=f"/{SECRET * 2000}"),
-    "a long header": post(f"A: {SECRET * 2000}"),
-    "a long name": post(f"{SECRET * 2000}: a"),
     "many headers": post(*[f"A: {SECRET}"] * 65),
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + SECRET.encode(),
 }
@@ -135,14 +116,6 @@ def test_long_head_within_its_limits_is_read(tls: Path | None) -> None:
         client = await port.open()
         for _ in range(3):
             assert await status(client, HELLO[:-2] + b"A: %s\r\n" % (b"b" * 8000) + b"C: d\r\n" * 60 + b"\r\n") == OK
-
-    run_scenario(scenario, hello, tls=tls)
-
-
-def test_early_response_closes_the_connection(tls: Path | None) -> None:
-    async def scenario(port: Port) -> None:
-        reader, _ = await port.open(post("Content-Length: 9"))
-        assert b"\r\nConnection: close\r\n" in await reader.readuntil(b"\r\n\r\n")
 
     run_scenario(scenario, hello, tls=tls)
 
@@ -266,16 +239,6 @@ def test_connections_in_their_handshake_are_closed_first(tmp_path: Path) -> None
     run_scenario(scenario, hello, 3, tmp_path)
 
 
-def test_new_connection_is_always_accepted(tls: Path | None) -> None:
-    async def scenario(port: Port) -> None:
-        for _ in range(50):
-            await port.open(PARTIAL if len(port.acceptor.connections) % 2 else b"")
-            assert len(port.acceptor.connections) <= 3
-        assert await status(await port.open()) == OK
-
-    run_scenario(scenario, hello, 3, tls)
-
-
 def test_new_connection_is_not_closed_first(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
         for _ in range(8):
@@ -284,6 +247,7 @@ def test_new_connection_is_not_closed_first(tls: Path | None) -> None:
         new = await port.open()
         for _ in range(3):
             await port.open(PARTIAL)
+            assert len(port.acceptor.connections) <= 8
         assert await status(new) == OK
 
     run_scenario(scenario, hello, 8, tls)

@@ -13,6 +13,14 @@ from support.streams import HELLO, read_to_end, status, stop_reading, until
 
 from .serving import OK, Port, closed_without_response, hello, post, run_scenario
 
+
+def expire(port: Port, seconds: float) -> None:
+    """Check the timeouts as if these seconds had passed."""
+    now = asyncio.get_running_loop().time()
+    for each in list(port.acceptor.connections):
+        each.abort_if_expired(now + seconds)
+
+
 INCOMPLETE = {
     "a head": HELLO[:-9],
     "a second head": HELLO + HELLO[:-9],
@@ -42,27 +50,24 @@ def test_request_times_out(data: bytes, tls: Path | None, monkeypatch: pytest.Mo
     run_scenario(scenario, reads, tls=tls)
 
 
-def test_idle_connection_is_closed(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "IDLE_TIMEOUT", 1.0)
+def test_connection_is_closed_after_its_last_use(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "SWEEP_PERIOD", 60.0)
 
     async def scenario(port: Port) -> None:
-        silent, client = await port.open(), await port.open()
-        assert await status(client) == OK
-        assert await closed_without_response(client)
-        assert await closed_without_response(silent)
-
-    run_scenario(scenario, hello, tls=tls)
-
-
-def test_connection_in_use_is_not_closed(tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 2.0)
-    monkeypatch.setattr(connections, "IDLE_TIMEOUT", 2.0)
-
-    async def scenario(port: Port) -> None:
-        client = await port.open()
-        for _ in range(30):
-            await asyncio.sleep(0.1)
+        clients = await port.open(), await port.open()
+        for client in clients:
             assert await status(client) == OK
+        for each in port.acceptor.connections:
+            each.deadline -= connections.IDLE_TIMEOUT - 1
+        assert await status(clients[1]) == OK
+        expire(port, 2)
+        assert await closed_without_response(clients[0])
+        assert await status(clients[1]) == OK
+        silent = await port.open()
+        await until(lambda: len(port.acceptor.connections) == 2)
+        expire(port, connections.IDLE_TIMEOUT + 1)
+        assert await closed_without_response(clients[1])
+        assert await closed_without_response(silent)
 
     run_scenario(scenario, hello, tls=tls)
 
@@ -114,18 +119,22 @@ def test_consecutive_responses_that_are_read_do_not_close_the_connection(
     tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if each check finds unacknowledged bytes of the newest response."""
-    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 1.0)
 
     def one_byte(_: asyncio.Transport) -> int:
         return 1
 
+    monkeypatch.setattr(connections, "SWEEP_PERIOD", 60.0)
     monkeypatch.setattr(connections, "_unacknowledged", one_byte)
 
     async def scenario(port: Port) -> None:
         client = await port.open()
-        for _ in range(40):
+        for seconds in (0.0, connections.WRITE_TIMEOUT + 1):
             assert await status(client) == OK
-            await asyncio.sleep(0.05)
+            expire(port, seconds)
+        assert await status(client) == OK
+        expire(port, 0)
+        expire(port, connections.WRITE_TIMEOUT + 1)
+        assert await closed_without_response(client)
 
     run_scenario(scenario, medium, tls=tls)
 
@@ -135,18 +144,6 @@ def test_large_response_that_is_read_arrives_complete(tls: Path | None) -> None:
         client = await port.open(limit=2**12)
         assert await status(client) == OK
         assert await status(client) == OK
-
-    run_scenario(scenario, large, tls=tls)
-
-
-def test_client_that_sends_requests_but_reads_nothing_is_disconnected(tls: Path | None) -> None:
-    async def scenario(port: Port) -> None:
-        client = await port.open(limit=2**12)
-        stop_reading(client)
-        await until(lambda: port.acceptor.connections)
-        while port.acceptor.connections:
-            client[1].write(HELLO)
-            await asyncio.sleep(0.005)
 
     run_scenario(scenario, large, tls=tls)
 

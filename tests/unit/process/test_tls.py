@@ -18,12 +18,6 @@ LONG = 60.0
 """Seconds: longer than a test may take."""
 
 
-@pytest.fixture(autouse=True)
-def frequent_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check timeouts every 20 ms."""
-    monkeypatch.setattr(connections, "SWEEP_PERIOD", 0.02)
-
-
 async def large(_: web.BaseRequest) -> web.Response:
     """A response larger than the socket buffers."""
     return web.Response(body=b" " * 3_000_000)

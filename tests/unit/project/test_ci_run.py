@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from unit.config.rendered import ROOT
-
+ROOT = Path(__file__).parents[3]
 SUMMARY = "build/tests/summary.txt"
 GREEN = "unit  3 passed  1.0 s\n3 passed in 1.00s\n"
 RED = "unit  3 passed, 1 failed  1.0 s\nnot run: e2e\n3 passed, 2 failed in 1.00s\n"
+FLAKY = "flaky: a\nunit  3 passed, 1 flaky  1.0 s\n3 passed, 1 flaky in 1.00s\n"
 NONE = r"not run: all suites\n0 passed, 1 failed in \d+\.\d\ds\n"
 TOOLS = ("bash", "env", "date", "dirname", "rm", "cat", "tail", "grep", "make", "python3")
 
@@ -27,17 +27,17 @@ def script(tmp_path: Path) -> Path:
 
 
 def run(script: Path, make: str) -> subprocess.CompletedProcess[str]:
-    """The result of the script with another `make`."""
+    """The result of the script with another `make`, which records its targets."""
     fake = script.parent / "make"
-    fake.write_text(f"#!/bin/sh\ncase $2 in\n{make}\nesac\n")
+    fake.write_text(f'#!/bin/sh\necho "$2" >>"{script.parent}/targets"\ncase $2 in\n{make}\nesac\n')
     fake.chmod(0o755)
     env = {**os.environ, "PATH": f"{script.parent}:{os.environ['PATH']}"}
     return subprocess.run([str(script)], env=env, capture_output=True, text=True, check=False)
 
 
-def written(summary: str, code: int) -> str:
-    """A `make test` that writes this summary."""
-    return f"test) printf '{summary}' >{SUMMARY}; exit {code};;"
+def written(summary: str, code: int, target: str = "test-rest") -> str:
+    """A target that writes this summary."""
+    return f"{target}) printf '{summary}' >{SUMMARY}; exit {code};;"
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,13 @@ def written(summary: str, code: int) -> str:
     [
         (written(GREEN, 0), 0, re.escape(GREEN)),
         (written(RED, 1), 1, re.escape(RED)),
+        (written(FLAKY, 0), 0, re.escape(FLAKY)),
+        (written(FLAKY, 1), 1, re.escape(FLAKY)),
+        (f"test) exit 1;; {written(RED, 0)}", 1, re.escape(RED)),
         (written(GREEN, 0) + "cluster-down) exit 1;;", 0, re.escape(GREEN)),
-        ("test) exit 0;;", 1, NONE),
-        ("check) exit 2;;", 2, NONE),
-        ("test) exit 2;;", 2, NONE),
+        ("test-rest) exit 0;;", 1, NONE),
+        ("venv) exit 2;;", 2, NONE),
+        (f"check) exit 2;; {written(GREEN, 0)}", 2, NONE),
         (written(GREEN, 130), 130, NONE),
         ("check) kill -TERM $PPID;;", 143, NONE),
     ],
@@ -57,6 +60,12 @@ def test_last_line_is_the_sum(make: str, code: int, end: str, script: Path) -> N
     done = run(script, make)
     assert done.returncode == code
     assert re.search(rf"exit code {code}\n{end}\Z", done.stdout), done.stdout
+
+
+def test_failed_command_does_not_stop_the_next_one(script: Path) -> None:
+    assert run(script, "check|test) exit 2;;").returncode == 2
+    targets = (script.parent / "targets").read_text().split()
+    assert targets == ["venv", "check", "test", "test-rest", "cluster-down"]
 
 
 @pytest.mark.parametrize("name", ["ARGS", "KUBECONFIG", "PYTEST_ADDOPTS", "MAKEFLAGS", "GNUMAKEFLAGS", "MFLAGS"])

@@ -102,7 +102,14 @@ def test_foreign_object_that_rejects_our_fields_is_a_conflict() -> None:
 
     owner.api.hooks["apply"].append(reject)
     outcome = owner.apply(child(minReadySeconds=3))
-    assert (reasons(outcome), outcome.errors) == (["Conflict"], [])
+    assert outcome.errors == []
+    assert [(each.reason, each.message) for each in outcome.problems] == [
+        (
+            "Conflict",
+            "Deployment cache exists and is not managed by this operator. The object is not modified. "
+            "Delete or rename it, or use another name for this Memcached",
+        )
+    ]
 
 
 def test_child_changed_in_the_meantime_is_read_and_applied_again() -> None:

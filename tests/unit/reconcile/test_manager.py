@@ -197,6 +197,29 @@ def test_no_object_is_reconciled_before_its_children_are_listed(
     run_scenario(scenario)
 
 
+def test_no_object_is_reconciled_before_what_its_plan_observes_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    list_all, listing, listed = Api.list, asyncio.Event(), asyncio.Event()
+
+    async def slowly(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
+        if resource == AUTOSCALERS:
+            listing.set()
+            await listed.wait()
+        return await list_all(self, resource, namespace, selector)
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        await listing.wait()
+        reflectors = [each for each in vars(manager)["_reflectors"] if each.resource not in (AUTOSCALERS, MEMCACHEDS)]
+        await until(lambda: all(each.synced.is_set() for each in reflectors))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not api.calls
+        listed.set()
+        await until(lambda: api.statuses)
+
+    monkeypatch.setattr(Api, "list", slowly)
+    run_scenario(scenario, sync_period=3600)
+
+
 MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
 
 

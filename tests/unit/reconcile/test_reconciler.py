@@ -6,52 +6,17 @@ import pytest
 
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot, invalid
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.reconcile.reconciler import Reconciler, most_severe
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from unit.builders import MEMCACHEDS, memcached
+from unit.fakes import Api, raising
 
 FORBIDDEN = ApiError(403, "Forbidden", "services is forbidden")
 LATER = ApiError(429, "TooManyRequests", "later", retry_after=7)
 BROKEN = ApiError(500, "InternalError", "broken")
-
-
-class Api:
-    """An API server that optionally fails every create of a Service, and records statuses."""
-
-    def __init__(self, error: ApiError | None = None) -> None:
-        self.error = error
-        self.statuses: list[Object] = []
-        self.writes: list[str] = []
-        self.creates: asyncio.Queue[Key] = asyncio.Queue()
-        self.written = asyncio.Event()
-
-    async def create(self, key: Key, obj: Object) -> Object:
-        """Create an object, or raise the error."""
-        if key.resource == SERVICES:
-            self.creates.put_nowait(key)
-            self.writes.append("child")
-            if self.error is not None:
-                raise self.error
-        return {**obj, "metadata": {**obj["metadata"], "uid": "new", "resourceVersion": "100"}}
-
-    async def get(self, key: Key) -> Object | None:
-        """The Memcached exists, its child does not."""
-        return None if key.resource == SERVICES else memcached(version=100 + len(self.statuses))
-
-    async def delete(self, *_: object) -> None:
-        """Delete a child."""
-        self.writes.append("child")
-
-    async def patch(self, key: Key, patch: Object, **_: Any) -> Object:
-        """Record a status."""
-        self.statuses.append(patch["status"])
-        self.writes.append("status")
-        self.written.set()
-        cr = memcached(version=100 + len(self.statuses))
-        return {**cr, "status": {"observedGeneration": 1, **patch["status"]}}
 
 
 def child(_: Snapshot, __: object) -> Plan:
@@ -88,15 +53,21 @@ def defective(snapshot: Snapshot, _: object) -> Plan:
 Scenario = Callable[[Queue[Key]], Awaitable[None]]
 
 
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait until the condition is true."""
+    while not condition():  # noqa: ASYNC110 - waits for the fake API server
+        await asyncio.sleep(0.005)
+
+
 def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = child, workers: int = 2) -> None:
     """Run a scenario while workers run."""
 
     async def run() -> None:
         cache, queue = Cache(), Queue[Key]("test")
         for obj in objects or (memcached(),):
-            cache.put(MEMCACHEDS, obj)
+            cache.put(MEMCACHEDS, api.add(MEMCACHEDS, obj))
         kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of)
-        reconciler = Reconciler(cast("Client", api), cache, queue, [kind])
+        reconciler = Reconciler(api.client, cache, queue, [kind])
         working = asyncio.create_task(reconciler.run(workers))
         for obj in cache.list_objects(MEMCACHEDS):
             queue.add(key_of(MEMCACHEDS, obj))
@@ -105,15 +76,6 @@ def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = chi
         working.cancel()
 
     asyncio.run(run())
-
-
-def written(api: Api) -> Scenario:
-    """A scenario that waits for a status."""
-
-    async def scenario(_: Queue[Key]) -> None:
-        await api.written.wait()
-
-    return scenario
 
 
 def reasons(api: Api) -> list[str]:
@@ -125,12 +87,10 @@ KEY = key_of(MEMCACHEDS, memcached())
 
 
 def test_error_is_reported_in_the_status_and_retried() -> None:
-    api = Api(FORBIDDEN)
+    api = Api(always={"create": raising(FORBIDDEN)})
 
     async def scenario(queue: Queue[Key]) -> None:
-        await api.written.wait()
-        for _ in range(2):
-            await api.creates.get()
+        await until(lambda: api.statuses and api.verbs().count("create") == 2)
         assert queue.failures(KEY) >= 1
 
     run_scenario(api, scenario)
@@ -141,20 +101,24 @@ def test_invalid_spec_is_reported_in_the_status_and_not_retried() -> None:
     api = Api()
 
     async def scenario(queue: Queue[Key]) -> None:
-        await api.written.wait()
+        await until(lambda: api.statuses)
         await asyncio.sleep(0)
         assert queue.failures(KEY) == 0
 
     run_scenario(api, scenario, plan=invalid_spec)
-    assert (reasons(api), api.creates.qsize()) == (["InvalidSpec"], 0)
+    assert (reasons(api), api.verbs(SERVICES)) == (["InvalidSpec"], [])
 
 
 def test_status_does_not_wait_for_the_backoff_of_the_children(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", 3600)
-    api = Api(FORBIDDEN)
+    api = Api(always={"create": raising(FORBIDDEN)})
     # The generation is observed already, so the changed condition is debounced.
     before: Object = {**memcached(), "status": {"observedGeneration": 1, "conditions": []}}
-    run_scenario(api, written(api), before)
+
+    async def scenario(_: Queue[Key]) -> None:
+        await until(lambda: api.statuses)
+
+    run_scenario(api, scenario, before)
     assert reasons(api)[0] == "ApplyFailed"
 
 
@@ -168,15 +132,14 @@ def test_deleted_or_terminating_object_is_not_reconciled() -> None:
         await asyncio.sleep(0.1)
 
     run_scenario(api, scenario, terminating)
-    assert (api.creates.qsize(), api.statuses) == (0, [])
+    assert api.calls == []
 
 
 def test_unexpected_error_of_one_object_does_not_stop_the_others() -> None:
     api = Api()
 
     async def scenario(queue: Queue[Key]) -> None:
-        await api.written.wait()
-        assert queue.failures(KEY) == 1
+        await until(lambda: api.statuses and queue.failures(KEY) == 1)
 
     run_scenario(api, scenario, memcached(), memcached("other", uid="other"), plan=defective)
     assert len(api.statuses) == 1
@@ -185,9 +148,9 @@ def test_unexpected_error_of_one_object_does_not_stop_the_others() -> None:
 MANY = [memcached(f"cache-{number}", uid=f"uid-{number}") for number in range(6)]
 WITH_STATUS = [{**obj, "status": {"observedGeneration": 0}} for obj in MANY]
 ORDER = {
-    "other objects without a status are queued": (MANY, ["child"] * 6 + ["status"] * 6),
-    "no other object is queued": (MANY[:1], ["child", "status"]),
-    "objects have a status": (WITH_STATUS[:3], ["child"] * 3 + ["status"] * 3),
+    "other objects without a status are queued": (MANY, ["create"] * 6 + ["status"] * 6),
+    "no other object is queued": (MANY[:1], ["create", "status"]),
+    "objects have a status": (WITH_STATUS[:3], ["create"] * 3 + ["status"] * 3),
 }
 
 
@@ -196,11 +159,10 @@ def test_children_of_all_objects_precede_statuses(objects: list[Object], order: 
     api = Api()
 
     async def scenario(_: Queue[Key]) -> None:
-        while len(api.statuses) < len(objects):  # noqa: ASYNC110 - waits for the fake API server
-            await asyncio.sleep(0.005)
+        await until(lambda: len(api.statuses) == len(objects))
 
     run_scenario(api, scenario, *objects, plan=child_named_after_owner, workers=1)
-    assert api.writes == order
+    assert [verb for verb in api.verbs() if verb != "get"] == order
 
 
 MOST_SEVERE = {
@@ -218,7 +180,7 @@ def test_most_severe_error_is_reported(errors: list[ApiError], expected: ApiErro
 def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
     async def run() -> None:
         kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of)
-        reconciler = Reconciler(cast("Client", Api()), Cache(), Queue[Key]("test"), [kind])
+        reconciler = Reconciler(Api().client, Cache(), Queue[Key]("test"), [kind])
         known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"
         await reconciler.reconcile(Key(MEMCACHEDS, "test", "cache"))
@@ -232,7 +194,7 @@ def test_status_of_an_object_that_keeps_changing_is_written() -> None:
 
     def changed(snapshot: Snapshot, _: object) -> Plan:
         """Another Service for each version of the object, as if its spec had changed before every reconcile."""
-        meta: Object = {"name": f"cache-{len(api.writes)}", "namespace": "test", "labels": {}}
+        meta: Object = {"name": f"cache-{len(api.calls)}", "namespace": "test", "labels": {}}
         return Plan(({"apiVersion": "v1", "kind": "Service", "metadata": meta},))
 
     async def scenario(queue: Queue[Key]) -> None:
@@ -240,6 +202,6 @@ def test_status_of_an_object_that_keeps_changing_is_written() -> None:
             queue.add(KEY)
             queue.add(Key(MEMCACHEDS, "test", "other"))
             await asyncio.sleep(0)
-            assert len(api.writes) < 50
+            assert len(api.calls) < 50
 
     run_scenario(api, scenario, plan=changed, workers=1)

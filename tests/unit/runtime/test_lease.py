@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from memcached_operator import metrics
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.runtime import leader_election as module
@@ -205,18 +206,6 @@ def test_paused_leader_does_not_hold_the_lease_even_before_it_reads_it(api: Api)
     asyncio.run(run())
 
 
-def test_leader_that_has_seen_another_holder_does_not_hold_the_lease(api: Api) -> None:
-    async def run() -> None:
-        lease = lease_of(api)
-        await lease.acquire()
-        api.put("other")
-        with pytest.raises(LeaseLostError):
-            await lease.renew()
-        assert not lease.is_leader()
-
-    asyncio.run(run())
-
-
 def test_deleted_lease_is_recreated_only_by_its_holder_until_it_expires(api: Api) -> None:
     async def run() -> None:
         holder, standby = lease_of(api, "me"), lease_of(api, "other")
@@ -228,6 +217,58 @@ def test_deleted_lease_is_recreated_only_by_its_holder_until_it_expires(api: Api
         assert not await standby.try_acquire_or_renew(5)
         api.lease, api.now = None, api.now + module.LEASE_DURATION + 0.1
         assert await standby.try_acquire_or_renew(5)
+
+    asyncio.run(run())
+
+
+def test_lease_is_acquired_when_it_has_expired_or_was_released(api: Api) -> None:
+    async def run() -> None:
+        holder, standby = lease_of(api, "me"), lease_of(api, "other")
+        await holder.acquire()
+        for _ in range(3):
+            assert await holder.try_acquire_or_renew(5)
+            assert not await standby.try_acquire_or_renew(5)
+            api.now += module.LEASE_DURATION
+            assert not await standby.try_acquire_or_renew(5)
+        api.now += 0.1
+        assert await standby.try_acquire_or_renew(5)
+        await standby.release()
+        assert await holder.try_acquire_or_renew(5)
+
+    asyncio.run(run())
+    assert api.lease is not None
+    assert (holder_of(api.lease), api.lease["spec"]["leaseTransitions"]) == ("me", 2)
+
+
+def test_only_the_holder_releases(api: Api) -> None:
+    async def run() -> None:
+        await lease_of(api, "other").release()
+        assert api.lease is None
+        await lease_of(api, "me").acquire()
+        await lease_of(api, "other").release()
+
+    asyncio.run(run())
+    assert api.lease is not None
+    assert holder_of(api.lease) == "me"
+
+
+def test_leadership_is_a_metric(api: Api) -> None:
+    def is_leader() -> float | None:
+        return metrics.REGISTRY.get_sample_value("leader_election_master_status", {"name": "operator"})
+
+    async def run() -> None:
+        lease = lease_of(api)
+        assert is_leader() == 0
+        await lease.acquire()
+        assert is_leader() == 1
+        await lease.release()
+        assert is_leader() == 0
+        await lease.acquire()
+        api.put("other")
+        with pytest.raises(LeaseLostError):
+            await lease.renew()
+        assert is_leader() == 0
+        assert not lease.is_leader()
 
     asyncio.run(run())
 

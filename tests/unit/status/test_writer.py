@@ -139,24 +139,6 @@ def test_status_never_reports_a_failed_apply_as_complete(error: ApiError) -> Non
     assert messages(statuses[-1])["Degraded"] == f"Deployment cache cannot be applied: {error}"
 
 
-def test_degraded_is_reported_after_three_consecutive_failures() -> None:
-    failures: list[tuple[int, str]] = []
-
-    async def scenario(cluster: Cluster) -> None:
-        def fail_and_record() -> None:
-            failures.append((cluster.queue.failures(KEY) + 1, reasons(cluster.api.statuses[-1])["Degraded"]))
-            raise BROKEN
-
-        await wait_until_available(cluster)
-        cluster.api.always["scale"] = fail_and_record
-        cluster.resize(5)
-        await until(lambda: cluster.reports(Degraded="ApplyFailed"))
-
-    run_scenario(scenario)
-    assert {reason for number, reason in failures if number < 3} == {"AsExpected"}
-    assert {reason for number, reason in failures if number > 4} <= {"ApplyFailed"}
-
-
 def test_status_recovers_with_the_api_server() -> None:
     async def scenario(cluster: Cluster) -> None:
         await wait_until_available(cluster)
@@ -279,6 +261,19 @@ def test_field_that_the_crd_prunes_is_not_written_repeatedly(monkeypatch: pytest
     assert len(run_scenario(scenario).api.statuses) <= 6
 
 
+def test_spec_that_first_appears_in_the_reply_to_a_status_is_reconciled() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        def change() -> None:
+            cr = cluster.api.objects[KEY]
+            cluster.api.put(KEY, {**cr, "spec": {**cr["spec"], "size": 5}}, generation=2)
+
+        cluster.api.hooks["status"] = [change]
+        await until(lambda: list(of_generation(cluster, 2)))
+        assert cluster.api.objects[DEPLOYMENT]["spec"]["replicas"] == 5
+
+    run_scenario(scenario)
+
+
 def test_status_changed_by_another_client_is_corrected() -> None:
     async def scenario(cluster: Cluster) -> None:
         await wait_until_available(cluster)
@@ -296,22 +291,6 @@ def controlled_pod(name: str, kind: str = "ReplicaSet", controller: str = "cache
     labels = pod["metadata"]["labels"] | {"pod-template-hash": "5d4f"}
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": controller, "uid": "rs", "controller": True}
     return {**pod, "metadata": {**pod["metadata"], "labels": labels, "ownerReferences": [reference]}}
-
-
-def test_pods_with_our_labels_but_another_controller_are_not_ours() -> None:
-    async def scenario(cluster: Cluster) -> None:
-        foreign = [
-            controlled_pod("b", controller="cache-2-5d4f"),
-            controlled_pod("c", "StatefulSet"),
-            builders.crashed("copy"),
-        ]
-        for pod in [controlled_pod("a"), *foreign]:
-            cluster.cache.put(PODS, pod)
-        await wait_until_available(cluster)
-
-    status = run_scenario(scenario).api.statuses[-1]
-    assert status["nodes"] == ["a"]
-    assert reasons(status)["Degraded"] == "AsExpected"
 
 
 def test_conflict_is_checked_again_during_the_backoff_of_another_child(
@@ -341,18 +320,6 @@ def fail_for_deployments(api: Api) -> Callable[[], None]:
             raise BROKEN
 
     return fail
-
-
-def test_state_of_a_deleted_object_is_removed() -> None:
-    async def scenario(cluster: Cluster) -> None:
-        cluster.api.always["create"] = raising(BROKEN)
-        await until(lambda: cluster.queue.failures(KEY) >= 2)
-        assert tables_with_object(cluster.reconciler)
-        for key in cluster.cache.replace(MEMCACHEDS, None, [], cluster.api.version + 1):
-            cluster.queue.add(key)
-        await until(lambda: not cluster.queue.failures(KEY) and not tables_with_object(cluster.reconciler))
-
-    run_scenario(scenario)
 
 
 def tables_with_object(reconciler: Reconciler) -> list[str]:

@@ -62,17 +62,6 @@ def test_image_of_the_agent(new: dict[str, Any], old: dict[str, Any] | None, ima
             "spec.agent.image operator:1 is kept; this operator's default is operator:2",
         ),
         (spec(agent=OLD), spec(agent=OLD), ""),
-        (
-            spec(monitoring={}, agent={"image": "operator:2"}),
-            spec(),
-            "spec.monitoring.enabled: this change replaces 1 pod; its cached items are lost",
-        ),
-        (
-            spec(monitoring={}, agent={"image": "operator:2"}),
-            spec(monitoring={}, agent=OLD),
-            "spec.agent.image: this change replaces 1 pod; its cached items are lost",
-        ),
-        (spec(monitoring={"podMonitor": {}}, agent=NEXT), spec(monitoring={}, agent=NEXT), ""),
     ],
 )
 def test_warnings(new: dict[str, Any], old: dict[str, Any] | None, expected: str) -> None:

@@ -1,11 +1,16 @@
-"""Admission of an AppService: defaults, denials and warnings. test_memcached.py tests what all kinds have in common."""
+"""Admission of an AppService, and of a kind without a module: defaults, denials and warnings.
+
+test_memcached.py tests what all kinds have in common.
+"""
 
 from typing import Any
 
 import pytest
 
-from memcached_webhooks.kinds import appservice
-from memcached_webhooks.review import GroupVersionKind, Patch, Request, Response
+from memcached_api.images import Images
+from memcached_webhooks.kinds import appservice, handlers
+from memcached_webhooks.review import ALLOWED, GroupVersionKind, Request, Response
+from support.widget import WIDGET
 
 from .reviews import raw
 
@@ -31,23 +36,13 @@ def test_paths():
 
 
 SIZE = {"op": "add", "path": "/spec/size", "value": 1}
-COMPLETE = {"port": 80, "protocol": "TCP", "targetPort": 80}
 
 
-@pytest.mark.parametrize(
-    ("spec", "patch"),
-    [
-        ({"image": IMAGE}, [SIZE]),
-        ({"image": IMAGE, "size": 2, "ports": []}, []),
-        ({"size": 2, "ports": [COMPLETE]}, []),
-        ({"size": 2, "ports": [{"port": 80}]}, [{"op": "add", "path": "/spec/ports", "value": [COMPLETE]}]),
-        ({"size": None, "ports": "x"}, [SIZE]),
-        ("x", []),
-        (None, [{"op": "add", "path": "/spec", "value": {"size": 1}}]),
-    ],
-)
-def test_defaults(spec: Any, patch: Patch):
-    assert respond(MUTATE, spec).patch == patch
+def test_missing_defaults_are_set():
+    complete = {"port": 80, "protocol": "TCP", "targetPort": 80}
+    ports = {"op": "add", "path": "/spec/ports", "value": [complete]}
+    assert respond(MUTATE, {"image": IMAGE, "ports": [{"port": 80}]}).patch == [ports, SIZE]
+    assert respond(MUTATE, {"size": 2, "ports": [complete]}).patch == []
 
 
 def test_defaulting_is_idempotent():
@@ -109,3 +104,17 @@ def ports(*entries: dict[str, Any]) -> dict[str, Any]:
 def test_warnings(old: Any, new: Any, expected: list[str]):
     before = None if old is None else {"image": IMAGE, **old}
     assert respond(VALIDATE, {"image": IMAGE, **new}, before).warnings == expected
+
+
+def test_kind_without_a_module_is_validated_and_has_no_defaults_or_warnings():
+    found = handlers(Images(""), (WIDGET,))
+    kind = GroupVersionKind(WIDGET.group, "v1", WIDGET.name)
+
+    def response(verb: str, spec: Any) -> Response:
+        request = Request(uid="u", operation="CREATE", kind=kind, object=raw(obj(spec)))
+        return found[f"/{verb}-test-example-com-v1-widget"](request)
+
+    assert response("mutate", None) == response("validate", {"size": 2}) == ALLOWED
+    denial = response("validate", {"size": 0}).denial
+    assert denial
+    assert denial.details["causes"][0]["field"] == "spec.size"

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from memcached_webhooks import certwatcher
 from memcached_webhooks.certwatcher import CertWatcher
 from memcached_webhooks.metrics import Metrics
+from support.streams import until
 
 from .pairs import EXPIRY, common_name, pair, write
 
@@ -220,7 +221,7 @@ def test_handshake_fails_without_a_pair(tmp_path: Path):
 
 def test_wait_returns_with_the_first_pair_and_watch_reads_later_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(certwatcher, "POLL_PERIOD", 0.01)
-    pairs, _ = certificates_in(tmp_path)
+    pairs, metrics = certificates_in(tmp_path)
 
     async def scenario() -> None:
         waiting = asyncio.create_task(pairs.wait_until_loaded())
@@ -230,7 +231,7 @@ def test_wait_returns_with_the_first_pair_and_watch_reads_later_ones(tmp_path: P
         await asyncio.wait_for(waiting, 5)
         watching = asyncio.create_task(pairs.watch())
         write(tmp_path, *pair("two"))
-        await asyncio.sleep(0.1)
+        await until(lambda: count(metrics, "certwatcher_read_certificate_total") == 2)
         watching.cancel()
 
     asyncio.run(asyncio.wait_for(scenario(), 10))

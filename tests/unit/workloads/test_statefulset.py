@@ -67,14 +67,6 @@ def test_rollout_is_complete_when_each_update_is_in_effect() -> None:
     assert rollout(statefulset(**DONE), update=Update(complete=True)).complete
 
 
-AVAILABLE = {"all": (3, 3, True), "one of three is missing": (3, 2, False), "one of four is missing": (4, 3, True)}
-
-
-@pytest.mark.parametrize(("size", "ready", "expected"), AVAILABLE.values(), ids=AVAILABLE.keys())
-def test_available(size: int, ready: int, expected: bool) -> None:
-    assert rollout(statefulset(size, readyReplicas=ready)).available is expected
-
-
 ROLLING = statefulset(**DONE | {"updatedReplicas": 1, "availableReplicas": 2})
 STUCK = created(HOUR_AGO)
 STALLED = reported("False", "Stalled", MINUTE_AGO, "PodsCrashing")

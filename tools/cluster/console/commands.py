@@ -32,8 +32,13 @@ def perform(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, in
     Wrong usage ends the process with exit code 2.
     """
     options = parser.parse_args(arguments)
+    return complete(lambda: options.run(options), interrupted)
+
+
+def complete(work: Callable[[], int | None], interrupted: str) -> int:
+    """Do the work of a command; returns its exit code as `perform` does."""
     try:
-        return options.run(options) or 0
+        return work() or 0
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

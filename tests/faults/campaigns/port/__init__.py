@@ -4,8 +4,8 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from faults.campaigns.port import bodies, floods, heads, slow, strings
-from faults.campaigns.port.setup import HEADER, MAX_BODY, Setup
+from faults.campaigns.port import bodies, floods, slow, strings
+from faults.campaigns.port.setup import BEGIN, HEADER, MAX_BODY, Setup
 from faults.case import Case, References
 from faults.sandbox import Sandbox
 from faults.webhook import client_context, client_session, webhook
@@ -18,8 +18,6 @@ QUICK = 1.0
 """Seconds within which a review is answered during a scenario that runs alone."""
 UNFINISHED = f"{HEADER}Content-Length: {MAX_BODY}\r\n\r\n".encode() + b" " * (MAX_BODY - 1000)
 TINY_CHUNKS = f"{HEADER}Transfer-Encoding: chunked\r\n\r\n".encode() + b"2\r\n  \r\n" * 9000
-LONG_HEAD = heads.BEGIN + b"".join(b"A%d: %s\r\n" % (number, b"b" * 4000) for number in range(7))
-SECOND_HEAD = f"{HEADER}Content-Length: 1\r\n\r\n{{POST / HTTP/1.1\r\nA: ".encode()
 LARGE_BODY = f"{HEADER}Content-Length: 70000\r\n\r\n".encode()
 PARTIAL_HEAD = b"GET /healthz HTTP/1.1\r\nHost: a\r\nA: "
 
@@ -30,21 +28,11 @@ SCENARIOS: dict[str, Scenario] = {
     "huge-values": bodies.huge_values,
     "costly-reviews": bodies.costly_reviews,
     "many-errors": bodies.many_errors,
-    "content-types": bodies.content_types,
-    "encodings": bodies.encodings,
-    "methods-and-paths": heads.methods_and_paths,
-    "not-http": heads.not_http,
     "slow-handshakes": partial(slow.slow, begin=b"\x16\x03\x01\x02\x00", count=100, limit=slow.HANDSHAKE, tls=False),
-    "slow-heads": partial(slow.slow, begin=heads.BEGIN + b"A: ", count=100, limit=slow.REQUEST),
-    "slow-long-heads": partial(slow.slow, begin=LONG_HEAD, count=500, limit=slow.REQUEST),
-    "slow-bodies": partial(
-        slow.slow, begin=f"{HEADER}Content-Length: 1000\r\n\r\n{{".encode(), count=100, limit=slow.REQUEST
-    ),
+    "slow-heads": partial(slow.slow, begin=BEGIN + b"A: ", count=100, limit=slow.REQUEST),
     "slow-large-bodies": partial(slow.slow, begin=LARGE_BODY, count=100, limit=slow.REQUEST),
     "stalled-large-bodies": partial(slow.slow, begin=LARGE_BODY + b" " * 2**16, count=100, limit=slow.REQUEST),
-    "slow-second-heads": partial(slow.slow, begin=SECOND_HEAD, count=20, limit=slow.REQUEST),
-    "idle-connections": partial(slow.idle, count=700, limit=slow.IDLE, tls=True),
-    "idle-sockets": partial(slow.idle, count=2000, limit=slow.HANDSHAKE, tls=False),
+    "idle-sockets": partial(slow.idle, count=2000, limit=slow.HANDSHAKE),
     "parallel-large-bodies": partial(slow.parallel_bodies, count=100, data=UNFINISHED),
     "many-parallel-large-bodies": partial(slow.parallel_bodies, count=500, data=UNFINISHED[: 2**20]),
     "parallel-tiny-chunks": partial(slow.parallel_bodies, count=500, data=TINY_CHUNKS),
@@ -53,11 +41,9 @@ ALONE: dict[str, Scenario] = {
     "hostile-names": strings.hostile_names,
     "long-strings": strings.long_strings,
     "unread-responses": partial(floods.unread_responses, count=100),
-    "endless-heads": heads.endless_heads,
+    "endless-heads": floods.endless_heads,
     "no-handshakes": partial(floods.many_connections, of=lambda webhook: webhook.port, begin=b""),
-    "half-handshakes": partial(floods.many_connections, of=lambda webhook: webhook.port, begin=b"\x16\x03\x01\x02\x00"),
     "half-open-probes": partial(floods.many_connections, of=lambda webhook: webhook.probes_port, begin=PARTIAL_HEAD),
-    "half-open-metrics": partial(floods.many_connections, of=lambda webhook: webhook.metrics_port, begin=PARTIAL_HEAD),
 }
 """Scenarios during which valid reviews are answered within QUICK. They run without other cases."""
 

@@ -1,4 +1,4 @@
-"""Thousands of connections, and clients that do not read responses."""
+"""Thousands of connections, clients that do not read responses, and requests without an end."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
-from faults.campaigns.port.setup import SLACK, Setup, head
+from faults.campaigns.port.setup import BEGIN, SLACK, Setup, head
 from faults.proxy import HOST
 from faults.sandbox import TIMEOUT_FACTOR, FailedError
 from faults.webhook import VALIDATE, Webhook, review
@@ -108,3 +108,33 @@ async def non_reading_client(setup: Setup) -> AsyncGenerator[asyncio.StreamWrite
         yield writer
     finally:
         writer.transport.abort()
+
+
+ENDLESS = {
+    "many short headers": (BEGIN, b"A: b\r\n" * 10_000),
+    "one long value": (BEGIN + b"A: ", b"b" * 60_000),
+    "one long name": (BEGIN, b"b" * 60_000),
+    "a long path": (b"POST /", b"a" * 60_000),
+}
+HEAD_LENGTH = 200 * 10**6
+"""Length of a head, in bytes."""
+
+
+async def endless_heads(setup: Setup) -> None:
+    """Heads of 200 MB: the connection is closed early."""
+
+    async def send(begin: bytes, piece: bytes) -> None:
+        sent = 0
+        with suppress(OSError):
+            async with setup.connection() as (reader, writer):
+                writer.write(begin)
+                while sent < HEAD_LENGTH and not reader.at_eof():
+                    writer.write(piece)
+                    await writer.drain()
+                    sent += len(piece)
+                    await asyncio.sleep(0)
+        setup.sandbox.check(sent > 0, "no head was sent: the connection failed")
+        setup.sandbox.check(sent < HEAD_LENGTH, f"a head of {HEAD_LENGTH} bytes was read")
+
+    for begin, piece in ENDLESS.values():
+        await setup.while_serving(send(begin, piece))

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from faults.campaigns.port.setup import SLACK, Setup
 from faults.sandbox import wait_until
 
-HANDSHAKE, REQUEST, IDLE = 10.0, 15.0, 105.0
+HANDSHAKE, REQUEST = 10.0, 15.0
 """Seconds after which a client that sends nothing, or very little, is disconnected; 5 of them are a margin."""
 OVERTAKEN = 8.0
 """Seconds within which a large review is answered although slow clients came first, on a busy machine as well.
@@ -53,10 +53,10 @@ async def _send_slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     return found
 
 
-async def idle(setup: Setup, count: int, limit: float, *, tls: bool) -> None:
+async def idle(setup: Setup, count: int, limit: float) -> None:
     """`count` connections without any data: they are closed in the end."""
     async with AsyncExitStack() as stack:
-        connections = [await stack.enter_async_context(setup.connection(tls=tls)) for _ in range(count)]
+        connections = [await stack.enter_async_context(setup.connection(tls=False)) for _ in range(count)]
         await setup.check_reviews()
 
         async def all_closed() -> bool:

@@ -123,11 +123,8 @@ class Update:
         self.expected.add(reason)
 
         async def poll() -> str | None:
-            obj = await self.sandbox.get(MEMCACHEDS, VICTIM) or {}
-            found = [each for each in nested_list(obj, "status", "conditions") if each["type"] == "Degraded"]
-            return next(
-                (each["message"] for each in found if (each["status"], each["reason"]) == ("True", reason)), None
-            )
+            found = await self.sandbox.condition(MEMCACHEDS, VICTIM, c.DEGRADED)
+            return found["message"] if (found["status"], found["reason"]) == ("True", reason) else None
 
         return await wait_until(poll, UPDATE_TIMEOUT, f"Degraded is True because of {reason}")
 
@@ -214,8 +211,7 @@ async def run(
     if change.resizes and not await can_resize(sandbox):
         return SKIPPED
     async with simulated_kubelet(sandbox) as kubelet:
-        sandbox.operator.start()
-        await sandbox.wait_watching()
+        await sandbox.start()
         update = await prepared(sandbox, kubelet, change)
         update.rules = sandbox.proxy.inject(rule) if rule else []
         if rule and rule.times != 1:

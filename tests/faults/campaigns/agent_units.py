@@ -1,0 +1,73 @@
+"""T15, too: replies and connections of memcached, the files that the agent reads, its HTTPS port, and the warm gate.
+
+The unit tests cause these faults, with a simulated memcached and with a clock of their own. Each case runs some of them
+with the sources of the sandbox, so that mutants show that they can fail.
+"""
+
+import asyncio
+import os
+import re
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from contextlib import suppress
+from functools import partial
+
+from faults.background import CrashedError, FailedError, TimedOutError
+from faults.case import Case, References
+from faults.process import ROOT, ROOTS
+from faults.sandbox import Sandbox
+
+TESTS: dict[str, tuple[str, ...]] = {
+    "hangs-later": ("client",),
+    "late-replies": ("client",),
+    "connection-limit": ("client",),
+    "endless-reply": ("client",),
+    "bad-certificates": ("pairs", "certificates", "watcher"),
+    "certificate-not-loaded": ("certificates",),
+    "bad-users": ("users", "accounts"),
+    "memcached-restarted": ("certificates",),
+    "no-certificate": ("tls",),
+    "half-handshakes": ("tls",),
+    "warm-latch": ("warm_watcher",),
+    "warm-last-minute": ("warm",),
+    "warm-timeout": ("warm", "warm_watcher"),
+    "warm-new-process": ("warm", "warm_watcher"),
+    "warm-restart": ("warm", "warm_watcher"),
+    "warm-invalid-gate": ("warm_watcher",),
+}
+"""The files in tests/unit/agent, by case."""
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
+CHECK = re.compile(r" - (assert|AssertionError|Failed: DID NOT RAISE|asyncio.exceptions.IncompleteReadError)")
+"""What pytest's summary says of a check that failed, or of a response that is missing, unlike of an error."""
+
+
+async def run(sandbox: Sandbox, references: References, tests: tuple[str, ...]) -> None:
+    """Run the unit tests. Only a failed check counts as one."""
+    sources = " ".join(str(sandbox.settings.sources / root) for root in ROOTS)
+    paths = f"pythonpath={sources} {ROOT / 'tools'} {ROOT / 'tests'}"
+    files = [f"tests/unit/agent/test_{each}.py" for each in tests]
+    process = await asyncio.create_subprocess_exec(
+        *(*PYTEST, "-o", paths, *files), cwd=ROOT, env={**os.environ, "COLUMNS": "500"}, stdout=PIPE, stderr=STDOUT
+    )
+    try:
+        output = (await process.communicate())[0]
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+    if process.returncode:
+        raise _failure(output.decode(errors="replace"))
+
+
+def _failure(output: str) -> FailedError:
+    """The error for the output of pytest."""
+    failed = re.search(r"^FAILED (.*)$", output, re.MULTILINE)
+    if failed is None:
+        return CrashedError(f"the unit tests failed: {output[-300:]}")
+    if "TimeoutError" in failed[1]:
+        return TimedOutError(failed[1])
+    return (FailedError if CHECK.search(failed[1]) else CrashedError)(failed[1])
+
+
+def cases() -> list[Case]:
+    """One case for each kind of fault."""
+    return [Case(f"T15/{name}", partial(run, tests=tests)) for name, tests in TESTS.items()]

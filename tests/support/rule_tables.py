@@ -1,0 +1,47 @@
+"""The tables of invalid and valid specs by kind. Unit and integration tests use the same ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from memcached_api.appservice.types import APPSERVICE
+from memcached_api.kinds import Kind
+from memcached_api.memcached.types import MEMCACHED
+from support import invalid_appservice, invalid_memcached
+from support.invalid_memcached import InvalidObject, Spec
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a kind.
+
+    `required`: the fields without a default. `rules` and `types`: violations of the rules and of the types. `valid`:
+    specs that are close to a rule.
+    """
+
+    kind: Kind[Any]
+    required: Spec
+    rules: Mapping[str, InvalidObject]
+    types: Mapping[str, InvalidObject]
+    valid: Mapping[str, Spec]
+
+    def obj(self, spec: Spec, name: str = "cache", **metadata: str) -> dict[str, Any]:
+        """An object with this spec and the required fields."""
+        return {
+            "apiVersion": f"{self.kind.group}/{self.kind.versions[0]}",
+            "kind": self.kind.name,
+            "metadata": {"name": name, **metadata},
+            "spec": {**self.required, **spec},
+        }
+
+
+TABLES: Final = (
+    Tables(MEMCACHED, {}, invalid_memcached.RULES, invalid_memcached.TYPES, invalid_memcached.VALID),
+    Tables(
+        APPSERVICE,
+        {"image": "docker.io/library/nginx:1.28"},
+        invalid_appservice.RULES,
+        invalid_appservice.TYPES,
+        invalid_appservice.VALID,
+    ),
+)

@@ -1,0 +1,240 @@
+"""Suites run one after the other: one that fails does not stop the others, and failed tests run once more."""
+
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from cluster.errors import ClusterError
+from suites import cli, session
+from suites.session import Options, Session, matching
+from suites.table import GROUPS, SUITES, Needs, Suite
+from support import parts
+
+ONE, TWO = Suite("one", "the first", Needs.NOTHING, "one"), Suite("two", "the second", Needs.OPERATOR, "two")
+PASSES = "def test_it(): pass\n"
+FAILS = "def test_it(): assert False\n"
+FAILS_ONCE = """
+from pathlib import Path
+import pytest
+def test_other(): pass
+{mark}
+def test_it():
+    mark = Path(__file__).with_name("tried")
+    if not mark.exists():
+        mark.touch()
+        assert False
+    {then}
+"""
+
+
+class Setup:
+    """Prepares nothing, but records it; fails for suites in `broken`."""
+
+    def __init__(self, broken: Sequence[str] = ()) -> None:
+        self.broken = broken
+        self.prepared_for: list[tuple[str, bool]] = []
+
+    @contextmanager
+    def prepared(self, suite: Suite, *, fresh: bool = False) -> Generator[None, None, None]:
+        """Nothing."""
+        self.prepared_for.append((suite.name, fresh))
+        if suite.name in self.broken:
+            raise ClusterError("no cluster")
+        yield
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the suites `one` and `two`, each with a test that passes."""
+    for folder in ("one", "two"):
+        (tmp_path / "tests" / folder).mkdir(parents=True)
+        (tmp_path / "tests" / folder / f"test_{folder}.py").write_text(PASSES)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  race\n")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    for module in ("suites.session", "project.environment"):
+        monkeypatch.setattr(f"{module}.ROOT", tmp_path)
+    return tmp_path
+
+
+def run(tree: Path, suites: Sequence[Suite] = (ONE, TWO), setup: Setup | None = None, **options: Any) -> int:
+    """The exit code of a session."""
+    found = Session(setup or Setup(), Options(**options), {}, tree / "build")
+    return found.run(suites)
+
+
+def summary(tree: Path) -> list[str]:
+    """The lines of the summary, without its seconds."""
+    lines = (tree / "build" / session.SUMMARY).read_text().splitlines()
+    return [" ".join(word for word in line.split() if word[0] not in "0123456789" or "." not in word) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("one", "broken", "code", "lines"),
+    [
+        (PASSES, [], 0, ["one 1 passed s", "two 1 passed s", "2 passed in"]),
+        (FAILS, [], 1, ["one 0 passed, 1 failed s", "two 1 passed s", "1 passed, 1 failed in"]),
+        ("", [], 1, ["one 0 passed, 1 failed s exit code 5, no results", "two 1 passed s", "1 passed, 1 failed in"]),
+        (
+            "import os; os._exit(3)\n",
+            [],
+            1,
+            ["one 0 passed, 1 failed s exit code 3, no results", "two 1 passed s", "1 passed, 1 failed in"],
+        ),
+        (
+            PASSES,
+            ["one"],
+            1,
+            ["one 0 passed, 1 failed s not prepared: no cluster", "two 1 passed s", "1 passed, 1 failed in"],
+        ),
+    ],
+    ids=["passes", "fails", "empty", "crashes", "not prepared"],
+)
+def test_failed_suite_does_not_stop_the_next_one(
+    one: str, broken: list[str], code: int, lines: list[str], tree: Path
+) -> None:
+    (tree / "tests/one/test_one.py").write_text(one)
+    assert run(tree, setup=Setup(broken)) == code
+    assert summary(tree) == lines
+
+
+@pytest.mark.parametrize(
+    ("mark", "then", "result", "code"),
+    [
+        ("", "pass", "1 passed, 1 flaky", 0),
+        ("", "assert False", "1 passed, 1 failed", 1),
+        ("", "pytest.skip()", "1 passed, 1 failed", 1),
+        ("@pytest.mark.race", "pass", "1 passed, 1 failed", 1),
+    ],
+    ids=["passes", "fails", "is skipped", "is a race"],
+)
+def test_failed_test_runs_once_more_on_a_fresh_operator(
+    mark: str, then: str, result: str, code: int, tree: Path
+) -> None:
+    (tree / "tests/two/test_two.py").write_text(FAILS_ONCE.format(mark=mark, then=then))
+    setup = Setup()
+    assert run(tree, [TWO], setup) == code
+    assert setup.prepared_for == [("two", False), ("two", True)]
+    assert summary(tree)[-2:] == [f"two {result} s", f"{result} in"]
+    assert ("flaky: tests/two/test_two.py::test_it" in summary(tree)) is (code == 0)
+    assert "<failure" in (tree / "build/two.xml").read_text()
+    assert (tree / "build/two-again.xml").exists()
+
+
+def test_flaky_test_fails_at_night(tree: Path) -> None:
+    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="pass"))
+    assert run(tree, [ONE], flaky_fails=True) == 1
+
+
+@pytest.mark.parametrize("options", [{"times": 2}, {"arguments": ("-q",)}], ids=["repeated", "with ARGS"])
+def test_test_that_is_examined_does_not_run_again(options: dict[str, Any], tree: Path) -> None:
+    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="pass"))
+    assert run(tree, [ONE], **options) == 1
+    assert "flaky" not in summary(tree)[-1]
+
+
+def test_many_failures_stop_a_suite_and_do_not_run_again(tree: Path) -> None:
+    tests = "import pytest\n@pytest.mark.parametrize('n', range(30))\ndef test_it(n): assert False\n"
+    (tree / "tests/one/test_one.py").write_text(tests)
+    setup = Setup()
+    assert run(tree, setup=setup) == 1
+    assert summary(tree)[0] == f"one 0 passed, {session.MAX_FAILURES} failed s"
+    assert setup.prepared_for == [("one", False), ("two", False)]
+
+
+def test_second_attempt_has_a_time_limit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "SECONDS_AGAIN", 3)
+    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="import time; time.sleep(600)"))
+    assert run(tree, [ONE]) == 1
+
+
+def test_no_suite_starts_after_the_limit(tree: Path) -> None:
+    assert run(tree, until=0) == 1
+    assert summary(tree) == [f"not run: {name}: {session.TOO_LATE}" for name in ("one", "two")] + [
+        "0 passed, 1 failed in"
+    ]
+
+
+def test_interrupted_session_is_summed_up(tree: Path) -> None:
+    text = "import os, signal\ndef test_one(): pass\ndef test_two(): os.kill(os.getppid(), signal.SIGINT)\n"
+    (tree / "tests/one/test_one.py").write_text(text)
+    with pytest.raises(KeyboardInterrupt):
+        run(tree)
+    assert summary(tree) == [
+        "one 2 passed, 1 failed s interrupted",
+        "not run: two: interrupted",
+        "2 passed, 2 failed in",
+    ]
+
+
+def test_results_are_added_to_those_of_the_command_before(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "DIRECTORY", tree / "build")
+    monkeypatch.setattr("suites.cli.SUITES", {"one": ONE, "two": TWO})
+    monkeypatch.setattr("suites.table.SUITES", {"one": ONE, "two": Suite("two", "", Needs.NOTHING, "two")})
+    for words, end in ((["one"], "1 passed in"), (["--add", "two"], "2 passed in"), (["two"], "1 passed in")):
+        monkeypatch.setattr(signal, "signal", mock.Mock())
+        assert cli.main(words) == 0
+        assert capsys.readouterr().out.splitlines()[-1].startswith(end)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"), [(("-k", "two"), ["two"]), (("-k", "it"), ["one", "two"]), (("--no-such",), ["one", "two"])]
+)
+@pytest.mark.usefixtures("tree")
+def test_suites_without_a_matching_test_are_left_out(arguments: tuple[str, ...], left: list[str]) -> None:
+    assert [suite.name for suite in matching([ONE, TWO], arguments)] == left
+
+
+@pytest.mark.usefixtures("tree")
+def test_no_matching_test_is_an_error() -> None:
+    expected = "^no test ran: ARGS='-k typo' matches no test in tests/one, tests/two$"
+    with pytest.raises(ClusterError, match=expected):
+        matching([ONE, TWO, SUITES["faults"]], ["-k", "typo"])
+
+
+@pytest.mark.parametrize(
+    ("names", "environ", "left_out"),
+    [
+        (["all"], {"CLUSTER": "control-plane"}, {"smoke", "e2e", "disruptive", "olm"}),
+        (["all"], {"CLUSTER": "control-plane", "KUBECONFIG": "/mine"}, {"olm"}),
+        (["unit", "faults"], {"CLUSTER": "control-plane"}, set[str]()),
+        (["olm"], {"CLUSTER": "control-plane"}, None),
+    ],
+)
+def test_suites_that_cannot_run_here_are_named(
+    names: list[str], environ: dict[str, str], left_out: set[str] | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KUBECONFIG", raising=False)
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        patch.setattr(signal, "signal", mock.Mock())
+        assert cli.main(["--plan", *names]) == (0 if left_out is not None else 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split(": ")[1] for line in lines if line.startswith("left out: ")} == (left_out or set())
+
+
+def test_every_group_names_suites() -> None:
+    assert {name for names in GROUPS.values() for name in names} <= SUITES.keys()
+
+
+@pytest.mark.parametrize(
+    ("marks", "part", "server", "selected"),
+    [
+        ({"smoke"}, "smoke", "newest", True),
+        ({"smoke"}, "rest", "newest", False),
+        ({"server"}, "rest", "newest", True),
+        ({"disruptive"}, "rest", "newest", False),
+        ({"disruptive"}, None, "all", True),
+        ({"server"}, None, "oldest", True),
+        (set[str](), None, "oldest", False),
+    ],
+)
+def test_tests_of_a_suite(marks: set[str], part: str | None, server: str, selected: bool) -> None:
+    assert parts.selected(marks.__contains__, part, server) is selected

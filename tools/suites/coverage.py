@@ -1,0 +1,171 @@
+"""The coverage that `make coverage` requires: the share of executed branches for each group of files."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from cluster.console.report import aligned
+from project.environment import ROOT, changed
+
+COVERAGE = (sys.executable, "-m", "coverage")
+MEASURED = ("--cov", "--cov-report=")
+"""Options for pytest. pyproject.toml names the packages; processes that tests start are measured, too."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files of the same threshold: a name, the least share of branches in percent, and patterns of paths.
+
+    `*` matches folders as well. The suites in `by` must execute the branches together.
+    """
+
+    name: str
+    least: int
+    by: tuple[str, ...]
+    patterns: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+    def matches(self, path: str) -> bool:
+        """Whether a file belongs to the group."""
+        return _any(path, self.patterns) and not _any(path, self.without)
+
+
+def _any(path: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(path, each) for each in patterns)
+
+
+AGENT_PURE = (
+    "agent/memcached_agent/addresses.py",
+    "agent/memcached_agent/memcached/stats.py",
+    "agent/memcached_agent/memory/decision.py",
+    "agent/memcached_agent/memory/target.py",
+    "agent/memcached_agent/metrics/agent.py",
+    "agent/memcached_agent/metrics/exposition.py",
+    "agent/memcached_agent/metrics/families.py",
+    "agent/memcached_agent/metrics/memory.py",
+    "agent/memcached_agent/metrics/reloads.py",
+    "agent/memcached_agent/metrics/restarts.py",
+    "agent/memcached_agent/metrics/warm.py",
+    "agent/memcached_agent/pod/annotations.py",
+    "agent/memcached_agent/pod/fields.py",
+    "agent/memcached_agent/pod/record.py",
+    "agent/memcached_agent/reload/errors.py",
+    "agent/memcached_agent/reload/users.py",
+    "agent/memcached_agent/warm/decision.py",
+    "agent/memcached_agent/warm/gate.py",
+    "agent/memcached_agent/warm/window.py",
+    "agent/memcached_agent/web/messages.py",
+)
+PURE = (
+    *AGENT_PURE,
+    "api/*",
+    "operator/memcached_operator/*/desired/*",
+    "operator/memcached_operator/*/status.py",
+    "operator/memcached_operator/kube/labels.py",
+    "operator/memcached_operator/reconcile/compare.py",
+    "operator/memcached_operator/reconcile/ownership.py",
+    "operator/memcached_operator/status/conditions.py",
+    "webhooks/memcached_webhooks/admission.py",
+    "webhooks/memcached_webhooks/expiry.py",
+    "webhooks/memcached_webhooks/kinds/*",
+    "webhooks/memcached_webhooks/patches.py",
+    "webhooks/memcached_webhooks/review.py",
+    "webhooks/memcached_webhooks/warnings.py",
+)
+SERVER = (
+    "webhooks/memcached_webhooks/__main__.py",
+    "webhooks/memcached_webhooks/bodies.py",
+    "webhooks/memcached_webhooks/certwatcher.py",
+    "webhooks/memcached_webhooks/metrics.py",
+    "webhooks/memcached_webhooks/server.py",
+    "operator/memcached_process/*",
+)
+UNIT, BOTH = ("unit",), ("unit", "integration", "sweeps")
+GROUPS = (
+    Group("pure code", 95, UNIT, PURE),
+    Group("agent", 90, BOTH, ("agent/*",), AGENT_PURE),
+    Group("client", 90, BOTH, ("operator/memcached_operator/kube/client.py",)),
+    Group("apply", 90, BOTH, ("operator/memcached_operator/reconcile/apply.py",)),
+    Group("lease", 90, BOTH, ("operator/memcached_operator/runtime/leader_election.py",)),
+    Group("certificates", 90, BOTH, ("operator/memcached_operator/certificates/*",)),
+    Group("admission server", 90, BOTH, SERVER),
+)
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The number of branches, and how many of them the tests executed."""
+
+    covered: int
+    number: int
+
+    @property
+    def percent(self) -> float:
+        """The share in percent; 0 without branches, because then nothing was measured."""
+        return 100 * self.covered / self.number if self.number else 0.0
+
+
+@contextmanager
+def data_file(directory: Path, suite: str, measured: bool) -> Generator[Sequence[str], None, None]:
+    """Options for pytest that measure the coverage of a suite, and the environment that says where to write it."""
+    if not measured:
+        yield ()
+        return
+    with changed(COVERAGE_FILE=str(directory / f"coverage.{suite}")):
+        yield MEASURED
+
+
+def problem(directory: Path, measured: Sequence[str]) -> str:
+    """Print each group whose suites were measured; return which of them miss their threshold, or an empty string.
+
+    Raises CalledProcessError if coverage fails.
+    """
+    groups = [group for group in GROUPS if set(group.by) <= set(measured)]
+    found = [(group, branches_of(group, _figures(directory, group.by))) for group in groups]
+    print(f"\nExecuted branches:\n{aligned([_row(group, branches) for group, branches in found])}", flush=True)
+    return missed(found)
+
+
+def missed(found: Sequence[tuple[Group, Branches]]) -> str:
+    """The groups that miss their threshold, as a sentence; empty if there are none."""
+    return "; ".join(
+        f"{group.name}: {branches.percent:.1f} % of the branches, at least {group.least} % required"
+        for group, branches in found
+        if branches.percent < group.least
+    )
+
+
+def branches_of(group: Group, figures: Mapping[str, Branches]) -> Branches:
+    """The sum over the files of a group."""
+    mine = [each for path, each in figures.items() if group.matches(path)]
+    return Branches(sum(each.covered for each in mine), sum(each.number for each in mine))
+
+
+def _row(group: Group, found: Branches) -> tuple[str, ...]:
+    share = f"{found.percent:.1f} %"
+    return (f"  {group.name}", " + ".join(group.by), f"{found.covered} of {found.number}", share, f"≥ {group.least} %")
+
+
+def _figures(directory: Path, suites: Sequence[str]) -> dict[str, Branches]:
+    """The branches of each file, from the data of these suites together."""
+    data, report = directory / f"coverage.of-{'-'.join(suites)}", directory / "coverage.json"
+    if not data.exists():
+        files = [str(directory / f"coverage.{suite}") for suite in suites]
+        _coverage("combine", "--quiet", "--keep", f"--data-file={data}", *files)
+    _coverage("json", "--quiet", f"--data-file={data}", "-o", str(report))
+    return figures_of(report.read_text())
+
+
+def figures_of(text: str) -> dict[str, Branches]:
+    """The branches of each file in the output of `coverage json`."""
+    summaries = {path: each["summary"] for path, each in json.loads(text)["files"].items()}
+    return {path: Branches(each["covered_branches"], each["num_branches"]) for path, each in summaries.items()}
+
+
+def _coverage(*words: str) -> None:
+    subprocess.run([*COVERAGE, *words], cwd=ROOT, check=True)

@@ -1,0 +1,92 @@
+"""What a suite needs before it runs: a deployed operator, a cluster with OLM, or nothing."""
+
+import os
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cluster.console.progress import Progress
+from cluster.errors import ClusterError
+from cluster.lifecycle import choose_mode, cluster_name, down
+from olm import running
+from project import deployment, images
+from project.environment import ROOT, changed, signals_ignored, use_cluster
+from suites.table import PROMISES, Needs, Suite
+
+NO_ROOT = "it needs root on Linux, for real pods"
+OTHER_CLUSTER = "KUBECONFIG selects another cluster, and OLM needs one of its own; `make test-olm` starts it"
+
+
+@dataclass
+class Setup:
+    """The operator's image, the arguments of its build, and the overlay to deploy."""
+
+    image: str
+    build_arguments: Sequence[str]
+    overlay: str
+    built: bool = False
+
+    def provide(self) -> None:
+        """Build the image and load it into the cluster, once for each command."""
+        if not self.built:
+            images.build(self.image, self.build_arguments)
+        images.push("IMG", self.image, into_cluster=True)
+        self.built = True
+
+    @contextmanager
+    def prepared(self, suite: Suite, *, fresh: bool = False) -> Generator[None, None, None]:
+        """The environment of a suite; with `fresh`, the operator is removed first. Raises ClusterError."""
+        match suite.needs:
+            case Needs.OLM:
+                with self._olm_cluster():
+                    yield
+            case Needs.OPERATOR:
+                with changed(PYTHONPATH=None):
+                    use_cluster()
+                    self.provide()
+                    if fresh:
+                        deployment.undeploy(self.overlay)
+                    deployment.deploy(self.image, self.overlay)
+                    yield
+            case _:
+                path = None if suite.folder else f"{ROOT / 'tests'}:{ROOT / 'tools'}"
+                with changed(KUBECONFIG=None, PYTHONPATH=path):
+                    yield
+
+    @contextmanager
+    def _olm_cluster(self) -> Generator[None, None, None]:
+        """The project's own cluster with OLM and the operator's image; it is removed at the end."""
+        name = f"{cluster_name()}-olm"
+        with changed(CLUSTER_NAME=name, KUBECONFIG=None, IMG=self.image, PYTHONPATH=None):
+            try:
+                self.provide()
+                running.up(Progress(running.STEPS))
+                yield
+            finally:
+                with signals_ignored():
+                    down(name)
+
+
+def left_out(suites: Iterable[Suite], named: Iterable[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The suites that cannot run in this environment, with the reason.
+
+    Raises ClusterError for a suite that the user named itself, and for an invalid CLUSTER.
+    """
+    found = {suite.name: reason for suite in suites if (reason := _obstacle(suite, suite.name in named, environ))}
+    for name in found.keys() & set(named):
+        raise ClusterError(f"the suite {name} cannot run here: {found[name]}")
+    return found
+
+
+def _obstacle(suite: Suite, named: bool, environ: Mapping[str, str]) -> str:
+    given = bool(environ.get("KUBECONFIG"))
+    if suite.needs is Needs.OLM and given and not named:
+        return OTHER_CLUSTER
+    uses_own = suite.needs is Needs.OLM or (suite.needs is Needs.OPERATOR and not given)
+    return NO_ROOT if uses_own and choose_mode(environ) != "node" else ""
+
+
+def notes(missing: Mapping[str, str]) -> list[str]:
+    """Sentences about the suites that are left out."""
+    lines = [f"left out: {name}: {reason}" for name, reason in missing.items()]
+    return [*lines, f"not tested with real pods: {PROMISES}"] if NO_ROOT in missing.values() else lines

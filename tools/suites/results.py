@@ -1,0 +1,148 @@
+"""Results of suites: read from the files that pytest and the fault tests write, and summed up as pytest does."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+SLOWEST = 10
+LONGEST_ID = 110
+"""Characters of a test's name in a list."""
+PASSED, FAILED, FLAKY, SKIPPED = ORDER = ("passed", "failed", "flaky", "skipped")
+MARKS = {"failure": FAILED, "error": FAILED, "skipped": SKIPPED}
+"""The elements of a JUnit file that say that a test did not pass."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test: its id, its result and its seconds, including its fixtures."""
+
+    __test__ = False  # not a test of pytest
+    name: str
+    result: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One suite: its tests, and its seconds including the setup before it.
+
+    `problem` is a failure that is not one of a test; it counts as one failure.
+    """
+
+    suite: str
+    tests: tuple[Test, ...]
+    seconds: float
+    problem: str = ""
+
+    def named(self, result: str) -> tuple[str, ...]:
+        """The names of the tests with this result."""
+        return tuple(test.name for test in self.tests if test.result == result)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The number of tests with each result."""
+        return Counter(test.result for test in self.tests) + Counter({FAILED: 1} if self.problem else {})
+
+
+def read(file: Path) -> tuple[Test, ...]:
+    """The tests in a JUnit file of pytest, or in the JSON lines of the fault tests; none without the file."""
+    if not file.exists():
+        return ()
+    return _of_junit(file.read_text()) if file.suffix == ".xml" else _of_faults(file.read_text())
+
+
+def _of_junit(text: str) -> tuple[Test, ...]:
+    # An element without a name is a test that Ctrl-C ended. A test that fails twice (in its fixtures) has two elements.
+    found = ElementTree.fromstring(text).iter("testcase")  # noqa: S314 - written by our own run of pytest
+    tests = [Test(_id(each), _result(each), float(each.get("time", "0"))) for each in found if each.get("name")]
+    worst = {test.name: test for test in sorted(tests, key=lambda test: test.result == FAILED)}
+    return tuple(worst[name] for name in dict.fromkeys(test.name for test in tests))
+
+
+def _id(case: ElementTree.Element) -> str:
+    return f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+
+
+def _result(case: ElementTree.Element) -> str:
+    found = {MARKS[child.tag] for child in case if child.tag in MARKS}
+    return next((each for each in (FAILED, SKIPPED) if each in found), PASSED)
+
+
+def _of_faults(text: str) -> tuple[Test, ...]:
+    found = [json.loads(line) for line in text.splitlines()]
+    return tuple(Test(each["name"], FAILED if each["error"] else PASSED, each["seconds"]) for each in found)
+
+
+def outcome(suite: str, tests: tuple[Test, ...], code: int, seconds: float) -> Outcome:
+    """The outcome of a command that ended with this exit code after these tests."""
+    problem = ""
+    if not tests:
+        problem = f"exit code {code}, no results"
+    elif code and all(test.result != FAILED for test in tests):
+        problem = f"exit code {code}"
+    elif all(test.result == SKIPPED for test in tests):
+        problem = "every test was skipped"
+    return Outcome(suite, tests, seconds, problem)
+
+
+def merged(first: Outcome, again: Iterable[Test]) -> Outcome:
+    """The outcome after failed tests ran once more: those that passed are flaky, the others have failed."""
+    passed = {test.name for test in again if test.result == PASSED}
+    tests = (replace(test, result=FLAKY) if _passes_again(test, passed) else test for test in first.tests)
+    return replace(first, tests=tuple(tests))
+
+
+def _passes_again(test: Test, passed: set[str]) -> bool:
+    return test.result == FAILED and test.name in passed
+
+
+def store(file: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write outcomes for a later command that adds to them."""
+    file.write_text("".join(json.dumps(asdict(each)) + "\n" for each in outcomes))
+
+
+def stored(file: Path) -> list[Outcome]:
+    """The outcomes that an earlier command wrote; none without the file."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [
+        Outcome(each["suite"], tuple(Test(**test) for test in each["tests"]), each["seconds"], each["problem"])
+        for each in map(json.loads, lines)
+    ]
+
+
+def summary(outcomes: Sequence[Outcome], missing: Mapping[str, str], notes: Iterable[str], seconds: float) -> str:
+    """Flaky tests, a line for each suite and each that did not run, with the reason, and the sum as pytest prints it.
+
+    `missing` are suites that should have run; together they count as one failure. `notes` follow them.
+    """
+    phrases = [phrase(each.counts) for each in outcomes]
+    name_width = max((len(each.suite) for each in outcomes), default=0)
+    width = max(map(len, phrases), default=0)
+    lines = [f"flaky: {shortened(name)}" for each in outcomes for name in each.named(FLAKY)]
+    for each, words in zip(outcomes, phrases, strict=True):
+        lines.append(f"{each.suite:<{name_width}}  {words:<{width}}  {each.seconds:7.1f} s  {each.problem}".rstrip())
+    lines += [f"not run: {name}: {reason}" for name, reason in missing.items()]
+    lines += notes
+    everything = sum((each.counts for each in outcomes), Counter({FAILED: 1} if missing else {}))
+    return "\n".join([*lines, f"{phrase(everything)} in {seconds:.2f}s"])
+
+
+def phrase(counts: Mapping[str, int]) -> str:
+    """Numbers of tests in pytest's words, such as "3 passed, 1 failed"."""
+    return ", ".join(f"{counts.get(each, 0)} {each}" for each in ORDER if counts.get(each) or each == PASSED)
+
+
+def slowest(outcomes: Iterable[Outcome]) -> list[str]:
+    """The slowest tests of all suites: seconds, suite, id."""
+    every = [(test, each.suite) for each in outcomes for test in each.tests]
+    found = sorted(every, key=lambda pair: pair[0].seconds, reverse=True)[:SLOWEST]
+    width = max((len(name) for _, name in found), default=0)
+    return [f"{test.seconds:7.1f} s  {name:<{width}}  {shortened(test.name)}" for test, name in found]
+
+
+def shortened(name: str) -> str:
+    """A test's name for a list."""
+    return name if len(name) <= LONGEST_ID else f"{name[: LONGEST_ID - 1]}…"

@@ -1,0 +1,97 @@
+"""The suites, and the groups that `make test` and `make test-all` run. It is read before .venv exists."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Needs(StrEnum):
+    """What a suite needs before it starts."""
+
+    NOTHING = "nothing"
+    SERVERS = "API servers, which its tests start"
+    OPERATOR = "a cluster with real pods and the deployed operator"
+    OLM = "a separate cluster with real pods and OLM"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Some of the tests: a folder of tests/ and pytest's options; without a folder, the gate of the fault tests.
+
+    `content` completes "Tests of …" for the user. `parallel` suites run WORKERS tests at the same time.
+    """
+
+    name: str
+    content: str
+    needs: Needs
+    folder: str = ""
+    options: tuple[str, ...] = ()
+    parallel: bool = False
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether it needs real pods on this machine, unless KUBECONFIG selects another cluster."""
+        return self.needs in (Needs.OPERATOR, Needs.OLM)
+
+    @property
+    def again(self) -> bool:
+        """Whether a failed test may run once more: not a fault case, which is evidence even if it fails once."""
+        return bool(self.folder)
+
+
+PROMISES = "create, scale, drift, rejection, reload of TLS and passwords, upgrade that keeps items, restart"
+
+_ALL = (
+    Suite("unit", "single modules", Needs.NOTHING, "unit", ("-q",), parallel=True),
+    Suite(
+        "integration",
+        "the API, the policies and the controller with the newest API server",
+        Needs.SERVERS,
+        "integration",
+        ("--server=newest", "--part=rest"),
+        parallel=True,
+    ),
+    Suite("smoke", f"each promise with real pods: {PROMISES}", Needs.OPERATOR, "e2e", ("--part=smoke",), parallel=True),
+    Suite(
+        "oldest",
+        "what depends on the API server, with the oldest one",
+        Needs.SERVERS,
+        "integration",
+        ("--server=oldest",),
+        parallel=True,
+    ),
+    Suite(
+        "sweeps",
+        "every field, limit and rule with the newest API server",
+        Needs.SERVERS,
+        "integration",
+        ("--server=newest", "--part=sweep"),
+        parallel=True,
+    ),
+    Suite("e2e", "the operator with real pods", Needs.OPERATOR, "e2e", ("--part=rest",), parallel=True),
+    Suite("disruptive", "the operator while it is disturbed as a whole", Needs.OPERATOR, "e2e", ("--part=disruptive",)),
+    Suite("faults", "the operator behind a proxy that injects faults", Needs.SERVERS),
+    Suite("olm", "installation and upgrade by OLM", Needs.OLM, "olm", ("--part=rest",)),
+    Suite("olm-modes", "OLM's other modes", Needs.OLM, "olm", ("--part=modes",)),
+    Suite(
+        "servers",
+        "all of integration with each API server",
+        Needs.SERVERS,
+        "integration",
+        ("--server=all",),
+        parallel=True,
+    ),
+    Suite("clients", "client libraries of four languages with real pods", Needs.OPERATOR, "clients"),
+)
+SUITES: Mapping[str, Suite] = {each.name: each for each in _ALL}
+
+TEST = ("unit", "integration", "smoke")
+REST = ("oldest", "sweeps", "e2e", "disruptive", "faults", "olm")
+GROUPS: Mapping[str, tuple[str, ...]] = {"test": TEST, "rest": REST, "all": (*TEST, *REST)}
+"""Names for several suites: `make test`, what `make test-all` adds, and both."""
+
+
+def chosen(names: list[str]) -> list[Suite]:
+    """The suites of these names of suites and groups, each once, in their order. Raises KeyError."""
+    every = [suite for name in names for suite in GROUPS.get(name, (name,))]
+    return [SUITES[name] for name in dict.fromkeys(every)]

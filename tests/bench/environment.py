@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from bench.load import user
 from bench.programs import running
 from bench.trail import Trail
-from cluster.components import Kube
+from cluster.public.components import Kube
 from integration.control_plane import NAMESPACES, ROOT, ControlPlane, without_controllers
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource

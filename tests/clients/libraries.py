@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from cluster.errors import ClusterError
-from cluster.programs import GO_ENV, ensure_go, find, install
+from cluster.public.programs import GO_ENV, ensure_go, find, install
 from cluster.shell import run
 
 ROOT: Final = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cluster.programs import SYSTEM_PATH
+from cluster.public.programs import SYSTEM_PATH
 from support import kube
 
 WITH_DNS: Final = 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"'

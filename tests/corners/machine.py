@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from cluster.errors import ClusterError
-from cluster.programs import find, install
+from cluster.public.programs import find, install
 from cluster.shell import run
 from corners.groups import memory_group
 

@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from cluster.container_images import ISOLATED, digest
 from cluster.errors import ClusterError
 from cluster.locks import waiting_for
 from cluster.paths import cache_dir
-from cluster.programs import KEYRING, find, install
+from cluster.public.images import ISOLATED, digest
+from cluster.public.programs import KEYRING, find, install
 from cluster.shell import run
 
 DEBIAN_RELEASES: Final = {"1.6.18": "bookworm", "1.6.38": "trixie"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.programs import OLDEST_FAMILY, directory, ensure_built
+from cluster.public.programs import OLDEST_FAMILY, directory, ensure_built
 from integration.control_plane import CRD_FILES
 
 PROGRAM = "crd-costs"

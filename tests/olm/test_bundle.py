@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from bundle.catalog import CATALOG, blobs
-from cluster.container_images import save_image, tool_with
+from cluster.public.images import save_image, tool_with
 from cluster.shell import run
 from olm.programs import OPM, programs
 from support import olm

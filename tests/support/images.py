@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cluster.container_images import LOCAL, PATH, Image, layer, pack_files, rootfs_file, write_archive
+from cluster.public.images import LOCAL, PATH, Image, layer, pack_files, rootfs_file, write_archive
 from corners.programs import PROGRAM, ensure
 
 TOOLS = Path(__file__).parents[2] / "tools"

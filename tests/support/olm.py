@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bundle.release import project_version
-from cluster.components import end
+from cluster.public.components import end
 from olm import running
 from support import kube
 from support.kube import Object, eventually, kubectl

@@ -16,8 +16,8 @@ from cluster.down import down
 from cluster.errors import ClusterError
 from cluster.images.build import build_image
 from cluster.images.load import load
-from cluster.lifecycle import current, running
 from cluster.paths import State
+from cluster.public.lifecycle import current, running
 from cluster.run import supervision
 from cluster.up import foreign_kubeconfig, steps, up
 from cluster.versions import KUBERNETES, OLDEST_KUBERNETES

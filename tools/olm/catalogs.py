@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
-from cluster.components import Kube, apply, end, ensure_running, kubectl, wait, write
 from cluster.errors import ClusterError
 from cluster.locks import waiting_for
 from cluster.paths import State
+from cluster.public.components import Kube, apply, end, ensure_running, kubectl, wait, write
 from cluster.shell import run
 from olm import components
 from olm.objects import GROUP, catalog_source

@@ -5,12 +5,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster.components import end
 from cluster.console.commands import Commands, perform
 from cluster.console.progress import Progress
 from cluster.console.report import table
 from cluster.errors import ClusterError
 from cluster.locks import waiting_for
+from cluster.public.components import end
 from olm import catalogs, components, running
 from olm.programs import EVERY, programs
 from olm.validation import render_v1, validate

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from cluster.components import Component
 from cluster.paths import State
 from cluster.plan import Plan
+from cluster.public.components import Component
 
 NAMESPACE = "olm"
 """The namespace of catalogs that are available in the whole cluster."""

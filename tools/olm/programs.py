@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from cluster.console.progress import Progress
-from cluster.programs import GO_ENV, Family, build_programs, directory, ensure_go
+from cluster.public.programs import GO_ENV, Family, build_programs, directory, ensure_go
 from cluster.shell import run
 
 SOURCE = "github.com/operator-framework"

@@ -1,13 +1,13 @@
 """OLM on the local cluster: up, status, down. Its processes are components of the cluster and stop with it."""
 
-from cluster import lifecycle
-from cluster.components import Kube, apply, ensure_running, read_components, wait
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from cluster.lifecycle import READY_SECONDS, current, foreign_kubeconfig, running
 from cluster.locks import waiting_for
 from cluster.paths import State
 from cluster.plan import Plan
+from cluster.public import lifecycle
+from cluster.public.components import Kube, apply, ensure_running, read_components, wait
+from cluster.public.lifecycle import READY_SECONDS, current, foreign_kubeconfig, running
 from olm import components
 from olm.objects import GROUP, as_list, foundation
 from olm.programs import INSTALLATION, definitions, programs

@@ -7,7 +7,7 @@ from pathlib import Path
 from cluster.console.progress import Progress
 from cluster.console.report import aligned
 from cluster.errors import ClusterError
-from cluster.programs import Family
+from cluster.public.programs import Family
 from olm.findings import Finding, count, outcome
 from olm.programs import OPM, RENDERER, SDK, VALIDATION, VERIFY, programs
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cluster import lifecycle
 from cluster.errors import ClusterError
-from cluster.lifecycle import foreign_kubeconfig
 from cluster.paths import PRODUCT
-from cluster.programs import missing, wanted
+from cluster.public import lifecycle
+from cluster.public.lifecycle import foreign_kubeconfig
+from cluster.public.programs import missing, wanted
 from demo.cache import LEFT_OUT
 from olm.programs import INSTALLATION
 from project import catalogs, deployment, images

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 from cluster.errors import ClusterError
 from project.environment import ROOT, find_cluster, kubectl, show_kubectl, use_cluster
@@ -31,6 +32,9 @@ ROLLOUT = "180s"
 DELETION = "120s"
 ADMISSION_SECONDS = 30.0
 """How long the API server may take to reach the webhooks after the rollout."""
+SERVED_SECONDS = 60.0
+"""How long the API server may take to serve a new CRD."""
+RETRY_SECONDS = 0.5
 
 
 def kustomization(overlay: str, image: str, identity: str) -> str:
@@ -82,12 +86,18 @@ def _diagnose(name: str) -> None:
 
 def _wait_for_admission() -> None:
     """A server-side dry run, as a user would send it, that stores nothing."""
-    words = ["kubectl", *APPLY, "--field-manager=deploy-check", "--dry-run=server", "-n", "default", "-f", SAMPLE]
-    deadline = time.monotonic() + ADMISSION_SECONDS
-    while (done := subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)).returncode:
+    words = (*APPLY, "--field-manager=deploy-check", "--dry-run=server", "-n", "default", "-f", SAMPLE)
+    _retry(words, ADMISSION_SECONDS, "the operator runs, but admission does not respond")
+
+
+def _retry(words: Sequence[str], seconds: float, problem: str) -> None:
+    """Repeat a kubectl command until it succeeds. Raises ClusterError with the problem and the command's error."""
+    deadline = time.monotonic() + seconds
+    command = ["kubectl", *words]
+    while (done := subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)).returncode:
         if time.monotonic() > deadline:
-            raise ClusterError(f"the operator runs, but admission does not respond: {done.stderr.strip()}")
-        time.sleep(1)
+            raise ClusterError(f"{problem}: {done.stderr.strip()}")
+        time.sleep(RETRY_SECONDS)
 
 
 def undeploy(overlay: str) -> None:
@@ -108,9 +118,9 @@ def install() -> None:
     """
     use_cluster()
     show_kubectl(*APPLY, "-k", CRDS)
-    kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", f"{CRDS}/bases")
     for path in LISTS:
-        kubectl("get", "--raw", f"{path}?limit=1")
+        # `kubectl wait` fails for a CRD that has no conditions yet.
+        _retry(("get", "--raw", f"{path}?limit=1"), SERVED_SECONDS, f"the API server does not serve {path}")
 
 
 def uninstall() -> None:

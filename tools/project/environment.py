@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cluster import lifecycle
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from cluster.lifecycle import foreign_kubeconfig, steps, up
-from cluster.programs import build_programs, wanted
+from cluster.public import lifecycle
+from cluster.public.lifecycle import foreign_kubeconfig, steps, up
+from cluster.public.programs import build_programs, wanted
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster.container_images import BASE, BUILD, build_image, load, save_image, tool_with
 from cluster.errors import ClusterError
-from cluster.lifecycle import choose_mode, current, foreign_kubeconfig, running
+from cluster.public.images import BASE, BUILD, build_image, load, save_image, tool_with
+from cluster.public.lifecycle import choose_mode, current, foreign_kubeconfig, running
 from cluster.shell import run
 from project.environment import ROOT, kubectl, use_cluster
 

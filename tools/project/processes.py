@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from cluster.components import die_with_parent
 from cluster.errors import ClusterError
+from cluster.public.components import die_with_parent
 from memcached_operator.certificates.pki import issue
 from project import deployment, local
 from project.environment import ROOT, kubectl, show_kubectl, signals_ignored

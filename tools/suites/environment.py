@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from cluster.lifecycle import choose_mode, cluster_name, down
+from cluster.public.lifecycle import choose_mode, cluster_name, down
 from olm import running
 from project import deployment, images
 from project.environment import ROOT, changed, signals_ignored, use_cluster

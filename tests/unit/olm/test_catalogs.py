@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cluster.components import Component, read_components, write, write_components
 from cluster.paths import State
 from cluster.plan import NODE_PORTS, Plan
+from cluster.public.components import Component, read_components, write, write_components
 from olm import catalogs, components
 from olm.components import FIRST_PORT, free_port
 

@@ -13,6 +13,7 @@ import yaml
 
 from cluster.errors import ClusterError
 from project import catalogs, cli, deployment, environment, local
+from unit.cluster.programs import FakePrograms
 from unit.config.rendered import ROOT, render_directory
 
 DIGEST = "sha256:" + "0" * 64
@@ -40,22 +41,20 @@ def test_overlay_is_relative_to_the_build_directory() -> None:
     assert json.loads(text)["patches"][0]["target"] == {"kind": "Deployment"}
 
 
-def test_install_lists_every_kind_after_the_crds_are_established(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_lists_every_kind_once_it_is_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without a list, kube-apiserver may take 5 minutes to delete the CRD."""
-    calls: list[str] = []
-
-    def record(*words: str) -> str:
-        calls.append(" ".join(words))
-        return ""
-
-    for name in ("kubectl", "show_kubectl"):
-        monkeypatch.setattr(deployment, name, record)
+    programs = FakePrograms(monkeypatch, tmp_path)
+    # The first list fails: the CRD is not served yet.
+    programs.add("kubectl", f'test "$1" != get || test -e {tmp_path}/served || {{ : > {tmp_path}/served; exit 1; }}')
+    monkeypatch.setattr(deployment, "RETRY_SECONDS", 0.0)
     monkeypatch.setattr(deployment, "use_cluster", lambda: None)
     deployment.install()
-    assert [call.split()[0] for call in calls[:2]] == ["apply", "wait"]
     crds = [yaml.safe_load(path.read_text())["spec"] for path in (ROOT / deployment.CRDS / "bases").iterdir()]
-    lists = {f"get --raw /apis/{spec['group']}/v1/{spec['names']['plural']}?limit=1" for spec in crds}
-    assert set(calls[2:]) == lists
+    lists = {f"kubectl get --raw /apis/{spec['group']}/v1/{spec['names']['plural']}?limit=1" for spec in crds}
+    applied, first, *others = programs.calls()
+    assert applied.startswith("kubectl apply ")
+    assert first == others[0]
+    assert set(others) == lists
 
 
 def test_memcached_image_is_read_from_the_patch_of_the_deployment() -> None:

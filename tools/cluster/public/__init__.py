@@ -1,0 +1,1 @@
+"""What other tools may import, besides the modules that tools/cluster/README.md lists."""

@@ -13,7 +13,7 @@ from support.memcached import IMAGE, OTHER_IMAGE, SMALL, memcached, pods_of, sen
 from support.olm import ABSENT, SECONDS, VERSION, Installation, Releases, csv_name, next_minor
 from support.probing import Record, probing
 
-CACHES = 20
+CACHES = 8
 VALUE = b"VALUE k 0 1\r\nv\r\n"
 QUIET = 10
 """Seconds for which the previous release must work while the next one does not start."""

@@ -1,7 +1,7 @@
 """Mutate the pure code, and report which mutants the unit tests detect.
 
-A mutant changes one place. The tests that execute its lines run first, then those in the package's test folders and, if
-the lines are executed on import, all others. To compare two checkouts, run:
+A mutant changes one place. The tests that execute its lines run. If the lines are executed on import, those that
+execute any line of the file run next, then those in the package's test folders. To compare two checkouts, run:
 
   python -m mutation --tests OLD --out old.jsonl
   python -m mutation --tests NEW --out new.jsonl --mutants old.jsonl
@@ -64,11 +64,12 @@ def mutants_of(tree: Path) -> Iterator[Row]:
 
 
 def sample(mutants: Sequence[Row], count: int, seed: int) -> list[Row]:
-    """Evenly over the files by their numbers of candidates."""
+    """Evenly over the files by their numbers of candidates, in random order."""
     generator = random.Random(seed)  # noqa: S311
     candidates = [each for each in mutants if not generator.randrange(WEIGHTS.get(each["place"][3], 1))]
     bounds = (len(candidates) * i // count for i in range(count + 1))
-    return [candidates[generator.randrange(*part)] for part in pairwise(bounds) if part[0] < part[1]]
+    chosen = [candidates[generator.randrange(*part)] for part in pairwise(bounds) if part[0] < part[1]]
+    return generator.sample(chosen, len(chosen))
 
 
 class Baseline:
@@ -95,17 +96,18 @@ class Baseline:
                     lines.setdefault(line, set()).update(tests)
 
     def tests_of(self, mutant: Row) -> list[list[str]]:
-        """The tests for a mutant: those that execute its lines, those of its folders, the others; fastest first."""
+        """Groups of tests for a mutant, each fastest first."""
         path = Path(mutant["place"][0])
         lines = self._tests.get(str(path), {})
         first = set[str]().union(*(lines.get(line, ()) for line in mutant["lines"]))
-        folders = FOLDERS_OF_API if path.parts[0] == "api" else path.parts[2:3]
-        prefixes = tuple(f"tests/unit/{each}/" for each in folders)
-        tests = sorted(self._seconds, key=self._seconds.__getitem__)
-        others = [test for test in tests[: len(tests) * FAST // 100] if test not in first]
-        second = [test for test in others if test.startswith(prefixes)]
         on_import = "" in first or not first
-        third = [test for test in others if on_import and not test.startswith(prefixes)]
+        file = set[str]().union(*lines.values()) if on_import else set[str]()
+        folders = (*(FOLDERS_OF_API if path.parts[0] == "api" else ()), path.parts[2])
+        prefixes = tuple(f"tests/unit/{each}/" for each in folders) if on_import else ()
+        tests = sorted(self._seconds, key=self._seconds.__getitem__)
+        fast = [test for test in tests[: len(tests) * FAST // 100] if test not in first]
+        second = [test for test in fast if test in file]
+        third = [test for test in fast if test not in file and test.startswith(prefixes)]
         return [[test for test in tests if test in first], second, third]
 
     def limit(self, tests: Sequence[Sequence[str]]) -> int:

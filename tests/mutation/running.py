@@ -1,5 +1,6 @@
 """Runs tests of a checkout in forked processes: once with coverage, then with one mutant each."""
 
+import gc
 import json
 import os
 import shutil
@@ -23,7 +24,8 @@ from mutation.places import Key, mutated
 
 IMPORTED = ("aiohttp", "click", "cryptography.x509", "kopf", "kubernetes", "prometheus_client", "yaml")
 """Packages that the tests import; imported once, before the processes are forked."""
-OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-W", "ignore::pytest.PytestWarning")
+PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
+OPTIONS = (*PLUGINS, "-q", "--tb=line", "--assert=plain", "-W", "ignore::pytest.PytestWarning")
 EXAMPLES = 20
 """Examples of Hypothesis for each test that sets no number."""
 BROKEN = 100
@@ -138,6 +140,7 @@ def _kill(pid: int) -> None:
 def _child(tree: Path, folder: Path, task: Task) -> int:
     code = BROKEN
     try:
+        gc.freeze()  # pytest collects garbage at its end
         os.setpgid(0, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.alarm(task.limit)

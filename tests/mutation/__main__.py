@@ -47,8 +47,8 @@ WEIGHTS = {"name": 3, "text": 6}
 """One of so many mutants with these operators is a candidate: they are frequent and show little."""
 RESULTS = {0: "survived", -signal.SIGALRM: "hung", pytest.ExitCode.NO_TESTS_COLLECTED: "error", BROKEN: "error"}
 """By exit code. Others are "detected", also a crash."""
-FAST = 95
-"""Percent of the tests, the fastest, that run although they do not execute the lines of a mutant."""
+SLOW = 0.01
+"""Share of the time of all tests. A test that takes longer runs only if it executes the lines of a mutant."""
 LIMIT = 120
 """Seconds for one mutant, in addition to ten times the usual time of its tests."""
 
@@ -105,7 +105,8 @@ class Baseline:
         folders = (*(FOLDERS_OF_API if path.parts[0] == "api" else ()), path.parts[2])
         prefixes = tuple(f"tests/unit/{each}/" for each in folders) if on_import else ()
         tests = sorted(self._seconds, key=self._seconds.__getitem__)
-        fast = [test for test in tests[: len(tests) * FAST // 100] if test not in first]
+        slow = SLOW * sum(self._seconds.values())
+        fast = [test for test in tests if test not in first and self._seconds[test] < slow]
         second = [test for test in fast if test in file]
         third = [test for test in fast if test not in file and test.startswith(prefixes)]
         return [[test for test in tests if test in first], second, third]

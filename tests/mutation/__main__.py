@@ -7,10 +7,12 @@ execute any line of the file run next, then those in the package's test folders.
   python -m mutation --tests NEW --out new.jsonl --mutants old.jsonl
   python -m mutation --compare old.jsonl new.jsonl
 
-The second run finds the places by function and text of the line. Mutants that are in --out already do not run again.
+The second run finds the places by function and text of the line. An interrupted run continues: mutants in --out do not
+run again, and the coverage is in the same place with the suffix .tests. Delete both files after a change of the tests.
 """
 
 import json
+import pickle
 import random
 import signal
 import tempfile
@@ -75,9 +77,12 @@ def sample(mutants: Sequence[Row], count: int, seed: int) -> list[Row]:
 class Baseline:
     """The tests of a checkout that pass without a mutant, with their seconds and the lines that they execute."""
 
-    def __init__(self, tree: Path, folder: Path, jobs: int) -> None:
+    def __init__(self, tree: Path, folder: Path, jobs: int, kept: Path) -> None:
         self._seconds: dict[str, float] = {}
         self._tests: dict[str, dict[int, set[str]]] = {}
+        if kept.exists():
+            self._seconds, self._tests = pickle.loads(kept.read_bytes())  # noqa: S301
+            return
         files = [str(file.relative_to(tree)) for each in TESTS for file in tree.glob(f"tests/unit/{each}/test_*.py")]
         parts = {f"baseline-{i}": files[i :: 4 * jobs] for i in range(min(len(files), 4 * jobs))}
         tasks = {name: Task(7200, partial(measure, files=part)) for name, part in parts.items()}
@@ -94,6 +99,7 @@ class Baseline:
                 lines = self._tests.setdefault(str(Path(file).relative_to(tree)), {})
                 for line, tests in data.contexts_by_lineno(file).items():
                     lines.setdefault(line, set()).update(tests)
+        kept.write_bytes(pickle.dumps((self._seconds, self._tests)))
 
     def tests_of(self, mutant: Row) -> list[list[str]]:
         """Groups of tests for a mutant, each fastest first."""
@@ -116,13 +122,13 @@ class Baseline:
         return LIMIT + round(10 * sum(self._seconds[test] for group in tests for test in group))
 
 
-def run(tree: Path, chosen: Sequence[Row], jobs: int) -> Iterator[Row]:
-    """Yield the mutants with their results."""
+def run(tree: Path, chosen: Sequence[Row], jobs: int, kept: Path) -> Iterator[Row]:
+    """Yield the mutants with their results. `kept` is the file for the baseline."""
     known = {tuple(each["place"]): each for each in mutants_of(tree)}
     tasks: dict[str, Task] = {}
     rows: dict[str, Row] = {}
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        baseline = Baseline(tree, Path(folder), jobs)
+        baseline = Baseline(tree, Path(folder), jobs, kept)
         for row in chosen:
             place: tuple[str, str, str, str, int] = tuple(row["place"])
             if place not in known:
@@ -185,7 +191,7 @@ def main() -> None:
     done = {row["id"] for row in read(options.out)}
     waiting = [{"id": row["id"], "place": row["place"]} for row in chosen if row["id"] not in done]
     with options.out.open("a") as out:
-        for row in run(tree, waiting, options.jobs):
+        for row in run(tree, waiting, options.jobs, options.out.with_suffix(".tests")):
             out.write(json.dumps(row) + "\n")
             out.flush()
     rows = read(options.out)

@@ -1,0 +1,1 @@
+"""Mutants of the pure code, and the tests that detect them."""

@@ -123,7 +123,7 @@ workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
 .PHONY: test test-all test-rest test-unit test-integration test-e2e test-olm test-clients test-faults test-faults-gate
-.PHONY: test-servers test-olm-modes test-repeat test-corners test-soak coverage bench
+.PHONY: test-servers test-olm-modes test-mutants test-repeat test-corners test-soak coverage bench
 plan-%: # Before .venv is made: what will run here, and what cannot.
 	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
 
@@ -154,6 +154,8 @@ test-clients: venv ## Run client libraries of four languages against real pods; 
 # Nightly.
 test-servers test-olm-modes: test-%: venv
 	@$(SUITES) $*
+test-mutants: venv
+	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
 test-repeat: venv
 	@$(SUITES) --times=$(or $(TIMES),20) --minutes=$(or $(MINUTES),300) $(or $(NAMES),integration smoke e2e)
 

@@ -7,6 +7,7 @@ import pytest
 from support import kube
 from support.kube import Object, eventually, must_get
 from support.memcached import IMAGE, OTHER_IMAGE, memcached, wait_until_ready
+from support.waiting import READY
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -69,5 +70,5 @@ def test_setting_changing_and_removing_fields_updates_the_children(namespace: st
             return True
 
         kube.apply(memcached(namespace, **spec))
-        eventually(updated, 60, "the children match the spec")
+        eventually(updated, READY, "the children match the spec")
     wait_until_ready(namespace)

@@ -8,6 +8,7 @@ from support import installed, kube
 from support.invalid_memcached import PORT, SIZE
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, memcached, pods_of, wait_until_ready
+from support.waiting import STEP
 
 CASCADES = ("background", "foreground", "orphan")
 
@@ -55,7 +56,7 @@ class TestProcessesStopped:
             assert "ownerReferences" not in deployment["metadata"]
             kubectl("delete", f"deployment/{cascade}", f"service/{cascade}", "-n", space, "--wait=false")
         else:
-            eventually(lambda: kube.get("deployments", space, cascade) is None, 30, "the Deployment is deleted")
+            eventually(lambda: kube.get("deployments", space, cascade) is None, STEP, "the Deployment is deleted")
 
     def test_scaling_works_and_updates_the_status(self, space: str) -> None:
         kubectl("scale", "memcached/cache", "-n", space, "--replicas=2")

@@ -24,14 +24,13 @@ from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.resource import POD_MONITORS, Key, Object, Resource
 from support.audit import Audit
 from support.monitors import monitor_crd
+from support.waiting import READY
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Client)
 
 ROOT = Path(__file__).parents[2]
 CRD_FILES = sorted((ROOT / "config/crd/bases").glob("*.yaml"))
-READY = 60.0
-"""Maximum seconds until the API server serves a new resource, on a busy machine."""
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces")
 
@@ -184,7 +183,7 @@ def until(condition: Callable[[], Any], seconds: float = READY) -> None:
         time.sleep(0.1)
 
 
-async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = 30) -> T:
+async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = READY) -> T:
     """Wait, without blocking the event loop, until a condition returns a true value; return the value."""
     deadline = time.monotonic() + seconds
     while not (found := await condition()):

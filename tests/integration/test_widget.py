@@ -110,10 +110,10 @@ def test_optional_api_is_noticed(widgets: ControlPlane, namespace: str, monkeypa
         await wait_until_ready(client, namespace, "app", WIDGETS)
         assert "create servicemonitors" not in world.writes()
         await asyncio.to_thread(widgets.create, CRDS, MONITOR_CRD)
-        await eventually(lambda: client.get(world.key(MONITORS)), 60)
+        await eventually(lambda: client.get(world.key(MONITORS)))
         world.audit = widgets.audit()
         await asyncio.to_thread(widgets.delete, crd)
-        await eventually(lambda: is_gone(client), 30)
+        await eventually(lambda: is_gone(client))
         await asyncio.to_thread(world.audit.wait_until_quiet, 1.0, namespace)
         await wait_until_ready(client, namespace, "app", WIDGETS)
         # The controller may notice the deletion of the object before that of its API.

@@ -161,7 +161,8 @@ def command(suite: Suite, workers: str) -> list[str]:
     """The command of a suite, without the file of its results."""
     if not suite.folder:
         return [*FAULTS]
-    parallel = ("-n", workers) if suite.parallel else ()
+    # An idle worker takes tests from another one, so that none waits behind a long test.
+    parallel = ("-n", workers, "--dist=worksteal") if suite.parallel else ()
     return [*PYTEST, f"--maxfail={MAX_FAILURES}", *parallel, *suite.options, f"tests/{suite.folder}"]
 
 

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api import conditions
 from memcached_api.kinds import Kind
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec, validate
 from memcached_api.registry import KINDS
@@ -40,3 +41,7 @@ def test_check_decodes_and_validates(obj: Any, decoded: bool, errors: int) -> No
     spec, found = MEMCACHED.check(obj)
     assert (spec is not None, len(found)) == (decoded, errors)
     assert found == MEMCACHED.validate(obj)
+
+
+def test_conditions_are_always_these_three_in_this_order() -> None:
+    assert conditions.TYPES == tuple(conditions.MEANINGS) == ("Available", "Progressing", "Degraded")

@@ -39,7 +39,8 @@ def run(
             words, env={**os.environ, **(env or {})}, cwd=cwd, timeout=timeout, input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None, capture_output=True, text=True, check=False,
         )  # fmt: skip
-    except FileNotFoundError as error:
+    # PermissionError: a directory of the PATH is not readable, and no other one has the program.
+    except (FileNotFoundError, PermissionError) as error:
         raise ClusterError(f"the program {words[0]} is missing") from error
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"{brief(words)} did not finish within {timeout:.0f} s") from error

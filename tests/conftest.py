@@ -33,8 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of other suites."""
-    parts.deselect(config, items)
+    """Deselect the tests of other suites; start with long ones."""
+    parts.arrange(config, items)
 
 
 @pytest.fixture(scope="session")

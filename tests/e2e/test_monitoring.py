@@ -52,6 +52,7 @@ def pod(namespace: str) -> Generator[Object]:
     assert restarts(after)[MEMCACHED] == 0
 
 
+@pytest.mark.long(100)
 def test_hanging_agent_and_one_out_of_memory_are_restarted(namespace: str, pod: Object) -> None:
     """The kernel kills the largest process. Shared memory counts, but belongs to none: that is the agent."""
     send_signal(pod, AGENT, signal.SIGSTOP)

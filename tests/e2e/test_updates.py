@@ -125,6 +125,7 @@ def test_upgrade_of_memcached_keeps_all_items(namespace: str, record_property: F
     record_outages(clients, record_property)
 
 
+@pytest.mark.long(110)
 def test_more_connections_keep_all_items(namespace: str, record_property: Figures) -> None:
     kube.apply(warm(namespace))
     wait_until_ready(namespace)
@@ -150,6 +151,7 @@ def grows(namespace: str, memory: str, size: int = SLOTS) -> Object:
     return cache(namespace, size, cache={"memory": memory}, monitoring={})
 
 
+@pytest.mark.long(80)
 def test_memory_grows_without_a_restart(namespace: str, record_property: Figures) -> None:
     kube.apply(grows(namespace, "128Mi"))
     wait_until_ready(namespace)

@@ -61,6 +61,7 @@ def warm(namespace: str, name: str = "gated") -> Generator[Load]:
         yield clients
 
 
+@pytest.mark.long(240)
 def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(
     namespace: str, record_property: Callable[[str, object], None]
 ) -> None:
@@ -95,6 +96,7 @@ def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(
         record_property(f"hit ratio every 10 s, {name}", " ".join("-" if r is None else f"{r:.0%}" for r in ratios))
 
 
+@pytest.mark.long(100)
 def test_eviction_waits_for_a_pod_that_warms_up(namespace: str) -> None:
     budget = {"enabled": True, "maxUnavailable": 1}
     kube.apply(cache(namespace, "gated", rollout={"warmUp": WARM_UP}, podDisruptionBudget=budget))

@@ -225,6 +225,19 @@ def test_every_group_names_suites() -> None:
 
 
 @pytest.mark.parametrize(
+    ("seconds", "workers", "order"),
+    [
+        ([0, 0, 0], 2, "abc"),
+        ([0, 2, 0, 3, 1], 1, "dbeac"),
+        ([0, 2, 0, 3, 1, 0], 2, "deabcf"),
+        ([1, 2, 3], 4, "cba"),
+    ],
+)
+def test_each_worker_begins_with_long_tests(seconds: list[float], workers: int, order: str) -> None:
+    assert "".join(parts.balanced("abcdef"[: len(seconds)], seconds, workers)) == order
+
+
+@pytest.mark.parametrize(
     ("marks", "part", "server", "selected"),
     [
         ({"smoke"}, "smoke", "newest", True),

@@ -16,6 +16,8 @@ HANG: Final = b""
 """A reply that does not arrive."""
 CLOSE: Final = None
 """Instead of a reply, the connection is closed."""
+ACCEPTED: Final = 5
+"""Steps of the event loop until a connection that it has accepted is among the writers, and one more."""
 LIMIT: Final = b"ERROR Too many open connections\r\n"
 
 
@@ -43,6 +45,8 @@ class FakeMemcached:
             yield
         finally:
             server.close()
+            for _ in range(ACCEPTED):
+                await asyncio.sleep(0)
             for writer in self.writers:
                 writer.transport.abort()
             await asyncio.sleep(0)
@@ -90,6 +94,7 @@ def with_client(scenario: Scenario, memcached: FakeMemcached | None = None) -> N
                 await asyncio.wait_for(scenario(server, client), 60)
             finally:
                 task.cancel()
+                await asyncio.wait([task])
 
     asyncio.run(run())
 

@@ -19,7 +19,7 @@ PYTHON3 ?= python3
 # Tests that run at the same time; they mostly wait for pods.
 WORKERS ?= 4
 # More arguments for pytest, such as ARGS="-k 'scale or drift' -x". They leave out suites without a matching test,
-# the coverage check and the fault tests. If no suite has a matching test, the target fails.
+# the coverage check and the fault tests, and no failed test runs again. If no suite has a matching test, the target fails.
 # The targets test-faults, test-corners, test-soak and bench pass them to their own program.
 export ARGS
 # Of a test that fails first and passes when it runs once more: report, or fail as nightly.
@@ -151,7 +151,7 @@ test-olm: venv ## Run the tests with the real OLM and real pods, in a separate c
 test-clients: venv ## Run client libraries of four languages against real pods; needs node, npm, javac and mvn.
 	@$(SUITES) clients
 
-# Nightly.
+# Nightly, and `test-mutants` before tests are removed.
 test-servers test-olm-modes: test-%: venv
 	@$(SUITES) $*
 test-mutants: venv

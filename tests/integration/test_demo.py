@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 
 from demo.cache import SIMULATED_STEPS
+from support.waiting import COMMAND
 
 ROOT = Path(__file__).parents[2]
+OTHERS = ("KUBECONFIG", "KUBE_VERSION", "MAKEFLAGS", "MFLAGS", "ARGS", "SCENES")
+"""Variables of the caller that would change the demo."""
 NAME = f"demo-{os.getpid()}"
 
 
 @pytest.fixture
 def environment() -> Iterator[dict[str, str]]:
     """The environment of a user who cannot run containers; their cluster is removed at the end."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "KUBE_VERSION")}
+    kept = {name: value for name, value in os.environ.items() if name not in OTHERS}
     own = {**kept, "CLUSTER": "control-plane", "CLUSTER_NAME": NAME}
     yield own
     subprocess.run(["make", "--silent", "cluster-down"], cwd=ROOT, env=own, capture_output=True, check=True)
@@ -25,7 +28,9 @@ def environment() -> Iterator[dict[str, str]]:
 
 def test_all_steps_pass_and_ctrl_c_removes_the_webhooks(environment: dict[str, str]) -> None:
     command = ["make", "--silent", "demo"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=COMMAND
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("    ok ") == len(SIMULATED_STEPS)
     assert 'Left out, because simulated pods run no memcached: "Every pod responds".' in done.stderr

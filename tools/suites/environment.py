@@ -1,4 +1,4 @@
-"""What a suite needs before it runs: a deployed operator, a cluster with OLM, or nothing."""
+"""The environment of a suite: a deployed operator, a cluster with OLM, or nothing."""
 
 import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from cluster.public.lifecycle import choose_mode, cluster_name, down
+from cluster.public.lifecycle import choose_mode, cluster_name, current, down, foreign_kubeconfig
 from olm import running
 from project import deployment, images
 from project.environment import ROOT, changed, signals_ignored, use_cluster
@@ -44,7 +44,7 @@ class Setup:
                 with changed(PYTHONPATH=None):
                     use_cluster()
                     self.provide()
-                    if fresh:
+                    if fresh and not foreign_kubeconfig(current()):  # another cluster's objects stay
                         deployment.undeploy(self.overlay)
                     deployment.deploy(self.image, self.overlay)
                     yield

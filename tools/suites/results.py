@@ -8,6 +8,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 SLOWEST = 10
+MAX_FAILURES = 10
+"""A suite stops after so many failed tests."""
+STOPPED = 2
+"""pytest's exit code if it stopped before the last test; with xdist also after MAX_FAILURES."""
 LONGEST_ID = 110
 """Characters of a test's name in a list."""
 PASSED, FAILED, FLAKY, SKIPPED = ORDER = ("passed", "failed", "flaky", "skipped")
@@ -78,11 +82,11 @@ def _of_faults(text: str) -> tuple[Test, ...]:
 
 def outcome(suite: str, tests: tuple[Test, ...], code: int, seconds: float) -> Outcome:
     """The outcome of a command that ended with this exit code after these tests."""
-    problem = ""
+    problem, failures = "", sum(test.result == FAILED for test in tests)
     if not tests:
         problem = f"exit code {code}, no results"
-    elif code and all(test.result != FAILED for test in tests):
-        problem = f"exit code {code}"
+    elif (code == 1 and not failures) or code not in (0, 1, *([STOPPED] if failures >= MAX_FAILURES else [])):
+        problem = f"exit code {code}"  # other tests may not have run
     elif all(test.result == SKIPPED for test in tests):
         problem = "every test was skipped"
     return Outcome(suite, tests, seconds, problem)
@@ -99,18 +103,21 @@ def _passes_again(test: Test, passed: set[str]) -> bool:
     return test.result == FAILED and test.name in passed
 
 
-def store(file: Path, outcomes: Sequence[Outcome]) -> None:
-    """Write outcomes for a later command that adds to them."""
-    file.write_text("".join(json.dumps(asdict(each)) + "\n" for each in outcomes))
+def store(file: Path, outcomes: Sequence[Outcome], missing: Mapping[str, str]) -> None:
+    """Write outcomes, and why suites did not run, for a later command that adds to them."""
+    file.write_text(json.dumps({"outcomes": [asdict(each) for each in outcomes], "missing": dict(missing)}))
 
 
-def stored(file: Path) -> list[Outcome]:
-    """The outcomes that an earlier command wrote; none without the file."""
-    lines = file.read_text().splitlines() if file.exists() else []
-    return [
+def stored(file: Path) -> tuple[list[Outcome], dict[str, str]]:
+    """The outcomes that an earlier command wrote, and why suites did not run; both empty without the file."""
+    if not file.exists():
+        return [], {}
+    content = json.loads(file.read_text())
+    outcomes = [
         Outcome(each["suite"], tuple(Test(**test) for test in each["tests"]), each["seconds"], each["problem"])
-        for each in map(json.loads, lines)
+        for each in content["outcomes"]
     ]
+    return outcomes, content["missing"]
 
 
 def summary(outcomes: Sequence[Outcome], missing: Mapping[str, str], notes: Iterable[str], seconds: float) -> str:

@@ -24,9 +24,7 @@ NO_TESTS = 5
 """pytest's exit code if it found no tests, or deselected all of them."""
 DIRECTORY = ROOT / "build/tests"
 """Results, coverage and summary."""
-OUTCOMES, SUMMARY = "outcomes.jsonl", "summary.txt"
-MAX_FAILURES = 10
-"""A suite stops after so many failed tests."""
+OUTCOMES, SUMMARY = "outcomes.json", "summary.txt"
 MAX_AGAIN, SECONDS_AGAIN = 5, 300.0
 """At most so many failed tests run once more, for so many seconds together."""
 TOO_LATE = "the time for starting suites is over"
@@ -71,12 +69,14 @@ class Session:
     def run(self, suites: Sequence[Suite]) -> int:
         """Run all suites, also if one fails; returns the exit code. Ctrl-C ends the session after the clean-up."""
         every = [(suite, number) for suite in suites for number in range(self.options.times)]
-        self.missing |= {_title(suite, number, self.options.times): INTERRUPT for suite, number in every}
+        titles = [_title(suite, number, self.options.times) for suite, number in every]
+        self.outcomes = [each for each in self.outcomes if each.suite not in titles]
+        self.missing |= dict.fromkeys(titles, INTERRUPT)
         self.write()
         try:
             for suite, number in every:
                 self._run(suite, _title(suite, number, self.options.times))
-            if self.options.measured:
+            if self.options.measured and not self.options.arguments:
                 self._check_coverage(suites)
         finally:
             self.report()
@@ -114,8 +114,8 @@ class Session:
         words = [*PYTEST, "--last-failed", "-m", "not race", *suite.options, f"tests/{suite.folder}"]
         file = self._file(suite, f"{title}-again")
         with self.setup.prepared(suite, fresh=True):
-            self._call(suite, words, file, SECONDS_AGAIN)
-        return results.merged(first, results.read(file))
+            code = self._call(suite, words, file, SECONDS_AGAIN)
+        return results.merged(first, results.read(file)) if code in (0, 1) else first
 
     def _attempt(self, suite: Suite, title: str) -> Outcome:
         begun, file = time.monotonic(), self._file(suite, title)
@@ -126,6 +126,7 @@ class Session:
 
     def _call(self, suite: Suite, words: Sequence[str], file: Path, seconds: float | None = None) -> int:
         """Run pytest or the fault tests, which write their results to the file."""
+        file.unlink(missing_ok=True)
         if not suite.folder:
             return call([*words, f"--results={file}"], seconds)
         cache = self.directory / "cache" / suite.name
@@ -135,13 +136,16 @@ class Session:
         return self.directory / f"{title.replace('/', '-of-')}.{'xml' if suite.folder else 'jsonl'}"
 
     def _check_coverage(self, suites: Sequence[Suite]) -> None:
-        problem = coverage.problem(self.directory, [suite.name for suite in suites])
+        try:
+            problem = coverage.problem(self.directory, [suite.name for suite in suites])
+        except subprocess.CalledProcessError as error:
+            problem = f"the coverage was not computed: {error}"
         self.outcomes.append(Outcome("coverage", (), 0.0, problem))
 
     def write(self) -> str:
         """Write the outcomes and the summary so far; return the summary."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        results.store(self.directory / OUTCOMES, self.outcomes)
+        results.store(self.directory / OUTCOMES, self.outcomes, self.missing)
         seconds = max(time.monotonic() - self.started, sum(each.seconds for each in self.outcomes))
         text = results.summary(self.outcomes, self.missing, notes(self.left_out), seconds)
         (self.directory / SUMMARY).write_text(f"{text}\n")
@@ -163,7 +167,7 @@ def command(suite: Suite, workers: str) -> list[str]:
         return [*FAULTS]
     # An idle worker takes tests from another one, so that none waits behind a long test.
     parallel = ("-n", workers, "--dist=worksteal") if suite.parallel else ()
-    return [*PYTEST, f"--maxfail={MAX_FAILURES}", *parallel, *suite.options, f"tests/{suite.folder}"]
+    return [*PYTEST, f"--maxfail={results.MAX_FAILURES}", *parallel, *suite.options, f"tests/{suite.folder}"]
 
 
 def matching(suites: Sequence[Suite], arguments: Sequence[str]) -> list[Suite]:

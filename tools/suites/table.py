@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Needs(StrEnum):
-    """What a suite needs before it starts."""
+    """The requirement of a suite."""
 
     NOTHING = "nothing"
     SERVERS = "API servers, which its tests start"
@@ -27,11 +27,6 @@ class Suite:
     folder: str = ""
     options: tuple[str, ...] = ()
     parallel: bool = False
-
-    @property
-    def needs_root(self) -> bool:
-        """Whether it needs real pods on this machine, unless KUBECONFIG selects another cluster."""
-        return self.needs in (Needs.OPERATOR, Needs.OLM)
 
     @property
     def again(self) -> bool:

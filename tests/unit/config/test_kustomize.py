@@ -107,6 +107,14 @@ def test_permissions_of_certificate_management_are_for_named_objects_of_the_defa
     assert f"{PREFIX}-certificates-role" not in certmanager.names("Role") | certmanager.names("ClusterRole")
 
 
+def test_only_the_lease_of_the_operator_can_be_changed(default: Rendered) -> None:
+    rules = default.one("Role", f"{PREFIX}-leader-election-role")["rules"]
+    assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in rules] == [
+        (["leases"], None, ["create"]),
+        (["leases"], ["memcached-operator"], ["get", "update"]),
+    ]
+
+
 def test_admission_process_has_no_permissions_and_no_token(variant: Rendered) -> None:
     bindings = variant.of("RoleBinding", "ClusterRoleBinding")
     assert {subject["name"] for binding in bindings for subject in binding["subjects"]} == {CONTROLLER}

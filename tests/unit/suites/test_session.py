@@ -10,11 +10,12 @@ from unittest import mock
 import pytest
 
 from cluster.errors import ClusterError
-from suites import cli, session
+from suites import cli, results, session
 from suites.session import Options, Session, matching
 from suites.table import GROUPS, SUITES, Needs, Suite
 from support import parts
 
+ROOT = Path(__file__).parents[3]
 ONE, TWO = Suite("one", "the first", Needs.NOTHING, "one"), Suite("two", "the second", Needs.OPERATOR, "two")
 PASSES = "def test_it(): pass\n"
 FAILS = "def test_it(): assert False\n"
@@ -125,6 +126,21 @@ def test_failed_test_runs_once_more_on_a_fresh_operator(
     assert (tree / "build/two-again.xml").exists()
 
 
+@pytest.mark.parametrize("abort", ["raise KeyboardInterrupt", "pytest.exit('over', 2)", "__import__('os')._exit(3)"])
+def test_suite_that_was_aborted_is_not_flaky(abort: str, tree: Path) -> None:
+    tests = FAILS_ONCE.format(mark="", then="pass") + f"def test_z(): {abort}\n"
+    (tree / "tests/one/test_one.py").write_text(tests)
+    assert run(tree, [ONE]) == 1
+
+
+def test_second_attempt_that_writes_no_results_has_failed(tree: Path) -> None:
+    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="pass"))
+    assert run(tree, [ONE]) == 0
+    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="__import__('os')._exit(1)"))
+    (tree / "tests/one/tried").unlink()
+    assert run(tree, [ONE]) == 1
+
+
 def test_flaky_test_fails_at_night(tree: Path) -> None:
     (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="pass"))
     assert run(tree, [ONE], flaky_fails=True) == 1
@@ -142,7 +158,7 @@ def test_many_failures_stop_a_suite_and_do_not_run_again(tree: Path) -> None:
     (tree / "tests/one/test_one.py").write_text(tests)
     setup = Setup()
     assert run(tree, setup=setup) == 1
-    assert summary(tree)[0] == f"one 0 passed, {session.MAX_FAILURES} failed s"
+    assert summary(tree)[0] == f"one 0 passed, {results.MAX_FAILURES} failed s"
     assert setup.prepared_for == [("one", False), ("two", False)]
 
 
@@ -177,9 +193,16 @@ def test_results_are_added_to_those_of_the_command_before(
     monkeypatch.setattr(session, "DIRECTORY", tree / "build")
     monkeypatch.setattr("suites.cli.SUITES", {"one": ONE, "two": TWO})
     monkeypatch.setattr("suites.table.SUITES", {"one": ONE, "two": Suite("two", "", Needs.NOTHING, "two")})
-    for words, end in ((["one"], "1 passed in"), (["--add", "two"], "2 passed in"), (["two"], "1 passed in")):
+    for words, code, end in (
+        (["one"], 0, "1 passed in"),
+        (["--add", "two"], 0, "2 passed in"),
+        (["--add", "two"], 0, "2 passed in"),
+        (["--minutes=-1", "one"], 1, "0 passed, 1 failed in"),
+        (["--add", "two"], 1, "1 passed, 1 failed in"),
+        (["two"], 0, "1 passed in"),
+    ):
         monkeypatch.setattr(signal, "signal", mock.Mock())
-        assert cli.main(words) == 0
+        assert cli.main(words) == code
         assert capsys.readouterr().out.splitlines()[-1].startswith(end)
 
 
@@ -220,8 +243,40 @@ def test_suites_that_cannot_run_here_are_named(
     assert {line.split(": ")[1] for line in lines if line.startswith("left out: ")} == (left_out or set())
 
 
-def test_every_group_names_suites() -> None:
-    assert {name for names in GROUPS.values() for name in names} <= SUITES.keys()
+NIGHTLY = {"olm-modes", "servers", "clients"}
+
+
+def test_every_suite_is_in_the_gate_or_runs_nightly() -> None:
+    assert SUITES.keys() - set(GROUPS["all"]) == NIGHTLY
+    assert set(GROUPS["all"]) == {*GROUPS["test"], *GROUPS["rest"]}
+    workflow = (ROOT / ".github/workflows/nightly.yaml").read_text()
+    assert {name for name in NIGHTLY if f"target: test-{name}," in workflow} == NIGHTLY
+
+
+@pytest.mark.parametrize(
+    ("folder", "marks"), [("e2e", {"smoke", "disruptive"}), ("integration", {"sweep"}), ("olm", {"modes"})]
+)
+def test_suites_of_a_folder_have_all_its_parts(folder: str, marks: set[str]) -> None:
+    options = {option for suite in SUITES.values() if suite.folder == folder for option in suite.options}
+    assert {f"--part={each}" for each in (*marks, "rest")} <= options
+    text = "".join(file.read_text() for file in (ROOT / "tests" / folder).glob("*.py"))
+    assert {each for each in parts.PARTS if f"mark.{each}" in text} == marks
+
+
+def test_suite_that_cannot_run_is_a_failure_of_a_complete_run(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "DIRECTORY", tree / "build")
+    monkeypatch.setattr("suites.table.SUITES", {"one": ONE, "two": TWO})
+    monkeypatch.setattr("suites.table.GROUPS", {"test": ("one", "two")})
+    monkeypatch.setattr(signal, "signal", mock.Mock())
+    monkeypatch.setenv("CLUSTER", "control-plane")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("TESTS_COMPLETE", raising=False)
+    assert cli.main(["test"]) == 0
+    monkeypatch.setenv("TESTS_COMPLETE", "yes")
+    assert cli.main(["test"]) == 1
+    assert "not run: two: it needs root on Linux, for real pods" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,11 @@ def build_image(dockerfile: Path, context: Path, name: str, arguments: Sequence[
 
 def build_with(tool: Tool, dockerfile: Path, context: Path, name: str, arguments: Sequence[str]) -> bool:
     """Build and tag an image with one tool; returns whether it succeeded."""
-    ensure_bases(tool, arguments)
+    try:
+        ensure_bases(tool, arguments)
+    except ClusterError as error:
+        print(error, file=sys.stderr)
+        return False
     with ExitStack() as stack:
         home = build_home(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="image-build-"))))
         volumes = {home: "/root"}

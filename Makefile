@@ -127,10 +127,10 @@ workflows:
 plan-%: # Before .venv is made: what will run here, and what cannot.
 	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
 
-test: plan-test venv ## Run the unit and integration tests and, with real pods, each promise of the README (15 minutes).
+test: plan-test venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
 	@$(SUITES) test
 
-test-all: plan-all venv ## Run all tests but those that run nightly (40 minutes).
+test-all: plan-all venv ## Run all tests but those that run nightly (35 minutes).
 	@$(SUITES) all
 
 test-rest: venv

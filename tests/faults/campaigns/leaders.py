@@ -381,9 +381,12 @@ def newer_release(settings: Settings) -> Settings:
 
 
 LEASE_FAULTS: dict[str, Fault] = {
+    "403": Reject(403, "Forbidden"),
     "409": Reject(409, "Conflict"),
+    "429": Reject(429, "TooManyRequests", retry_after=1),
     "500": Reject(500, "InternalError"),
     "hang": Hang(),
+    "reset": Reset(),
     "lost": LoseReply(),
 }
 NEWER = '"sleep": {"seconds": 6}'

@@ -1,14 +1,13 @@
 """The command line: `python -m project COMMAND`."""
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 
 from cluster.console.commands import Commands, perform
 from project import catalogs, deployment, images, local
 from project.demo import Demo
-from project.environment import kubectl, terminate, use_kubectl
+from project.environment import end_on_signals, kubectl, use_kubectl
 
 EPILOG = """\
 Commands that need a cluster use that of KUBECONFIG; if it is not set, they start the project's own
@@ -140,10 +139,5 @@ def run_demo(options: argparse.Namespace) -> int:
     if options.announce:
         demo.announce()
         return 0
-    _end_on_signals()
+    end_on_signals()
     return demo.run()
-
-
-def _end_on_signals() -> None:
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, terminate)

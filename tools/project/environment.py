@@ -32,6 +32,12 @@ def terminate(_signal: int, _frame: FrameType | None) -> None:
     raise Terminated
 
 
+def end_on_signals() -> None:
+    """Let SIGTERM and SIGHUP end this process as Ctrl-C does."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, terminate)
+
+
 @contextmanager
 def signals_ignored() -> Generator[None, None, None]:
     """Ignore Ctrl-C, SIGTERM and SIGHUP: a second one must not interrupt a clean-up."""

@@ -3,12 +3,11 @@
 import argparse
 import os
 import shutil
-import signal
 import time
 from collections.abc import Sequence
 
 from cluster.console.commands import complete
-from project.environment import terminate
+from project.environment import end_on_signals
 from suites import results, session
 from suites.environment import Setup, left_out, notes
 from suites.session import Options, Session
@@ -33,8 +32,7 @@ USUAL_MINUTES = {"test": 6, "all": 35}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run suites; returns the exit code: 0, 1 if a test failed, 2 for wrong usage, 130 on Ctrl-C."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, terminate)
+    end_on_signals()
     return complete(lambda: run(parser().parse_args(arguments)), "run it again; every command can be repeated")
 
 

@@ -126,7 +126,8 @@ def problem(directory: Path, measured: Sequence[str]) -> str:
     Raises CalledProcessError if coverage fails.
     """
     groups = [group for group in GROUPS if set(group.by) <= set(measured)]
-    found = [(group, branches_of(group, _figures(directory, group.by))) for group in groups]
+    figures = {suites: _figures(directory, suites) for suites in {group.by for group in groups}}
+    found = [(group, branches_of(group, figures[group.by])) for group in groups]
     print(f"\nExecuted branches:\n{aligned([_row(group, branches) for group, branches in found])}", flush=True)
     return missed(found)
 
@@ -154,9 +155,8 @@ def _row(group: Group, found: Branches) -> tuple[str, ...]:
 def _figures(directory: Path, suites: Sequence[str]) -> dict[str, Branches]:
     """The branches of each file, from the data of these suites together."""
     data, report = directory / f"coverage.of-{'-'.join(suites)}", directory / "coverage.json"
-    if not data.exists():
-        files = [str(directory / f"coverage.{suite}") for suite in suites]
-        _coverage("combine", "--quiet", "--keep", f"--data-file={data}", *files)
+    files = [str(directory / f"coverage.{suite}") for suite in suites]
+    _coverage("combine", "--quiet", "--keep", f"--data-file={data}", *files)
     _coverage("json", "--quiet", f"--data-file={data}", "-o", str(report))
     return figures_of(report.read_text())
 

@@ -38,7 +38,7 @@ class Outcome:
 
     suite: str
     tests: tuple[Test, ...]
-    seconds: float
+    seconds: float = 0.0
     problem: str = ""
 
     def named(self, result: str) -> tuple[str, ...]:
@@ -80,8 +80,8 @@ def _of_faults(text: str) -> tuple[Test, ...]:
     return tuple(Test(each["name"], FAILED if each["error"] else PASSED, each["seconds"]) for each in found)
 
 
-def outcome(suite: str, tests: tuple[Test, ...], code: int, seconds: float) -> Outcome:
-    """The outcome of a command that ended with this exit code after these tests."""
+def outcome(suite: str, tests: tuple[Test, ...], code: int) -> Outcome:
+    """The outcome of a command that ended with this exit code after these tests, without its seconds."""
     problem, failures = "", sum(test.result == FAILED for test in tests)
     if not tests:
         problem = f"exit code {code}, no results"
@@ -89,7 +89,7 @@ def outcome(suite: str, tests: tuple[Test, ...], code: int, seconds: float) -> O
         problem = f"exit code {code}"  # other tests may not have run
     elif all(test.result == SKIPPED for test in tests):
         problem = "every test was skipped"
-    return Outcome(suite, tests, seconds, problem)
+    return Outcome(suite, tests, problem=problem)
 
 
 def merged(first: Outcome, again: Iterable[Test]) -> Outcome:

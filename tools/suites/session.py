@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -68,14 +68,14 @@ class Session:
 
     def run(self, suites: Sequence[Suite]) -> int:
         """Run all suites, also if one fails; returns the exit code. Ctrl-C ends the session after the clean-up."""
-        every = [(suite, number) for suite in suites for number in range(self.options.times)]
-        titles = [_title(suite, number, self.options.times) for suite, number in every]
-        self.outcomes = [each for each in self.outcomes if each.suite not in titles]
-        self.missing |= dict.fromkeys(titles, INTERRUPT)
+        numbers = range(self.options.times)
+        runs = {_title(suite, number, self.options.times): suite for suite in suites for number in numbers}
+        self.outcomes = [each for each in self.outcomes if each.suite not in runs]
+        self.missing |= dict.fromkeys(runs, INTERRUPT)
         self.write()
         try:
-            for suite, number in every:
-                self._run(suite, _title(suite, number, self.options.times))
+            for title, suite in runs.items():
+                self._run(suite, title)
             if self.options.measured and not self.options.arguments:
                 self._check_coverage(suites)
         finally:
@@ -90,16 +90,15 @@ class Session:
             self.missing[title] = TOO_LATE
             return
         print(f"\n=== {title}: {suite.content}", flush=True)
-        begun, problem, outcome = time.monotonic(), INTERRUPT, None
+        begun, outcome = time.monotonic(), Outcome(title, (), problem=INTERRUPT)
         try:
             outcome = self._attempts(suite, title)
         except ClusterError as error:
-            problem = f"not prepared: {error}"
-            print(f"error: {problem}", file=sys.stderr, flush=True)
+            outcome = replace(outcome, problem=f"not prepared: {error}")
+            print(f"error: {outcome.problem}", file=sys.stderr, flush=True)
         finally:
-            tests = outcome.tests if outcome else results.read(self._file(suite, title))
-            problem = outcome.problem if outcome else problem
-            self.outcomes.append(Outcome(title, tests, time.monotonic() - begun, problem))
+            tests = outcome.tests or results.read(self._file(suite, title))
+            self.outcomes.append(replace(outcome, tests=tests, seconds=time.monotonic() - begun))
             self.missing.pop(title, None)
             self.write()
 
@@ -118,11 +117,11 @@ class Session:
         return results.merged(first, results.read(file)) if code in (0, 1) else first
 
     def _attempt(self, suite: Suite, title: str) -> Outcome:
-        begun, file = time.monotonic(), self._file(suite, title)
+        file = self._file(suite, title)
         with self.setup.prepared(suite), coverage.data_file(self.directory, suite.name, self.options.measured) as added:
             words = [*command(suite, self.options.workers), *added, *self.options.arguments]
             code = self._call(suite, words, file)
-        return results.outcome(title, results.read(file), code, time.monotonic() - begun)
+        return results.outcome(title, results.read(file), code)
 
     def _call(self, suite: Suite, words: Sequence[str], file: Path, seconds: float | None = None) -> int:
         """Run pytest or the fault tests, which write their results to the file."""
@@ -140,7 +139,7 @@ class Session:
             problem = coverage.problem(self.directory, [suite.name for suite in suites])
         except subprocess.CalledProcessError as error:
             problem = f"the coverage was not computed: {error}"
-        self.outcomes.append(Outcome("coverage", (), 0.0, problem))
+        self.outcomes.append(Outcome("coverage", (), problem=problem))
 
     def write(self) -> str:
         """Write the outcomes and the summary so far; return the summary."""

@@ -24,9 +24,8 @@ except KeyboardInterrupt:
     state.write_text("cleaned up")
 """
 CALLER = """
-import os, signal, sys
+import os, sys
 from support import interruptible
-signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     interruptible.run([sys.executable, "-c", *sys.argv[1:]], os.environ)
 except KeyboardInterrupt:

@@ -30,12 +30,11 @@ asyncio.run(main())
 """
 """Starts a process as the cases do, and prints its id."""
 RUN = """
-import asyncio, signal, sys
+import asyncio, sys
 from contextlib import nullcontext
 from faults import __main__ as program
 from faults.runner import Result
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process of a shell ignores it
 
 async def run(*arguments):
     on_result = arguments[-1]

@@ -83,7 +83,6 @@ def test_failure_is_the_error_of_the_result(tmp_path: Path, case: Case, error: s
 
 def test_cases_in_progress_are_kept_as_interrupted(tmp_path: Path) -> None:
     found: list[Result] = []
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process of a shell ignores it
     with pytest.raises(KeyboardInterrupt):
         _run(tmp_path, Case("done", _note), Case("two", _hanging), Case("three", _interrupting), found=found)
     assert {result.name: result.error for result in found} == {"done": "", "two": INTERRUPTED, "three": INTERRUPTED}

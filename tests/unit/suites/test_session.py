@@ -164,7 +164,7 @@ def test_many_failures_stop_a_suite_and_do_not_run_again(tree: Path) -> None:
 
 def test_second_attempt_has_a_time_limit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SECONDS_AGAIN", 3)
-    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="import time; time.sleep(600)"))
+    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="import signal; signal.pause()"))
     assert run(tree, [ONE]) == 1
 
 

@@ -58,6 +58,14 @@ def canonical_resource_list(amounts: Mapping[str, str | int | float]) -> dict[st
     return {name: canonical_resource(amount) for name, amount in amounts.items()}
 
 
+def shortest_resource(q: str | float) -> str:
+    """The shortest form of a quantity of `limits` or `requests`; equal amounts have the same: `536870912` → `512Mi`.
+
+    Raises ValueError as `parse` does.
+    """
+    return _shortest_resource(_text(q))
+
+
 def equal(a: str | float, b: str | float) -> bool:
     """Whether two quantities have the same value, in any form. Raises ValueError as `parse` does."""
     return a == b or parse(a) == parse(b)
@@ -141,6 +149,12 @@ def _canonical_resource(text: str) -> str:
     quantity = _parse(text)
     rounded = _rounded(quantity.value, _MILLI)
     return _canonical(text) if rounded == quantity.value else _format(rounded, quantity.number_format)
+
+
+@lru_cache(maxsize=4096)
+def _shortest_resource(text: str) -> str:
+    value = _rounded(_parse(text).value, _MILLI)
+    return min((_format(value, each) for each in ("binary", "decimal")), key=len)
 
 
 def _format(value: Decimal, number_format: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse, shortest_resource
 
 Amounts = Mapping[str, Mapping[str, str]]
 """The `resources` of a container: its `limits` and `requests` by resource."""
@@ -21,6 +21,11 @@ def shape(containers: Mapping[str, Amounts]) -> list[Any]:
     """
     fixed = [[name, {part: _fixed(found.get(part, {})) for part in PARTS}] for name, found in containers.items()]
     return [*fixed, all(map(_is_guaranteed, containers.values()))]
+
+
+def by_value(found: Amounts) -> dict[str, dict[str, str]]:
+    """Amounts in a form that depends on their values only. Raises ValueError if one is not a quantity."""
+    return {part: {name: shortest_resource(text) for name, text in each.items()} for part, each in found.items()}
 
 
 def _fixed(amounts: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from memcached_api.memcached.changes.updates import item_options
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
+from memcached_api.resizing import by_value
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.agent import CONTAINER as AGENT
 from memcached_operator.memcached.desired.pods import command
@@ -32,8 +33,15 @@ IN_PLACE: Final = InPlace(
 
 def updatable(template: Object, spec: MemcachedSpec) -> Object:
     """A pod template with the annotations that an update in place needs."""
-    annotated = children.with_metadata(template, {}, dict(_settings(spec)))
+    annotated = children.with_metadata(_with_amounts(template), {}, dict(_settings(spec)))
     return with_origin(annotated, _fixed(annotated, spec))
+
+
+def _with_amounts(template: Object) -> Object:
+    """A pod template in which equal amounts are written alike: another notation must not be another revision."""
+    pod = template["spec"]
+    containers = [{**each, "resources": by_value(each["resources"])} for each in pod["containers"]]
+    return {**template, "spec": {**pod, "containers": containers}}
 
 
 def _settings(spec: MemcachedSpec) -> Mapping[str, str]:

@@ -75,6 +75,28 @@ def test_canonical_form_is_the_same_number_and_stable(number: str, suffix: str):
     assert quantity.canonical(stored) == stored
 
 
+@pytest.mark.parametrize(
+    ("amounts", "shortest"),
+    [
+        (["512Mi", 2**29, "524288Ki", "536870912"], "512Mi"),
+        (["1T", "1e12", 10**12, "976562500Ki"], "1T"),
+        (["1", 1, "1000m", "1.0", "1e0", "999500u"], "1"),
+        (["0", 0, "0Mi"], "0"),
+        (["1.5Gi", "1536Mi"], "1536Mi"),
+    ],
+)
+def test_equal_amounts_have_the_same_shortest_form(amounts: list[str | float], shortest: str):
+    assert {quantity.shortest_resource(each) for each in amounts} == {shortest}
+
+
+@given(NUMBERS, SUFFIXES)
+def test_shortest_form_is_what_the_api_server_stores(number: str, suffix: str):
+    found = quantity.shortest_resource(number + suffix)
+    if quantity.parse(number + suffix) < 10**21:
+        assert quantity.equal(found, quantity.canonical_resource(number + suffix))
+    assert quantity.canonical_resource(found) == found
+
+
 @given(st.one_of(st.text(max_size=70), st.from_regex(rf"{QUANTITY}.?", fullmatch=True)))
 def test_crd_pattern_matches_exactly_what_can_be_parsed(text: str):
     matches = re.fullmatch(QUANTITY, text) is not None and len(text) <= 64

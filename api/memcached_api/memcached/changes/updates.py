@@ -10,7 +10,7 @@ from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.options import name_of
 from memcached_api.memcached.requirements import agent_requirements, requirements
 from memcached_api.memcached.types import MemcachedSpec, is_stable, needs_agent, restarts_warm
-from memcached_api.resizing import Amounts, shape
+from memcached_api.resizing import Amounts, by_value, shape
 
 ITEM_OPTIONS: Final = ("--disable-cas", "--slab-growth-factor", "--slab-min-size")
 """The options that determine where items are in memory: memcached keeps no item if one of them changes."""
@@ -116,4 +116,4 @@ def resource_effect(new: MemcachedSpec, old: MemcachedSpec) -> Effect:
 def _containers(spec: MemcachedSpec) -> dict[str, Amounts]:
     """Requests and limits of each container."""
     agents = {"agent": agent_requirements(spec.agent and spec.agent.resources)} if needs_agent(spec) else {}
-    return {"memcached": requirements(spec), **agents}
+    return {name: by_value(each) for name, each in {"memcached": requirements(spec), **agents}.items()}

@@ -1,10 +1,10 @@
 """The interface between a kind and the engine: a snapshot goes in; a plan and a status come out."""
 
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
-from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -17,22 +17,33 @@ Spec = TypeVar("Spec", bound=msgspec.Struct)
 Check = Callable[[Object], tuple[Spec | None, list[FieldError]]]
 """Returns the decoded spec of a stored object, or None, and all of its errors."""
 
-CHECKED_SPECS = 1024
-"""Maximum number of specs of one kind whose result is kept, of about 4 KiB each."""
+CHECKED_SPECS, CHECKED_BYTES = 1024, 4 * 2**20
+"""Maximum number, and bytes as JSON, of the specs of one kind whose result is kept. A result takes about as much again.
+"""
 
 
 def once_per_spec(check: Check[Spec]) -> Check[Spec]:
-    """The same check, which keeps the results of the last CHECKED_SPECS specs: a reconcile needs it twice, and most
-    reconciles of an object find its spec unchanged. `check` must depend only on the name and the spec of an object.
+    """The same check, which keeps the results of the last specs: a reconcile needs it twice, and most reconciles of an
+    object find its spec unchanged. `check` must depend only on the name and the spec of an object.
     """
+    results: OrderedDict[bytes, tuple[Spec | None, list[FieldError]]] = OrderedDict()
+    size = 0
 
-    @lru_cache(CHECKED_SPECS)
-    def checked(encoded: bytes) -> tuple[Spec | None, list[FieldError]]:
-        name, spec = msgspec.json.decode(encoded)
-        return check({"metadata": {"name": name}, "spec": spec})
+    def checked(cr: Object) -> tuple[Spec | None, list[FieldError]]:
+        nonlocal size
+        # Not a dict as the key: 1, 1.0 and true are equal in Python.
+        encoded = msgspec.json.encode((cr["metadata"]["name"], cr.get("spec")))
+        if encoded not in results:
+            name, spec = msgspec.json.decode(encoded)
+            results[encoded] = check({"metadata": {"name": name}, "spec": spec})
+            size += len(encoded)
+        results.move_to_end(encoded)
+        found = results[encoded]
+        while len(results) > CHECKED_SPECS or size > CHECKED_BYTES:
+            size -= len(results.popitem(last=False)[0])
+        return found
 
-    # Not a dict as the key: 1, 1.0 and true are equal in Python.
-    return lambda cr: checked(msgspec.json.encode((cr["metadata"]["name"], cr.get("spec"))))
+    return checked
 
 
 @dataclass(frozen=True)
@@ -181,6 +192,8 @@ class Kind:
     `optional`: those of `owns` whose API a cluster may lack; a plan must not contain children of a missing one.
     `observes`: the resources of which a plan also reads the objects of others, in the same namespace.
     `ignores`: True for an object of these resources that no plan needs, so that its events cause no work.
+    `reads`: the fields of such an object that a plan reads, besides its identity.
+    `owners`: the names of the objects that can have a child of this resource and name, and the least size of each.
     `updates_pods`: its plans contain steps that change and delete pods.
     `plan` and `status` are pure functions.
     """
@@ -194,6 +207,8 @@ class Kind:
     optional: tuple[Resource, ...] = ()
     observes: tuple[Resource, ...] = ()
     ignores: Callable[[Object], bool] = lambda _: False
+    reads: Callable[[Object], Object] = lambda obj: {"spec": obj.get("spec")}
+    owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     updates_pods: bool = False
 
     def key_of(self, child: Object) -> Key:

@@ -17,6 +17,7 @@ from memcached_operator.app import LEASE_NAME
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import LEASES, Key
 from memcached_operator.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD, holder_of
+from support.lists import listed
 
 TAKEOVER_TIMEOUT = 15.0
 """Seconds until a standby leads after the Lease was released, on a busy machine; it reads the Lease every 2 s."""
@@ -64,7 +65,7 @@ class Election:
 
     async def watch_lease(self, client: Client) -> None:
         """Record every state of the Lease, until cancelled. Raises ApiError if states may be missing."""
-        version = (await client.list(LEASES, self.sandbox.namespace))[1]
+        version = (await listed(client, LEASES, self.sandbox.namespace))[1]
         while True:
             async for what, obj in client.watch(LEASES, self.sandbox.namespace, "", version):
                 version = obj["metadata"]["resourceVersion"]

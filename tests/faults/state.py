@@ -22,6 +22,7 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.reconcile.compare import INTENT_ANNOTATION
+from support.lists import listed
 
 COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
 """Fields of a Deployment's status that are compared. The others are times and generated names."""
@@ -64,7 +65,7 @@ async def _nodes_match(client: Client, obj: Object | None, namespace: str) -> bo
     selector = nested_map(obj or {}, "status").get("selector", "")
     if not obj or not selector:
         return obj is None
-    pods, _ = await client.list(PODS, namespace, selector)
+    pods, _ = await listed(client, PODS, namespace, selector)
     live = [pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")]
     return sorted(live) == obj["status"].get("nodes")
 

@@ -10,6 +10,7 @@ from integration.control_plane import ControlPlane, client_of
 from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kind import Snapshot
+from memcached_operator.kube.labels import SELECTOR
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     POD_DISRUPTION_BUDGETS,
@@ -79,8 +80,10 @@ class Owner:
             async with client_of(self.plane.connection) as client:
                 for resource in resources:
                     namespace = self.cr["metadata"]["namespace"]
-                    found = await client.list(resource, namespace, "app.kubernetes.io/managed-by=memcached-operator")
-                    self.cache.replace(resource, namespace, found[0], int(found[1]))
+                    listing = self.cache.listing(resource, namespace)
+                    async for page in client.list(resource, namespace, SELECTOR):
+                        listing.add(page.items, int(page.version))
+                    listing.end()
 
         asyncio.run(run())
 

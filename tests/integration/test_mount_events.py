@@ -1,13 +1,14 @@
 """Missing Secrets on the real API server. The test writes the statuses and the Events of pods, as a kubelet does."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, operator_requests, run_operator, wait_until_ready
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import Client, Page
 from memcached_operator.kube.resource import DEPLOYMENTS, EVENTS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import DEBOUNCE_PERIOD
@@ -57,10 +58,11 @@ def test_missing_secret_is_found_among_many_events_and_reported_until_the_pod_st
     """A restart of the operator does not change the status, however long the first read takes."""
     audit, original, pods = plane.audit(), Client.list, list[Object]()
 
-    async def list_slowly(self: Client, resource: Resource, *arguments: Any, **options: Any) -> Any:
+    async def list_slowly(self: Client, resource: Resource, *arguments: Any, **options: Any) -> AsyncGenerator[Page]:
         if resource == EVENTS:
             await asyncio.sleep(4 * DEBOUNCE_PERIOD)
-        return await original(self, resource, *arguments, **options)
+        async for page in original(self, resource, *arguments, **options):
+            yield page
 
     async def first(client: Client) -> None:
         pod = await stuck_pod(client, namespace)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from memcached_operator.kube.client import FIELD_MANAGER, JSON_PATCH, ApiError, Client
+from memcached_operator.kube.client import FIELD_MANAGER, JSON_PATCH, ApiError, Client, Page
 from memcached_operator.kube.resource import Key, Object, Resource, key_of, nested_map
 
 Hook = Callable[[], None]
@@ -78,9 +78,10 @@ class Api:
         }
         return replies[path]
 
-    async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> tuple[list[Object], str]:
-        """All objects of a resource."""
-        return [obj for key, obj in self.objects.items() if key.resource == resource], str(self.version)
+    async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> AsyncGenerator[Page]:
+        """All objects of a resource, on one page."""
+        found = [obj for key, obj in self.objects.items() if key.resource == resource]
+        yield Page(iter(found), len(found), 0, str(self.version))
 
     async def watch(self, *_: object) -> AsyncGenerator[tuple[str, Object]]:
         """A watch without events."""

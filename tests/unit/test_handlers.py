@@ -29,6 +29,7 @@ from memcached_operator.kube.reflector import Reflector, run_reflectors
 from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.runtime.signals import stop_on_signals
+from support.lists import listed
 from unit.kinds_server import FOREVER, KindsServer, Watch, failed, line
 from unit.servers import serving
 
@@ -81,7 +82,7 @@ class Watching:
             client = Client(config, session)
 
             async def list_again(reflector: Reflector) -> None:
-                _, reflector.version = await client.list(reflector.resource, reflector.namespace)
+                _, reflector.version = await listed(client, reflector.resource, reflector.namespace)
 
             watch = kopf_watch(handlers, config, self._install_signal_handlers)
             for reflector in reflectors or (reflectors := (Reflector(MEMCACHEDS, None, ""),)):

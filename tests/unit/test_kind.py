@@ -7,7 +7,7 @@ import pytest
 
 from memcached_api.validation.field_errors import FieldError
 from memcached_api.values import nested_field
-from memcached_operator.kind import once_per_spec
+from memcached_operator.kind import CHECKED_BYTES, CHECKED_SPECS, once_per_spec
 from memcached_operator.kube.resource import Object
 
 
@@ -47,3 +47,24 @@ def test_spec_is_checked_again_only_if_the_name_or_the_spec_differs(second: Obje
     assert len(seen) == calls
     assert found is not None
     assert type(found.size) is type(nested_field(second, "spec", "size"))
+
+
+@pytest.mark.parametrize(
+    ("size", "kept"),
+    [(1, CHECKED_SPECS), (CHECKED_BYTES // 4, 3), (CHECKED_BYTES, 0)],
+    ids=["many", "large", "larger than all"],
+)
+def test_specs_are_kept_as_far_as_number_and_bytes_allow(size: int, kept: int) -> None:
+    seen: list[str] = []
+
+    def check(cr: Object) -> tuple[Spec | None, list[FieldError]]:
+        seen.append(cr["metadata"]["name"])
+        return Spec(), []
+
+    checked = once_per_spec(check)
+    objects = [obj({"size": "x" * size}, name=f"{number:04d}") for number in range(kept + 2)]
+    for each in objects:
+        checked(each)
+    for each in reversed(objects):  # the newest are known
+        checked(each)
+    assert len(seen) == len(objects) + 2

@@ -4,30 +4,36 @@ Each copy is stored as JSON, which takes a quarter of the memory of a tree of di
 collector. Each read decodes a new copy.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from memcached_operator.cache.allowances import Allowances
+from memcached_operator.cache.forms import Kept, outline, whole
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, nested_map
 
 IndexKey = tuple[Any, ...]
 """A key of the index: the controller of an object, its instance labels, or the namespace of a foreign object."""
 
-_MANAGER_FIELDS = ("manager", "operation", "subresource", "time")
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+MAX_TOMBSTONES = 10_000
+"""Deletions that are remembered until the next list. Older ones are forgotten first."""
 
 
 class Entry(NamedTuple):
     """One version of an object, and its index keys.
 
-    `from_live_read`: the version is known from a live read, and its event has not arrived yet.
+    `needed`: a plan can depend on it. `complete`: it has all that a plan reads. `size`: the number of pods of a custom
+    resource. `from_live_read`: the version is known from a live read, and its event has not arrived yet.
     """
 
     version: int
     index_keys: tuple[IndexKey, ...]
     json: bytes
+    needed: bool = True
+    complete: bool = True
+    size: int = 0
     from_live_read: bool = False
 
     def object(self) -> Object:
@@ -35,16 +41,44 @@ class Entry(NamedTuple):
         return msgspec.json.decode(self.json)
 
 
+class Retention(Protocol):
+    """Decides what is kept of each object."""
+
+    def keep(self, cache: "Cache", key: Key, obj: Object) -> Kept:
+        """What is kept of an object that belongs into the cache."""
+        ...
+
+    def observes(self, resource: Resource, obj: Object) -> bool:
+        """True for an object of others that a plan reads."""
+        ...
+
+    def size(self, resource: Resource, obj: Object) -> int:
+        """The number of pods of a custom resource; 0 for another object."""
+        ...
+
+
+class Everything:
+    """Keeps every object whole, and observes none of others."""
+
+    def keep(self, cache: "Cache", key: Key, obj: Object) -> Kept:  # noqa: ARG002 - the protocol
+        """The whole object."""
+        return Kept(whole(obj))
+
+    def observes(self, resource: Resource, obj: Object) -> bool:  # noqa: ARG002 - the protocol
+        """Never."""
+        return False
+
+    def size(self, resource: Resource, obj: Object) -> int:  # noqa: ARG002 - the protocol
+        """None."""
+        return 0
+
+
 class Cache:
-    """Objects by key. All of its content can be restored by a LIST.
+    """Objects by key, as far as `retention` keeps them. All of its content can be restored by a LIST."""
 
-    `observed`: the resources of which the cache also finds the objects of others, except those for which `ignores` is
-    True.
-    """
-
-    def __init__(self, observed: Iterable[Resource] = (), ignores: Callable[[Object], bool] = lambda _: False) -> None:
-        self._observed = frozenset(observed)
-        self._ignores = ignores
+    def __init__(self, retention: Retention | None = None) -> None:
+        self._retention = retention or Everything()
+        self._allowances = Allowances()
         self._entries: dict[Resource, dict[Key, Entry]] = {}
         self._index: dict[IndexKey, set[Key]] = {}
         self._tombstones: dict[Key, int] = {}
@@ -74,8 +108,12 @@ class Cache:
 
     def of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> Iterator[Object]:
         """Every known object of a resource that carries the labels of one instance."""
-        keys = self._index.get(("instance", resource, namespace, app_name, instance), ())
+        keys = self.keys_of_instance(resource, namespace, app_name, instance)
         return (obj for key in keys if (obj := self.get(key)) is not None)
+
+    def keys_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> list[Key]:
+        """The key of every known object of a resource that carries the labels of one instance."""
+        return list(self._index.get(("instance", resource, namespace, app_name, instance), ()))
 
     def foreign(self, resource: Resource, namespace: str) -> Iterator[Object]:
         """Every known object of an observed resource in a namespace that is not a child of a custom resource."""
@@ -98,7 +136,7 @@ class Cache:
 
     def is_foreign(self, key: Key, obj: Object) -> bool:
         """True for an observed object that is not ignored and no child: those have a controller and our label."""
-        if key.resource not in self._observed or self._ignores(obj):
+        if not self._retention.observes(key.resource, obj):
             return False
         managed = nested_map(obj, "metadata", "labels").get(labels.MANAGED_BY) == labels.MANAGER
         return not managed or controller_of(obj) is None
@@ -123,16 +161,59 @@ class Cache:
         known = self.entry(key)
         # A deletion has its own resourceVersion. If an object is read at the resourceVersion of its DELETED event, it
         # still exists and has only lost the label that the watch selects.
+        if (known is not None and known.version > version) or self._tombstones.get(key, -1) > version:
+            return False
+        kept = self._retention.keep(self, key, obj)
+        if known is not None and known.version == version and (known.needed, known.complete) == kept[1:]:
+            return False
+        self._tombstones.pop(key, None)
+        size = self._retention.size(resource, obj)
+        text = msgspec.json.encode(kept.obj)
+        entry = Entry(version, self.index_keys(key, obj), text, kept.needed, kept.complete, size, from_live_read)
+        self._store(key, entry)
+        return known is None or known.version < version
+
+    def put_oversized(self, resource: Resource, obj: Object) -> bool:
+        """Store that an object has a version of which only the metadata is known that identifies it.
+
+        Returns False if the version is not newer. Owner and labels are those that were known before.
+        """
+        key, version = key_of(resource, obj), version_of(obj)
+        known = self.entry(key)
         if (known is not None and known.version >= version) or self._tombstones.get(key, -1) > version:
             return False
         self._tombstones.pop(key, None)
+        needed = self._retention.keep(self, key, obj).needed
+        keys = known.index_keys if known is not None else ()
+        self._store(key, Entry(version, keys, msgspec.json.encode(outline(obj)), needed=needed, complete=False))
+        return True
+
+    def _store(self, key: Key, entry: Entry) -> None:
+        """Store an entry, unless nothing needs it and there is no room for it."""
         self._forget(key)
+        if not entry.needed and not self._allowances.take(key.resource, key.namespace, len(entry.json)):
+            return
         self.revision += 1
-        entry = Entry(version, self.index_keys(key, obj), msgspec.json.encode(transform(obj)), from_live_read)
-        self._entries.setdefault(resource, {})[key] = entry
+        self._entries.setdefault(key.resource, {})[key] = entry
         for index_key in entry.index_keys:
             self._index.setdefault(index_key, set()).add(key)
-        return True
+
+    def reconsider(self, keys: Iterable[Key]) -> None:
+        """Keep less of objects whose custom resource was deleted."""
+        for key in keys:
+            if (known := self.entry(key)) is not None:
+                kept = self._retention.keep(self, key, known.object())
+                text = msgspec.json.encode(kept.obj)
+                complete = known.complete and kept.complete
+                self._store(key, known._replace(json=text, needed=kept.needed, complete=complete))
+
+    def refused(self, namespace: str) -> int:
+        """The number of objects of a namespace that nothing needs, and for which there was no room."""
+        return self._allowances.refused(namespace)
+
+    def count_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> int:
+        """The number of known objects of a resource that carry the labels of one instance."""
+        return len(self._index.get(("instance", resource, namespace, app_name, instance), ()))
 
     def remove(self, key: Key, version: int) -> bool:
         """Record that an object did not exist at this version. Returns False if a newer version is known."""
@@ -140,23 +221,26 @@ class Cache:
         if known is not None and known.version > version:
             return False
         # A tombstone is needed because the response to a write may arrive after the DELETED event.
-        self._tombstones[key] = max(version, self._tombstones.get(key, -1))
+        self._tombstones[key] = max(version, self._tombstones.pop(key, -1))
+        if len(self._tombstones) > MAX_TOMBSTONES:
+            del self._tombstones[next(iter(self._tombstones))]
         return self._forget(key)
+
+    def forget_tombstones(self, resource: Resource, version: int) -> None:
+        """Remove the tombstones of a resource up to a version."""
+        self._tombstones = {key: at for key, at in self._tombstones.items() if key.resource != resource or at > version}
+
+    def forget_refused(self, resource: Resource, namespace: str | None) -> None:
+        """Count again the objects of a resource for which there is no room, from a list."""
+        self._allowances.forget_refused(resource, namespace)
 
     def clear_tombstone(self, key: Key) -> None:
         """Remove the tombstone of an object before a live read, whose result is newer."""
         self._tombstones.pop(key, None)
 
-    def replace(self, resource: Resource, namespace: str | None, items: Iterable[Object], version: int) -> list[Key]:
-        """Replace the objects of one namespace, or of all, by a list read at `version`. Returns the removed keys."""
-        listed: set[Key] = set()
-        # The list reflects every deletion up to `version`, so it supersedes older tombstones.
-        self._tombstones = {key: at for key, at in self._tombstones.items() if key.resource != resource or at > version}
-        for item in items:
-            listed.add(key_of(resource, item))
-            self.put(resource, item)
-        missing = [key for key in self.keys(resource) if namespace in (None, key.namespace) and key not in listed]
-        return [key for key in missing if self.remove(key, version)]
+    def listing(self, resource: Resource, namespace: str | None) -> "Listing":
+        """Replaces the objects of one namespace, or of all, by a list that is read in pages."""
+        return Listing(self, resource, namespace)
 
     def clear(self, resource: Resource) -> None:
         """Forget every object of a resource that the API server does not serve any more."""
@@ -168,6 +252,8 @@ class Cache:
         if known is None:
             return False
         self.revision += 1
+        if not known.needed:
+            self._allowances.give_back(key.namespace, len(known.json))
         for index_key in known.index_keys:
             members = self._index[index_key]
             members.discard(key)
@@ -176,18 +262,37 @@ class Cache:
         return True
 
 
+class Listing:
+    """A list that replaces objects of a cache. Events may change the cache between two pages."""
+
+    def __init__(self, cache: Cache, resource: Resource, namespace: str | None) -> None:
+        self._cache = cache
+        self._resource = resource
+        self._namespace = namespace
+        self._listed: set[Key] = set()
+        self.version = 0
+        """The resourceVersion of the list."""
+
+    def add(self, items: Iterable[Object], version: int) -> None:
+        """Store the objects of a page of the list at `version`."""
+        if not self.version:
+            self.version = version
+            # The list reflects every deletion up to its version, so it supersedes older tombstones.
+            self._cache.forget_tombstones(self._resource, version)
+            self._cache.forget_refused(self._resource, self._namespace)
+        for item in items:
+            self._cache.put(self._resource, item)
+            if self._cache.entry(key := key_of(self._resource, item)) is not None:
+                self._listed.add(key)
+
+    def end(self) -> dict[Key, Entry]:
+        """Remove the objects that no page had, and return them."""
+        known = (key for key in self._cache.keys(self._resource) if self._namespace in (None, key.namespace))
+        missing = [key for key in known if key not in self._listed]
+        entries = {key: entry for key in missing if (entry := self._cache.entry(key)) is not None}
+        return {key: entry for key, entry in entries.items() if self._cache.remove(key, self.version)}
+
+
 def version_of(obj: Object) -> int:
     """A resourceVersion as a number. Within one resource, a greater number is newer (KEP-5504)."""
     return int(obj["metadata"].get("resourceVersion") or 0)
-
-
-def transform(obj: Object) -> Object:
-    """A copy without data that the controller never reads: most of managedFields, and kubectl's last-applied copy."""
-    meta: Object = dict(obj["metadata"])
-    fields: list[dict[str, Any]] = meta.get("managedFields") or []
-    # Every entry keeps its index, because a patch addresses an entry by its index.
-    meta["managedFields"] = [{name: entry[name] for name in _MANAGER_FIELDS if name in entry} for entry in fields]
-    annotations = meta.get("annotations")
-    if annotations and _LAST_APPLIED in annotations:
-        meta["annotations"] = {name: text for name, text in annotations.items() if name != _LAST_APPLIED}
-    return {**obj, "metadata": meta}

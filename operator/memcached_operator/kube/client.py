@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -10,6 +11,7 @@ import aiohttp
 import msgspec
 
 from memcached_operator import metrics
+from memcached_operator.kube import bodies
 from memcached_operator.kube.config import Config
 from memcached_operator.kube.credentials import ConfigError
 from memcached_operator.kube.resource import Key, Object, Resource
@@ -28,6 +30,16 @@ but not all at once."""
 
 WATCH_IDLE_TIMEOUT = 150.0
 """Seconds without data after which a watch is closed. The API server sends a bookmark about every minute."""
+
+MIN_PAGE, MAX_OBJECTS = 16, 128
+"""Objects in the first page of a list, and in a later one of small objects. The API server holds a whole page, whatever
+its size: 128 MiB of the largest objects."""
+
+PAGES = 2
+"""Maximum pages that are read at the same time."""
+
+MAX_ERROR = 2**16
+"""Bytes that are read of an error response of a watch."""
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -64,6 +76,20 @@ def _always() -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Page:
+    """A part of a list: `count` objects, which are decoded lazily, in a response of `bytes` bytes.
+
+    `version`: the resourceVersion of the list. `token`: for the next page; empty if there is none.
+    """
+
+    items: Iterator[Object]
+    count: int
+    bytes: int
+    version: str
+    token: str = ""
+
+
 class Client:
     """Requests over one pooled session. All methods raise ApiError.
 
@@ -74,6 +100,7 @@ class Client:
         self._server = config.server
         self._session = session
         self._may_write = may_write
+        self._pages = asyncio.Semaphore(PAGES)
 
     async def request(
         self,
@@ -84,12 +111,22 @@ class Client:
         params: Mapping[str, str] | None = None,
     ) -> Object:
         """Send one request and return the decoded response."""
-        payload = await self._send(method, path, body, content_type, params)
+        try:
+            payload = await self._send(method, path, body, content_type, params)
+        except bodies.TooLargeError:
+            raise _too_large(f"{method} {path}") from None
         return _decode(payload, _OBJECTS, f"{method} {path}")
 
     async def _send(
-        self, method: str, path: str, body: Any, content_type: str, params: Mapping[str, str] | None
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        content_type: str,
+        params: Mapping[str, str] | None,
+        limit: int = bodies.MAX_BODY,
     ) -> bytes:
+        """Send one request. `limit`: maximum bytes of the response. Raises TooLargeError and ApiError."""
         if method != "GET" and not self._may_write():
             raise ApiError(0, "NotLeader", "not the leader: the write is not sent")
         data = None if body is None else msgspec.json.encode(body)
@@ -102,7 +139,7 @@ class Client:
                 headers={"Content-Type": content_type} if data else None,
                 timeout=REQUEST_TIMEOUT,
             ) as response:
-                payload = await response.read()
+                payload = await bodies.read(response.content.iter_any(), limit)
         except (aiohttp.ClientError, ConfigError, OSError) as error:
             metrics.REQUESTS.labels("<error>", method).inc()
             raise connection_error(error) from error
@@ -113,24 +150,50 @@ class Client:
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
-    ) -> tuple[Iterator[Object], str]:
-        """All objects of a resource (in one namespace, or in all) and the list's resourceVersion.
+    ) -> AsyncGenerator[Page]:
+        """Yield the objects of a resource (in one namespace, or in all) in pages, of which each has the same version.
 
-        `fields`: a field selector. `limit`: maximum number of objects; 0: all. Objects are decoded lazily: decoding
-        thousands at once would set the peak of memory use.
+        `fields`: a field selector. `limit`: maximum number of objects; 0: all. A page is as large as MAX_PAGE allows,
+        and its objects are decoded lazily: those of all namespaces at once would not fit into memory.
         """
-        options = {"labelSelector": selector, "fieldSelector": fields, "limit": str(limit or "")}
-        params = {name: value for name, value in options.items() if value}
-        request = f"GET {resource.path(namespace)}"
-        response = _decode(await self._send("GET", resource.path(namespace), None, JSON, params), _LISTS, request)
+        size, token, left = MIN_PAGE, "", limit or sys.maxsize
+        while left > 0:
+            options = {"labelSelector": selector, "fieldSelector": fields, "continue": token}
+            params = {name: value for name, value in options.items() if value}
+            try:
+                page = await self._page(resource, namespace, params, min(size, left))
+            except bodies.TooLargeError:
+                if size == 1:
+                    raise _too_large(f"GET {resource.path(namespace)}") from None
+                size = 1
+                continue
+            size, left, token = _next_size(size, page.bytes), left - page.count, page.token
+            yield page
+            if not token:
+                return
+
+    async def _page(self, resource: Resource, namespace: str | None, params: Mapping[str, str], size: int) -> Page:
+        """One page of a list. Raises TooLargeError if it has more than one object, and more bytes than MAX_PAGE."""
+        path = resource.path(namespace)
+        request = f"GET {path}"
+        limit = bodies.MAX_PAGE if size > 1 else bodies.MAX_BODY
+        async with self._pages:
+            payload = await self._send("GET", path, None, JSON, {**params, "limit": str(size)}, limit)
+        response = _decode(payload, _LISTS, request)
         type_meta = {"apiVersion": resource.api_version, "kind": resource.kind}
-        items = (type_meta | validated(_decode(item, _OBJECTS, request)) for item in response.items or ())
-        return items, response.metadata.resource_version
+        found = response.items or ()
+        items = (type_meta | validated(_decode(item, _OBJECTS, request)) for item in found)
+        meta = response.metadata
+        return Page(items, len(found), len(payload), meta.resource_version, meta.continue_ or "")
 
     async def watch(
         self, resource: Resource, namespace: str | None, selector: str, version: str
     ) -> AsyncGenerator[tuple[str, Object]]:
-        """Yield type and object of every event after `version`, until the API server ends the watch."""
+        """Yield type and object of every event after `version`, until the API server ends the watch.
+
+        Of an object that is too large to be read here, only the metadata that identifies it, with the type OVERSIZED
+        unless it was deleted.
+        """
         params = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
         params["timeoutSeconds"] = str(random.randint(*WATCH_TIMEOUT_RANGE))  # noqa: S311 - jitter, not a secret
         if selector:
@@ -141,9 +204,9 @@ class Client:
             async with self._session.get(url, params=params, timeout=timeout) as response:
                 metrics.REQUESTS.labels(str(response.status), "GET").inc()
                 if response.status >= 400:
-                    raise api_error(response.status, response.headers, await response.read())
-                async for line in _lines(response.content):
-                    yield _event(line)
+                    raise api_error(response.status, response.headers, await response.content.read(MAX_ERROR))
+                async for line in bodies.lines(response.content.iter_any()):
+                    yield _oversized(line.text, resource) if line.cut else _event(line.text)
         except (aiohttp.ClientError, ConfigError, OSError) as error:
             raise connection_error(error) from error
 
@@ -218,15 +281,6 @@ def connection_error(error: Exception) -> ApiError:
     return ApiError(0, "Unreachable", f"the API server cannot be reached: {describe(error)}")
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes]:
-    """Yield complete lines of any length. An unterminated last line is dropped."""
-    rest = b""
-    async for chunk in content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
-
-
 def _event(line: bytes) -> tuple[str, Object]:
     try:
         event = _EVENTS.decode(line)
@@ -238,6 +292,33 @@ def _event(line: bytes) -> tuple[str, Object]:
             status.get("code") or 500, status.get("reason") or "", status.get("message") or "no reason given"
         )
     return event.type, validated(event.object, bookmark=event.type == "BOOKMARK")
+
+
+def _oversized(head: bytes, resource: Resource) -> tuple[str, Object]:
+    """What is known of an object that is too large. Raises ApiError to have the resource listed again."""
+    found = bodies.identity(head)
+    if found is None:
+        message = f"an event of {resource.plural} is longer than {bodies.MAX_LINE} bytes"
+        raise ApiError(410, "Oversized", message)
+    metadata = {
+        "name": found.name,
+        "namespace": found.namespace,
+        "uid": found.uid,
+        "resourceVersion": found.version,
+    }
+    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return found.event_type if found.event_type == "DELETED" else "OVERSIZED", obj
+
+
+def _too_large(request: str) -> ApiError:
+    return ApiError(200, "TooLarge", f"the response to {request} is longer than {bodies.MAX_BODY} bytes")
+
+
+def _next_size(size: int, found: int) -> int:
+    """How many objects the next page has. `found`: the bytes of the last one, which had `size` objects."""
+    if found > bodies.MAX_PAGE // 2:
+        return max(1, size // 2)
+    return min(MAX_OBJECTS, size * 2) if found < bodies.MAX_PAGE // 8 else size
 
 
 def describe(error: BaseException) -> str:
@@ -286,7 +367,12 @@ class _Named(msgspec.Struct):
     metadata: _NamedMeta
 
 
-class _List(_Versioned):
+class _ListMeta(_VersionMeta):
+    continue_: str | None = msgspec.field(default=None, name="continue")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta
     items: list[msgspec.Raw] | None = None
 
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -19,7 +19,8 @@ from memcached_operator.kube.resource import Object, Resource
 
 log = logging.getLogger(__name__)
 
-Change = Literal["updated", "deleted"]
+Change = Literal["updated", "deleted", "oversized"]
+"""`oversized`: updated, but of the object only its metadata is known that identifies it."""
 
 EventHandler = Callable[[Resource, Change, Object], None]
 """Called for each event; must not block and must not raise."""
@@ -39,7 +40,8 @@ class Reflector:
     """One resource, in one namespace or in all. `version`: the resourceVersion to resume at; empty before a list.
 
     `missing`: the API server does not serve this `optional` resource. `synced` is set by the first successful list, or
-    when the resource is found to be missing. `watch`: None for the client's watch.
+    when the resource is found to be missing; `tried` by the first list, also if it failed. `watch`: None for the
+    client's watch.
     """
 
     resource: Resource
@@ -49,6 +51,7 @@ class Reflector:
     optional: bool = False
     missing: bool = False
     watch: "WatchFunc | None" = None
+    tried: asyncio.Event = field(default_factory=asyncio.Event)
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __str__(self) -> str:
@@ -127,9 +130,12 @@ def explain(error: ApiError) -> str:
     return "the resource is not served; install the CRDs" if error.code == 404 else str(error)
 
 
+_CHANGES: Mapping[str, Change] = {"DELETED": "deleted", "OVERSIZED": "oversized"}
+
+
 async def _watch(client: Client, reflector: Reflector, on_event: EventHandler) -> None:
     events = client.watch(reflector.resource, reflector.namespace, reflector.selector, reflector.version)
     async for event_type, obj in events:
         if event_type != "BOOKMARK":
-            on_event(reflector.resource, "deleted" if event_type == "DELETED" else "updated", obj)
+            on_event(reflector.resource, _CHANGES.get(event_type, "updated"), obj)
         reflector.version = obj["metadata"]["resourceVersion"]

@@ -26,7 +26,7 @@ from memcached_operator.kube.resource import (
     nested_list,
     nested_map,
 )
-from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN, slot_name
+from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN, owners, slot_name
 from memcached_operator.memcached.desired.agent import has_agent, has_https
 from memcached_operator.memcached.desired.connection import connection, connection_name
 from memcached_operator.memcached.desired.deployment import deployment
@@ -37,7 +37,7 @@ from memcached_operator.memcached.desired.pods import APP_NAME, memcached_ports
 from memcached_operator.memcached.desired.secrets import certificate_secret
 from memcached_operator.memcached.desired.service import has_slot_services, services
 from memcached_operator.memcached.desired.statefulset import has_template, served_ports, statefulset
-from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores
+from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, ignores, reads
 from memcached_operator.memcached.in_place import IN_PLACE
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.status import status_with
@@ -74,6 +74,8 @@ def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Kind:
         optional=(POD_MONITORS,),
         observes=(POD_DISRUPTION_BUDGETS, AUTOSCALERS),
         ignores=ignores,
+        reads=reads,
+        owners=owners,
         updates_pods=True,
     )
 

@@ -59,6 +59,12 @@ def ignores(obj: Object) -> bool:
     return not any(_targets(target, each) for each in WORKLOADS)
 
 
+def reads(obj: Object) -> Object:
+    """The fields of such an object that are read: which pods a budget selects, or what an autoscaler scales."""
+    spec = nested_map(obj, "spec")
+    return {"spec": {name: spec[name] for name in ("selector", "scaleTargetRef") if name in spec}}
+
+
 def _targets(target: Mapping[str, Any], workload: Resource) -> bool:
     """Whether the target of an autoscaler is a workload of this type."""
     group = str(target.get("apiVersion", "")).partition("/")[0]

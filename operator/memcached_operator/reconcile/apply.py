@@ -116,7 +116,7 @@ class Applier:
         template of a paused rollout.
         """
         cr = snapshot.cr
-        live = self._newest(snapshot, key)
+        live = await self._newest(snapshot, key)
         step = decide(cr, child, live)
         unknown = unknown or (key not in snapshot.children and is_controlled_by(live, cr))
         if step.action is Action.CONFLICT or (step.action is Action.CREATE and cr.get("status")):
@@ -128,9 +128,11 @@ class Applier:
             raise StaleError
         return step
 
-    def _newest(self, snapshot: Snapshot, key: Key) -> Object | None:
-        """The child of the snapshot, unless the cache has changed since."""
+    async def _newest(self, snapshot: Snapshot, key: Key) -> Object | None:
+        """The child of the snapshot, unless the cache has changed since, or has not kept all of it."""
         child, entry = snapshot.children.get(key), self._cache.entry(key)
+        if entry is not None and not entry.complete:
+            return await self._refresh(key)
         if child is not None and entry is not None and version_of(child) == entry.version:
             return child
         return None if entry is None else entry.object()

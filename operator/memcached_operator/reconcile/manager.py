@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from memcached_operator.cache.cache import Cache, Entry, transform, version_of
+from memcached_operator.cache.cache import Cache, Entry, version_of
 from memcached_operator.kind import Kind
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiError, Client
@@ -14,6 +14,7 @@ from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, Wa
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
 from memcached_operator.reconcile.discovery import discover_resize
 from memcached_operator.reconcile.reconciler import Reconciler
+from memcached_operator.reconcile.retention import Retention
 from memcached_operator.runtime.queue import MAX_DELAY, Queue
 from memcached_operator.runtime.tasks import background
 
@@ -48,12 +49,13 @@ class Manager:
         self._sync_period = sync_period
         self._max_backoff = min(MAX_BACKOFF, max_retry_delay)
         self._observed = frozenset(resource for kind in kinds for resource in kind.observes)
-        observers = [kind for kind in kinds if kind.observes]
-        self._cache = Cache(self._observed, lambda obj: all(kind.ignores(obj) for kind in observers))
+        self._retention = Retention(kinds)
+        self._cache = Cache(self._retention)
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
         self._missing: set[Resource] = set()
-        self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._missing)
+        self._starting: set[tuple[Resource, str | None]] = set()  # kinds that wait for lists, by watched namespace
+        self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._retention, self._missing)
         # What is only observed must not prevent the start of a kind: an older role may lack the permission to list it.
         optional = {resource for kind in kinds for resource in kind.optional} | self._observed.difference(
             self.child_resources
@@ -110,25 +112,43 @@ class Manager:
         """Update the cache with one event and enqueue the affected objects."""
         key = key_of(resource, obj)
         before = self._cache.entry(key)
-        changed = (
-            self._cache.put_event(resource, obj) if change == "updated" else self._cache.remove(key, version_of(obj))
-        )
-        if not changed or (change == "updated" and before is not None and self._keeps_content(key, before, obj)):
+        if not self._put(key, change, obj) or (change == "updated" and self._keeps_content(key, before)):
             return
+        if change == "deleted" and before is not None:
+            self._keep_less(key.resource, before)
         self._enqueue(self._affected(key, obj))
-        if before is not None and before.index_keys != self._cache.index_keys(key, obj):
-            # The object had another owner or instance label before.
+        if change == "oversized":
+            self._enqueue(self._retention.owners_of(self._cache, key))
+        if before is not None and (change == "oversized" or before.index_keys != self._cache.index_keys(key, obj)):
+            # The object had another owner or instance label before, or those of this version are not known.
             self._enqueue(self._affected(key, before.object()))
 
-    def _keeps_content(self, key: Key, before: Entry, obj: Object) -> bool:
+    def _put(self, key: Key, change: Change, obj: Object) -> bool:
+        """Update the cache. Returns False if the event is no news."""
+        match change:
+            case "updated":
+                return self._cache.put_event(key.resource, obj)
+            case "oversized":
+                return self._cache.put_oversized(key.resource, obj)
+            case "deleted":
+                return self._cache.remove(key, version_of(obj))
+
+    def _keep_less(self, resource: Resource, before: Entry) -> None:
+        """After the deletion of a custom resource, its children are those of others."""
+        if (kind := self._kind_of(resource)) is not None:
+            self._cache.reconsider(self._retention.of_deleted(self._cache, kind, before.object()))
+
+    def _keeps_content(self, key: Key, before: Entry | None) -> bool:
         """True if only the status of an observed object has changed, which no plan reads."""
-        if key.resource not in self._observed or before.from_live_read:
+        after = self._cache.entry(key)
+        if key.resource not in self._observed or before is None or before.from_live_read or after is None:
             return False
-        return _content(before.object()) == _content(transform(obj))
+        return _content(before.object()) == _content(after.object())
 
     def _enqueue(self, keys: Iterable[Key]) -> None:
         for key in keys:
-            self._queue.add(key)
+            if not self._starting & {(key.resource, None), (key.resource, key.namespace)}:
+                self._queue.add(key)
 
     def _affected(self, key: Key, obj: Object) -> Iterator[Key]:
         """The object itself if it is a custom resource, otherwise those that its owner reference and labels name."""
@@ -155,21 +175,47 @@ class Manager:
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""
         kind = self._kind_of(reflector.resource)
-        if kind is not None and not reflector.synced.is_set():
-            # Children must be listed before their owners are reconciled; otherwise they would be created again. So must
-            # the objects of others that a plan reads; otherwise each restart would report that they do not exist.
-            for child in self._reflectors:
-                if child.namespace == reflector.namespace and child.resource in (*kind.owns, *kind.observes, PODS):
-                    await child.synced.wait()
-        was_missing = reflector.missing
-        await self._list(reflector)
+        was_missing, first = reflector.missing, not reflector.synced.is_set()
+        if kind is None:
+            if first:
+                await self._until_kinds_are_listed(reflector.namespace)
+            await self._list(reflector)
+        elif first:
+            await self._start(reflector, kind)
+        else:
+            await self._list(reflector)
         if not (was_missing and reflector.missing):
             self._enqueue_affected(reflector)
 
+    async def _until_kinds_are_listed(self, namespace: str | None) -> None:
+        """Wait for the custom resources, on which it depends what is kept of an object, unless they are not served."""
+        for each in self._reflectors:
+            if each.namespace == namespace and self._kind_of(each.resource):
+                await each.tried.wait()
+
+    async def _start(self, reflector: Reflector, kind: Kind) -> None:
+        """List a kind, and wait until what its plans read has been listed. Raises ApiError.
+
+        Children must be listed before their owners are reconciled; otherwise they would be created again. So must the
+        objects of others that a plan reads; otherwise each restart would report that they do not exist.
+        """
+        starting = (reflector.resource, reflector.namespace)
+        self._starting.add(starting)
+        try:
+            await self._list(reflector)
+        finally:
+            reflector.tried.set()
+        for each in self._reflectors:
+            if each.namespace == reflector.namespace and each.resource in (*kind.owns, *kind.observes, PODS):
+                await each.synced.wait()
+        self._starting.discard(starting)
+
     async def _list(self, reflector: Reflector) -> None:
         resource, namespace = reflector.resource, reflector.namespace
+        listing = self._cache.listing(resource, namespace)
         try:
-            items, reflector.version = await self._client.list(resource, namespace, reflector.selector)
+            async for page in self._client.list(resource, namespace, reflector.selector):
+                listing.add(page.items, int(page.version))
         except ApiError as error:
             if reflector.is_missing(error):
                 self._set_missing(reflector)
@@ -179,8 +225,11 @@ class Manager:
             raise
         reflector.missing = False
         self._missing.discard(resource)
-        deleted = self._cache.replace(resource, namespace, items, int(reflector.version))
+        deleted = listing.end()
+        reflector.version = str(listing.version)
         if self._kind_of(resource):
+            for before in deleted.values():
+                self._keep_less(resource, before)
             self._enqueue(deleted)
         if not reflector.synced.is_set():
             log.info("listed %s", reflector)

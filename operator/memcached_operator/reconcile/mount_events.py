@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 READERS = 2
 """Maximum concurrent reads. They run beside the reconciles, which a slow response must not delay."""
 
+MAX_BYTES = 2**22
+"""Bytes of Events that are read of one pod. Those of a kubelet have about 1 KiB; anyone may write others."""
+
 
 @dataclass
 class _State:
@@ -126,14 +129,27 @@ class MountEvents:
         try:
             for uid in uids:
                 fields = mounts.FIELDS.format(uid)
-                events, _ = await self._client.list(EVENTS, key.namespace, fields=fields, limit=mounts.MAX_EVENTS)
-                found += mounts.relevant(events)
+                found += await self._events(key.namespace, fields)
         except ApiError as error:
             state.not_before = _now() + (error.retry_after or 0.0)
             self._log(key, error)
             return state.events or ()
         self._forbidden.discard(key.namespace)
         return tuple(found)
+
+    async def _events(self, namespace: str, fields: str) -> list[Object]:
+        """The relevant ones of at most MAX_EVENTS Events and MAX_BYTES."""
+        found: list[Object] = []
+        read = 0
+        async for page in self._client.list(EVENTS, namespace, fields=fields, limit=mounts.MAX_EVENTS):
+            found += mounts.relevant(page.items)
+            read += page.bytes
+            if read > MAX_BYTES:
+                log.warning(
+                    "Events in namespace %r: only %d MiB of those about one pod are read", namespace, read >> 20
+                )
+                break
+        return found
 
     def _log(self, key: Key, error: ApiError) -> None:
         """Log an error; a missing permission only once per namespace."""

@@ -3,23 +3,25 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from memcached_operator import metrics
+from memcached_operator.cache.allowances import MAX_BYTES, MAX_OBJECTS
 from memcached_operator.cache.cache import Cache
-from memcached_operator.cache.live import StaleError, ensure_exists
+from memcached_operator.cache.live import StaleError, ensure_exists, get_live
 from memcached_operator.kind import Kind, Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.client import ApiError, Client
-from memcached_operator.kube.labels import selector_labels
+from memcached_operator.kube.labels import SELECTOR, selector_labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.mount_events import MountEvents
 from memcached_operator.reconcile.ownership import is_orphan
 from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
+from memcached_operator.reconcile.retention import Retention
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.events import Recorder
 from memcached_operator.status.writer import StatusWriter
@@ -41,12 +43,14 @@ class Reconciler:
         cache: Cache,
         queue: Queue[Key],
         kinds: Iterable[Kind],
+        retention: Retention | None = None,
         missing: AbstractSet[Resource] = frozenset(),
     ) -> None:
         self._client = client
         self._cache = cache
         self._queue = queue
         self._kinds = {kind.resource: kind for kind in kinds}
+        self._retention = retention or Retention(self._kinds.values())
         self._missing = missing
         self._deferred: set[Key] = set()
         self._applier = Applier(client, cache)
@@ -106,6 +110,8 @@ class Reconciler:
             self._mount_events.forget(key)
             self._applier.forget_deleted()
             return "success"
+        for each in self._retention.incomplete(self._cache, kind, cr):
+            await get_live(self._client, self._cache, each)
         revision = self._cache.revision
         snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
@@ -124,7 +130,8 @@ class Reconciler:
         if self._cache.revision != revision:
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
-        outcome = Outcome(problems, plan.notices, plan.update)
+        notices = (*plan.notices, *self._notices(key.namespace))
+        outcome = Outcome(problems, notices, plan.update)
         held = self._mount_events.holds_status(key)
         delay = None if held else await self._status.write(kind, key, snapshot, outcome)
         delays = [each for each in (plan.requeue_after, result.requeue_after, delay) if each is not None]
@@ -135,6 +142,15 @@ class Reconciler:
         if not self._status.has_failed(key):
             self._queue.forget(key)
         return "requeue_after" if delays else "success"
+
+    def _notices(self, namespace: str) -> Iterator[str]:
+        """What users of a namespace must know that no plan does."""
+        if number := self._cache.refused(namespace):
+            yield (
+                f"{number} objects of namespace {namespace} are ignored: they have the label {SELECTOR}, belong to no "
+                f"object of this operator, and are more than {MAX_OBJECTS}, or larger than {MAX_BYTES >> 20} MiB in "
+                "all. Delete them, or remove the label"
+            )
 
     def _gather(self, kind: Kind, key: Key, cr: Object) -> Snapshot:
         snapshot = replace(gather(self._cache, kind, cr, self._missing), resize=self.resize)

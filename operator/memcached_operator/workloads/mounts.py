@@ -48,7 +48,10 @@ CREATING_REASONS = ("ContainerCreating", "PodInitializing")
 SET_UP = re.compile(r'MountVolume\.SetUp failed for volume "([^"]{1,63})"')
 """A failed mount. The error follows (kubernetes pkg/volume/util/types)."""
 
-UNMOUNTED = re.compile(r"unmounted volumes=\[([^\]]*)\]")
+MAX_TEXT = 4096
+"""Characters of a message that are read. A kubelet's is as long as the names of the volumes of a pod."""
+
+UNMOUNTED = re.compile(r"unmounted volumes=\[([^\[\]]*)\]")
 """The volumes for which a pod still waits, without an error. The spam filter may drop the Event with the error in favor
 of this one (kubernetes pkg/kubelet/volumemanager)."""
 
@@ -100,10 +103,14 @@ def demand(pods: Iterable[Object], events: Sequence[Object], now: datetime, *, r
 def relevant(events: Iterable[Object]) -> Iterator[Object]:
     """The Events that `failures` needs, without what changes at each repetition except their times."""
     for event in events:
-        if SET_UP.search(text := event.get("message") or "") or UNMOUNTED.search(text):
+        text = (event.get("message") or "")[:MAX_TEXT]
+        if SET_UP.search(text) or UNMOUNTED.search(text):
+            series = nested_map(event, "series").get("lastObservedTime")
             yield {
                 "involvedObject": {"uid": nested_map(event, "involvedObject").get("uid")},
-                **{name: event[name] for name in ("message", "series", "lastTimestamp", "eventTime") if name in event},
+                "message": text,
+                **{name: event[name] for name in ("lastTimestamp", "eventTime") if name in event},
+                **({"series": {"lastObservedTime": series}} if series else {}),
             }
 
 

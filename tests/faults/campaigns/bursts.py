@@ -20,6 +20,7 @@ from memcached_api.kinds import Kind
 from memcached_api.validation.decoding import MAX_OBJECT_SIZE
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import Key, Object
+from support.lists import listed
 
 WRITES = 200
 """Number of parallel writes."""
@@ -71,7 +72,7 @@ class Setup:
 
     async def stored(self) -> list[Object]:
         """All objects of the kind."""
-        found, _ = await self.sandbox.client.list(resource_of(self.kind), self.sandbox.namespace)
+        found, _ = await listed(self.sandbox.client, resource_of(self.kind), self.sandbox.namespace)
         return list(found)
 
     def check_defaulted(self, objects: list[Object]) -> None:

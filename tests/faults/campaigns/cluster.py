@@ -22,6 +22,7 @@ from memcached_operator.kube.client import MERGE_PATCH, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, Key, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import PROGRESS_PERIOD
+from support.lists import listed
 
 REPORT_TIMEOUT = 30.0
 """Seconds until a problem is reported, on a busy machine."""
@@ -317,7 +318,7 @@ async def populate(sandbox: Sandbox, namespace: str) -> None:
 
 
 async def _empty(sandbox: Sandbox, namespace: str) -> bool:
-    lists = [await sandbox.client.list(each, namespace) for each in (MEMCACHEDS, APPSERVICES)]
+    lists = [await listed(sandbox.client, each, namespace) for each in (MEMCACHEDS, APPSERVICES)]
     return not any(list(items) for items, _ in lists)
 
 
@@ -384,7 +385,7 @@ async def _install(sandbox: Sandbox, resource: Resource) -> None:
 
     async def poll() -> bool:
         with suppress(ApiError):
-            await sandbox.client.list(resource, sandbox.namespace)
+            await listed(sandbox.client, resource, sandbox.namespace)
             return True
         return False
 

@@ -37,6 +37,7 @@ from memcached_operator.kube.resource import (
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 from support import mounting
+from support.lists import listed
 
 ROLE = "role"
 """Name of the sandbox's Role with the rules of config/rbac/role.yaml."""
@@ -230,7 +231,7 @@ async def wait_until_reported(sandbox: Sandbox, grant: Grant) -> None:
 async def in_some_condition(sandbox: Sandbox, message: str, reason: str = c.APPLY_FAILED) -> bool:
     """Whether a condition of any object has this text and reason."""
     for resource in (MEMCACHEDS, APPSERVICES):
-        items, _ = await sandbox.client.list(resource, sandbox.namespace)
+        items, _ = await listed(sandbox.client, resource, sandbox.namespace)
         for condition in (each for item in items for each in nested_list(item, "status", "conditions")):
             if message in condition["message"] and condition["reason"] == reason:
                 return True

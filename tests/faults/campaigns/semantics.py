@@ -14,6 +14,7 @@ from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import MERGE_PATCH
 from memcached_operator.kube.resource import PODS, Object, Resource, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
+from support.lists import listed
 
 VALID = cache(size=2)
 SIZE = 1000
@@ -84,7 +85,7 @@ async def thousand_pods(sandbox: Sandbox, references: References, resource: Reso
 
 
 async def _pods(sandbox: Sandbox) -> list[Object]:
-    found, _ = await sandbox.client.list(PODS, sandbox.namespace)
+    found, _ = await listed(sandbox.client, PODS, sandbox.namespace)
     return list(found)
 
 

@@ -25,6 +25,7 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import PROGRESS_PERIOD
+from support.lists import listed
 
 PORT, OTHER_PORT = 11211, 11212
 RUNNING: Object = {"rollout": {"paused": False}}
@@ -102,7 +103,7 @@ async def _check_held(sandbox: Sandbox) -> None:
     """Check that the pods, and the published port, are those from before the pause."""
     live = await sandbox.get(STATEFULSETS, VICTIM) or {}
     sandbox.check(_template_image(live) == IMAGE, "the pod template was changed during the pause")
-    pods, _ = await sandbox.client.list(PODS, sandbox.namespace, "")
+    pods, _ = await listed(sandbox.client, PODS, sandbox.namespace, "")
     images = {container["image"] for pod in pods for container in pod["spec"]["containers"]}
     sandbox.check(images == {IMAGE}, f"pods have other images during the pause: {images}")
     service = await sandbox.get(SERVICES, f"{VICTIM}-0") or {}
@@ -120,7 +121,7 @@ def _template_image(live: Object) -> str:
 
 async def _pods(sandbox: Sandbox) -> dict[str, str]:
     """The uid of each pod, by name."""
-    found, _ = await sandbox.client.list(PODS, sandbox.namespace, "")
+    found, _ = await listed(sandbox.client, PODS, sandbox.namespace, "")
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in found}
 
 

@@ -26,6 +26,7 @@ from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.labels import INSTANCE
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
+from support.lists import listed
 
 FIGURES = ROOT / "build/faults/soak.json"
 PERIOD = 5.0
@@ -284,7 +285,7 @@ async def _first_problem(users: Users) -> str:
 async def _pods(sandbox: Sandbox) -> dict[str, list[str]]:
     """Names of the live pods, by the name of their object."""
     found: dict[str, list[str]] = {}
-    items, _ = await sandbox.client.list(PODS, sandbox.namespace)
+    items, _ = await listed(sandbox.client, PODS, sandbox.namespace)
     for item in items:
         if not item["metadata"].get("deletionTimestamp"):
             found.setdefault(item["metadata"]["labels"][INSTANCE], []).append(item["metadata"]["name"])
@@ -292,7 +293,7 @@ async def _pods(sandbox: Sandbox) -> dict[str, list[str]]:
 
 
 async def _by_name(sandbox: Sandbox, resource: Resource) -> dict[str, Object]:
-    items, _ = await sandbox.client.list(resource, sandbox.namespace)
+    items, _ = await listed(sandbox.client, resource, sandbox.namespace)
     return {item["metadata"]["name"]: item for item in items if item["metadata"]["name"].startswith("soak-")}
 
 

@@ -4,17 +4,30 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_operator.cache.cache import Cache, transform
-from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, key_of
+from memcached_api.images import Images
+from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.forms import whole
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource, key_of
+from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.reconcile.ownership import controller_reference
+from memcached_operator.reconcile.retention import Retention
 from unit.builders import LABELS, memcached, owned, pod
 
+KIND = memcached_kind(Images("example.com/memcached:1"))
 KEY = Key(DEPLOYMENTS, "test", "cache")
 
 
 def live(version: int, **meta: Any) -> Object:
     """A Deployment of a Memcached at this resourceVersion."""
     return owned(version=version, **meta)
+
+
+def replace(cache: Cache, resource: Resource, namespace: str | None, items: list[Object], version: int) -> list[Key]:
+    """Replace the objects of a resource by a list; returns the keys of those that it does not have."""
+    listing = cache.listing(resource, namespace)
+    listing.add(items[:1], version)
+    listing.add(items[1:], version)
+    return list(listing.end())
 
 
 def version_in(cache: Cache, key: Key = KEY) -> str | None:
@@ -38,35 +51,35 @@ def test_late_reply_does_not_add_an_unseen_deleted_object() -> None:
 def test_list_adds_new_objects_and_removes_deleted_ones() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9, name="deleted"))
-    cache.replace(DEPLOYMENTS, None, [live(10)], 20)
+    replace(cache, DEPLOYMENTS, None, [live(10)], 20)
     assert [obj["metadata"]["name"] for obj in cache.list_objects(DEPLOYMENTS)] == ["cache"]
 
 
 def test_list_does_not_remove_newer_objects() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(21))
-    cache.replace(DEPLOYMENTS, None, [], 20)
+    replace(cache, DEPLOYMENTS, None, [], 20)
     assert version_in(cache) == "21"
 
 
 def test_list_does_not_restore_objects_deleted_after_it() -> None:
     cache = Cache()
     cache.remove(KEY, 21)
-    cache.replace(DEPLOYMENTS, None, [live(10)], 20)
+    replace(cache, DEPLOYMENTS, None, [live(10)], 20)
     assert version_in(cache) is None
 
 
 def test_reply_newer_than_a_list_without_the_object_adds_it() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
-    cache.replace(DEPLOYMENTS, None, [], 20)
+    replace(cache, DEPLOYMENTS, None, [], 20)
     assert cache.put(DEPLOYMENTS, live(21))
 
 
 def test_list_of_a_namespace_does_not_affect_others() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9, namespace="other"))
-    cache.replace(DEPLOYMENTS, "test", [], 20)
+    replace(cache, DEPLOYMENTS, "test", [], 20)
     assert version_in(cache, Key(DEPLOYMENTS, "other", "cache")) == "9"
 
 
@@ -87,30 +100,30 @@ def test_pods_are_found_by_the_labels_of_their_instance() -> None:
     assert list(cache.of_instance(PODS, "test", "memcached", "other")) == []
 
 
-def test_transform_keeps_manager_operation_subresource_and_time_of_managed_fields() -> None:
+def test_whole_object_keeps_manager_operation_subresource_and_time_of_managed_fields() -> None:
     entries: list[Object] = [
         {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}, "time": "t", "apiVersion": "v1"},
         {"manager": "x", "operation": "Update", "subresource": "status", "fieldsType": "FieldsV1"},
     ]
-    assert transform(live(9, managedFields=entries))["metadata"]["managedFields"] == [
+    assert whole(live(9, managedFields=entries))["metadata"]["managedFields"] == [
         {"manager": "kubectl", "operation": "Update", "time": "t"},
         {"manager": "x", "operation": "Update", "subresource": "status"},
     ]
 
 
-def test_transform_removes_only_the_last_applied_annotation() -> None:
+def test_whole_object_removes_only_the_last_applied_annotation() -> None:
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{…}", "own": "kept"}
     obj = live(9, annotations=annotations)
-    assert transform(obj)["metadata"]["annotations"] == {"own": "kept"}
+    assert whole(obj)["metadata"]["annotations"] == {"own": "kept"}
     assert obj["metadata"]["annotations"] == annotations
 
 
-def test_transform_changes_nothing_else() -> None:
+def test_whole_object_changes_nothing_else() -> None:
     obj = live(9, managedFields=None) | {"spec": {"a": 1}, "status": {"b": 2}}
-    transformed = transform(obj)
-    assert transformed["metadata"].pop("managedFields") == []
+    found = whole(obj)
+    assert found["metadata"].pop("managedFields") == []
     obj["metadata"].pop("managedFields")
-    assert transformed == obj
+    assert found == obj
 
 
 EVENTS = st.lists(
@@ -149,8 +162,8 @@ def test_indexes_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> N
 def test_object_that_one_list_misses_is_restored_by_the_next() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9))
-    assert cache.replace(DEPLOYMENTS, None, [], 100) == [KEY]
-    cache.replace(DEPLOYMENTS, None, [live(9)], 101)
+    assert replace(cache, DEPLOYMENTS, None, [], 100) == [KEY]
+    replace(cache, DEPLOYMENTS, None, [live(9)], 101)
     assert version_in(cache) == "9"
 
 
@@ -160,7 +173,7 @@ def budget(name: str, **meta: Any) -> Object:
 
 
 def test_foreign_objects_are_those_that_are_not_children() -> None:
-    cache = Cache([POD_DISRUPTION_BUDGETS])
+    cache = Cache(Retention([KIND]))
     ours = owned(resource=POD_DISRUPTION_BUDGETS, name="ours")
     theirs = owned(resource=POD_DISRUPTION_BUDGETS, name="theirs", labels={})
     for obj in (ours, theirs, budget("b"), budget("a", labels=LABELS), budget("c", namespace="other")):
@@ -169,13 +182,13 @@ def test_foreign_objects_are_those_that_are_not_children() -> None:
 
 
 def test_foreign_objects_of_other_resources_are_not_indexed() -> None:
-    cache = Cache([POD_DISRUPTION_BUDGETS])
+    cache = Cache(Retention([KIND]))
     cache.put(DEPLOYMENTS, budget("a"))
     assert list(cache.foreign(DEPLOYMENTS, "test")) == []
 
 
 def test_object_that_becomes_a_child_is_not_foreign() -> None:
-    cache = Cache([POD_DISRUPTION_BUDGETS])
+    cache = Cache(Retention([KIND]))
     cache.put(POD_DISRUPTION_BUDGETS, budget("cache"))
     cache.put(POD_DISRUPTION_BUDGETS, owned(resource=POD_DISRUPTION_BUDGETS, version=2))
     assert list(cache.foreign(POD_DISRUPTION_BUDGETS, "test")) == []

@@ -100,5 +100,7 @@ def test_live_read_restores_an_object_that_a_list_missed() -> None:
     api, cache = Api(), Cache()
     api.objects[KEY] = CACHED
     cache.put(MEMCACHEDS, CACHED)
-    assert cache.replace(MEMCACHEDS, None, [], 1000) == [KEY]
+    listing = cache.listing(MEMCACHEDS, None)
+    listing.add([], 1000)
+    assert list(listing.end()) == [KEY]
     assert asyncio.run(get_live(api.client, cache, KEY)) is not None

@@ -8,6 +8,7 @@ import pytest
 from memcached_operator.kube.client import ApiError, Client, api_error, describe
 from memcached_operator.kube.resource import DEPLOYMENTS, Key
 from memcached_operator.runtime.tasks import background
+from support.lists import listed
 from unit.servers import Script, connection, response, serving
 
 KEY = Key(DEPLOYMENTS, "test", "cache")
@@ -195,16 +196,16 @@ def test_get_of_a_forbidden_object_raises() -> None:
 
 META = {"name": "cache", "resourceVersion": "8"}
 LISTS = {
-    "one namespace": ("test", "a=b", f"{PATH}?labelSelector=a%3Db"),
-    "all namespaces": (None, "", "/apis/apps/v1/deployments"),
+    "one namespace": ("test", "a=b", f"{PATH}?labelSelector=a%3Db&limit=16"),
+    "all namespaces": (None, "", "/apis/apps/v1/deployments?limit=16"),
 }
 
 
 @pytest.mark.parametrize(("namespace", "selector", "path"), LISTS.values(), ids=LISTS.keys())
 def test_list_adds_api_version_and_kind_to_items(namespace: str | None, selector: str, path: str) -> None:
-    listed = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": META}]}
-    script = Script([response(200, json.dumps(listed))])
-    items, version = call_scripted(script, lambda client: client.list(DEPLOYMENTS, namespace, selector))
+    found = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": META}]}
+    script = Script([response(200, json.dumps(found))])
+    items, version = call_scripted(script, lambda client: listed(client, DEPLOYMENTS, namespace, selector))
     assert (list(items), version) == (
         [{"metadata": META, "apiVersion": "apps/v1", "kind": "Deployment"}],
         "9",
@@ -214,7 +215,7 @@ def test_list_adds_api_version_and_kind_to_items(namespace: str | None, selector
 
 def test_list_with_null_items_is_empty() -> None:
     script = Script([response(200, '{"metadata": {"resourceVersion": "9"}, "items": null}')])
-    items, version = call_scripted(script, lambda client: client.list(DEPLOYMENTS, None))
+    items, version = call_scripted(script, lambda client: listed(client, DEPLOYMENTS, None))
     assert (list(items), version) == ([], "9")
 
 
@@ -232,7 +233,7 @@ MALFORMED = {
 @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED.keys())
 def test_malformed_list_is_a_transient_error(text: str) -> None:
     async def read(client: Client) -> None:
-        items, _ = await client.list(DEPLOYMENTS, None)
+        items, _ = await listed(client, DEPLOYMENTS, None)
         list(items)
 
     error = error_of(Script([response(200, text)]), read)

@@ -10,6 +10,7 @@ from memcached_operator.kind import Plan, Snapshot
 from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.memcached.controller import plan_with
+from memcached_operator.reconcile.retention import Retention
 from unit.builders import DEPLOYMENTS, LABELS, NOW, deployment, memcached, pod
 
 KIND = memcached_kind(Images("example.com/memcached:1"))
@@ -141,7 +142,7 @@ def test_autoscalers_of_anything_but_a_workload_cause_no_work(
 ) -> None:
     """Otherwise the autoscalers of many Memcacheds in a namespace would reconcile each of them for each other."""
     (resource,) = found
-    cache = Cache(KIND.observes, KIND.ignores)
+    cache = Cache(Retention([KIND]))
     (obj,) = found[resource]
     cache.put(resource, {**obj, "metadata": {**obj["metadata"], "resourceVersion": "1"}})
     assert [each["metadata"]["name"] for each in cache.foreign(resource, "test")] == ([] if ignored else ["theirs"])

@@ -128,7 +128,8 @@ def test_failing_list_does_not_block_other_lists(monkeypatch: pytest.MonkeyPatch
     async def without_pods(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
         if resource == PODS and self.statuses:
             raise BROKEN
-        return await list_all(self, resource, namespace, selector)
+        async for page in list_all(self, resource, namespace, selector):
+            yield page
 
     async def scenario(api: Api, manager: Manager) -> None:
         await until(lambda: api.statuses)
@@ -151,7 +152,8 @@ def fail_lists(monkeypatch: pytest.MonkeyPatch, error: ApiError, *resources: Res
     async def listed(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
         if resource in failing:
             raise error
-        return await list_all(self, resource, namespace, selector)
+        async for page in list_all(self, resource, namespace, selector):
+            yield page
 
     monkeypatch.setattr(Api, "list", listed)
     return failing
@@ -204,7 +206,8 @@ def test_no_object_is_reconciled_before_what_its_plan_observes_is_listed(monkeyp
         if resource == AUTOSCALERS:
             listing.set()
             await listed.wait()
-        return await list_all(self, resource, namespace, selector)
+        async for page in list_all(self, resource, namespace, selector):
+            yield page
 
     async def scenario(api: Api, manager: Manager) -> None:
         await listing.wait()
@@ -324,7 +327,8 @@ def test_missing_optional_resource_is_not_listed_in_a_loop(monkeypatch: pytest.M
 
     async def counted(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
         lists.append(resource)
-        return await list_all(self, resource, namespace, selector)
+        async for page in list_all(self, resource, namespace, selector):
+            yield page
 
     monkeypatch.setattr(Api, "list", counted)
 
@@ -417,20 +421,21 @@ def enqueued(*events: tuple[Resource, Any, Object]) -> list[list[str]]:
 
 @pytest.mark.parametrize("resource", [POD_DISRUPTION_BUDGETS, AUTOSCALERS], ids=lambda each: each.kind)
 def test_foreign_object_enqueues_the_kinds_that_observe_it_in_its_namespace(resource: Resource) -> None:
-    both, changed = ["one", "two"], {"maxUnavailable": 2}
+    both, changed, unread = ["one", "two"], {"selector": {"matchLabels": {"a": "b"}}}, {"maxUnavailable": 2}
     assert enqueued(
         (resource, "updated", theirs(1)),
         (resource, "updated", theirs(2, status={"currentHealthy": 1})),
         (resource, "updated", theirs(3, spec=changed)),
-        (resource, "deleted", theirs(4, spec=changed)),
-        (resource, "updated", theirs(5, namespace="other")),
-    ) == [both, [], both, both, ["elsewhere"]]
+        (resource, "updated", theirs(4, spec=changed | unread)),
+        (resource, "deleted", theirs(5, spec=changed)),
+        (resource, "updated", theirs(6, namespace="other")),
+    ) == [both, [], both, [], both, ["elsewhere"]]
 
 
 def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:
     def ours(version: int, **rest: Any) -> Object:
         cr = builders.memcached("one")
-        return {**builders.owned(cr, POD_DISRUPTION_BUDGETS, version=version, labels={}), **rest}
+        return {**builders.owned(cr, POD_DISRUPTION_BUDGETS, name="one", version=version, labels={}), **rest}
 
     # Without the operator's label it is also one that others may observe.
     assert enqueued(

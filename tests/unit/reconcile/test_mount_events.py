@@ -1,15 +1,15 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, cast
 
 import pytest
 
 from memcached_operator.kind import Snapshot
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiError, Client, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
-from memcached_operator.reconcile.mount_events import MountEvents
+from memcached_operator.reconcile.mount_events import MAX_BYTES, MountEvents
 from memcached_operator.workloads.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
 from unit.builders import MEMCACHEDS, NOW, memcached
 from unit.workloads.test_mounts import event, running, stuck
@@ -37,20 +37,22 @@ class World:
         self.events: list[Object] = [event()]
         self.error: ApiError | None = None
         self.hangs = False
+        self.pages = [1000]  # bytes of each page, which has all Events
         self.reads: list[tuple[Resource, str | None, str, int]] = []
         self.changed: Counter[Key] = Counter()
         self.reader = MountEvents(cast("Client", self), lambda key: self.changed.update([key]))
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
-    ) -> tuple[Iterator[Object], str]:
+    ) -> AsyncGenerator[Page]:
         """The Events, or the error."""
         self.reads.append((resource, namespace, selector + fields, limit))
         if self.hangs:
             await asyncio.Event().wait()
         if self.error is not None:
             raise self.error
-        return iter(self.events), "1"
+        for size in self.pages:
+            yield Page(iter(self.events), len(self.events), size, "1")
 
     def reconcile(self, *pods: Object, key: Key = KEY, **cr: Any) -> tuple[Object, ...]:
         """What a reconcile does: it gets the known Events."""
@@ -185,9 +187,10 @@ def test_pod_that_starts_to_wait_during_a_read_is_read_after_a_minute() -> None:
         world.events = []
         original = world.list
 
-        async def list_while_a_pod_is_replaced(*arguments: Any, **options: Any) -> Any:
+        async def list_while_a_pod_is_replaced(*arguments: Any, **options: Any) -> AsyncGenerator[Page]:
             world.reconcile(stuck("sessions-1"))
-            return await original(*arguments, **options)
+            async for page in original(*arguments, **options):
+                yield page
 
         world.reconcile(running())
         await world.pass_time(RUNNING_PERIOD)
@@ -334,9 +337,10 @@ def test_object_deleted_during_a_read_is_not_enqueued() -> None:
         world.reconcile(stuck())
         original, reader = world.list, world.reader
 
-        async def list_and_forget(*arguments: Any, **options: Any) -> Any:
+        async def list_and_forget(*arguments: Any, **options: Any) -> AsyncGenerator[Page]:
             reader.forget(KEY)
-            return await original(*arguments, **options)
+            async for page in original(*arguments, **options):
+                yield page
 
         world.list = list_and_forget
         await world.pass_time(0)
@@ -344,3 +348,14 @@ def test_object_deleted_during_a_read_is_not_enqueued() -> None:
         assert world.changed == {}
 
     run(scenario)
+
+
+def test_events_of_a_flood_are_not_all_read(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        world.pages = [MAX_BYTES // 2 + 1] * 9
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        assert world.reconcile(stuck()) == (event(), event())
+
+    run(scenario)
+    assert "Events in namespace 'test': only 4 MiB of those about one pod are read" in caplog.text

@@ -7,6 +7,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.mounts import (
     MAX_PODS,
+    MAX_TEXT,
     READ_PERIOD,
     RECENT,
     RUNNING_PERIOD,
@@ -249,6 +250,12 @@ def test_missing_secrets(obj: Object, events: list[Object], expected: list[str])
 def test_failures_are_sorted_by_the_names_of_pods() -> None:
     found = failures([stuck("b"), stuck("a")], [event(uid="b"), event(uid="a")], NOW)
     assert [failure.message.partition(":")[0] for failure in found] == ["Pod a", "Pod b"]
+
+
+def test_text_of_an_event_is_cut_and_matched_in_linear_time() -> None:
+    flood = "unmounted volumes=[" * 60_000 + 'MountVolume.SetUp failed for volume "tls"'
+    assert list(relevant([event(flood)])) == []
+    assert [len(each["message"]) for each in relevant([event(TIMED_OUT + flood)])] == [MAX_TEXT]
 
 
 def test_only_relevant_events_and_fields_are_kept() -> None:

@@ -1,9 +1,17 @@
 """The DNS names of a Memcached."""
 
-from memcached_operator.kube.resource import Object
+from collections.abc import Iterator
+
+from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, Object, Resource
 
 CLUSTER_DOMAIN = "cluster.local"
 """The DNS domain of most clusters. The API server does not know it, so it is an option of the controller."""
+
+CONNECTION_SUFFIX = "-connection"
+"""Of the name of the ConfigMap with the addresses."""
+
+MAX_DIGITS = 9
+"""Digits of the number of a slot."""
 
 
 def host(cr: Object, domain: str, name: str | None = None) -> str:
@@ -15,6 +23,18 @@ def host(cr: Object, domain: str, name: str | None = None) -> str:
 def slot_name(cr: Object, slot: int) -> str:
     """The name of the pod of a slot, and of the slot's Service."""
     return f"{cr['metadata']['name']}-{slot}"
+
+
+def owners(resource: Resource, name: str) -> Iterator[tuple[str, int]]:
+    """The names of the Memcacheds that can have a child of this name, and the size that each must have at least."""
+    if resource == CONFIG_MAPS:
+        if name.endswith(CONNECTION_SUFFIX):
+            yield name.removesuffix(CONNECTION_SUFFIX), 0
+        return
+    yield name, 0
+    instance, _, slot = name.rpartition("-")
+    if resource == SERVICES and instance and slot.isdecimal() and len(slot) <= MAX_DIGITS:
+        yield instance, int(slot) + 1
 
 
 def servers(cr: Object, size: int, port: int, domain: str) -> list[str]:

@@ -2,14 +2,14 @@
 
 from memcached_api.memcached.ports import Ports
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
-from memcached_operator.memcached.desired.addresses import fixed_servers, host, servers
+from memcached_operator.memcached.desired.addresses import CONNECTION_SUFFIX, fixed_servers, host, servers
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
 
 
 def connection_name(cr: Object) -> str:
     """The name of the ConfigMap."""
-    return f"{cr['metadata']['name']}-connection"
+    return f"{cr['metadata']['name']}{CONNECTION_SUFFIX}"
 
 
 def connection(cr: Object, size: int, ports: Ports, domain: str, *, fixed: bool) -> Object:

@@ -20,6 +20,7 @@ from memcached_api.quantity import parse
 from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
 from memcached_operator.kube.resource import PODS, Object, nested_map
 from memcached_operator.status.conditions import timestamp
+from support.lists import listed
 
 NOWHERE: Object = {"podTemplate": {"spec": {"nodeSelector": {"example.com/node": "none"}}}}
 """No node has this label: the pods are never bound, so that the simulation of nodes leaves them to this kubelet."""
@@ -74,7 +75,7 @@ class Kubelet:
 
     async def run(self) -> None:
         """Run pods until cancelled."""
-        version = (await self.client.list(PODS, self.namespace, self.selector))[1]
+        version = (await listed(self.client, PODS, self.namespace, self.selector))[1]
         async with asyncio.TaskGroup() as group:
             while True:
                 async for what, pod in self.client.watch(PODS, self.namespace, self.selector, version):

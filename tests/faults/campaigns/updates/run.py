@@ -18,6 +18,7 @@ from memcached_api import conditions as c
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Object, nested_list
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.writer import STATUS_PERIOD
+from support.lists import listed
 
 UPDATE_TIMEOUT = 90.0
 """Seconds for an update of all pods, with retries: about 3 per pod on an idle machine."""
@@ -109,7 +110,7 @@ class Update:
 
     async def watch(self) -> None:
         """Record why Degraded is True, until cancelled."""
-        version = (await self.sandbox.client.list(MEMCACHEDS, self.sandbox.namespace))[1]
+        version = (await listed(self.sandbox.client, MEMCACHEDS, self.sandbox.namespace))[1]
         while True:
             async for what, obj in self.sandbox.client.watch(MEMCACHEDS, self.sandbox.namespace, "", version):
                 version = obj["metadata"]["resourceVersion"]
@@ -145,7 +146,7 @@ class Update:
         if not obj or not workload or not is_ready(obj):
             conditions = nested_list(obj or {}, "status", "conditions")
             return f"it is not ready: {[(each['type'], each['status'], each['message']) for each in conditions]}"
-        pods, _ = await self.sandbox.client.list(PODS, self.sandbox.namespace, "")
+        pods, _ = await listed(self.sandbox.client, PODS, self.sandbox.namespace, "")
         found = sorted(pods, key=lambda pod: pod["metadata"]["name"])
         if len(found) != self.size:
             return f"there are {len(found)} pods, want {self.size}"

@@ -1,0 +1,80 @@
+"""The forms in which objects are cached: whole, or without what nobody reads. Anyone decides how large objects are."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from memcached_operator.kube import labels
+from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
+
+ANNOTATION_PREFIX: Final = "memcached-operator.example.com/"
+"""Of the annotations of a pod, only those of the operator are read."""
+
+_MANAGER_FIELDS: Final = ("manager", "operation", "subresource", "time")
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_LABELS: Final = (labels.NAME, labels.INSTANCE, labels.MANAGED_BY, labels.COMPONENT)
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
+_POD_METADATA: Final = (*_IDENTITY, "generation", "creationTimestamp", "labels")
+_CONTAINER: Final = ("name", "image", "ports", "resources")
+_VOLUME: Final = ("name", "secret", "projected")
+_POD_STATUS: Final = ("phase", "observedGeneration", "conditions", "containerStatuses", "initContainerStatuses")
+
+
+class Kept(NamedTuple):
+    """What is cached of an object.
+
+    `needed`: a plan can depend on it, so it is stored whatever its size. `complete`: it has all that a plan reads.
+    """
+
+    obj: Object
+    needed: bool = True
+    complete: bool = True
+
+
+def whole(obj: Object) -> Object:
+    """A copy without data that the controller never reads: most of managedFields, and kubectl's last-applied copy."""
+    meta: Object = dict(obj["metadata"])
+    meta["managedFields"] = _managed_fields(meta)
+    annotations = meta.get("annotations")
+    if annotations and _LAST_APPLIED in annotations:
+        meta["annotations"] = {name: text for name, text in annotations.items() if name != _LAST_APPLIED}
+    return {**obj, "metadata": meta}
+
+
+def outline(obj: Object) -> Object:
+    """The identity of an object: enough to find its owner, and to delete it."""
+    own = obj["metadata"]
+    meta = _only(own, _IDENTITY)
+    if found := _only(nested_map(own, "labels"), _LABELS):
+        meta["labels"] = found
+    if (controller := controller_of(obj)) is not None:
+        meta["ownerReferences"] = [_only(controller, ("apiVersion", "kind", "name", "uid", "controller"))]
+    return {**_only(obj, ("apiVersion", "kind")), "metadata": meta}
+
+
+def pod(obj: Object) -> Object:
+    """The fields of a pod that are read."""
+    own, spec = obj["metadata"], nested_map(obj, "spec")
+    annotations = nested_map(own, "annotations")
+    meta = {
+        **outline(obj)["metadata"],
+        **_only(own, _POD_METADATA),
+        "annotations": {name: text for name, text in annotations.items() if name.startswith(ANNOTATION_PREFIX)},
+        "managedFields": _managed_fields(own),
+    }
+    containers = [_only(each, _CONTAINER) for each in nested_list(spec, "containers")]
+    volumes = [_only(each, _VOLUME) for each in nested_list(spec, "volumes") if each.keys() & {"secret", "projected"}]
+    return {
+        **_only(obj, ("apiVersion", "kind")),
+        "metadata": meta,
+        "spec": {"containers": containers, "volumes": volumes},
+        "status": _only(nested_map(obj, "status"), _POD_STATUS),
+    }
+
+
+def _managed_fields(meta: Mapping[str, Any]) -> list[Object]:
+    """Every entry keeps its index, because a patch addresses an entry by its index."""
+    return [_only(entry, _MANAGER_FIELDS) for entry in nested_list(meta, "managedFields")]
+
+
+def _only(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: found[name] for name in names if name in found}

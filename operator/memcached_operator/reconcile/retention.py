@@ -1,0 +1,100 @@
+"""Decides what the cache keeps of each object. Anyone may write objects with our labels, of any size and number."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from memcached_operator.cache import forms
+from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.forms import Kept
+from memcached_operator.kind import Kind
+from memcached_operator.kube import labels
+from memcached_operator.kube.resource import PODS, Key, Object, Resource, nested_map
+
+MAX_POD: Final = 8192
+"""Bytes of the used fields of a pod that is kept in any case. A pod with an agent has about 3 KiB of them."""
+
+MAX_SIZE: Final = 1000
+"""Pods of an object that are kept in any case: as many as a Memcached with slots may have."""
+
+SURGE: Final = 16
+"""Pods that are kept besides twice the size of an object, for a rollout and for pods that are being deleted."""
+
+
+class Retention:
+    """Keeps custom resources and their children whole, of pods the used fields, and of all others little.
+
+    A child is an object with the name of a child of an existing custom resource, whatever its labels.
+    """
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._kinds = tuple(kinds)
+        self._by_resource = {kind.resource: kind for kind in self._kinds}
+        self._by_app = {kind.app_name: kind for kind in self._kinds}
+
+    def keep(self, cache: Cache, key: Key, obj: Object) -> Kept:
+        """What is kept of an object."""
+        if key.resource in self._by_resource:
+            return Kept(forms.whole(obj))
+        if key.resource == PODS:
+            return self._pod(cache, key, obj)
+        if self.is_needed(cache, key):
+            return Kept(forms.whole(obj))
+        for kind in self._kinds:
+            if key.resource in kind.observes and not kind.ignores(obj):
+                return Kept({**forms.outline(obj), **kind.reads(obj)}, needed=False)
+        return Kept(forms.outline(obj), needed=False, complete=False)
+
+    def observes(self, resource: Resource, obj: Object) -> bool:
+        """True for an object of others that a plan reads."""
+        return any(resource in kind.observes and not kind.ignores(obj) for kind in self._kinds)
+
+    def size(self, resource: Resource, obj: Object) -> int:
+        """The number of pods of a custom resource, at most MAX_SIZE; 0 for another object."""
+        if resource not in self._by_resource:
+            return 0
+        size = nested_map(obj, "spec").get("size")
+        return min(size, MAX_SIZE) if isinstance(size, int) else 1
+
+    def is_needed(self, cache: Cache, key: Key) -> bool:
+        """Whether an existing custom resource can have a child of this name."""
+        return next(self.owners_of(cache, key), None) is not None
+
+    def owners_of(self, cache: Cache, key: Key) -> Iterator[Key]:
+        """The existing custom resources that can have a child of this name."""
+        for kind in self._kinds:
+            if key.resource in kind.owns:
+                for name, size in kind.owners(key.resource, key.name):
+                    owner = Key(kind.resource, key.namespace, name)
+                    if (entry := cache.entry(owner)) is not None and entry.size >= size:
+                        yield owner
+
+    def incomplete(self, cache: Cache, kind: Kind, cr: Object) -> list[Key]:
+        """The needed children of a custom resource that must be read, because they became needed or are very large."""
+        meta = cr["metadata"]
+        workloads = (Key(each.resource, meta["namespace"], meta["name"]) for each in kind.workloads)
+        owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))
+        return [
+            key
+            for key in dict.fromkeys([*workloads, *owned])
+            if (entry := cache.entry(key)) is not None and not entry.complete and self.is_needed(cache, key)
+        ]
+
+    def of_deleted(self, cache: Cache, kind: Kind, cr: Object) -> Iterator[Key]:
+        """The objects that were needed for a custom resource that does not exist any more."""
+        meta = cr["metadata"]
+        for resource in (*kind.owns, PODS):
+            yield from cache.owned_by(resource, meta["uid"])
+            yield from cache.keys_of_instance(resource, meta["namespace"], kind.app_name, meta["name"])
+
+    def _pod(self, cache: Cache, key: Key, obj: Object) -> Kept:
+        found = forms.pod(obj)
+        own = nested_map(obj, "metadata", "labels")
+        kind = self._by_app.get(own.get(labels.NAME, ""))
+        instance = own.get(labels.INSTANCE, "")
+        cr = None if kind is None else cache.entry(Key(kind.resource, key.namespace, instance))
+        if kind is None or cr is None or len(msgspec.json.encode(found)) > MAX_POD:
+            return Kept(found, needed=False)
+        known = cache.count_of_instance(PODS, key.namespace, kind.app_name, instance)
+        return Kept(found, needed=known <= 2 * cr.size + SURGE)

@@ -1,0 +1,210 @@
+"""What the cache keeps of objects that anyone may write, in any number and size."""
+
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+
+from memcached_api.images import Images
+from memcached_operator.appservice.controller import APPSERVICES, appservice
+from memcached_operator.cache import allowances
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kube.resource import (
+    AUTOSCALERS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    SERVICES,
+    STATEFULSETS,
+    Key,
+    Object,
+    Resource,
+    key_of,
+)
+from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.reconcile.retention import MAX_POD, SURGE, Retention
+from unit.builders import LABELS, memcached, owned, pod
+
+KIND = memcached_kind(Images("example.com/memcached:1"))
+LARGE = "x" * 100_000
+JUNK: dict[str, Any] = {"annotations": {"a": LARGE}, "finalizers": [LARGE]}
+
+
+def made(*crs: Object) -> Cache:
+    """A cache with these Memcacheds."""
+    cache = Cache(Retention([KIND, appservice()]))
+    for cr in crs:
+        cache.put(MEMCACHEDS, cr)
+    return cache
+
+
+def large(resource: Resource, name: str, **meta: Any) -> Object:
+    """An object with our labels and 300 KB that nobody reads."""
+    return {**owned(resource=resource, name=name, **meta, **JUNK), "data": {"a": LARGE}}
+
+
+NAMES: dict[str, tuple[Resource, str, bool]] = {
+    "workload": (DEPLOYMENTS, "cache", True),
+    "other workload": (STATEFULSETS, "cache", True),
+    "workload of another": (DEPLOYMENTS, "other", False),
+    "Service": (SERVICES, "cache", True),
+    "first slot": (SERVICES, "cache-0", True),
+    "last slot": (SERVICES, "cache-1", True),
+    "slot that does not exist": (SERVICES, "cache-2", False),
+    "slot with a long number": (SERVICES, "cache-" + "0" * 200, False),
+    "slot of another": (SERVICES, "other-0", False),
+    "ConfigMap": (CONFIG_MAPS, "cache-connection", True),
+    "another ConfigMap": (CONFIG_MAPS, "cache", False),
+    "budget": (POD_DISRUPTION_BUDGETS, "cache", True),
+}
+
+
+@pytest.mark.parametrize(("resource", "name", "is_whole"), NAMES.values(), ids=NAMES.keys())
+def test_only_children_of_existing_objects_are_kept_whole(resource: Resource, name: str, is_whole: bool) -> None:
+    cache = made(memcached(size=2))
+    obj = large(resource, name)
+    cache.put(resource, obj)
+    entry = cache.entry(key_of(resource, obj))
+    assert entry is not None
+    assert (entry.needed, entry.complete, len(entry.json) > 300_000) == (is_whole, is_whole, is_whole)
+
+
+def test_owner_and_labels_of_other_objects_are_kept() -> None:
+    cache = made(memcached())
+    cache.put(SERVICES, large(SERVICES, "other", labels={**LABELS, "theirs": LARGE}))
+    (key,) = cache.owned_by(SERVICES, "cr")
+    (found,) = cache.of_instance(SERVICES, "test", "memcached", "cache")
+    assert (key.name, found["metadata"]["name"], found["metadata"]["labels"]) == ("other", "other", LABELS)
+    assert found["metadata"]["resourceVersion"]
+    assert found["metadata"]["uid"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec"),
+    [
+        (POD_DISRUPTION_BUDGETS, {"selector": {"matchLabels": LABELS}}),
+        (AUTOSCALERS, {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cache"}}),
+    ],
+    ids=["budget", "autoscaler"],
+)
+def test_only_what_is_read_of_foreign_objects_is_kept(resource: Resource, spec: Object) -> None:
+    cache = made(memcached())
+    meta = {"name": "theirs", "namespace": "test", "uid": "u", "resourceVersion": "1", **JUNK}
+    cache.put(resource, {"metadata": meta, "spec": {**spec, "other": LARGE}, "status": {"other": LARGE}})
+    (found,) = cache.foreign(resource, "test")
+    assert found["spec"] == spec
+    assert len(msgspec.json.encode(found)) < 1000
+
+
+def with_meta(obj: Object, **meta: Any) -> Object:
+    """The object with other metadata."""
+    return {**obj, "metadata": {**obj["metadata"], **meta}}
+
+
+def test_used_fields_of_a_pod_are_kept() -> None:
+    cache = made(memcached())
+    ours = {"memcached-operator.example.com/args": "-m 64"}
+    spec: Object = {
+        "containers": [{"name": "memcached", "image": "a", "env": [LARGE], "resources": {"limits": {}}}],
+        "volumes": [{"name": "a", "configMap": {"name": LARGE}}, {"name": "b", "secret": {"secretName": "c"}}],
+    }
+    obj = {**with_meta(pod("cache-0"), annotations={**ours, "theirs": LARGE}), "spec": spec}
+    cache.put(PODS, obj)
+    found = cache.get(key_of(PODS, obj))
+    assert found is not None
+    assert found["metadata"]["annotations"] == ours
+    assert found["spec"] == {
+        "containers": [{"name": "memcached", "image": "a", "resources": {"limits": {}}}],
+        "volumes": [{"name": "b", "secret": {"secretName": "c"}}],
+    }
+    assert found["status"] == obj["status"]
+
+
+def needed(cache: Cache, resource: Resource) -> int:
+    """How many objects of a resource are kept whatever their number."""
+    return sum(entry.needed for key in cache.keys(resource) if (entry := cache.entry(key)) is not None)
+
+
+def test_pods_are_needed_as_far_as_their_object_can_have_them() -> None:
+    cache = made(memcached(size=3))
+    for number in range(100):
+        cache.put(PODS, pod(f"a-{number}"))
+        cache.put(PODS, with_meta(pod(f"b-{number}"), labels={**LABELS, "app.kubernetes.io/instance": "other"}))
+    assert needed(cache, PODS) == 2 * 3 + SURGE + 1
+
+
+def test_large_pod_is_not_needed() -> None:
+    cache = made(memcached())
+    cache.put(PODS, with_meta(pod("a"), annotations={"memcached-operator.example.com/a": "x" * MAX_POD}))
+    assert needed(cache, PODS) == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "kept", "expected"),
+    [(10, allowances.MAX_OBJECTS, 2000), (1_000_000, 8, 8)],
+    ids=["many", "large"],
+)
+def test_what_nothing_needs_is_limited_per_namespace(
+    size: int, kept: int, expected: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`size`: bytes of what is read of each."""
+    cache = made(memcached())
+    for namespace in ("test", "other"):
+        for number in range(kept + 3):
+            meta = {"name": f"b{number}", "namespace": namespace, "resourceVersion": "1"}
+            cache.put(POD_DISRUPTION_BUDGETS, {"metadata": meta, "spec": {"selector": {"a": "x" * size}}})
+    own = [len(list(cache.foreign(POD_DISRUPTION_BUDGETS, each))) for each in ("test", "other")]
+    assert own[0] == own[1]
+    assert expected - 1 <= own[0] <= expected
+    assert cache.refused("test") == kept + 3 - own[0]
+    warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(warnings) == 2  # one per namespace
+    # Children are stored in any case.
+    cache.put(SERVICES, large(SERVICES, "cache"))
+    assert cache.get(Key(SERVICES, "test", "cache")) is not None
+    # Room is found again by the next list.
+    listing = cache.listing(POD_DISRUPTION_BUDGETS, "test")
+    listing.add([], 100)
+    listing.end()
+    assert (list(cache.foreign(POD_DISRUPTION_BUDGETS, "test")), cache.refused("test")) == ([], 0)
+
+
+def test_object_is_kept_whole_when_it_becomes_needed() -> None:
+    cache = made()
+    child = large(SERVICES, "cache")
+    cache.put(SERVICES, child)
+    cr = memcached()
+    retention = Retention([KIND])
+    assert retention.incomplete(cache, KIND, cr) == []
+    cache.put(MEMCACHEDS, cr)
+    assert retention.incomplete(cache, KIND, cr) == [key_of(SERVICES, child)]
+    assert not cache.put(SERVICES, child)  # it is no news, but stored
+    assert retention.incomplete(cache, KIND, cr) == []
+    cache.remove(key_of(MEMCACHEDS, cr), 1000)
+    cache.reconsider(retention.of_deleted(cache, KIND, cr))
+    entry = cache.entry(key_of(SERVICES, child))
+    assert entry is not None
+    assert (entry.needed, len(entry.json) < 1000) == (False, True)
+
+
+def test_oversized_object_keeps_its_owner_and_is_read_if_it_is_needed() -> None:
+    cr = memcached()
+    cache = made(cr)
+    cache.put(SERVICES, large(SERVICES, "cache", version=5))
+    meta = {"name": "cache", "namespace": "test", "uid": "u", "resourceVersion": "6"}
+    assert cache.put_oversized(SERVICES, {"metadata": meta})
+    assert not cache.put_oversized(SERVICES, {"metadata": meta})
+    assert [key.name for key in cache.owned_by(SERVICES, "cr")] == ["cache"]
+    assert Retention([KIND]).incomplete(cache, KIND, cr) == [Key(SERVICES, "test", "cache")]
+
+
+def test_children_of_every_kind_are_found() -> None:
+    cache = Cache(Retention([KIND, appservice()]))
+    cache.put(APPSERVICES, memcached("web"))
+    cache.put(SERVICES, large(SERVICES, "web"))
+    entry = cache.entry(Key(SERVICES, "test", "web"))
+    assert entry is not None
+    assert entry.complete

@@ -215,3 +215,8 @@ class Kind:
         """The key of a desired child."""
         found = (each for each in self.owns if (each.api_version, each.kind) == (child["apiVersion"], child["kind"]))
         return key_of(next(found), child)
+
+    def expect_owner(self, key: Key, cr: Object) -> None:
+        """Raise ValueError if `owners` does not name `cr` for this child: then the cache does not keep it whole."""
+        if cr["metadata"]["name"] not in (name for name, _ in self.owners(key.resource, key.name)):
+            raise ValueError(f"the function `owners` of {self.resource.kind} does not name the owner of {key}")

@@ -4,6 +4,7 @@ Its children are everything that the Deployment kinds do not use: a StatefulSet,
 spec, a PodDisruptionBudget, and an object of an API that a cluster may lack.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -29,11 +30,20 @@ MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemon
 APP_NAME, COMPONENT = "widget", "app"
 OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, MONITORS)
 """The resources of its children."""
+PODS_SUFFIX = "-pods"
+"""Of the name of the Service of the pods."""
 
 
 def widget() -> Kind:
     """The Widget kind."""
-    return Kind(WIDGETS, APP_NAME, OWNS, (STATEFULSET,), plan, status, optional=(MONITORS,))
+    return Kind(WIDGETS, APP_NAME, OWNS, (STATEFULSET,), plan, status, optional=(MONITORS,), owners=owners)
+
+
+def owners(_: Resource, name: str) -> Iterator[tuple[str, int]]:
+    """The names of the Widgets that can have a child of this name, and the least size of each."""
+    yield name, 0
+    if name.endswith(PODS_SUFFIX):
+        yield name.removesuffix(PODS_SUFFIX), 0
 
 
 def plan(snapshot: Snapshot, _: datetime) -> Plan:
@@ -67,8 +77,8 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
 
 
 def _statefulset(cr: Object, spec: WidgetSpec) -> Object:
-    container = {"name": "app", "image": spec.image}
-    found = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, {"containers": [container]}, f"{_name(cr)}-pods")
+    pods = {"containers": [{"name": "app", "image": spec.image}]}
+    found = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, pods, _name(cr) + PODS_SUFFIX)
     # Some clusters drop maxUnavailable.
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
     return {**found, "spec": {**found["spec"], "podManagementPolicy": "Parallel", "updateStrategy": strategy}}
@@ -78,7 +88,7 @@ def _services(cr: Object) -> list[Object]:
     ports = [{"name": "app", "port": 80, "protocol": "TCP", "targetPort": 80}]
     return [
         children.service(cr, APP_NAME, COMPONENT, {"ports": ports}),
-        children.service(cr, APP_NAME, COMPONENT, {"clusterIP": "None", "ports": ports}, name=f"{_name(cr)}-pods"),
+        children.service(cr, APP_NAME, COMPONENT, {"clusterIP": "None", "ports": ports}, name=_name(cr) + PODS_SUFFIX),
     ]
 
 

@@ -62,12 +62,14 @@ class Applier:
         """Apply each child independently: a failure does not block the others. Delete the children not in `desired`.
 
         `failures`: consecutive failures so far; from DEGRADED_THRESHOLD on, transient errors are reported as Degraded.
-        Raises StaleError if a child exists that the snapshot does not contain, because the plan may depend on it.
+        Raises StaleError if a child exists that the snapshot does not contain, because the plan may depend on it, and
+        ValueError for a child whose name is not one that the kind's `owners` knows.
         """
         result = Result(tolerant=failures + 1 < DEGRADED_THRESHOLD)
         wanted: set[Key] = set()
         for child in desired:
             key = kind.key_of(child)
+            kind.expect_owner(key, snapshot.cr)
             wanted.add(key)
             intended = build_intent(snapshot.cr, child)
             with (

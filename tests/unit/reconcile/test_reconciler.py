@@ -8,6 +8,7 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot, invalid
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
+from memcached_operator.memcached.desired.addresses import owners
 from memcached_operator.reconcile.reconciler import Reconciler, most_severe
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT
@@ -66,7 +67,7 @@ def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = chi
         cache, queue = Cache(), Queue[Key]("test")
         for obj in objects or (memcached(),):
             cache.put(MEMCACHEDS, api.add(MEMCACHEDS, obj))
-        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of)
+        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of, owners=owners)
         reconciler = Reconciler(api.client, cache, queue, [kind])
         working = asyncio.create_task(reconciler.run(workers))
         for obj in cache.list_objects(MEMCACHEDS):
@@ -194,7 +195,8 @@ def test_status_of_an_object_that_keeps_changing_is_written() -> None:
 
     def changed(snapshot: Snapshot, _: object) -> Plan:
         """Another Service for each version of the object, as if its spec had changed before every reconcile."""
-        meta: Object = {"name": f"cache-{len(api.calls)}", "namespace": "test", "labels": {}}
+        name = f"{snapshot.cr['metadata']['name']}-{len(api.calls)}"
+        meta: Object = {"name": name, "namespace": "test", "labels": {}}
         return Plan(({"apiVersion": "v1", "kind": "Service", "metadata": meta},))
 
     async def scenario(queue: Queue[Key]) -> None:

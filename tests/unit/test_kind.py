@@ -1,4 +1,4 @@
-"""What every kind shares: the check of a spec, once."""
+"""What every kind shares: the check of a spec, once, and the names of its children."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from memcached_api.validation.field_errors import FieldError
 from memcached_api.values import nested_field
 from memcached_operator.kind import CHECKED_BYTES, CHECKED_SPECS, once_per_spec
 from memcached_operator.kube.resource import Object
+from unit.reconcile.test_apply import SERVICE, Owner, child
 
 
 class Spec(msgspec.Struct):
@@ -68,3 +69,12 @@ def test_specs_are_kept_as_far_as_number_and_bytes_allow(size: int, kept: int) -
     for each in reversed(objects):  # the newest are known
         checked(each)
     assert len(seen) == len(objects) + 2
+
+
+def test_child_with_a_name_that_its_kind_does_not_know_is_an_error() -> None:
+    """The cache would not keep it whole, and each reconciliation would write it again."""
+    owner = Owner()
+    stranger = {**child(SERVICE), "metadata": {**child(SERVICE)["metadata"], "name": "stranger"}}
+    with pytest.raises(ValueError, match="does not name the owner of Service"):
+        owner.apply(stranger)
+    assert owner.api.verbs() == []

@@ -483,15 +483,6 @@ def test_missing_optional_api_is_no_problem(code: int) -> None:
     assert [error.code for error in owner.apply(child(minReadySeconds=2), child(SERVICE)).errors] == [code]
 
 
-def test_child_with_a_name_that_its_kind_does_not_know_is_an_error() -> None:
-    """The cache would not keep it whole, and each reconciliation would write it again."""
-    owner = Owner()
-    stranger = {**child(SERVICE), "metadata": {**child(SERVICE)["metadata"], "name": "stranger"}}
-    with pytest.raises(ValueError, match="does not name the owner of Service"):
-        owner.apply(stranger)
-    assert owner.api.verbs() == []
-
-
 def test_plan_without_an_existing_child_is_not_applied_to_it() -> None:
     """For example: its label was removed, and the watch reported a deletion, so the plan lacks its annotations."""
     owner = Owner()

@@ -74,7 +74,6 @@ def test_specs_are_kept_as_far_as_number_and_bytes_allow(size: int, kept: int) -
 def test_child_with_a_name_that_its_kind_does_not_know_is_an_error() -> None:
     """The cache would not keep it whole, and each reconciliation would write it again."""
     owner = Owner()
-    stranger = {**child(SERVICE), "metadata": {**child(SERVICE)["metadata"], "name": "stranger"}}
     with pytest.raises(ValueError, match="does not name the owner of Service"):
-        owner.apply(stranger)
+        owner.apply(child(SERVICE._replace(name="stranger")))
     assert owner.api.verbs() == []

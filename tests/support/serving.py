@@ -22,10 +22,12 @@ PAUSE = 0.1
 class Observed:
     """What was observed. `lowest`: the lowest number of ready pods; `endpoints`: of addresses behind the Service.
 
-    `requests`: those that succeeded. `errors`: those that failed, with their cause.
+    `cause`: the pod whose event first led to the lowest number, and the Events of the namespace. `requests`: those that
+    succeeded. `errors`: those that failed, with their cause.
     """
 
     lowest: int = 0
+    cause: str = ""
     endpoints: list[int] = field(default_factory=list[int])
     requests: int = 0
     errors: list[str] = field(default_factory=list[str])
@@ -34,7 +36,7 @@ class Observed:
         """Assert that this number of pods was ready at any time, and that every request succeeded."""
         assert self.requests, "the client sent no request"
         assert not self.errors, f"{len(self.errors)} requests failed: {self.errors[:3]}"
-        assert self.lowest == size, f"{self.lowest} of {size} pods were ready"
+        assert self.lowest == size, f"{self.lowest} of {size} pods were ready after {self.cause}"
         assert min(self.endpoints) >= size, f"the Service had {min(self.endpoints)} of {size} addresses"
 
 
@@ -54,6 +56,7 @@ def observed(namespace: str, name: str = "cache") -> Generator[Observed]:
             client.join()
         counts = eventually(lambda: _counts(path, namespace, name), description="all events have arrived")
         found.lowest = min(counts[first - 1 :])
+        found.cause = _cause(list(_read(path))[counts.index(found.lowest, first - 1)], namespace)
 
 
 def _request(namespace: str, name: str, found: Observed, stop: threading.Event) -> None:
@@ -70,6 +73,14 @@ def _request(namespace: str, name: str, found: Observed, stop: threading.Event) 
                 expected = reply == b"STORED\r\nVALUE key 0 5\r\nvalue\r\nEND\r\n"
                 found.requests += expected
                 found.errors += [] if expected else [f"{address}: {reply!r}"]
+
+
+def _cause(event: Object, namespace: str) -> str:
+    """An event of a pod, with what explains that the pod is not ready."""
+    meta, status = event["object"]["metadata"], event["object"]["status"]
+    shown = {name: status.get(name) for name in ("phase", "reason", "message", "conditions", "containerStatuses")}
+    happened = kube.kubectl("get", "events", "--sort-by=.metadata.creationTimestamp", "-n", namespace, check=False)
+    return f"{event['type']} {meta['name']}, deleted {meta.get('deletionTimestamp')}: {shown}\n{happened.stdout}"
 
 
 @contextmanager

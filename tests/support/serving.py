@@ -22,8 +22,8 @@ PAUSE = 0.1
 class Observed:
     """What was observed. `lowest`: the lowest number of ready pods; `endpoints`: of addresses behind the Service.
 
-    `cause`: the pod whose event first led to the lowest number, and the Events of the namespace. `requests`: those that
-    succeeded. `errors`: those that failed, with their cause.
+    `cause`: what happened to each pod until then, and the Events of the namespace. `requests`: those that succeeded.
+    `errors`: those that failed, with their cause.
     """
 
     lowest: int = 0
@@ -36,7 +36,7 @@ class Observed:
         """Assert that this number of pods was ready at any time, and that every request succeeded."""
         assert self.requests, "the client sent no request"
         assert not self.errors, f"{len(self.errors)} requests failed: {self.errors[:3]}"
-        assert self.lowest == size, f"{self.lowest} of {size} pods were ready after {self.cause}"
+        assert self.lowest == size, f"{self.lowest} of {size} pods were ready: {self.cause}"
         assert min(self.endpoints) >= size, f"the Service had {min(self.endpoints)} of {size} addresses"
 
 
@@ -56,7 +56,7 @@ def observed(namespace: str, name: str = "cache") -> Generator[Observed]:
             client.join()
         counts = eventually(lambda: _counts(path, namespace, name), description="all events have arrived")
         found.lowest = min(counts[first - 1 :])
-        found.cause = _cause(list(_read(path))[counts.index(found.lowest, first - 1)], namespace)
+        found.cause = _cause(_read(path), namespace)
 
 
 def _request(namespace: str, name: str, found: Observed, stop: threading.Event) -> None:
@@ -75,12 +75,17 @@ def _request(namespace: str, name: str, found: Observed, stop: threading.Event) 
                 found.errors += [] if expected else [f"{address}: {reply!r}"]
 
 
-def _cause(event: Object, namespace: str) -> str:
-    """An event of a pod, with what explains that the pod is not ready."""
-    meta, status = event["object"]["metadata"], event["object"]["status"]
-    shown = {name: status.get(name) for name in ("phase", "reason", "message", "conditions", "containerStatuses")}
+def _cause(events: Iterator[Object], namespace: str) -> str:
+    """What happened to the pods: whether each was ready, was being deleted, and what its containers did."""
+    lines = [
+        f"{event['type']} {pod['metadata']['name']} ready={kube.ready(pod)} "
+        f"deleted={pod['metadata'].get('deletionTimestamp')} "
+        f"{[[each['restartCount'], each['ready'], each['state']] for each in pod['status'].get('containerStatuses', [])]}"
+        for event in events
+        for pod in [event["object"]]
+    ]
     happened = kube.kubectl("get", "events", "--sort-by=.metadata.creationTimestamp", "-n", namespace, check=False)
-    return f"{event['type']} {meta['name']}, deleted {meta.get('deletionTimestamp')}: {shown}\n{happened.stdout}"
+    return "\n".join([*lines, happened.stdout])
 
 
 @contextmanager

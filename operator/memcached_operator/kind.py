@@ -69,8 +69,8 @@ class Snapshot:
     """One custom resource and the observed state around it. Each object was decoded once; do not modify them.
 
     `children`: the objects it controls. `orphans`: the workloads that lost their owner reference, which it will adopt.
-    `pods`: the pods of its workload. `missing`: the optional resources that the
-    API server does not serve. `foreign`: the objects of others in its namespace, of the resources that its kind
+    `pods`: the pods of its workload. `missing`: the optional resources that the API server does not serve, or that
+    cannot be listed in its namespace. `foreign`: the objects of others in its namespace, of the resources that its kind
     observes. `events`: Events about failed mounts of some of the pods, if they were needed. `resize`: None until the
     API server has reported it.
     """

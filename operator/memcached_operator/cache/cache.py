@@ -242,10 +242,11 @@ class Cache:
         """Replaces the objects of one namespace, or of all, by a list that is read in pages."""
         return Listing(self, resource, namespace)
 
-    def clear(self, resource: Resource) -> None:
-        """Forget every object of a resource that the API server does not serve any more."""
+    def clear(self, resource: Resource, namespace: str | None) -> None:
+        """Forget every object of a resource that cannot be listed, in one namespace or in all."""
         for key in self.keys(resource):
-            self._forget(key)
+            if namespace in (None, key.namespace):
+                self._forget(key)
 
     def _forget(self, key: Key) -> bool:
         known = self._entries.get(key.resource, {}).pop(key, None)

@@ -53,7 +53,7 @@ class Manager:
         self._cache = Cache(self._retention)
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
-        self._missing: set[Resource] = set()
+        self._missing: set[tuple[Resource, str | None]] = set()  # by watched namespace
         self._starting: set[tuple[Resource, str | None]] = set()  # kinds that wait for lists, by watched namespace
         self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._retention, self._missing)
         # What is only observed must not prevent the start of a kind: an older role may lack the permission to list it.
@@ -224,7 +224,7 @@ class Manager:
                 self._set_missing(reflector)  # an optional resource must not delay the others
             raise
         reflector.missing = False
-        self._missing.discard(resource)
+        self._missing.discard((resource, namespace))
         deleted = listing.end()
         reflector.version = str(listing.version)
         if self._kind_of(resource):
@@ -240,8 +240,8 @@ class Manager:
             log.info("%s: this optional resource is not available", reflector)
         reflector.missing = True
         reflector.version = ""
-        self._missing.add(reflector.resource)
-        self._cache.clear(reflector.resource)
+        self._missing.add((reflector.resource, reflector.namespace))
+        self._cache.clear(reflector.resource, reflector.namespace)
         reflector.synced.set()
 
     def _enqueue_affected(self, reflector: Reflector) -> None:

@@ -32,7 +32,8 @@ log = logging.getLogger(__name__)
 class Reconciler:
     """Reconciles the keys of the queue, for all kinds, with any number of workers.
 
-    `missing`: a live set of the optional resources that the API server does not serve. `resize`: set when it is known.
+    `missing`: a live set of the optional resources that cannot be listed, each with the watched namespace, or with None
+    for all. `resize`: set when it is known.
     """
 
     resize: Resize | None = None
@@ -44,7 +45,7 @@ class Reconciler:
         queue: Queue[Key],
         kinds: Iterable[Kind],
         retention: Retention | None = None,
-        missing: AbstractSet[Resource] = frozenset(),
+        missing: AbstractSet[tuple[Resource, str | None]] = frozenset(),
     ) -> None:
         self._client = client
         self._cache = cache
@@ -169,8 +170,11 @@ class Reconciler:
         return result
 
 
-def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource]) -> Snapshot:
-    """The snapshot of a custom resource from the cache. Decodes each child and each pod once."""
+def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[tuple[Resource, str | None]]) -> Snapshot:
+    """The snapshot of a custom resource from the cache. Decodes each child and each pod once.
+
+    `missing`: as for `Reconciler`.
+    """
     meta = cr["metadata"]
     owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))
     children = {key: child for key in owned if (child := cache.get(key)) is not None}
@@ -184,7 +188,8 @@ def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[Resource])
         elif (found := cache.get(workload_key)) and is_orphan(found, selector_labels(kind.app_name, meta["name"])):
             orphans[workload_key] = found
     foreign = {resource: tuple(cache.foreign(resource, meta["namespace"])) for resource in kind.observes}
-    return Snapshot(cr, children, tuple(pods), frozenset(missing & set(kind.optional)), foreign, orphans)
+    here = frozenset(each for each in kind.optional if missing & {(each, None), (each, meta["namespace"])})
+    return Snapshot(cr, children, tuple(pods), here, foreign, orphans)
 
 
 def most_severe(errors: list[ApiError]) -> ApiError:

@@ -29,7 +29,9 @@ def member(name: str, replica_set: str = "cache-abc") -> Object:
     return {**found, "metadata": {**found["metadata"], "labels": labels, "ownerReferences": [reference]}}
 
 
-def snapshot_of(kind: Kind, *objects: tuple[Resource, Object], missing: frozenset[Resource] = frozenset()) -> Snapshot:
+def snapshot_of(
+    kind: Kind, *objects: tuple[Resource, Object], missing: frozenset[tuple[Resource, str | None]] = frozenset()
+) -> Snapshot:
     """The snapshot of a Memcached in a cache with these objects."""
     cache = Cache()
     for resource, obj in objects:
@@ -75,11 +77,13 @@ def test_snapshot_has_the_workload_that_lost_its_owner_reference(changes: dict[s
     assert (snapshot.workload(DEPLOYMENTS) is None) is (bool(changes) and not found)
 
 
-def test_snapshot_names_the_missing_resources_of_its_kind_only() -> None:
+def test_snapshot_names_the_missing_resources_of_its_kind_and_namespace_only() -> None:
     other = Resource("example.com", "v1", "Other", "others")
     kind = Kind(MEMCACHEDS, "memcached", (MONITORS,), KIND.workloads, KIND.plan, KIND.status, optional=(MONITORS,))
-    assert snapshot_of(kind, missing=frozenset({MONITORS, other})).missing == {MONITORS}
-    assert snapshot_of(KIND, missing=frozenset({MONITORS})).missing == set()
+    assert snapshot_of(kind, missing=frozenset({(MONITORS, None), (other, None)})).missing == {MONITORS}
+    assert snapshot_of(kind, missing=frozenset({(MONITORS, "test")})).missing == {MONITORS}
+    assert snapshot_of(kind, missing=frozenset({(MONITORS, "other")})).missing == set()
+    assert snapshot_of(KIND, missing=frozenset({(MONITORS, None)})).missing == set()
 
 
 class Counted:

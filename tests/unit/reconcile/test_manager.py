@@ -38,7 +38,13 @@ SPEC: dict[str, Any] = {"size": 1, "image": "example.com/memcached:1"}
 Scenario = Callable[[Api, Manager], Awaitable[None]]
 
 
-def run_scenario(scenario: Scenario, *kinds: Kind, kind: Kind | None = None, sync_period: float = SYNC_PERIOD) -> Api:
+def run_scenario(
+    scenario: Scenario,
+    *kinds: Kind,
+    kind: Kind | None = None,
+    sync_period: float = SYNC_PERIOD,
+    namespaces: tuple[str, ...] = (),
+) -> Api:
     """Run a scenario while a manager runs whose watches report no events."""
     api, stop = Api(), asyncio.Event()
 
@@ -46,7 +52,7 @@ def run_scenario(scenario: Scenario, *kinds: Kind, kind: Kind | None = None, syn
         client = cast("Client", api)
         api.add(MEMCACHEDS, builders.memcached(**SPEC))
         first = kind or memcached(Images("example.com/memcached:1"))
-        manager = Manager(client, [first, *kinds], sync_period=sync_period)
+        manager = Manager(client, [first, *kinds], namespaces, sync_period)
         work = asyncio.create_task(manager.run(stop))
         async with asyncio.timeout(10):
             await scenario(api, manager)
@@ -279,6 +285,32 @@ def test_optional_resource_that_cannot_be_listed_does_not_delay_the_kind(
         await until(lambda: Key(MONITORS, "test", "cache") in api.objects)
 
     run_scenario(scenario, kind=monitored())
+
+
+def test_optional_resource_that_cannot_be_listed_in_one_namespace_is_kept_in_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    list_all, forbidden, monitor = Api.list, asyncio.Event(), Key(MONITORS, "test", "cache")
+
+    async def in_one_namespace(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
+        if (resource, namespace) == (MONITORS, "other"):
+            await forbidden.wait()
+            raise ApiError(403, "Forbidden", "servicemonitors is forbidden")
+        async for page in list_all(self, resource, namespace, selector):
+            yield page
+
+    async def scenario(api: Api, manager: Manager) -> None:
+        await until(lambda: monitor in api.objects)
+        forbidden.set()
+        reflectors = [each for each in vars(manager)["_reflectors"] if each.resource == MONITORS]
+        await until(lambda: [each.missing for each in reflectors] == [False, True])
+        deleted = api.put(monitor, api.objects[monitor])
+        del api.objects[monitor]
+        manager.handle_event(MONITORS, "deleted", deleted)
+        await until(lambda: monitor in api.objects)
+
+    monkeypatch.setattr(Api, "list", in_one_namespace)
+    run_scenario(scenario, kind=monitored(), sync_period=3600, namespaces=("test", "other"))
 
 
 def test_observed_resource_that_cannot_be_listed_does_not_delay_the_kind(monkeypatch: pytest.MonkeyPatch) -> None:

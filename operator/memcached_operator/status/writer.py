@@ -48,13 +48,19 @@ class StatusWriter:
         if delay > 0:
             return delay
         self._patched_at[key] = self._clock()
-        reply = await self._patch(key, cr, conditions.merge_patch(old, new))
+        changes = conditions.merge_patch(old, new)
+        reply = await self._patch(key, cr, changes)
         if reply is None:
             self.forget(key)
             return None
         self._changed_at.pop(key, None)
         self._recorder.record(cr, conditions.reported_transitions(old, new))
-        return 0.0 if self._has_new_generation(key, cr, new, reply) else desired.requeue_after
+        self._pruned.pop(key, None)
+        if _is_outdated(cr, new, changes, reply):
+            return 0.0
+        if conditions.differs(kept := nested_map(reply, "status"), new):
+            self._pruned[key] = (new, kept)
+        return desired.requeue_after
 
     def has_failed(self, key: Key) -> bool:
         """True if a patch of the pending change failed: a change is pending until a patch of it succeeds."""
@@ -81,18 +87,18 @@ class StatusWriter:
         self._cache.put(key.resource, reply)
         return reply
 
-    def _has_new_generation(self, key: Key, cr: Object, status: Mapping[str, Any], reply: Object) -> bool:
-        """True if the response shows a change since `cr` was read. The cache ignores the event of that change."""
-        kept = nested_map(reply, "status")
-        self._pruned.pop(key, None)
-        if not conditions.differs(kept, status):
-            return reply["metadata"].get("generation") != cr["metadata"].get("generation")
-        # Retry once, in case another client wrote the status; not more, in case the CRD prunes a field.
-        self._pruned[key] = (status, kept)
-        return True
-
     def _delay(self, key: Key, debounce: float) -> float:
         now = self._clock()
         since_patch = now - self._patched_at.get(key, float("-inf"))
         since_change = now - self._changed_at.setdefault(key, now)
         return max(STATUS_PERIOD - since_patch, debounce - since_change)
+
+
+def _is_outdated(cr: Object, status: Mapping[str, Any], changes: Mapping[str, Any], reply: Object) -> bool:
+    """True if another client has changed the object since `cr` was read. The cache ignores the event of that change.
+
+    A field of `changes`, which were sent, differs only if the API server does not store it: the CRD may prune it.
+    """
+    if reply["metadata"].get("generation") != cr["metadata"].get("generation"):
+        return True
+    return bool(conditions.merge_patch(nested_map(reply, "status"), status).keys() - changes.keys())

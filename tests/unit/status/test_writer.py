@@ -285,6 +285,24 @@ def test_status_changed_by_another_client_is_corrected() -> None:
     run_scenario(scenario)
 
 
+def test_status_that_another_client_writes_at_the_same_time_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.status.conditions.PROGRESS_PERIOD", 0)
+    monkeypatch.setattr("memcached_operator.status.conditions.ROLLOUT_PERIOD", 0)
+
+    async def scenario(cluster: Cluster) -> None:
+        def change() -> None:
+            cr = cluster.api.objects[KEY]
+            cluster.api.put(KEY, {**cr, "status": {**cr["status"], "selector": "other"}})
+
+        await wait_until_available(cluster)
+        cluster.api.hooks["status"] = [change]
+        cluster.resize(2)
+        await until(lambda: list(of_generation(cluster, 2)))
+        await until(lambda: cluster.api.objects[KEY]["status"]["selector"] != "other")
+
+    run_scenario(scenario)
+
+
 def controlled_pod(name: str, kind: str = "ReplicaSet", controller: str = "cache-5d4f") -> Object:
     """A running pod with our labels and this controller."""
     pod = builders.pod(name)

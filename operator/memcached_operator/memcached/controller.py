@@ -29,7 +29,7 @@ from memcached_operator.kube.resource import (
 from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN, owners, slot_name
 from memcached_operator.memcached.desired.agent import has_agent, has_https
 from memcached_operator.memcached.desired.connection import connection, connection_name
-from memcached_operator.memcached.desired.deployment import deployment
+from memcached_operator.memcached.desired.deployment import deployment, pooled_ports
 from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.memcached.desired.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
@@ -89,7 +89,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         if spec is None or errors:
             return invalid(summary(errors, MAX_MESSAGE_LENGTH))
         workload = _workload(snapshot, spec, defaults)
-        ports = served_ports(spec, workload)
+        ports = served_ports(spec, workload) if is_stable(spec) else pooled_ports(spec, snapshot.pods)
         missing = _lacks_services(snapshot, spec)
         budget, notices = _budget(snapshot, spec, workload["spec"]["template"]["metadata"]["labels"])
         children = (
@@ -132,8 +132,8 @@ def _connection(cr: Object, spec: MemcachedSpec, ports: Ports, domain: str, *, f
 def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, ports: Ports, workload: Object) -> tuple[Object, ...]:
     """The NetworkPolicy if there is to be one. It opens the port of the metrics only where no memcached listens on it.
 
-    `ports`: those of the spec, which the pods have after the rollout. Until then, or during a pause, clients need those
-    of the existing pods too. `workload`: the desired one; during a pause, its pods can differ from the spec.
+    `ports`: those of the Services. Until a rollout has ended, clients need those of all existing pods too.
+    `workload`: the desired one; during a pause, its pods can differ from the spec.
     """
     if spec.network_policy is None:
         return ()

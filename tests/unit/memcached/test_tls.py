@@ -1,5 +1,6 @@
 """TLS and passwords: the pods, the Services and the published ports."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -19,10 +20,10 @@ TLS = {"secretName": "web-tls"}
 BOTH = {**TLS, "port": 11212, "plaintext": "Enabled"}
 
 
-def planned(live: Object | None = None, **spec: Any) -> dict[str, Object]:
+def planned(live: Object | None = None, pods: Iterable[Object] = (), **spec: Any) -> dict[str, Object]:
     """The children by kind; one of them for each kind."""
     children = {} if live is None else {key_of(STATEFULSETS, live): live}
-    plan = plan_with(IMAGES, DOMAIN)(Snapshot(memcached(**spec), children), NOW)
+    plan = plan_with(IMAGES, DOMAIN)(Snapshot(memcached(**spec), children, tuple(pods)), NOW)
     return {each["kind"]: each for each in plan.children or ()}
 
 
@@ -66,6 +67,30 @@ def test_ports_of_the_pods_are_published_during_a_pause() -> None:
     live = {key_of(STATEFULSETS, held["StatefulSet"]): held["StatefulSet"]}
     found = status_with(DOMAIN)(Snapshot(memcached(**spec), live), Outcome(), NOW).status["servers"]
     assert found == [f"cache-0.cache.test.svc.{DOMAIN}:11211"]
+
+
+@pytest.mark.parametrize(
+    ("encrypted", "paused", "published"),
+    [
+        ([True, True, True], True, {"memcached-tls": 11211}),
+        ([False, True, True], True, {"memcached-tls": 11211}),
+        ([False, False, True], True, {"memcached": 11211}),
+        ([], True, {"memcached": 11211}),
+        ([True, True, True], False, {"memcached": 11211}),
+    ],
+)
+def test_ports_of_most_pods_are_published_while_a_deployment_is_paused(
+    encrypted: list[bool], paused: bool, published: dict[str, int]
+) -> None:
+    """The spec switches TLS off. `encrypted`: whether each pod still has it."""
+    pods = [
+        {
+            "metadata": {"name": str(number)},
+            "spec": planned(tls=TLS if tls else None)["Deployment"]["spec"]["template"]["spec"],
+        }
+        for number, tls in enumerate(encrypted)
+    ]
+    assert named(planned(pods=pods, rollout={"paused": paused})["Service"]) == published
 
 
 @pytest.mark.parametrize(("monitoring", "rules"), [({}, 2), ({"enabled": False}, 1), (None, 1)])

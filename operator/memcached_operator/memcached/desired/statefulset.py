@@ -54,7 +54,7 @@ def statefulset(cr: Object, spec: MemcachedSpec, images: Images, live: Object | 
 
 
 def served_ports(spec: MemcachedSpec, workload: Object | None) -> Ports:
-    """The ports of the pods: during a pause, those of the pod template that stays, otherwise those of the spec."""
+    """The ports of the slots: during a pause, those of the pod template that stays, otherwise those of the spec."""
     if workload is None or nested_map(workload, "metadata", "annotations").get(PAUSED_ANNOTATION) != OUTDATED:
         return ports(spec)
     held = memcached_ports(workload["spec"]["template"]["spec"])

@@ -94,7 +94,7 @@ def test_change_without_an_image_keeps_the_stored_one(space: str, version: str) 
 
 def test_change_that_loses_items_is_warned_about(space: str, version: str) -> None:
     _, warnings = dry_run(memcached(space, version=version, size=2, containerPort=12000))
-    restart = "this change replaces 2 pods, a few at a time; their cached items are lost"
+    restart = "this change replaces 2 pods, one at a time; their cached items are lost"
     assert f"Warning: spec.containerPort: {restart}" in warnings
     assert dry_run(memcached(space, version=version, size=2))[1] == ""
 

@@ -10,6 +10,8 @@ Spec = TypeVar("Spec")
 
 MAX_IMAGE_LENGTH = 79
 """Characters of an image in a warning: Kubernetes recommends warnings of at most 120 characters."""
+FEW = "a few at a time"
+"""How many pods a Deployment replaces at once by Kubernetes' own default: a quarter."""
 MAX_KEPT_LENGTH = 250
 """Characters of a warning about a kept error, which includes the remedy. The API server may truncate those of 256."""
 
@@ -28,7 +30,7 @@ def image_warnings(image: str | None, field: str = "spec.image") -> Iterator[str
         yield f"{field} {truncate(image, MAX_IMAGE_LENGTH)} has no fixed version; new pods may run a different one"
 
 
-def restart_warnings(fields: Sequence[str], pods: int, lost: str = "", pace: str = "a few at a time") -> Iterator[str]:
+def restart_warnings(fields: Sequence[str], pods: int, lost: str = "", pace: str = FEW) -> Iterator[str]:
     """A warning if fields change that replace the pods. `pods`: their number. `lost`: what they lose."""
     if fields:
         replaced, whose = ("1 pod", "its") if pods == 1 else (f"{pods} pods, {pace}", "their")

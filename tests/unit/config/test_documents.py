@@ -8,10 +8,12 @@ import click
 import pytest
 import yaml
 
+from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.registry import KINDS
 from memcached_operator.__main__ import main as operator_command
 from memcached_webhooks.__main__ import main as webhooks_command
+from memcached_webhooks.kinds.memcached import warnings
 from unit.config.rendered import ROOT
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -47,6 +49,10 @@ def test_examples_are_valid() -> None:
     found = {page: [kinds[each["kind"]].validate(each) for each in examples(page)] for page in PAGES}
     assert {page.name for page, errors in found.items() if errors} >= PAGES_WITH_EXAMPLES
     assert {page: errors for page, errors in found.items() if any(errors)} == {}
+
+
+def test_first_example_has_no_warning() -> None:
+    assert warnings(examples(ROOT / "README.md")[0], None, Images("memcached:1")) == []
 
 
 @pytest.mark.parametrize("command", [operator_command, webhooks_command], ids=["operator", "webhooks"])

@@ -52,6 +52,19 @@ def cache(**settings: Any) -> dict[str, Any]:
         ({"size": 3}, {"size": 2}, [f"3 → 2 pods: {MOVES.format(33)}; the cached items of the deleted pods are lost"]),
         ({}, {"containerPort": 2000}, [f"spec.containerPort: {REPLACES}"]),
         ({"size": 3}, {"size": 3, "containerPort": 2000}, [f"spec.containerPort: {REPLACES_3}"]),
+        *(
+            (
+                {"size": 3},
+                {"size": 3, "containerPort": 2000, "rollout": rollout},
+                [f"spec.containerPort: {REPLACES_3.replace('a few', pace)}"],
+            )
+            for rollout, pace in [
+                ({"maxUnavailable": 0, "maxSurge": 1}, "one"),
+                ({"maxUnavailable": 1, "maxSurge": "0%"}, "one"),
+                ({"maxUnavailable": 1, "maxSurge": 1}, "a few"),
+                ({"maxUnavailable": 0}, "a few"),
+            ]
+        ),
         (cache(), cache(threads=5, evictions=False), [f"spec.cache.threads, spec.cache.evictions: {REPLACES}"]),
         (
             cache(),

@@ -26,6 +26,7 @@ from memcached_api.validation.field_errors import truncate
 from memcached_webhooks.admission import Admission, Spec, path_of
 from memcached_webhooks.patches import field_at
 from memcached_webhooks.warnings import (
+    FEW,
     MAX_IMAGE_LENGTH,
     decode_valid,
     image_warnings,
@@ -139,7 +140,8 @@ def _update_warnings(found: Update, pods: int, pace: str, *, older: bool | None)
 def _pace(new: MemcachedSpec) -> str:
     """How many pods are changed at once."""
     if not is_stable(new):
-        return "a few at a time"
+        surge, unavailable = (new.rollout.max_surge, new.rollout.max_unavailable) if new.rollout else (None, None)
+        return "one at a time" if [each for each in (surge, unavailable) if each not in ZERO] == [1] else FEW
     return "one at a time" if warm_up_of(new) is None else "one at a time, each after the previous one is warm"
 
 

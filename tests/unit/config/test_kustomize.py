@@ -170,3 +170,15 @@ def test_budgets_and_add_ons_select_the_pods_of_the_operator(default: Rendered) 
         ports = {port["containerPort"] for pod in pods for port in pod["containers"][0]["ports"]}
         assert pods
         assert {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]} <= ports
+
+
+def test_admission_can_be_restricted_to_the_addresses_of_the_api_servers() -> None:
+    everyone, some = (
+        {each["metadata"]["name"]: each["spec"] for each in render_directory(directory).objects}
+        for directory in ("config/network-policy", "config/overlays/admission-clients")
+    )
+    name = f"{PREFIX}-allow-webhook-traffic"
+    (rule,) = some[name].pop("ingress")
+    assert [peer.keys() for peer in rule.pop("from")] == [{"ipBlock"}]
+    assert [rule] == everyone[name].pop("ingress")
+    assert some == everyone

@@ -19,6 +19,7 @@ from support.draining import condition
 MANY = 10 * MAX_EVENTS
 """Events of other pods and of other causes: the API server reads them in several pages."""
 AT_ONCE = 50
+FORGED = mounting.NOT_FOUND.replace("not found", "cannot be read")
 
 
 async def stuck_pod(client: Client, namespace: str) -> Object:
@@ -32,16 +33,19 @@ async def stuck_pod(client: Client, namespace: str) -> Object:
 
 
 async def add_other_events(client: Client, pod: Object) -> None:
-    """Add Events of another pod, and of the pod with another cause."""
+    """Add Events of another pod, and of the pod with another cause or from another component."""
     other = {**pod, "metadata": {**pod["metadata"], "uid": "other"}}
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def add(number: int) -> None:
         async with limit:
-            if number % 2:
-                await mounting.report(client, other)
-            else:
-                await mounting.report(client, pod, message="Back-off", reason="BackOff")
+            match number % 3:
+                case 0:
+                    await mounting.report(client, other)
+                case 1:
+                    await mounting.report(client, pod, message="Back-off", reason="BackOff")
+                case _:
+                    await mounting.report(client, pod, seen=-60, message=FORGED, source={"component": "other"})
 
     await asyncio.gather(*map(add, range(MANY)))
 

@@ -14,8 +14,12 @@ from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import Failure, condition_of, is_active
 from memcached_operator.workloads.times import past_time, time_of
 
-FIELDS = "involvedObject.uid={},reason=FailedMount"
-"""The field selector of the Events about the mounts of a pod with this uid (kubernetes pkg/kubelet/events)."""
+FIELDS = "involvedObject.uid={},reason=FailedMount,source=kubelet"
+"""The field selector of the kubelet's Events about the mounts of a pod with this uid (kubernetes pkg/kubelet/events).
+
+Anyone who can create Events in the namespace can write such ones too. They affect only the status of the object that
+owns the pod, and of their text only names are used.
+"""
 
 MAX_EVENTS = 50
 """Maximum Events that are read of one pod. The kubelet counts repetitions in one Event, and merges more than 10

@@ -87,7 +87,7 @@ def test_events_of_a_waiting_pod_are_read_once_per_minute() -> None:
         assert world.reconcile(stuck()) == ()
         await world.pass_time(0)
         assert world.reads == [
-            (EVENTS, "test", "involvedObject.uid=sessions-0,reason=FailedMount", MAX_EVENTS),
+            (EVENTS, "test", "involvedObject.uid=sessions-0,reason=FailedMount,source=kubelet", MAX_EVENTS),
         ]
         assert world.changed == {KEY: 1}
         for _ in range(5):

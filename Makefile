@@ -18,8 +18,9 @@ OVERLAY ?= config/default
 PYTHON3 ?= python3
 # Tests that run at the same time; they mostly wait for pods.
 WORKERS ?= 4
-# More arguments for pytest, such as ARGS="-k 'scale or drift' -x". They leave out suites without a matching test,
-# the coverage check and the fault tests, and no failed test runs again. If no suite has a matching test, the target fails.
+# More arguments for pytest, such as ARGS="-k 'scale or drift' -x"; paths, such as tests/unit/kube, replace the folder of
+# a suite. They leave out suites without a matching test, the coverage check and the fault tests, and no failed test runs
+# again. If no suite has a matching test, the target fails.
 # The targets test-faults, test-corners, test-soak and bench pass them to their own program.
 export ARGS
 # Of a test that fails first and passes when it runs once more: report, or fail as nightly.

@@ -119,7 +119,7 @@ class Session:
     def _attempt(self, suite: Suite, title: str) -> Outcome:
         file = self._file(suite, title)
         with self.setup.prepared(suite), coverage.data_file(self.directory, suite.name, self.options.measured) as added:
-            words = [*command(suite, self.options.workers), *added, *self.options.arguments]
+            words = [*command(suite, self.options.workers, self.options.arguments), *added]
             code = self._call(suite, words, file)
         return results.outcome(title, results.read(file), code)
 
@@ -160,13 +160,29 @@ def _title(suite: Suite, number: int, times: int) -> str:
     return suite.name if times == 1 else f"{suite.name} {number + 1}/{times}"
 
 
-def command(suite: Suite, workers: str) -> list[str]:
-    """The command of a suite, without the file of its results."""
+def command(suite: Suite, workers: str, arguments: Sequence[str] = ()) -> list[str]:
+    """The command of a suite with the user's arguments, without the file of its results."""
     if not suite.folder:
         return [*FAULTS]
     # An idle worker takes tests from another one, so that none waits behind a long test.
     parallel = ("-n", workers, "--dist=worksteal") if suite.parallel else ()
-    return [*PYTEST, f"--maxfail={results.MAX_FAILURES}", *parallel, *suite.options, f"tests/{suite.folder}"]
+    return [
+        *PYTEST,
+        f"--maxfail={results.MAX_FAILURES}",
+        *parallel,
+        *suite.options,
+        *(selected(suite, arguments) or ()),
+    ]
+
+
+def selected(suite: Suite, arguments: Sequence[str]) -> list[str] | None:
+    """The user's arguments for a suite. Paths in its folder replace the folder; None if all paths are elsewhere."""
+    folder = f"tests/{suite.folder}"
+    paths = [each for each in arguments if each.startswith("tests/")]
+    own = [each for each in paths if f"{each}/".startswith(f"{folder}/")]
+    if paths and not own:
+        return None
+    return [*(each for each in arguments if each not in paths), *(own or [folder])]
 
 
 def matching(suites: Sequence[Suite], arguments: Sequence[str]) -> list[Suite]:
@@ -182,7 +198,9 @@ def matching(suites: Sequence[Suite], arguments: Sequence[str]) -> list[Suite]:
 
 def _collects(suite: Suite, arguments: Sequence[str]) -> bool:
     """Whether a run would find a test; True if the collection itself fails, so that the run shows the error."""
-    words = [*PYTEST, "--collect-only", "-q", *suite.options, *arguments, f"tests/{suite.folder}"]
+    if (found := selected(suite, arguments)) is None:
+        return False
+    words = [*PYTEST, "--collect-only", "-q", *suite.options, *found]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, check=False).returncode != NO_TESTS
 

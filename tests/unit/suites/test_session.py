@@ -11,7 +11,7 @@ import pytest
 
 from cluster.errors import ClusterError
 from suites import cli, results, session
-from suites.session import Options, Session, matching
+from suites.session import Options, Session, command, matching
 from suites.table import GROUPS, SUITES, Needs, Suite
 from support import parts
 
@@ -207,11 +207,24 @@ def test_results_are_added_to_those_of_the_command_before(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "left"), [(("-k", "two"), ["two"]), (("-k", "it"), ["one", "two"]), (("--no-such",), ["one", "two"])]
+    ("arguments", "left"),
+    [
+        (("-k", "two"), ["two"]),
+        (("-k", "it"), ["one", "two"]),
+        (("--no-such",), ["one", "two"]),
+        (("tests/two/test_two.py",), ["two"]),
+        (("-k", "it", "tests/one/test_one.py"), ["one"]),
+    ],
 )
 @pytest.mark.usefixtures("tree")
 def test_suites_without_a_matching_test_are_left_out(arguments: tuple[str, ...], left: list[str]) -> None:
     assert [suite.name for suite in matching([ONE, TWO], arguments)] == left
+
+
+def test_paths_replace_the_folder_of_a_suite() -> None:
+    path = "tests/two/test_two.py::test_it"
+    assert command(TWO, "1", ["-x", path, "tests/one"])[-2:] == ["-x", path]
+    assert command(TWO, "1", ["-x"])[-2:] == command(TWO, "1", ["-x", "tests/two"])[-2:] == ["-x", "tests/two"]
 
 
 @pytest.mark.usefixtures("tree")

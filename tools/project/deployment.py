@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from cluster.errors import ClusterError
+from cluster.public.lifecycle import choose_mode, current, foreign_kubeconfig
 from project.environment import ROOT, find_cluster, kubectl, show_kubectl, use_cluster
 from project.images import image_id
 
@@ -51,6 +52,11 @@ def kustomization(overlay: str, image: str, identity: str) -> str:
 
 def deploy(image: str, overlay: str) -> None:
     """Apply the overlay with the image; return when admission responds. Raises ClusterError with the cause."""
+    if not foreign_kubeconfig(current()) and choose_mode() == "control-plane":
+        raise ClusterError(
+            "simulated nodes run no operator: use root on Linux without CLUSTER=control-plane, or "
+            "set KUBECONFIG to another cluster. `make run` and `make demo` run the operator as processes of this shell"
+        )
     use_cluster()
     folder = ROOT / BUILD
     folder.mkdir(parents=True, exist_ok=True)

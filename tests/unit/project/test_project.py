@@ -41,6 +41,17 @@ def test_overlay_is_relative_to_the_build_directory() -> None:
     assert json.loads(text)["patches"][0]["target"] == {"kind": "Deployment"}
 
 
+def test_deploy_without_real_pods_fails_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    programs = FakePrograms(monkeypatch, tmp_path)
+    programs.add("kubectl")
+    monkeypatch.setenv("CLUSTER", "control-plane")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setattr(deployment, "use_cluster", lambda: None)
+    with pytest.raises(ClusterError, match=r"^simulated nodes run no operator: use root"):
+        deployment.deploy("op:1", "config/default")
+    assert programs.calls() == []
+
+
 def test_install_lists_every_kind_once_it_is_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without a list, kube-apiserver may take 5 minutes to delete the CRD."""
     programs = FakePrograms(monkeypatch, tmp_path)

@@ -76,16 +76,17 @@ def _request(namespace: str, name: str, found: Observed, stop: threading.Event) 
 
 
 def _cause(events: Iterator[Object], namespace: str) -> str:
-    """What happened to the pods: whether each was ready, was being deleted, and what its containers did."""
-    lines = [
-        f"{event['type']} {pod['metadata']['name']} ready={kube.ready(pod)} "
-        f"deleted={pod['metadata'].get('deletionTimestamp')} "
-        f"{[[each['restartCount'], each['ready'], each['state']] for each in pod['status'].get('containerStatuses', [])]}"
-        for event in events
-        for pod in [event["object"]]
-    ]
+    """What happened to the pods of an object, and the Events of its namespace."""
+    lines = [_line(event["type"], event["object"]) for event in events]
     happened = kube.kubectl("get", "events", "--sort-by=.metadata.creationTimestamp", "-n", namespace, check=False)
     return "\n".join([*lines, happened.stdout])
+
+
+def _line(event: str, pod: Object) -> str:
+    """Whether a pod was ready, whether it was being deleted, and what its containers did."""
+    meta, statuses = pod["metadata"], pod["status"].get("containerStatuses", [])
+    containers = [{name: each[name] for name in ("ready", "restartCount", "state")} for each in statuses]
+    return f"{event} {meta['name']} ready={kube.ready(pod)} deleted={meta.get('deletionTimestamp')} {containers}"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import yaml
 
 from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.certificates.issuer import VALIDATING_WEBHOOKS
-from memcached_operator.kube.client import APPLY_PATCH, JSON, ApiError, Client
+from memcached_operator.kube.client import APPLY_PATCH, JSON, JSON_PATCH, ApiError, Client
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -26,6 +26,7 @@ from memcached_operator.kube.resource import (
     Object,
     Resource,
 )
+from memcached_operator.reconcile.ownership import preparation_patch
 from support import policies
 
 Work = Callable[[Client], Awaitable[object]]
@@ -35,6 +36,10 @@ ACCOUNT_NAMESPACE = "accounts"
 ACCOUNT = "operator"
 """The account that the policies are bound to."""
 DRY_RUN = {"dryRun": "All"}
+TRIES = 10
+"""Of a patch whose object another client may change meanwhile."""
+CHANGED = 422
+"""The status of a JSON patch whose `test` fails."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,23 @@ def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JS
         live = await client.request("GET", path)
         current = {**body, "metadata": {**meta, "resourceVersion": live["metadata"]["resourceVersion"]}}
         return await client.request(method, path, current, content_type, params)
+
+    return request
+
+
+def prepare(key: Key) -> Work:
+    """A dry run of the patch that prepares an adoption. The object may be written between the read and the patch."""
+    path = key.resource.path(key.namespace, key.name)
+
+    async def request(client: Client) -> Object:
+        for _ in range(TRIES):
+            live = await client.request("GET", path)
+            try:
+                return await client.request("PATCH", path, preparation_patch(live, live), JSON_PATCH, DRY_RUN)
+            except ApiError as error:
+                if error.code != CHANGED:
+                    raise
+        raise AssertionError(f"{key} changed {TRIES} times between a read and its patch")
 
     return request
 

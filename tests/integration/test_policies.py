@@ -16,6 +16,7 @@ from integration.confined import (
     merged,
     own_name,
     owner,
+    prepare,
     service,
 )
 from integration.control_plane import ControlPlane, until
@@ -37,7 +38,6 @@ from memcached_operator.kube.resource import (
     Resource,
     key_of,
 )
-from memcached_operator.reconcile.ownership import preparation_patch
 from support import policies
 
 pytestmark = pytest.mark.server
@@ -137,8 +137,7 @@ def test_removed_label_can_be_restored(
     plane.call(lambda client: client.create(key, child))
     try:
         live, path = wait_until_stable(plane, key), resource.path(ACCOUNT_NAMESPACE, key.name)
-        patch = preparation_patch(live, live)
-        assert not stolen_token.denial(lambda client: client.request("PATCH", path, patch, JSON_PATCH, DRY_RUN))
+        assert not stolen_token.denial(prepare(key))
         assert not stolen_token.denial(dry_run("PUT", resource, merged(live, {"metadata": {"labels": LABELS}})))
         assert MANAGED_BY in stolen_token.denial(dry_run("PUT", resource, merged(live, OTHER_SPEC[resource])))
         assert not stolen_token.denial(lambda client: client.request("DELETE", path, params=DRY_RUN))
@@ -297,9 +296,8 @@ def test_orphan_can_only_be_adopted_or_deleted(plane: ControlPlane, stolen_token
     orphaned = merged(MINIMAL[resource]("orphan"), {"metadata": {"ownerReferences": None}})
     plane.call(lambda client: client.create(key, orphaned))
     try:
-        orphan = wait_until_stable(plane, key)
-        path, patch = resource.path(ACCOUNT_NAMESPACE, key.name), preparation_patch(orphan, orphan)
-        assert not stolen_token.denial(lambda client: client.request("PATCH", path, patch, JSON_PATCH, DRY_RUN))
+        orphan, path = wait_until_stable(plane, key), resource.path(ACCOUNT_NAMESPACE, key.name)
+        assert not stolen_token.denial(prepare(key))
         assert not stolen_token.denial(
             dry_run("PUT", resource, merged(orphan, {"metadata": {"ownerReferences": [owner()]}}))
         )

@@ -20,6 +20,8 @@ from support.serving import observed
 
 SIZES = {"one": 1, "two": 2}
 """The size of each object whose rollouts are observed."""
+STEADY: Object = {"minReadySeconds": 3}
+"""A busy kubelet can report a new pod ready, and for an instant not ready, before it stays ready (measured: 0.14 s)."""
 CHANGED: Object = {"image": OTHER_IMAGE, "cache": {"threads": 2}}
 CHANGES = (CHANGED, {**CHANGED, "rollout": {"restartedAt": "2026-11-22T10:00:00Z"}})
 """Specs, one after the other, each of which replaces the pods."""
@@ -27,10 +29,10 @@ CHANGES = (CHANGED, {**CHANGED, "rollout": {"restartedAt": "2026-11-22T10:00:00Z
 pytestmark = pytest.mark.usefixtures("cluster")
 
 
-def apply_to_all(namespace: str, **spec: Any) -> None:
+def apply_to_all(namespace: str, rollout: Object | None = None, **spec: Any) -> None:
     """Apply a spec to both objects."""
     for name, size in SIZES.items():
-        kube.apply(memcached(namespace, name, size=size, resources=SMALL, **spec))
+        kube.apply(memcached(namespace, name, size=size, resources=SMALL, rollout=STEADY | (rollout or {}), **spec))
 
 
 def uids(namespace: str, name: str) -> set[str]:

@@ -226,9 +226,13 @@ class Cache:
             del self._tombstones[next(iter(self._tombstones))]
         return self._forget(key)
 
-    def forget_tombstones(self, resource: Resource, version: int) -> None:
-        """Remove the tombstones of a resource up to a version."""
-        self._tombstones = {key: at for key, at in self._tombstones.items() if key.resource != resource or at > version}
+    def forget_tombstones(self, resource: Resource, namespace: str | None, version: int) -> None:
+        """Remove the tombstones of a resource up to a version, in one namespace or in all."""
+        self._tombstones = {
+            key: at
+            for key, at in self._tombstones.items()
+            if at > version or key.resource != resource or namespace not in (None, key.namespace)
+        }
 
     def forget_refused(self, resource: Resource, namespace: str | None) -> None:
         """Count again the objects of a resource for which there is no room, from a list."""
@@ -278,8 +282,8 @@ class Listing:
         """Store the objects of a page of the list at `version`."""
         if not self.version:
             self.version = version
-            # The list reflects every deletion up to its version, so it supersedes older tombstones.
-            self._cache.forget_tombstones(self._resource, version)
+            # The list reflects every deletion of its namespace up to its version, so it supersedes older tombstones.
+            self._cache.forget_tombstones(self._resource, self._namespace, version)
             self._cache.forget_refused(self._resource, self._namespace)
         for item in items:
             self._cache.put(self._resource, item)

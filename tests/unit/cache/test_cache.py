@@ -79,8 +79,10 @@ def test_reply_newer_than_a_list_without_the_object_adds_it() -> None:
 def test_list_of_a_namespace_does_not_affect_others() -> None:
     cache = Cache()
     cache.put(DEPLOYMENTS, live(9, namespace="other"))
+    cache.remove(Key(DEPLOYMENTS, "other", "deleted"), 12)
     replace(cache, DEPLOYMENTS, "test", [], 20)
     assert version_in(cache, Key(DEPLOYMENTS, "other", "cache")) == "9"
+    assert not cache.put(DEPLOYMENTS, live(11, namespace="other", name="deleted"))
 
 
 def test_children_are_found_by_the_uid_of_their_controller() -> None:

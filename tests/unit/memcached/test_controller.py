@@ -163,7 +163,7 @@ def metrics_rules(cr: Object, *pods: Object) -> list[Object]:
     ],
 )
 def test_ports_of_existing_pods_stay_open(phase: str, opened: list[int], rollout: dict[str, Any]) -> None:
-    """Clients are not cut off before a rollout has replaced the pods."""
+    """Clients keep their connections until a rollout has replaced the pods."""
     container = {"name": "memcached", "ports": [{"name": "memcached", "containerPort": 11211}]}
     pod = {"metadata": {"name": "a"}, "spec": {"containers": [container]}, "status": {"phase": phase}}
     cr = cr_of(tls={"secretName": "a", "port": 11212}, networkPolicy={}, rollout=rollout)

@@ -75,6 +75,7 @@ def test_ports_of_the_pods_are_published_during_a_pause() -> None:
         ([True, True, True], True, {"memcached-tls": 11211}),
         ([False, True, True], True, {"memcached-tls": 11211}),
         ([False, False, True], True, {"memcached": 11211}),
+        ([True], True, {"memcached-tls": 11211}),
         ([], True, {"memcached": 11211}),
         ([True, True, True], False, {"memcached": 11211}),
     ],
@@ -82,10 +83,10 @@ def test_ports_of_the_pods_are_published_during_a_pause() -> None:
 def test_ports_of_most_pods_are_published_while_a_deployment_is_paused(
     encrypted: list[bool], paused: bool, published: dict[str, int]
 ) -> None:
-    """The spec switches TLS off. `encrypted`: whether each pod still has it."""
+    """The spec switches TLS off. `encrypted`: whether each pod still has it. The first one is being deleted."""
     pods = [
         {
-            "metadata": {"name": str(number)},
+            "metadata": {"name": str(number), **({} if number else {"deletionTimestamp": "now"})},
             "spec": planned(tls=TLS if tls else None)["Deployment"]["spec"]["template"]["spec"],
         }
         for number, tls in enumerate(encrypted)

@@ -16,7 +16,7 @@ from memcached_operator.memcached.desired.pods import (
     workload_pod,
 )
 from memcached_operator.workloads import children
-from memcached_operator.workloads.pods import is_active
+from memcached_operator.workloads.pods import has_completed
 
 
 def deployment(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
@@ -27,12 +27,12 @@ def deployment(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
 
 
 def pooled_ports(spec: MemcachedSpec, pods: Iterable[Object]) -> Ports:
-    """The ports of the pods: during a pause, those that most existing pods have, otherwise those of the spec.
+    """The ports of the pods: during a pause, those of most existing pods, otherwise those of the spec.
 
-    A paused Deployment has the new pod template at once, but its pods do not.
+    A paused Deployment has the new pod template immediately, but its pods keep the old one.
     """
     if not (spec.rollout and spec.rollout.paused):
         return ports(spec)
-    by_name = sorted(filter(is_active, pods), key=lambda pod: pod["metadata"]["name"])
-    found = Counter(each for pod in by_name if any(each := memcached_ports(pod["spec"])))
-    return max(found, key=found.__getitem__, default=ports(spec))
+    existing = sorted((pod for pod in pods if not has_completed(pod)), key=lambda pod: pod["metadata"]["name"])
+    found = Counter(each for pod in existing if any(each := memcached_ports(pod["spec"])))
+    return found.most_common(1)[0][0] if found else ports(spec)

@@ -10,8 +10,8 @@ Spec = TypeVar("Spec")
 
 MAX_IMAGE_LENGTH = 79
 """Characters of an image in a warning: Kubernetes recommends warnings of at most 120 characters."""
-FEW = "a few at a time"
-"""How many pods a Deployment replaces at once by Kubernetes' own default: a quarter."""
+ONE, FEW = "one at a time", "a few at a time"
+"""How many pods are changed at once. By Kubernetes' own default, a Deployment replaces a quarter."""
 MAX_KEPT_LENGTH = 250
 """Characters of a warning about a kept error, which includes the remedy. The API server may truncate those of 256."""
 

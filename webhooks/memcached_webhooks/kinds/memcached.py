@@ -9,6 +9,7 @@ from memcached_api.image import is_older, repository
 from memcached_api.images import Images
 from memcached_api.memcached.agent import asks_for_agent
 from memcached_api.memcached.changes.updates import Effect, Update, update
+from memcached_api.memcached.placing import Rollout
 from memcached_api.memcached.rules.placing import ZERO
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import (
@@ -28,6 +29,7 @@ from memcached_webhooks.patches import field_at
 from memcached_webhooks.warnings import (
     FEW,
     MAX_IMAGE_LENGTH,
+    ONE,
     decode_valid,
     image_warnings,
     in_place_warnings,
@@ -140,9 +142,13 @@ def _update_warnings(found: Update, pods: int, pace: str, *, older: bool | None)
 def _pace(new: MemcachedSpec) -> str:
     """How many pods are changed at once."""
     if not is_stable(new):
-        surge, unavailable = (new.rollout.max_surge, new.rollout.max_unavailable) if new.rollout else (None, None)
-        return "one at a time" if [each for each in (surge, unavailable) if each not in ZERO] == [1] else FEW
-    return "one at a time" if warm_up_of(new) is None else "one at a time, each after the previous one is warm"
+        return ONE if new.rollout and _is_one_pod_more_or_less(new.rollout) else FEW
+    return ONE if warm_up_of(new) is None else f"{ONE}, each after the previous one is warm"
+
+
+def _is_one_pod_more_or_less(rollout: Rollout) -> bool:
+    """Whether a rollout is limited to one additional or one missing pod. A percentage can mean several pods."""
+    return [each for each in (rollout.max_surge, rollout.max_unavailable) if each not in ZERO] == [1]
 
 
 def _outdated_image_warnings(new: MemcachedSpec, images: Images) -> Iterator[str]:

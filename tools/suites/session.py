@@ -166,22 +166,19 @@ def command(suite: Suite, workers: str, arguments: Sequence[str] = ()) -> list[s
         return [*FAULTS]
     # An idle worker takes tests from another one, so that none waits behind a long test.
     parallel = ("-n", workers, "--dist=worksteal") if suite.parallel else ()
-    return [
-        *PYTEST,
-        f"--maxfail={results.MAX_FAILURES}",
-        *parallel,
-        *suite.options,
-        *(selected(suite, arguments) or ()),
-    ]
+    return [*PYTEST, f"--maxfail={results.MAX_FAILURES}", *parallel, *suite.options, *selected(suite, arguments)]
 
 
-def selected(suite: Suite, arguments: Sequence[str]) -> list[str] | None:
-    """The user's arguments for a suite. Paths in its folder replace the folder; None if all paths are elsewhere."""
+def selected(suite: Suite, arguments: Sequence[str]) -> list[str]:
+    """The user's arguments for a suite and its folder, or the paths that they name in it.
+
+    Empty if all paths are in other folders. A path that is the value of an option must follow it with `=`.
+    """
     folder = f"tests/{suite.folder}"
     paths = [each for each in arguments if each.startswith("tests/")]
     own = [each for each in paths if f"{each}/".startswith(f"{folder}/")]
     if paths and not own:
-        return None
+        return []
     return [*(each for each in arguments if each not in paths), *(own or [folder])]
 
 
@@ -198,7 +195,7 @@ def matching(suites: Sequence[Suite], arguments: Sequence[str]) -> list[Suite]:
 
 def _collects(suite: Suite, arguments: Sequence[str]) -> bool:
     """Whether a run would find a test; True if the collection itself fails, so that the run shows the error."""
-    if (found := selected(suite, arguments)) is None:
+    if not (found := selected(suite, arguments)):
         return False
     words = [*PYTEST, "--collect-only", "-q", *suite.options, *found]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

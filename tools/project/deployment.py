@@ -54,8 +54,8 @@ def deploy(image: str, overlay: str) -> None:
     """Apply the overlay with the image; return when admission responds. Raises ClusterError with the cause."""
     if not foreign_kubeconfig(current()) and choose_mode() == "control-plane":
         raise ClusterError(
-            "simulated nodes run no operator: use root on Linux without CLUSTER=control-plane, or "
-            "set KUBECONFIG to another cluster. `make run` and `make demo` run the operator as processes of this shell"
+            "the nodes of this cluster are simulated and run no containers: deploy as root on Linux without "
+            "CLUSTER=control-plane, or set KUBECONFIG to another cluster. `make run` runs the controller in this shell"
         )
     use_cluster()
     folder = ROOT / BUILD

@@ -47,7 +47,7 @@ def test_deploy_without_real_pods_fails_at_once(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("CLUSTER", "control-plane")
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setattr(deployment, "use_cluster", lambda: None)
-    with pytest.raises(ClusterError, match=r"^simulated nodes run no operator: use root"):
+    with pytest.raises(ClusterError, match=r"simulated and run no containers: deploy as root"):
         deployment.deploy("op:1", "config/default")
     assert programs.calls() == []
 

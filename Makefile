@@ -45,6 +45,7 @@ PROJECT := $(TOOLS) project
 CLUSTER_TOOL := $(TOOLS) cluster
 BUNDLE := $(VENV_TOOLS) bundle
 # Fault tests start their own control plane, whatever KUBECONFIG is (docs/reliability.md).
+PAGES := PYTHONPATH=tests:tools $(PYTHON) -m pages
 FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
 IMAGE_OPTIONS = --image="$(IMG)" --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
 SUITES = $(VENV_TOOLS) suites --workers=$(WORKERS) --args="$$ARGS" --flaky=$(FLAKY) --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
@@ -82,10 +83,11 @@ lock: venv ## Write requirements/*.txt after a change of the dependencies in pyp
 	$$compile --extra dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt >/dev/null; \
 	$$compile --group clients -o requirements/clients.txt >/dev/null
 
-manifests: venv ## Write the CRDs, roles and webhook configurations; `make generate` writes the API reference.
+manifests: venv ## Write the CRDs, roles and webhook configurations; `make generate` writes the pages in docs/ that follow.
 	@$(VENV_TOOLS) crds manifests
 generate: venv
 	@$(VENV_TOOLS) crds docs
+	@$(PAGES)
 
 fmt: venv ## Format the code and fix what ruff can fix.
 	@$(VENV)/bin/ruff check --quiet --fix-only .
@@ -109,7 +111,7 @@ imports: venv
 	@out=$$($(VENV)/bin/lint-imports --no-logo) || { echo "$$out"; exit 1; }
 	@out=$$(PYTHONPATH=tests:tools $(VENV)/bin/lint-imports --no-logo --config tools/.importlinter) || { echo "$$out"; exit 1; }
 generated: venv
-	@$(VENV_TOOLS) crds manifests --check && $(VENV_TOOLS) crds docs --check
+	@$(VENV_TOOLS) crds manifests --check && $(VENV_TOOLS) crds docs --check && $(PAGES) --check
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE) --check
 	@$(BUNDLE) catalog --check
 	@$(PROJECT) render config/default | $(BUNDLE) installer $(RELEASE_OF) --check

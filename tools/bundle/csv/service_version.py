@@ -15,6 +15,7 @@ from bundle.release import Release
 from crds.registered import REGISTERED, Registered
 from memcached_api.registry import KINDS
 from memcached_operator.kube.resource import PODS
+from pages.security import granted
 
 EXAMPLES: Final = "alm-examples"
 SKIP_RANGE: Final = "olm.skipRange"
@@ -32,8 +33,17 @@ def service_version(rendered: Rendered, release: Release, icon: str, deployments
         "apiVersion": base["apiVersion"],
         "kind": base["kind"],
         "metadata": _metadata(base["metadata"], rendered, release, deployments),
-        "spec": _ordered(base["spec"] | _spec(rendered, release, icon, deployments)),
+        "spec": _ordered(
+            base["spec"] | _description(base["spec"], rendered) | _spec(rendered, release, icon, deployments)
+        ),
     }
+
+
+def _description(base: dict[str, Any], rendered: Rendered) -> dict[str, str]:
+    """The base's text with the permissions of the Deployments' accounts instead of `{permissions}`."""
+    rules = [rule for account in permissions(rendered) for rule in account["rules"]]
+    names = "; ".join(f"{resources} ({verbs})" for resources, verbs in granted(rules))
+    return {"description": base["description"].replace("{permissions}", names)}
 
 
 def _metadata(base: dict[str, Any], rendered: Rendered, release: Release, deployments: Sequence[Object]) -> Object:

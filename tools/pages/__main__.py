@@ -1,0 +1,26 @@
+"""Write the generated blocks of pages. `--check` writes nothing and exits 1 if a page would change."""
+
+from pathlib import Path
+
+import click
+
+from crds.__main__ import ROOT, check_option, write
+from pages import security
+from pages.blocks import filled
+
+
+def files(root: Path = ROOT) -> dict[Path, str]:
+    """The text of each page, by path below the project's root."""
+    blocks = {"docs/security.md": security.blocks(root)}
+    return {Path(page): filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
+
+
+@click.command(help=__doc__)
+@check_option
+def main(*, check: bool) -> None:
+    """Write the pages, or report those that are outdated."""
+    write(files(), check=check)
+
+
+if __name__ == "__main__":
+    main()

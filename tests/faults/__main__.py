@@ -82,8 +82,10 @@ def main() -> int:
     if options.report and (options.filters or options.gate):
         print("--report describes all cases: use it without names and without --gate", file=sys.stderr)
         return 2
+    if options.report and not report.publish(selected):
+        print("no case has run with the present sources: nothing is published", file=sys.stderr)
+        return 2
     if options.report:
-        report.write(selected)
         return 0
     if not selected:
         print(f"no case matches {' or '.join(options.filters)}; --list prints all names", file=sys.stderr)
@@ -133,7 +135,9 @@ def _parser() -> argparse.ArgumentParser:
         "--sync-period", type=float, default=5.0, metavar="SECONDS", help="the operator's sync period (default: 5)"
     )
     parser.add_argument(
-        "--report", action="store_true", help="run nothing; write the figures of the last runs to docs/reliability.md"
+        "--report",
+        action="store_true",
+        help="run nothing; publish the results of these sources; then run `make generate`",
     )
     parser.add_argument(
         "--keep", type=Path, metavar="DIRECTORY", help="keep the operator's logs and its recorded requests here"

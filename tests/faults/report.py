@@ -1,8 +1,11 @@
 """Results of cases: every attempt, kept between runs, published in compact form, and their figures in the docs."""
 
+import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from statistics import median
 
@@ -12,15 +15,17 @@ from faults.campaigns.mutants import mutants
 from faults.case import Case
 from faults.process import ROOT
 from faults.runner import INTERRUPTED, Result
-from faults.sources import digest
+from faults.sources import digest, measured
+from pages.blocks import table
 
 RESULTS = ROOT / "build/faults/results.jsonl"
 """One line per attempt, in their order, of all sources. `make clean` removes it."""
 PUBLISHED = ROOT / "docs/reliability-results.csv"
-"""The published results, one line per case: name, each attempt (ok, failed or interrupted), seconds of the last one."""
-DOCUMENT = ROOT / "docs/reliability.md"
+"""The published results, one line per case: name, each attempt (ok, failed or interrupted), seconds of the last one,
+error of the first failed one, note of the last one. The first line has the digest of the sources, and the date."""
 WORDS = {"": "ok", INTERRUPTED: INTERRUPTED}
 """How the published results call an attempt with this error; every other one has failed."""
+HEAD = re.compile(r"# sources ([0-9a-f]+), (\d{4}-\d\d-\d\d)\n")
 CAMPAIGNS = {
     "T1": "SIGKILL before, during and after every write, and around a deletion",
     "T2": "a write is executed, its reply is lost",
@@ -85,77 +90,114 @@ def histories() -> dict[str, History]:
     return {name: History(tuple(attempts)) for name, attempts in found.items()}
 
 
-def write(cases: Sequence[Case]) -> None:
-    """Write the published results, and the figures, mutants and cases between the marks of the document."""
-    present = {case.name for case in cases}
-    known = {name: history for name, history in histories().items() if name in present}
-    PUBLISHED.write_text(published(known))
-    text = DOCUMENT.read_text()
-    parts = {
-        "figures": figures(cases, known),
-        "failed": failed(known),
-        "mutants": mutant_table(known),
-        "cases": names(cases),
-    }
-    for mark, body in parts.items():
-        text = re.sub(
-            rf"(<!-- {mark} -->\n).*?(<!-- end -->)",
-            lambda found, body=body: found[1] + body + found[2],
-            text,
-            flags=re.DOTALL,
-        )
-    DOCUMENT.write_text(text)
+@dataclass(frozen=True)
+class Published:
+    """The published results: the digest of their sources, their date, and the history of each case."""
+
+    sources: str
+    date: str
+    histories: dict[str, History]
+
+    def of(self, cases: Sequence[Case]) -> dict[str, History]:
+        """The histories of those of these cases that have run."""
+        return {case.name: self.histories[case.name] for case in cases if case.name in self.histories}
 
 
-def published(known: dict[str, History]) -> str:
-    """The results in compact form. The header names the sources."""
-    lines = [f"case,attempts with sources {digest()},seconds"]
-    for name, history in known.items():
+def publish(cases: Sequence[Case]) -> bool:
+    """Write the published results of these cases with the present sources. Returns False if there are none."""
+    known = histories()
+    chosen = {case.name: known[case.name] for case in cases if case.name in known}
+    if chosen:
+        date = datetime.fromtimestamp(RESULTS.stat().st_mtime, UTC).date()
+        PUBLISHED.write_text(encoded(Published(digest(), f"{date}", chosen)))
+    return bool(chosen)
+
+
+def encoded(results: Published) -> str:
+    """The text of the published results."""
+    text = StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(["case", "attempts", "seconds", "first error", "note"])
+    for name, history in results.histories.items():
         attempts = " ".join(WORDS.get(each.error, "failed") for each in history.attempts)
-        lines.append(f"{name},{attempts},{history.last.seconds:.0f}")
-    return "\n".join([*lines, ""])
+        error = history.failures[0].error if history.failures else ""
+        lines.writerow(
+            [name, attempts, f"{history.last.seconds:.0f}", _short(error, 160), _short(history.last.note, 200)]
+        )
+    return f"# sources {results.sources}, {results.date}\n{text.getvalue()}"
+
+
+def _short(text: str, length: int) -> str:
+    return " ".join(text.split())[:length]
+
+
+def decoded(text: str) -> Published:
+    """The published results. All failed attempts of a case have the error of the first one. Raises ValueError."""
+    head = HEAD.match(text)
+    if not head:
+        raise ValueError(f"the first line of the results is not like {HEAD.pattern!r}")
+    errors = {word: error for error, word in WORDS.items()}
+    found: dict[str, History] = {}
+    for row in csv.DictReader(StringIO(text[head.end() :])):
+        error, seconds = row["first error"] or "failed", float(row["seconds"])
+        attempts = [errors.get(word, error) for word in row["attempts"].split()]
+        found[row["case"]] = History(tuple(Result(row["case"], each, seconds, row["note"]) for each in attempts))
+    return Published(head[1], head[2], found)
+
+
+def blocks(cases: Sequence[Case], results: Published) -> dict[str, str]:
+    """The generated blocks of docs/reliability.md."""
+    known = results.of(cases)
+    about = measured(results.sources, results.date)
+    soak = known.get("T13/soak")
+    return {
+        "figures": f"{figures(cases, known)}\n\n{about}",
+        "failed": failed(known),
+        "soak": f"{about} {soak.last.note or soak.last.error}." if soak else "Not run with the published results.",
+        "mutants": mutant_table(known),
+    }
+
+
+def totals(cases: Sequence[Case], known: dict[str, History]) -> list[int]:
+    """Scripts, cases, cases that have run, that passed, and that ever failed."""
+    run = [known[case.name] for case in cases if case.name in known]
+    passed = sum(not history.last.error for history in run)
+    return [
+        len({case.script for case in cases}),
+        len(cases),
+        len(run),
+        passed,
+        sum(bool(each.failures) for each in run),
+    ]
 
 
 def figures(cases: Sequence[Case], known: dict[str, History]) -> str:
     """The table of all campaigns. A script is a function with parameters; a case is a script with their values."""
-    rows = [
-        "| | Campaign | Scripts | Cases | Run | Passed | Ever failed | Median, s | Longest, s |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    total = [0] * 5
+    rows = [["", "Campaign", "Scripts", "Cases", "Run", "Passed", "Ever failed", "Median, s", "Longest, s"]]
     for short, about in CAMPAIGNS.items():
         mine = [case for case in cases if case.name.partition("/")[0] == short]
-        run = [known[case.name] for case in mine if case.name in known]
-        passed = sum(not history.last.error for history in run)
-        ever_failed = sum(bool(history.failures) for history in run)
-        times = [history.last.seconds for history in run] or [0.0]
-        counts = [len({case.script for case in mine}), len(mine), len(run), passed, ever_failed]
-        rows.append(f"| {short} | {about} | {_cells(counts)} | {median(times):.0f} | {max(times):.0f} |")
-        total = [sum(pair) for pair in zip(total, counts, strict=True)]
-    sources = f"All figures are of attempts with these sources of the product (digest `{digest()}`)."
-    return "\n".join([*rows, f"| | all | {_cells(total)} | | |", "", sources, ""])
-
-
-def _cells(counts: Iterable[int]) -> str:
-    return " | ".join(map(str, counts))
+        times = [known[case.name].last.seconds for case in mine if case.name in known]
+        durations = [f"{median(times):.0f}", f"{max(times):.0f}"] if times else ["–", "–"]
+        rows.append([short, about, *map(str, totals(mine, known)), *durations])
+    return table([*rows, ["", "all", *map(str, totals(cases, known)), "", ""]])
 
 
 def failed(known: dict[str, History]) -> str:
     """Every case with a failed attempt, and its first failure."""
     found = {name: history for name, history in known.items() if history.failures}
     if not found:
-        return "No attempt with these sources failed.\n"
-    rows = [f"{sum(len(history.failures) for history in found.values())} attempts with these sources failed:", ""]
+        return "No attempt failed."
+    rows = [f"{sum(len(history.failures) for history in found.values())} attempts failed:", ""]
     for name, history in found.items():
         attempts = f"{len(history.failures)} of {len(history.attempts)} attempts"
-        error = " ".join(history.failures[0].error.split())[:160].replace("`", "'")
+        error = _short(history.failures[0].error, 160).replace("`", "'")
         rows.append(f"* `{name}`: {attempts}, {'not passed' if history.last.error else 'then passed'}; `{error}`")
-    return "\n".join([*rows, ""])
+    return "\n".join(rows)
 
 
 def mutant_table(known: dict[str, History]) -> str:
     """The defect of each mutant, the case that detects it, and the check that failed."""
-    rows = ["| Mutant | Defect | Detected by | Failed check |", "|---|---|---|---|"]
+    rows = [["Mutant", "Defect", "Detected by", "Failed check"]]
     for name, mutant in mutants().items():
         history = known.get(f"T14/{name}")
         if history is None:
@@ -163,17 +205,6 @@ def mutant_table(known: dict[str, History]) -> str:
         elif history.last.error:
             found = "**not detected**"
         else:
-            found = " ".join(history.last.note.split())[:100].replace("|", "\\|").replace("`", "'")
-        rows.append(f"| {name} | {mutant.about} | `{mutant.case}` | {found} |")
-    return "\n".join([*rows, ""])
-
-
-def names(cases: Sequence[Case]) -> str:
-    """The names of all cases. Names that differ only in their last part share a line."""
-    groups: dict[str, list[str]] = {}
-    for case in cases:
-        head, _, tail = case.name.rpartition("/")
-        groups.setdefault(head, []).append(tail)
-    return "\n".join(
-        [*(f"* `{head}/` {', '.join(f'`{tail}`' for tail in tails)}" for head, tails in groups.items()), ""]
-    )
+            found = _short(history.last.note, 100).replace("`", "'")
+        rows.append([name, mutant.about, f"`{mutant.case}`", found])
+    return table(rows)

@@ -1,4 +1,7 @@
-"""The digest of the product's sources: results are published together only if they have the same one."""
+"""The digest of the product's sources: results are published together only if they have the same one.
+
+Pages say of their figures whether it is that of the tree.
+"""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -22,6 +25,12 @@ def digest(sources: Path = ROOT, config: Path = ROOT / "config") -> str:
         content = path.read_bytes()
         found.update(f"{path.relative_to(base)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:LENGTH]
+
+
+def measured(sources: str, date: str) -> str:
+    """A sentence: when figures were measured, and whether with the present sources."""
+    version = "these" if sources == digest() else "an earlier version of the"
+    return f"Measured on {date} with {version} sources of the product (digest `{sources}`)."
 
 
 def _files(base: Path, names: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:

@@ -184,8 +184,8 @@ class Users:
         await self.sandbox.merge(Key(resource, self.sandbox.namespace, name), patch)
 
 
-async def run_soak(sandbox: Sandbox, references: References, length: Length) -> None:
-    """The whole soak test."""
+async def run_soak(sandbox: Sandbox, references: References, length: Length) -> str:
+    """The whole soak test. Returns its figures."""
     tasks = references.plane.directory / f"{sandbox.namespace}.tasks"
     settings = replace(sandbox.settings, environment={"FAULTS_TASKS": str(tasks)})
     async with supervised(
@@ -201,7 +201,7 @@ async def run_soak(sandbox: Sandbox, references: References, length: Length) -> 
         await wait_all_ready(users)
         await check_quiet(sandbox)
         check_operator(sandbox)
-        _check(samples, users, length)
+        return _check(samples, users, length)
 
 
 async def _run_with_faults(users: Users, length: Length, tasks: Path) -> list[Sample]:
@@ -297,19 +297,20 @@ async def _by_name(sandbox: Sandbox, resource: Resource) -> dict[str, Object]:
     return {item["metadata"]["name"]: item for item in items if item["metadata"]["name"].startswith("soak-")}
 
 
-def _check(samples: list[Sample], users: Users, length: Length) -> None:
-    """Save the figures, and compare them with the limits."""
+def _check(samples: list[Sample], users: Users, length: Length) -> str:
+    """Save the figures, compare them with the limits, and return the most important ones."""
     entries = users.sandbox.proxy.requests.entries
     thirds = samples[: len(samples) // 3], samples[-(len(samples) // 3) :]
     files, tasks = ([median(getattr(each, what) for each in third) for third in thirds] for what in ("files", "tasks"))
     slope = slope_of(samples)
+    memory = [round(ends / MIB, 2) for ends in (samples[0].memory, samples[-1].memory)]
     figures = {
         "length": asdict(length),
         "changes": users.done - users.missed,
         "missed changes": users.missed,
         "requests": len(entries),
         "injected": sum(entry.injected for entry in entries),
-        "memory MiB": [round(ends / MIB, 2) for ends in (samples[0].memory, samples[-1].memory)],
+        "memory MiB": memory,
         "slope MiB/h": round(slope, 2),
         "files": files,
         "tasks": tasks,
@@ -324,6 +325,11 @@ def _check(samples: list[Sample], users: Users, length: Length) -> None:
         sandbox.check(last - first <= TOLERANCE, f"{what} grow: {first:g} in the first third, {last:g} in the last")
     if length.seconds >= 600:
         sandbox.check(slope < MAX_SLOPE, f"the memory grows by {slope:.2f} MiB per hour, the limit is {MAX_SLOPE:g}")
+    return (
+        f"{figures['changes']} changes; {len(entries)} requests, {figures['injected']} of them with an injected fault; "
+        f"memory {memory[0]:.1f} → {memory[1]:.1f} MiB, {slope:+.2f} MiB per hour (limit: {MAX_SLOPE:+g}); "
+        f"tasks {tasks[0]:g} → {tasks[1]:g}; file descriptors {files[0]:g} → {files[1]:g}"
+    )
 
 
 def slope_of(samples: list[Sample]) -> float:

@@ -23,7 +23,7 @@ KNOWN = {
 
 def test_every_case_that_ever_failed_is_named() -> None:
     text = report.failed(KNOWN)
-    assert "2 attempts with these sources failed:" in text
+    assert "2 attempts failed:" in text
     assert "* `T1/one/1`: 1 of 2 attempts, then passed; `the children differ 'x'`" in text
     assert "* `T1/one/2`: 1 of 2 attempts, not passed; `not ready`" in text
     assert "T1/one/0" not in text
@@ -44,6 +44,32 @@ def test_results_of_these_sources_are_kept_in_their_order(tmp_path: Any, monkeyp
     with report.RESULTS.open("a") as file:
         file.write('{"name": "T1/one/1", "error": "without a digest", "seconds": 1, "note": ""}\n')
     assert [each.error for each in report.histories()["T1/one/1"].attempts] == ["broken", ""]
+
+
+def test_published_results_are_read_as_they_were_written() -> None:
+    text = report.encoded(report.Published("0123456789ab", "2026-11-22", KNOWN))
+    found = report.decoded(text)
+    assert report.encoded(found) == text
+    assert report.failed(found.histories) == report.failed(KNOWN)
+
+
+def test_page_says_whether_the_results_are_of_the_present_sources() -> None:
+    texts = [
+        report.blocks([], report.Published(sources, "2026-11-22", {}))["figures"]
+        for sources in (digest(), "0123456789ab")
+    ]
+    assert "Measured on 2026-11-22 with these sources" in texts[0]
+    assert "Measured on 2026-11-22 with an earlier version of the sources" in texts[1]
+
+
+def test_nothing_is_published_without_results_of_the_present_sources(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path / "results.jsonl")
+    monkeypatch.setattr(report, "PUBLISHED", tmp_path / "published.csv")
+    report.keep(Result("T1/one/0", "", 1.0, "", "0123456789ab"))
+    assert not report.publish([])
+    assert not report.PUBLISHED.exists()
 
 
 def test_mutant_that_was_not_detected_is_named() -> None:

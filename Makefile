@@ -173,7 +173,7 @@ test-soak: venv
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
 	@$(SUITES) --coverage unit integration sweeps
 
-bench: venv ## Measure the performance on separate control planes; writes the tables of docs/performance.md (10 minutes).
+bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)
 
 ##@ Build and deployment

@@ -1,4 +1,7 @@
-"""Run the benchmark: measure, save the results in build/bench/results.json, write the tables of docs/performance.md."""
+"""Run the benchmark: measure, save the results in build/bench/results.json, publish them.
+
+`make generate` then writes the tables of docs/performance.md, and the figures of README.md.
+"""
 
 import argparse
 import asyncio
@@ -16,10 +19,11 @@ import msgspec
 from bench import load, report, scenarios
 from bench.environment import LOGS
 from cluster.console.progress import Progress
+from faults.sources import digest
 from integration.control_plane import ROOT, control_plane
 
 RESULTS = LOGS / "results.json"
-DOCUMENT = ROOT / "docs/performance.md"
+PUBLISHED = ROOT / "docs/performance-results.json"
 PARTS = ("rounds", "fields", "slots", "autoscaler", "growth", "cluster", "admission")
 
 
@@ -28,20 +32,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     results: dict[str, Any] = msgspec.json.decode(RESULTS.read_bytes()) if RESULTS.exists() else {}
     if not options.report:
+        # Results of different sources are not published together.
+        results = results if results.get("sources") == digest() else {}
+        results |= {"sources": digest(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
         results |= {"machine": machine(), "objects": options.objects}
         try:
             measure(options, results)
         except KeyboardInterrupt:
-            print("\ninterrupted: docs/performance.md is not changed", file=sys.stderr)
+            print("\ninterrupted: nothing is published", file=sys.stderr)
             return 130
     missing = [part for part in PARTS if part not in results]
     if missing:
         print(f"no tables: {RESULTS} has no results of {', '.join(missing)}", file=sys.stderr)
         return 0 if options.only else 1
-    print(report.tables(results))
+    found = report.published(results)
+    print("\n\n".join(f"{name}\n{table}" for name, table in report.blocks(found).items()))
     if not options.dry_run:
-        report.write(DOCUMENT, results)
-        print(f"\nThe tables of {DOCUMENT.relative_to(ROOT)} were updated.", file=sys.stderr)
+        PUBLISHED.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+        print(f"\nwrote {PUBLISHED.relative_to(ROOT)}; run `make generate`", file=sys.stderr)
     return 0
 
 
@@ -53,8 +61,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--objects", type=int, default=1000, metavar="N", help="number of objects per storm (default: 1000)"
     )
     parser.add_argument("--only", choices=PARTS, metavar="PART", help=f"measure only one part: {', '.join(PARTS)}")
-    parser.add_argument("--report", action="store_true", help="measure nothing; write the tables from the last results")
-    parser.add_argument("--dry-run", action="store_true", help="do not change docs/performance.md")
+    parser.add_argument("--report", action="store_true", help="measure nothing; publish the last results")
+    parser.add_argument("--dry-run", action="store_true", help="publish nothing")
     return parser
 
 
@@ -102,7 +110,6 @@ def machine() -> dict[str, str]:
         "machine": f"{os.cpu_count()} cores ({cpu.partition(':')[2].strip()}), {total:.0f} GiB",
         "system": f"Linux {platform.release()}, Python {platform.python_version()}",
         "load before the run": f"{one:.1f} (1 min), {five:.1f} (5 min)",
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
     }
 
 

@@ -1,16 +1,18 @@
 """Tables of docs/performance.md, from the results of a run. Pure functions."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
+
+import msgspec
+
+from faults.sources import measured
+from pages.blocks import table
 
 Results = Mapping[str, Any]
 Row = Sequence[str]
 
-MARK = re.compile(r"(<!-- bench: (?P<name>[a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 WRITES = ("create deployments", "create services", "patch deployments", "patch services", "patch memcacheds/status")
 LATENCIES = ("single object idle, s", "second object in the storm, s", "same namespace in the storm, s")
 CLIENTS = {
@@ -24,18 +26,28 @@ SCALING = {name: title for name, title in CLIENTS.items() if name != "plain"}
 CHILDREN = ("create deployments", "create services", "patch deployments", "patch services")
 
 
-def write(document: Path, results: Results) -> None:
-    """Replace the tables between the marks of the document; everything else stays."""
+class Published(msgspec.Struct, frozen=True):
+    """What docs/performance-results.json contains: the digest of the sources, the date, and the rows of each table."""
 
-    def table(match: re.Match[str]) -> str:
-        return f"{match[1]}{TABLES[match['name']](results)}\n{match[3]}"
+    sources: str
+    date: str
+    tables: dict[str, list[list[str]]]
 
-    document.write_text(MARK.sub(table, document.read_text()))
+    def cell(self, name: str, row: str, column: int = -1) -> str:
+        """A cell of the row of a table that begins with `row`. Raises StopIteration if there is none."""
+        return next(cells for cells in self.tables[name] if cells[0] == row)[column]
 
 
-def tables(results: Results) -> str:
-    """All tables, for the terminal."""
-    return "\n\n".join(f"{name}\n{table(results)}" for name, table in TABLES.items())
+def published(results: Results) -> Published:
+    """The tables of these results."""
+    tables = {name: [list(row) for row in rows(results)] for name, rows in TABLES.items()}
+    return Published(results.get("sources", ""), results["date"], tables)
+
+
+def blocks(results: Published) -> dict[str, str]:
+    """The generated blocks of docs/performance.md: the tables by their names, and `measured`."""
+    found = {name: table(rows) for name, rows in results.tables.items()}
+    return found | {"measured": measured(results.sources, results.date)}
 
 
 def summary(figures: Results, objects: int) -> str:
@@ -54,11 +66,11 @@ def quantile(values: Iterable[float], share: float) -> float:
     return known[min(len(known) - 1, int(share * len(known)))] if known else 0.0
 
 
-def _machine(results: Results) -> str:
-    return "\n".join(f"* {name}: {value}" for name, value in results["machine"].items())
+def _machine(results: Results) -> list[Row]:
+    return [("", "Environment"), *results["machine"].items()]
 
 
-def _storm(results: Results) -> str:
+def _storm(results: Results) -> list[Row]:
     rounds = results["rounds"]
     rows: list[Row] = [("", *CLIENTS.values())]
     for name, unit_format in (
@@ -71,10 +83,10 @@ def _storm(results: Results) -> str:
     ):
         figures = [_median(rounds, client, name) for client in CLIENTS]
         rows.append((name.rpartition(",")[0], *(unit_format.format(each) if each else "–" for each in figures)))
-    return markdown([*rows, *(_latencies(rounds, name) for name in LATENCIES)])
+    return [*rows, *(_latencies(rounds, name) for name in LATENCIES)]
 
 
-def _scale_wave(results: Results) -> str:
+def _scale_wave(results: Results) -> list[Row]:
     waves, count = [each["scale wave"] for each in results["rounds"]], results["objects"]
     rows: list[Row] = [("", *SCALING.values())]
     for name, unit_format in (
@@ -85,25 +97,25 @@ def _scale_wave(results: Results) -> str:
     ):
         figures = [_median(waves, client, name) for client in SCALING]
         rows.append((name.rpartition(",")[0], *map(unit_format.format, figures)))
-    return markdown([*rows, ("writes per object", *(_writes_per_object(waves, count, client) for client in SCALING))])
+    return [*rows, ("writes per object", *(_writes_per_object(waves, count, client) for client in SCALING))]
 
 
-def _with_spec(results: Results, name: str) -> str:
+def _with_spec(results: Results, name: str) -> list[Row]:
     """The table of objects with another spec than the minimal one."""
     figures = results[name]
     rows: list[Row] = [("", CLIENTS["ours"], CLIENTS["operator"], "relative")]
-    for title, part, measured, unit in (
+    for title, part, time, unit in (
         ("children accepted", figures, "children accepted, s", "s"),
         ("status current", figures, "status current, s", "s"),
         ("CPU per object", figures, "CPU per object, ms", "ms"),
         ("scale wave", figures["scale wave"], "all done, s", "s"),
     ):
-        taken = [f"{part[client][measured]:.1f} {unit}" for client in ("ours", "operator")]
-        rows.append((title, *taken, _ratio([part], measured)))
-    return markdown([*rows, ("writes while nothing changes", "–", str(figures["steady writes"]), "–")])
+        taken = [f"{part[client][time]:.1f} {unit}" for client in ("ours", "operator")]
+        rows.append((title, *taken, _ratio([part], time)))
+    return [*rows, ("writes while nothing changes", "–", str(figures["steady writes"]), "–")]
 
 
-def _goals(results: Results) -> str:
+def _goals(results: Results) -> list[Row]:
     rounds = results["rounds"]
     waves, large = [each["scale wave"] for each in rounds], results["growth"]["operator"]
     accepted = _median(rounds, "operator", "children accepted, s")
@@ -133,7 +145,7 @@ def _goals(results: Results) -> str:
         ("5,000 objects: CPU", "≤ 5.5 ×", f"{large['CPU, s'] / cpu:.1f} ×"),
         *_review_goals(results["admission"]),
     ]
-    return markdown(rows)
+    return rows
 
 
 def _autoscaler_goals(figures: Results) -> list[Row]:
@@ -161,6 +173,7 @@ def _review_goals(figures: Results) -> list[Row]:
         ("review idle, p50", "≤ 0.5 ms", f"{1000 * quantile(idle, 0.5):.2f} ms"),
         ("review idle, p99", "≤ 2 ms", f"{1000 * quantile(idle, 0.99):.2f} ms"),
         ("review in the storm, p99", "≤ 15 ms", f"{1000 * quantile(storm, 0.99):.1f} ms"),
+        ("reviews per second and core", "–", f"{figures['reviews per second and core']:.0f}"),
         ("admission: RSS", "≤ 50 MiB", f"{figures['RSS after many, MiB']:.0f} MiB"),
         (
             "admission: RSS grows in 100,000 reviews",
@@ -170,7 +183,7 @@ def _review_goals(figures: Results) -> list[Row]:
     ]
 
 
-def _writes(results: Results) -> str:
+def _writes(results: Results) -> list[Row]:
     rounds, count = results["rounds"], results["objects"]
     kwok = results["cluster"]["operator"]
     scaled = results["autoscaler"]
@@ -187,10 +200,10 @@ def _writes(results: Results) -> str:
     for name, (found, changes) in scenarios.items():
         each = [f"{found.get(what, 0) / changes:.2f}" for what in WRITES]
         rows.append((name, *each, f"{sum(found.values()) / changes:.2f}"))
-    return markdown(rows)
+    return rows
 
 
-def _operator(results: Results) -> str:
+def _operator(results: Results) -> list[Row]:
     rounds, large, kwok = results["rounds"], results["growth"], results["cluster"]["operator"]
     rows: list[Row] = [
         ("", "1,000 objects", "5,000 objects"),
@@ -234,10 +247,10 @@ def _operator(results: Results) -> str:
         ("all controllers: RSS", f"{kwok['RSS, MiB']:.0f} MiB", "–"),
         ("all controllers: steady writes", f"{kwok['steady writes']}", "–"),
     ]
-    return markdown(rows)
+    return rows
 
 
-def _admission(results: Results) -> str:
+def _admission(results: Results) -> list[Row]:
     figures = results["admission"]
     rows: list[Row] = [("", "p50", "p99", "max", "CPU per review")]
     for name, kind, load in (
@@ -248,17 +261,7 @@ def _admission(results: Results) -> str:
         taken = figures[f"{kind}, {load}, s"]
         times = [f"{1000 * each:.2f} ms" for each in (quantile(taken, 0.5), quantile(taken, 0.99), max(taken))]
         rows.append((name, *times, f"{figures[f'{kind}, CPU per review, µs']:.0f} µs" if load == "idle" else "–"))
-    speed = f"{figures['reviews per second and core']:.0f} reviews per second and core"
-    memory = (
-        f"RSS {figures['RSS before, MiB']:.1f} MiB before and {figures['RSS after many, MiB']:.1f} MiB after 100,000"
-    )
-    return f"{markdown(rows)}\n\n{speed}; {memory}."
-
-
-def markdown(rows: Sequence[Row]) -> str:
-    """A table; the first row is its heading."""
-    head, *rest = rows
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest))
+    return rows
 
 
 def _median(rounds: Sequence[Results], client: str, name: str) -> float:
@@ -289,7 +292,7 @@ def _maximum(rounds: Sequence[Results], of: Callable[[Results], int]) -> str:
     return str(max(map(of, rounds)))
 
 
-TABLES: dict[str, Callable[[Results], str]] = {
+TABLES: dict[str, Callable[[Results], list[Row]]] = {
     "machine": _machine,
     "goals": _goals,
     "storm": _storm,
@@ -300,4 +303,4 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "operator": _operator,
     "admission": _admission,
 }
-"""Tables by the name in the document's mark."""
+"""The rows of each table, the first of which is the heading, by the name of its block in docs/performance.md."""

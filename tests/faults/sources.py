@@ -27,10 +27,10 @@ def digest(sources: Path = ROOT, config: Path = ROOT / "config") -> str:
     return found.hexdigest()[:LENGTH]
 
 
-def measured(sources: str, date: str) -> str:
+def measured(sources: str, date: str, figures: str = "The figures") -> str:
     """A sentence: when figures were measured, and whether with the present sources."""
-    version = "these" if sources == digest() else "an earlier version of the"
-    return f"Measured on {date} with {version} sources of the product (digest `{sources}`)."
+    version = "the present" if sources == digest() else "an earlier version of the"
+    return f"{figures} were measured on {date} with {version} sources (digest `{sources}`)."
 
 
 def _files(base: Path, names: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:

@@ -3,21 +3,26 @@
 from pathlib import Path
 
 import click
+import msgspec
 
+import bench.report
+import faults.report
+from bench.__main__ import PUBLISHED
 from crds.__main__ import ROOT, check_option, write
-from faults import report
 from faults.__main__ import all_cases
-from faults.report import PUBLISHED, decoded
-from pages import security
+from pages import readme, security
 from pages.blocks import filled
 
 
 def files(root: Path = ROOT) -> dict[Path, str]:
     """The text of each page, by path below the project's root."""
-    cases, results = all_cases(), decoded(PUBLISHED.read_text(encoding="utf-8"))
+    speed = msgspec.json.decode(PUBLISHED.read_bytes(), type=bench.report.Published)
+    cases, results = all_cases(), faults.report.decoded(faults.report.PUBLISHED.read_text(encoding="utf-8"))
     blocks = {
+        "README.md": readme.blocks(speed, cases, results),
         "docs/security.md": security.blocks(root),
-        "docs/reliability.md": report.blocks(cases, results),
+        "docs/reliability.md": faults.report.blocks(cases, results),
+        "docs/performance.md": bench.report.blocks(speed),
     }
     return {Path(page): filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
 

@@ -1,12 +1,15 @@
 """The report of the benchmark."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench import report
 from bench.report import CLIENTS, SCALING, quantile
+from faults.report import Published as Faults
+from pages import readme
+from pages.blocks import filled
+from unit.config.rendered import ROOT
 
 QUANTILES: dict[str, tuple[list[float], float, float]] = {
     "no values": ([], 0.5, 0.0),
@@ -64,6 +67,7 @@ WITH_SPEC = {
 }
 RESULTS: dict[str, Any] = {
     "machine": {},
+    "date": "2026-11-22",
     "objects": 10,
     "rounds": [one_round(2.0, 2.0, 20), one_round(10.0, 13.0, 25), one_round(1.0, 1.5, 20)],
     "fields": WITH_SPEC,
@@ -85,10 +89,12 @@ RESULTS: dict[str, Any] = {
 """The results of a run of three rounds. The ratios of the rounds are 1, 1.3 and 1.5; those of the medians are 1."""
 
 
+PUBLISHED = report.published(RESULTS)
+
+
 def rows(table: str) -> dict[str, list[str]]:
     """The cells of a table's rows by the first one."""
-    found = [row.strip("| ").split(" | ") for row in report.TABLES[table](RESULTS).splitlines()]
-    return {name: cells for name, *cells in found}
+    return {name: cells for name, *cells in PUBLISHED.tables[table]}
 
 
 GOALS = {
@@ -107,14 +113,14 @@ def test_goals_show_the_median_of_the_ratios_and_the_largest_number_of_writes(na
     assert rows("goals")[name] == expected
 
 
-def test_every_table_is_written_into_the_document(tmp_path: Path) -> None:
-    document = tmp_path / "page.md"
-    document.write_text((Path(__file__).parents[3] / "docs/performance.md").read_text())
-    for _ in range(2):
-        report.write(document, RESULTS)
-    text = document.read_text()
-    assert [name for name, table in report.TABLES.items() if f"-->\n{table(RESULTS)}\n<!-- end" not in text] == []
+def test_tables() -> None:
     assert rows("scale wave")["writes per object"] == ["0.00", "0.00", "2.50"]
     assert rows("every field")["scale wave"] == ["2.0 s", "3.0 s", "1.50 ×"]
     assert rows("slots")["writes while nothing changes"] == ["–", "7", "–"]
     assert rows("writes")["scale by an autoscaler"][-1] == "1.98"
+
+
+def test_every_table_and_every_figure_has_a_place_in_a_page() -> None:
+    page = (ROOT / "docs/performance.md").read_text()
+    assert filled(page, report.blocks(PUBLISHED)).count("<!-- generated: ") == len(report.TABLES) + 1
+    assert "| p99 13.00 s for an object" in readme.blocks(PUBLISHED, [], Faults("", "", {}))["figures"]

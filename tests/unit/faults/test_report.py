@@ -58,8 +58,8 @@ def test_page_says_whether_the_results_are_of_the_present_sources() -> None:
         report.blocks([], report.Published(sources, "2026-11-22", {}))["figures"]
         for sources in (digest(), "0123456789ab")
     ]
-    assert "Measured on 2026-11-22 with these sources" in texts[0]
-    assert "Measured on 2026-11-22 with an earlier version of the sources" in texts[1]
+    assert "were measured on 2026-11-22 with the present sources" in texts[0]
+    assert "were measured on 2026-11-22 with an earlier version of the sources" in texts[1]
 
 
 def test_nothing_is_published_without_results_of_the_present_sources(

@@ -14,6 +14,7 @@ from memcached_agent.metrics.exporter import Exporter
 from memcached_agent.options import Options
 from memcached_agent.reload.wiring import Reloads
 from memcached_agent.shared import Shared
+from memcached_agent.web.exhaustion import Exhaustion
 from memcached_agent.web.health import Check, healthz, readyz, serving
 from memcached_agent.web.server import Protocols, Server, listen
 
@@ -25,9 +26,10 @@ log = logging.getLogger(__name__)
 
 async def run(options: Options) -> None:
     """Run until SIGTERM or SIGINT. Raises OSError if the address of the metrics cannot be used."""
-    stop = asyncio.Event()
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(each, stop.set)
+        loop.add_signal_handler(each, stop.set)
+    loop.set_exception_handler(Exhaustion(loop.time).handle)
     reloads = Reloads(options)
     client = reloads.client
     pod = _pod(options, client)

@@ -20,7 +20,8 @@ The agent runs beside memcached, in the same pod. It opens one connection to mem
 
 With --tls-directory or --users-file, it makes memcached reload these files when
 they change. With --annotations-file, annotations of the pod say until when it is
-not ready, and how much memory memcached gets while it runs."""
+not ready, and how much memory memcached gets while it runs. With
+--arguments-file, it restarts memcached with its items when its arguments change."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,14 @@ class Tls:
 
 
 @dataclass(frozen=True)
+class Restart:
+    """The file with the arguments of memcached, and that of memcached's option `-e`, after which they follow."""
+
+    arguments: str
+    items: str
+
+
+@dataclass(frozen=True)
 class Pod:
     """The file with the annotations of the pod, by which the agent acts, and where the agent keeps its state.
 
@@ -44,6 +53,7 @@ class Pod:
 
     annotations: str
     directory: str
+    restart: Restart | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,12 @@ def parse(arguments: Sequence[str]) -> Options:
         parser.error("--metrics-tls requires --tls-directory")
     if (values.annotations_file is None) != (values.state_directory is None):
         parser.error("--annotations-file and --state-directory require each other")
-    pod = values.annotations_file and Pod(values.annotations_file, values.state_directory)
+    if (values.arguments_file is None) != (values.items_file is None):
+        parser.error("--arguments-file and --items-file require each other")
+    if values.arguments_file is not None and values.annotations_file is None:
+        parser.error("--arguments-file requires --annotations-file")
+    restart = values.arguments_file and Restart(values.arguments_file, values.items_file)
+    pod = values.annotations_file and Pod(values.annotations_file, values.state_directory, restart)
     tls = None if values.tls_directory is None else Tls(values.tls_directory, values.tls_port, values.metrics_tls)
     common = (values.memcached, values.metrics_bind_address, values.log_level, values.log_format)
     return Options(*common, tls, values.users_file, pod)
@@ -146,7 +161,7 @@ def _add_reloads(parser: Parser) -> None:
 
 
 def _add_pod(parser: Parser) -> None:
-    """The options of the warm gate."""
+    """The options of the pod."""
     parser.add_argument(
         "--annotations-file",
         metavar="FILE",
@@ -162,6 +177,19 @@ def _add_pod(parser: Parser) -> None:
         type=_path,
         help="directory of the pod where the agent records what it knows of memcached; required with "
         "--annotations-file",
+    )
+    parser.add_argument(
+        "--arguments-file",
+        metavar="FILE",
+        type=_path,
+        help="arguments of memcached, separated by spaces. While memcached runs with others, /readyz fails, and the "
+        "agent sends it SIGUSR1, upon which it ends and keeps its items (default: it gets no signal)",
+    )
+    parser.add_argument(
+        "--items-file",
+        metavar="FILE",
+        type=_path,
+        help="file of memcached's option -e, the last one before these arguments; required with --arguments-file",
     )
 
 

@@ -1,4 +1,4 @@
-"""Polls the annotations of the pod and its memcached: passes what it sees to the warm gate and to memory growth."""
+"""Polls the annotations of the pod and its memcached: passes what it sees to the parts that act upon it."""
 
 import asyncio
 import logging
@@ -11,13 +11,13 @@ from memcached_agent.memcached.client import Client
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.memcached.stats import Stats
 from memcached_agent.memory import target
-from memcached_agent.memory.decision import Step
-from memcached_agent.memory.growth import Growth
+from memcached_agent.memory.limit import Limit
 from memcached_agent.metrics import restarts
 from memcached_agent.metrics.exposition import Family
 from memcached_agent.options import Pod
 from memcached_agent.pod import record
-from memcached_agent.pod.annotations import ARGUMENTS
+from memcached_agent.pod.arguments import NAME as ARGUMENTS
+from memcached_agent.pod.arguments import Arguments
 from memcached_agent.pod.files import Annotations, Store
 from memcached_agent.pod.record import Record, Seen
 from memcached_agent.shared import Shared
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 POLL: Final = 5.0
 """Seconds between two samples. A new connection is followed by a sample at once."""
-NAMES: Final = (gate.NAME, target.NAME, ARGUMENTS)
+NAMES: Final = (gate.NAME, target.NAME)
 
 
 class Watcher:
-    """The memcached of this pod: whether it is warm, whether it has its memory, and how it was restarted.
+    """The memcached of this pod: whether it is warm, its memory and its arguments, and how it was restarted.
 
     `clock`: seconds of a clock that is never set; `poll`: seconds between two samples. `checks`: those of /healthz.
     None of their problems makes the pod wait by itself.
@@ -48,8 +48,8 @@ class Watcher:
         self._store = Store(options.directory, clock)
         self._record = self._store.load()
         self._warmth = Warmth(clock)
-        self._growth = Growth(client, clock)
-        self._keeps_items = False
+        self._limit = Limit(client)
+        self._arguments = Arguments(options.restart, clock) if options.restart else None
         self._connection: int | None = None
         self._step = Shared(self.step)
         self._read()
@@ -57,7 +57,8 @@ class Watcher:
             "annotations": self._annotations.problem.check,
             "state": self._store.problem.check,
             gate.NAME: self._warmth.problem.check,
-            target.NAME: self._growth.problem,
+            target.NAME: self._limit.problem,
+            **({ARGUMENTS: self._arguments.problem.check} if self._arguments else {}),
         }
 
     async def run(self) -> None:
@@ -72,39 +73,46 @@ class Watcher:
     async def step(self) -> None:
         """Read the annotations, take a sample, and do what follows from both."""
         self._read()
+        if self._arguments:
+            self._arguments.step()
         connection = self._client.connected
         try:
             self._observe(connection, await self._client.general())
-            await self._growth.grow()
+            await self._limit.enforce()
         except MemcachedError:  # the client has logged it
             return
         finally:
-            self._settle()
+            if self._record is not None:
+                self._store.save(self._record)
 
     async def obstacle(self) -> str:
         """Why the pod is not ready, as one sentence. Empty if it is."""
-        self._settle()
-        if self._warmth.gate is None and self._grown() == "done":
-            return ""
-        problem = await self._client.problem()
-        if not problem and self._current() is None:
-            await self._step()  # after a new connection, memcached may be another process
-        found = (self._warmth.obstacle(problem, self._current()), self._growth.obstacle(self._grown(), problem))
-        return "; ".join(each for each in dict.fromkeys(found) if each)
+        found = (await self._cold(), self._arguments.obstacle() if self._arguments else "")
+        return "; ".join(each for each in found if each)
 
     def metrics(self) -> Iterator[Family]:
-        """The metrics of the gate, of memory and of restarts."""
+        """The metrics of the gate, of memory, of the arguments and of restarts."""
         current, known = self._current(), self._record
         yield from self._warmth.metrics(known, current)
-        yield from self._growth.metrics(connected=current is not None)
+        yield from self._limit.metrics(connected=current is not None)
+        if self._arguments:
+            yield from self._arguments.metrics()
         yield from restarts.families(known.kept if known else 0, known.lost if known else 0)
 
     def _read(self) -> None:
         """Read the annotations."""
         found = self._annotations.read()
         self._warmth.configure(found.get(gate.NAME))
-        self._growth.configure(found.get(target.NAME))
-        self._keeps_items = ARGUMENTS in found
+        self._limit.configure(found.get(target.NAME))
+
+    async def _cold(self) -> str:
+        """Why the gate does not let the pod be ready."""
+        if self._warmth.gate is None:
+            return ""
+        problem = await self._client.problem()
+        if not problem and self._current() is None:
+            await self._step()  # after a new connection, memcached may be another process
+        return self._warmth.obstacle(problem, self._current())
 
     def _observe(self, connection: int | None, stats: Stats) -> None:
         """Note a sample of the memcached of this connection."""
@@ -112,26 +120,15 @@ class Watcher:
         self._log_restart(process)
         self._connection = connection
         self._record = self._warmth.observed(self._record, process)
-        self._growth.observe(stats)
+        self._limit.observe(stats)
 
     def _log_restart(self, process: Seen) -> None:
         items = record.restart(self._record, process)
         if items == "kept":
             log.info("memcached was restarted with its items")
         elif items == "lost":
-            level = logging.WARNING if self._keeps_items else logging.INFO
+            level = logging.WARNING if self._arguments else logging.INFO
             log.log(level, "memcached was restarted without its items")
-
-    def _settle(self) -> None:
-        """Record what is known now, among it a target that has come into effect."""
-        if self._record is None:
-            return
-        if self._growth.target is not None and self._grown() == "done":
-            self._record = self._record._replace(memory=self._growth.target)
-        self._store.save(self._record)
-
-    def _grown(self) -> Step:
-        return self._growth.step(self._record and self._record.memory, connected=self._current() is not None)
 
     def _current(self) -> Record | None:
         """The record of the process that is connected now; None before its first sample."""

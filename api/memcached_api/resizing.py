@@ -28,6 +28,16 @@ def by_value(found: Amounts) -> dict[str, dict[str, str]]:
     return {part: {name: shortest_resource(text) for name, text in each.items()} for part, each in found.items()}
 
 
+def are_amounts(found: Mapping[str, Amounts]) -> bool:
+    """Whether all amounts, by container, are quantities."""
+    try:
+        for each in found.values():
+            by_value(each)
+    except ValueError:
+        return False
+    return True
+
+
 def _fixed(amounts: Mapping[str, str]) -> dict[str, str]:
     return {name: "" if name in RESIZABLE else amounts[name] for name in sorted(amounts)}
 

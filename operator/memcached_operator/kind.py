@@ -121,7 +121,7 @@ class Update:
     `complete`: all pods are updated. `step`: the next write. `must_finish`: the step completes or restores a pod, also
     during a pause. `doing`: what happens to pods now, such as `is being
     resized`, by their names. `problems`: why the update cannot continue. `requeue_after`: seconds until it may continue
-    without an event, or None.
+    without an event, or None. `notices`: sentences for the status that are not problems.
     """
 
     complete: bool
@@ -130,6 +130,7 @@ class Update:
     doing: Mapping[str, str] = field(default_factory=dict[str, str])
     problems: tuple[Problem, ...] = ()
     requeue_after: float | None = None
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

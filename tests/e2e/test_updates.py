@@ -161,8 +161,8 @@ def test_memory_grows_without_a_restart(namespace: str, record_property: Figures
         said = change(grows(namespace, "256Mi"))
         assert f"this change resizes {SLOTS} pods in place" in said
         updated(namespace)
+        eventually(lambda: [int(stat(each, "limit_maxbytes")) for each in addresses] == [256 * MI] * SLOTS, READY)
         record_property("seconds until the memory of 3 pods has grown", clients.now())
-    assert [int(stat(each, "limit_maxbytes")) for each in addresses] == [256 * MI] * SLOTS
     assert (kept(addresses, FEW), identities(namespace)) == ([len(FEW)] * SLOTS, before)
     assert restarts(namespace) + restarts(namespace, "agent") == [0] * 2 * SLOTS
     assert not clients.outages

@@ -96,15 +96,48 @@ def test_gate_of_a_memcached_that_is_restarted(root: Path, items: str, tmp_path:
             get_until(agent, live, "key", 503, "hit ratio 0 % of")
 
 
+def restarting(items: str, directory: Path, arguments: str) -> list[str]:
+    """The options of an agent whose memcached must run with these arguments."""
+    (directory / "args").write_text(arguments)
+    files = {"annotations-file": "annotations", "state-directory": "", "arguments-file": "args"}
+    return [*(f"--{name}={directory / path}" for name, path in files.items()), f"--items-file={items}/memory"]
+
+
+def test_memcached_is_restarted_with_its_items_when_its_arguments_change(
+    root: Path, items: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    (tmp_path / "annotations").write_bytes(annotations(None))
+    with running(port, *restarting(items, tmp_path, "-c 100")) as agent:
+        with memcached(root, port, "-e", f"{items}/memory", "-c", "100") as live:
+            client = live.connect()
+            assert client.request(b"set key 0 0 1\r\na\r\n") == b"STORED\r\n"
+            client.close()
+            agent.wait_for(200, "ok", "/readyz")
+            (tmp_path / "args").write_text("-c 200")
+            assert live.process.wait(30) == 0
+        agent.wait_for(503, "no process of memcached with -e", "/readyz")
+        time.sleep(RESTART)
+        with memcached(root, port, "-e", f"{items}/memory", "-c", "200") as live:
+            assert get(live, "key").startswith(b"VALUE key 0 1")
+            agent.wait_for(200, "ok", "/readyz")
+            agent.wait_for(200, 'memcached_agent_memcached_restarts_total{items="kept"} 1', "/metrics")
+            text = agent.get()[1]
+            assert value(text, "memcached_agent_memcached_signals_total") == 1
+            assert value(text, "memcached_agent_arguments_in_effect") == 1
+            assert live.process.poll() is None
+
+
 def test_restarts_of_memcached_are_counted(root: Path, items: str, tmp_path: Path) -> None:
     """SIGUSR1 keeps the items, SIGTERM does not. The agent is restarted, too."""
     port, file, log = free_port(), tmp_path / "annotations", ""
-    file.write_bytes(annotations(None, args=f"-m 64 -e {items}/memory", memory="64"))
+    file.write_bytes(annotations(None, memory="64"))
+    options = restarting(items, tmp_path, "-c 100")
     ends = (((signal.SIGUSR1, (0, 0)), (signal.SIGTERM, (1, 0))), ((signal.SIGUSR1, (1, 1)), (signal.SIGTERM, (2, 1))))
     for each in ends:
-        with running(port, f"--annotations-file={file}", f"--state-directory={tmp_path}") as agent:
+        with running(port, *options) as agent:
             for signum, (kept, lost) in each:
-                with memcached(root, port, "-e", f"{items}/memory") as live:
+                with memcached(root, port, "-e", f"{items}/memory", "-c", "100") as live:
                     agent.wait_for(200, "memcached_agent_memory_target_reached 1", "/metrics")
                     text = agent.get()[1]
                     assert value(text, "memcached_agent_memcached_restarts_total", items="kept") == kept

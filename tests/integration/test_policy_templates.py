@@ -19,6 +19,7 @@ from integration.confined import (
 )
 from integration.control_plane import ControlPlane
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
+from memcached_operator.memcached.desired.warm_restart import STOP
 from support import policies
 
 pytestmark = pytest.mark.server
@@ -31,7 +32,7 @@ METADATA_SERVICE = {"httpGet": {"host": "169.254.169.254", "port": 80}}
 CLAIM = [{"name": "gpu", "resourceClaimName": "theirs"}]
 LABELS_OF_POD = {"downwardAPI": {"items": [{"path": "annotations", "fieldRef": {"fieldPath": "metadata.labels"}}]}}
 ARGS = "metadata.annotations['memcached-operator.example.com/args']"
-WARM_STOP = ["sh", "-c", "kill -USR1 $(cat /cache/memcached.pid) && sleep 20"]
+WARM_STOP = ["sh", "-c", STOP]
 FILE_KEY = {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "all", "path": "a", "key": "b"}}}
 
 

@@ -42,9 +42,9 @@ def _any(path: str, patterns: Sequence[str]) -> bool:
 AGENT_PURE = (
     "agent/memcached_agent/addresses.py",
     "agent/memcached_agent/memcached/stats.py",
-    "agent/memcached_agent/memory/decision.py",
     "agent/memcached_agent/memory/target.py",
     "agent/memcached_agent/metrics/agent.py",
+    "agent/memcached_agent/metrics/arguments.py",
     "agent/memcached_agent/metrics/exposition.py",
     "agent/memcached_agent/metrics/families.py",
     "agent/memcached_agent/metrics/memory.py",

@@ -4,6 +4,8 @@ from typing import Final, NamedTuple
 
 from memcached_agent.memcached.connection import Connection
 
+PROBE: Final = b"get memcached-agent\r\n"
+REQUIRED: Final = b"CLIENT_ERROR unauthenticated\r\n"
 REFUSED: Final = b"CLIENT_ERROR authentication failure\r\n"
 
 
@@ -20,8 +22,11 @@ class User(NamedTuple):
 async def log_in(connection: Connection, user: User) -> bool:
     """Log in on a new connection; returns whether memcached accepts the user. Raises MemcachedError.
 
-    A connection that is logged in must not do this again: it would store the password as an item.
+    A memcached that replies before the login needs none, and would store the user and the password as an item. So would
+    a connection that is logged in.
     """
+    if await connection.request(PROBE, b"", "get", REQUIRED) != REQUIRED:
+        raise connection.fail("rejected", "requires no login: it runs without its file of users; delete the pod")
     value = b"%b %b" % user
     command = b"set auth 0 0 %d\r\n%b\r\n" % (len(value), value)
     reply = await connection.request(command, b"", "set auth", REFUSED)

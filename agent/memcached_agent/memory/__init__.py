@@ -1,1 +1,1 @@
-"""Growth of memory: the memcached of a running pod gets more of it, and keeps its items."""
+"""The memory for items: the memcached of a running pod gets the memory of its pod, and keeps its items."""

@@ -1,6 +1,6 @@
-"""The metrics of memory growth."""
+"""The metrics of memcached's memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from memcached_agent.metrics.exposition import Family, Metric
@@ -9,11 +9,16 @@ TARGET: Final = Metric(
     "memcached_agent_memory_target_bytes", "gauge", "Bytes that items may use at most, by the annotation of the pod."
 )
 REACHED: Final = Metric(
-    "memcached_agent_memory_target_reached", "gauge", "Whether items may use as much as the target: 1 or 0."
+    "memcached_agent_memory_target_reached", "gauge", "Whether items may use exactly as much as the target: 1 or 0."
+)
+CHANGES: Final = Metric(
+    "memcached_agent_memory_changes_total", "counter", "How often the agent raised or lowered the memory of memcached."
 )
 
 
-def families(target: int | None, limit: int | None) -> Iterator[Family]:
-    """The metrics of the target, in bytes. None: no target, or a limit that is not known."""
+def families(target: int | None, limit: int | None, changes: Mapping[str, int]) -> Iterator[Family]:
+    """The metrics of the target, in bytes. None: no target, or a limit that is not known. `changes`: by direction."""
     yield Family(TARGET, [] if target is None else [((), target)])
-    yield Family(REACHED, [] if target is None or limit is None else [((), int(limit >= target))])
+    yield Family(REACHED, [] if target is None or limit is None else [((), int(limit == target))])
+    counts = [((("direction", name),), count) for name, count in changes.items()]
+    yield Family(CHANGES, [] if target is None else counts)

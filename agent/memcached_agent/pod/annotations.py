@@ -4,8 +4,6 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 PREFIX: Final = "memcached-operator.example.com/"
-ARGUMENTS: Final = "args"
-"""The annotation of a pod whose memcached keeps its items when its process is restarted."""
 MAX_QUOTED: Final = 64
 """Characters of an invalid value that become part of a message."""
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 MAX_LINE: Final = 2**12
 """Bytes that are read at once: annotations can have 256 KiB in all, and four times as much with escapes."""
 MAX_STATE: Final = 2**9
-"""Bytes of the state file that are read. A record has at most 291."""
+"""Bytes of the state file that are read. A record has at most 291, with the fields of earlier versions."""
 NAME: Final = "warm-up"
 SAVE: Final = 60.0
 """Seconds between two writes of a hit ratio or a CPU time. What else changes is written at once."""

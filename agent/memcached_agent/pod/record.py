@@ -12,6 +12,9 @@ START_TOLERANCE: Final = 2
 COUNTS: Final = ("kept", "lost")
 """Fields that are left out of the state file while they are 0: those of earlier versions do not have them."""
 
+EARLIER: Final = "memory"
+"""A field of the state file that earlier versions wrote."""
+
 Items = Literal["kept", "lost"]
 """What a restart of memcached did to its items."""
 
@@ -36,8 +39,8 @@ class Record(NamedTuple):
 
     `began`: when it began to warm up, in seconds of memcached's clock. `warm`: once true, true until the process is
     replaced. `ratio`: its last hit ratio while it was warm. `before`: that of its predecessor. `took`: duration of the
-    last warm-up in the pod that is complete, in seconds. `memory`: the target of its memory that was in effect last, in
-    MiB. None: not known. `kept` and `lost`: restarts of memcached that kept its items, or lost them.
+    last warm-up in the pod that is complete, in seconds. None: not known. `kept` and `lost`: restarts of memcached that
+    kept its items, or lost them.
     """
 
     pid: int
@@ -48,7 +51,6 @@ class Record(NamedTuple):
     ratio: int | None = None
     before: int | None = None
     took: int | None = None
-    memory: int | None = None
     kept: int = 0
     lost: int = 0
 
@@ -65,7 +67,7 @@ def seen(stats: Stats) -> Seen:
 
 
 def is_same(record: Record, process: Seen) -> bool:
-    """Whether this is the process of the record. In a container of its own, memcached always has the process ID 1."""
+    """Whether this is the process of the record. In a process namespace of its own, memcached always has the ID 1."""
     return process.pid == record.pid and process.cpu >= record.cpu and _continues(record, process)
 
 
@@ -119,12 +121,14 @@ def decode(content: bytes) -> Record | None:
     """The record in the state file; None if its content is not one."""
     try:
         found = fields.parse(content.decode("ascii").removesuffix("\n"))
-        warm = bool(found.pop("warm"))
-        record = Record(warm=warm, **found)
+        found.pop(EARLIER, None)
+        rest = {name: value for name, value in found.items() if name != "warm"}
+        record = Record(warm=bool(found["warm"]), **rest)
     except (ValueError, KeyError, TypeError):
         return None
-    return record if encode(record) == content and _is_plausible(record) else None
+    is_whole = content.endswith(b"\n") and encode(record) == f"{fields.render(found)}\n".encode()
+    return record if is_whole and _is_plausible(record) else None
 
 
 def _is_plausible(record: Record) -> bool:
-    return record.memory != 0 and all(each is None or each <= WHOLE for each in (record.ratio, record.before))
+    return all(each is None or each <= WHOLE for each in (record.ratio, record.before))

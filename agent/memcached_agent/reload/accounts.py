@@ -1,6 +1,7 @@
 """The source of users: memcached reads the file of its option `-Y` again upon SIGHUP."""
 
 import asyncio
+import signal
 from collections.abc import Mapping
 from typing import Final
 
@@ -8,10 +9,11 @@ from memcached_agent.addresses import Address
 from memcached_agent.memcached.connection import Connection
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.memcached.login import User, log_in
-from memcached_agent.reload import processes, users
+from memcached_agent.pod import processes
+from memcached_agent.pod.processes import Process
+from memcached_agent.reload import users
 from memcached_agent.reload.errors import InvalidError, UnverifiedError
 from memcached_agent.reload.files import File, read
-from memcached_agent.reload.processes import Process
 
 RELOAD_TIME: Final = 1.2
 """Seconds from SIGHUP until memcached has read the file: it does so when its clock ticks, each second. A login before
@@ -51,7 +53,7 @@ class Accounts:
 
     def target(self) -> Process:
         """The process of memcached. Raises InvalidError if it is not visible."""
-        return processes.find(self._path)
+        return processes.find("-Y", self._path)
 
     async def apply(self, file: File) -> None:
         """Make memcached read the file, and log in with each user. Raises InvalidError and UnverifiedError.
@@ -59,11 +61,14 @@ class Accounts:
         memcached uses the file also if no connection is free for the login.
         """
         current = users.parse(file)
-        processes.hang_up(self.target())
+        processes.send(self.target(), signal.SIGHUP)
         await asyncio.sleep(RELOAD_TIME)
         removed = set(self._applied) - set(current)
         await self._verify({**dict.fromkeys(removed, False), **dict.fromkeys(current, True)}, file)
         self._applied = current
+
+    async def inspect(self) -> None:
+        """Do nothing: memcached does not tell its users."""
 
     async def _verify(self, expected: Mapping[User, bool], file: File) -> None:
         """Wait until memcached accepts exactly the expected users."""

@@ -10,7 +10,7 @@ from memcached_agent.reload import pairs
 from memcached_agent.reload.errors import InvalidError
 from memcached_agent.reload.files import TlsFiles, read_tls
 from memcached_agent.reload.pairs import Pair
-from memcached_agent.reload.served import served_certificate
+from memcached_agent.reload.served import served_certificate, served_expiry
 
 MAX_SESSIONS: Final = 256
 """Sessions that a context may store, 1.2 KiB each. OpenSSL stores those of TLS 1.2 clients without tickets, up to
@@ -62,6 +62,11 @@ class Certificates:
                 "the algorithm of the key has changed, set spec.rollout.restartedAt, which replaces the pods"
             )
         self.expires = pair.expires
+
+    async def inspect(self) -> None:
+        """Find out when the certificate that memcached serves expires. Raises UnverifiedError."""
+        if self.expires is None and self.target() is not None:
+            self.expires = await served_expiry(self._port)
 
     def context(self) -> ssl.SSLContext | None:
         """The context of the last valid pair, for the agent's own port. None before the first one."""

@@ -4,7 +4,6 @@ All checks use OpenSSL, as memcached does, on the content that was read: the fil
 """
 
 import os
-import re
 import ssl
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -19,9 +18,10 @@ REASON_LENGTH: Final = 80
 """Characters of OpenSSL's reason that become part of a message."""
 DATES: Final = ("notBefore", "notAfter")
 
-_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
-_BEGIN_CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
-_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
+BEGIN_CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
+END_CERTIFICATE: Final = b"-----END CERTIFICATE-----"
+KEYS: Final = (b"PRIVATE KEY", b"RSA PRIVATE KEY", b"EC PRIVATE KEY", b"DSA PRIVATE KEY")
+"""The names of keys in PEM format that OpenSSL reads without a password."""
 
 
 class Pair(NamedTuple):
@@ -69,21 +69,26 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
 
 def _certificates(file: File) -> list[bytes]:
     """The certificates in a PEM file, each as PEM. Raises InvalidError if there is none, or an incomplete one."""
-    found = _CERTIFICATE.findall(_content(file))
-    if not found or len(found) != _content(file).count(_BEGIN_CERTIFICATE):
+    pieces = [each.partition(END_CERTIFICATE) for each in _content(file).split(BEGIN_CERTIFICATE)[1:]]
+    if not pieces or not all(end for _, end, _ in pieces):
         raise InvalidError(
             f"{file.path} has no certificate in PEM format, or an incomplete one; store all of it, as PEM"
         )
-    return found
+    return [b"".join((BEGIN_CERTIFICATE, body, end)) for body, end, _ in pieces]
 
 
 def _check_key(file: File) -> None:
     if b"ENCRYPTED" in _content(file):
         _encrypted(file)
-    if not _KEY.search(_content(file)):
+    if not any(_has_key(_content(file), name) for name in KEYS):
         raise InvalidError(
             f"{file.path} has no private key in PEM format, or an incomplete one; store all of it, as PEM"
         )
+
+
+def _has_key(content: bytes, name: bytes) -> bool:
+    _, begin, rest = content.partition(b"-----BEGIN %b-----" % name)
+    return bool(begin) and b"-----END %b-----" % name in rest
 
 
 def _encrypted(file: File) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Final, Generic, Protocol, TypeVar
 
 from memcached_agent.memcached.errors import MemcachedError
@@ -41,6 +42,10 @@ class Source(Protocol[C, V]):
 
     async def apply(self, value: V, /) -> None:
         """Make memcached use the content, and verify that it does. Raises UnverifiedError and MemcachedError too."""
+        ...
+
+    async def inspect(self) -> None:
+        """Note what memcached uses while it does not use the content. Raises UnverifiedError too."""
         ...
 
 
@@ -91,7 +96,7 @@ class Watcher(Generic[C, V]):
             state = (content, self._source.target())
         except InvalidError as error:
             self._tried = None
-            self._fail(error)
+            await self._fail(error)
             return
         if self._is_due(state):
             await self._try(content, state)
@@ -108,7 +113,7 @@ class Watcher(Generic[C, V]):
         try:
             await self._apply(content, state)
         except InvalidError as error:
-            self._fail(error)
+            await self._fail(error)
         except (UnverifiedError, MemcachedError) as error:
             self._report(f"not verified yet, tried again: {error}")
 
@@ -122,9 +127,11 @@ class Watcher(Generic[C, V]):
         self._applied, self.successful, self.succeeded_at, self._problem = state, True, self._clock(), ""
         log.info("memcached uses the current %s", self.name)
 
-    def _fail(self, error: InvalidError) -> None:
+    async def _fail(self, error: InvalidError) -> None:
         self._applied, self.successful = None, False
         self._report(str(error))
+        with suppress(UnverifiedError):
+            await self._source.inspect()
 
     def _report(self, problem: str) -> None:
         """Record a problem. The log has one line for each new one, not for each attempt."""

@@ -102,6 +102,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         )
         found = _update(snapshot, spec, workload, now)
         problems = (*autoscaler_problems(snapshot), *(found.problems if found else ()))
+        notices = (*notices, *(found.notices if found else ()))
         delays = (_retry_delay(cr) if missing else None, found and found.requeue_after)
         return Plan(children, problems, notices, min((each for each in delays if each), default=None), found)
 

@@ -10,22 +10,20 @@ from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_w
 from memcached_api.resizing import by_value
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.agent import CONTAINER as AGENT
-from memcached_operator.memcached.desired.pods import command
+from memcached_operator.memcached.desired.pods import changeable_arguments
 from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION, args
 from memcached_operator.workloads import children
 from memcached_operator.workloads.updates.origin import with_origin
-from memcached_operator.workloads.updates.target import AnnotationEffect, InPlace
+from memcached_operator.workloads.updates.target import InPlace
 from memcached_operator.workloads.warm_up import WARM_UP_ANNOTATION
 
 MEMORY_ANNOTATION: Final = "memcached-operator.example.com/memory"
 """Annotation of a pod: the memory for items in MiB, to which the agent raises that of memcached."""
 
 IN_PLACE: Final = InPlace(
-    annotations={
-        WARM_UP_ANNOTATION: AnnotationEffect.NOTHING,
-        MEMORY_ANNOTATION: AnnotationEffect.READY,
-        ARGS_ANNOTATION: AnnotationEffect.RESTART,
-    },
+    annotations=(WARM_UP_ANNOTATION, MEMORY_ANNOTATION, ARGS_ANNOTATION),
+    arguments=ARGS_ANNOTATION,
+    agent=AGENT,
     growing=frozenset({MEMORY_ANNOTATION}),
     replace="set spec.rollout.restartedAt to the current time",
 )
@@ -47,7 +45,7 @@ def _with_amounts(template: Object) -> Object:
 def _settings(spec: MemcachedSpec) -> Mapping[str, str]:
     """The annotations with what can change in place."""
     if restarts_warm(spec):
-        return {ARGS_ANNOTATION: args(command(spec))}
+        return {ARGS_ANNOTATION: args(changeable_arguments(spec))}
     return {MEMORY_ANNOTATION: str(megabytes(effective(spec).memory))} if needs_agent(spec) else {}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from memcached_api import conditions as c
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.times import past_time
-from memcached_operator.workloads.updates.record import record_of
+from memcached_operator.workloads.updates.record import is_end_of, record_of
 
 RECOVERY_PERIOD = 30.0
 """Seconds for which a restarted container must be Ready to count as recovered, to avoid flapping in a crash loop."""
@@ -140,16 +140,16 @@ def _start_failure(prefix: str, state: Mapping[str, Any], remedies: Remedies) ->
 
 def _last_termination(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The last unexpected termination of the container, or None."""
-    terminated = nested_map(container, "state", "terminated") or nested_map(container, "lastState", "terminated")
-    # Exit code 0 is unexpected too, unless the container has never been restarted.
-    unexpected = terminated and (terminated.get("exitCode") != 0 or container.get("restartCount", 0) > 0)
+    last = nested_map(container, "lastState", "terminated")
+    terminated = nested_map(container, "state", "terminated") or last
+    # Exit code 0 is unexpected too, unless the container has never been restarted. Its count can be reset.
+    unexpected = terminated and (terminated.get("exitCode") != 0 or last or container.get("restartCount", 0) > 0)
     return terminated if unexpected else None
 
 
 def _is_update(pod: Object, container: Mapping[str, Any], terminated: Mapping[str, Any]) -> bool:
     """Whether an update of the pod in place has restarted the container."""
-    record = record_of(pod)
-    return record is not None and container["name"] in record.restarts and terminated.get("exitCode") == 0
+    return is_end_of(record_of(pod), container["name"], terminated)
 
 
 def _recovers_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float | None:

@@ -10,6 +10,7 @@ import pytest
 from memcached_agent import options
 from memcached_agent.memcached.client import Client
 from memcached_agent.metrics.exposition import render
+from memcached_agent.options import Restart
 from memcached_agent.pod import files, record
 from memcached_agent.watcher import Watcher
 
@@ -18,6 +19,9 @@ from .warming import Process, annotations
 
 OWN = ("memcached_agent.memory", "memcached_agent.pod", "memcached_agent.warm", "memcached_agent.watcher")
 """The loggers of the watcher and of its parts."""
+
+
+ITEMS = "/cache/items"
 
 
 class Pod:
@@ -31,6 +35,8 @@ class Pod:
         self.file = directory / "annotations"
         self.state = directory / "state"
         self.state.mkdir(exist_ok=True)
+        self.arguments = directory / "args"
+        self.restart: Restart | None = None
         self.annotate(gate)
         self.watcher = self.agent()
 
@@ -40,8 +46,15 @@ class Pod:
 
     def agent(self, poll: float = 5.0) -> Watcher:
         """Start the agent; it finds the state of the one before."""
-        self.watcher = Watcher(self.client, options.Pod(str(self.file), str(self.state)), lambda: self.now, poll)
+        found = options.Pod(str(self.file), str(self.state), self.restart)
+        self.watcher = Watcher(self.client, found, lambda: self.now, poll)
         return self.watcher
+
+    def run_with(self, arguments: str) -> None:
+        """Start the agent of a memcached that must run with these arguments. It is not visible in /proc."""
+        self.arguments.write_text(arguments)
+        self.restart = Restart(str(self.arguments), ITEMS)
+        self.agent()
 
     async def work(self, seconds: int, hits: float = 0, misses: float = 0) -> None:
         """Let the clients of memcached work, with these rates per second. The agent polls every 5 s."""

@@ -1,8 +1,6 @@
 """Users: logins of the client, SIGHUP, and the proof by logins."""
 
 import asyncio
-import os
-import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -11,20 +9,23 @@ import pytest
 from memcached_agent.addresses import Address
 from memcached_agent.memcached.client import Client
 from memcached_agent.memcached.login import User
-from memcached_agent.reload import accounts, processes
+from memcached_agent.pod import processes
+from memcached_agent.pod.processes import Process
+from memcached_agent.reload import accounts
 from memcached_agent.reload.accounts import Accounts
 from memcached_agent.reload.errors import InvalidError, UnverifiedError
-from memcached_agent.reload.processes import Process, find, hang_up
 from support.streams import until
 
 from .memcacheds import LIMIT, FakeMemcached, replies_again
 
-CATCHES = 0x4203
-"""SigCgt of a memcached that has started, as the kernel prints it; the lowest bit is SIGHUP."""
-
 
 class Users(FakeMemcached):
-    """A memcached that requires a login. `known`: the users whom it accepts, as `user password`."""
+    """A memcached that requires a login. `known`: the users whom it accepts, as `user password`.
+
+    `denial`: its reply to a `get` before the login.
+    """
+
+    denial = b"CLIENT_ERROR unauthenticated\r\n"
 
     def __init__(self, *known: str) -> None:
         super().__init__()
@@ -32,6 +33,8 @@ class Users(FakeMemcached):
         self.answer = self._answer
 
     def _answer(self, line: str) -> bytes | None:
+        if line.startswith("get "):
+            return self.denial
         if line.startswith("set auth "):
             return b""
         if " " in line and line not in self.replies:
@@ -68,7 +71,8 @@ def test_client_logs_in_with_the_first_accepted_user() -> None:
         client = Client(Address("127.0.0.1", memcached.port), lambda: users)
         task = asyncio.create_task(client.run())
         await replies_again(client)
-        assert memcached.commands[:5] == ["set auth 0 0 5", "u new", "set auth 0 0 5", "u old", "version"]
+        login = [each for each in memcached.commands if not each.startswith("get ")][:5]
+        assert login == ["set auth 0 0 5", "u new", "set auth 0 0 5", "u old", "version"]
         assert (memcached.connections, client.connected) == (1, 1)
         task.cancel()
 
@@ -96,7 +100,8 @@ def test_refused_login_is_a_problem_without_the_password() -> None:
 
 def test_invalid_reply_to_a_login_is_not_repeated() -> None:
     memcached = Users()
-    memcached.answer = lambda line: b"" if line.startswith("set") else b"VALUE " + line.encode() + b"\r\n"
+    replies = {"get": memcached.denial, "set": b""}
+    memcached.answer = lambda line: replies.get(line[:3], b"VALUE " + line.encode() + b"\r\n")
 
     async def scenario() -> None:
         client = Client(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
@@ -108,20 +113,37 @@ def test_invalid_reply_to_a_login_is_not_repeated() -> None:
     run(memcached, scenario)
 
 
+@pytest.mark.parametrize("reply", [b"END\r\n", b"VALUE memcached-agent 0 1\r\nx\r\nEND\r\n"])
+def test_memcached_that_requires_no_login_is_not_given_the_password(reply: bytes) -> None:
+    """It would store the login as the item `auth`."""
+    memcached = Users("alice secret")
+    memcached.denial = reply
+
+    async def scenario() -> None:
+        client = Client(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
+        task = asyncio.create_task(client.run())
+        await until(lambda: client.errors["rejected"] > 1)
+        assert "requires no login: it runs without its file of users" in await client.problem()
+        assert set(memcached.commands) == {"get memcached-agent"}
+        task.cancel()
+
+    run(memcached, scenario)
+
+
 # Reloads.
 
 
 def prepared(tmp_path: Path, memcached: Users, monkeypatch: pytest.MonkeyPatch, *reloaded: str) -> Accounts:
     """The users of a file; upon SIGHUP, memcached accepts `reloaded`."""
 
-    def found(_: str) -> Process:
+    def found(*_: str) -> Process:
         return Process(1, 1)
 
     def signalled(*_: object) -> None:
         memcached.known = set(reloaded)
 
     monkeypatch.setattr(processes, "find", found)
-    monkeypatch.setattr(processes, "hang_up", signalled)
+    monkeypatch.setattr(processes, "send", signalled)
     return Accounts(str(tmp_path / "users"), Address("127.0.0.1", memcached.port))
 
 
@@ -132,7 +154,7 @@ def test_users_are_verified_by_logins(tmp_path: Path, monkeypatch: pytest.Monkey
     async def scenario() -> None:
         source = prepared(tmp_path, memcached, monkeypatch, "u new", "v x")
         await source.apply(source.check(source.read()))
-        assert {each for each in memcached.commands if not each.startswith("set")} == {"u new", "v x"}
+        assert {each for each in memcached.commands if not each.startswith(("get", "set"))} == {"u new", "v x"}
         assert all(each.is_closing() for each in memcached.writers) or len(memcached.writers) == 2
 
     run(memcached, scenario)
@@ -196,65 +218,3 @@ def test_last_users_are_candidates_while_the_file_is_bad(tmp_path: Path, monkeyp
         assert source.candidates() == (User(b"u", b"good"),)
 
     run(memcached, scenario)
-
-
-# Processes.
-
-
-def process(proc: Path, number: int, name: str, *arguments: str, catches: int = CATCHES, started: int = 7) -> None:
-    """A process in /proc."""
-    directory = proc / str(number)
-    directory.mkdir()
-    (directory / "comm").write_text(f"{name}\n")
-    (directory / "cmdline").write_text("\0".join([name, *arguments, ""]))
-    (directory / "status").write_text(f"Name:\t{name}\nSigCgt:\t{catches:016x}\nCapInh:\t0\n")
-    (directory / "stat").write_text(f"{number} (a ) b) S {' '.join('0' * 18)} {started} 0 0\n")
-
-
-def test_process_is_that_with_the_file(tmp_path: Path) -> None:
-    (tmp_path / "self").mkdir()
-    (tmp_path / "5").mkdir()  # has ended
-    process(tmp_path, 10, "memcached", "-Y", "/other")
-    process(tmp_path, 11, "sh", "-Y", "/auth/users")
-    process(tmp_path, 9, "memcached-agent", "--users-file=/auth/users")
-    with pytest.raises(InvalidError, match="shareProcessNamespace"):
-        find("/auth/users", str(tmp_path))
-    process(tmp_path, 12, "memcached", "-Y", "/auth/users")
-    assert find("/auth/users", str(tmp_path)) == Process(12, 7)
-
-
-SIGNALS = {
-    "started": (Process(12, 7), CATCHES, None, None, ""),
-    "starting": (Process(12, 7), 0x4202, None, UnverifiedError, "memcached is starting"),
-    "another process": (Process(12, 6), CATCHES, None, UnverifiedError, "memcached is starting"),
-    "ended": (Process(13, 7), CATCHES, None, UnverifiedError, "memcached has ended"),
-    "ends": (Process(12, 7), CATCHES, ProcessLookupError(), UnverifiedError, "memcached has ended"),
-    "another user": (Process(12, 7), CATCHES, PermissionError(), InvalidError, r"securityContext\.runAsUser"),
-}
-
-
-@pytest.mark.parametrize(("wanted", "catches", "error", "raised", "message"), SIGNALS.values(), ids=SIGNALS.keys())
-def test_signal(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    wanted: Process,
-    catches: int,
-    error: OSError | None,
-    raised: type[Exception] | None,
-    message: str,
-) -> None:
-    sent: list[tuple[int, int]] = []
-
-    def kill(number: int, signum: int) -> None:
-        sent.append((number, signum))
-        if error:
-            raise error
-
-    monkeypatch.setattr(os, "kill", kill)
-    process(tmp_path, 12, "memcached", "-Y", "/users", catches=catches)
-    if raised is None:
-        hang_up(wanted, str(tmp_path))
-    else:
-        with pytest.raises(raised, match=message):
-            hang_up(wanted, str(tmp_path))
-    assert sent == ([(12, signal.SIGHUP)] if raised is None or error else [])

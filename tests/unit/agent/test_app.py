@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import resource
 import signal
 import socket
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -132,3 +134,21 @@ def test_healthz_names_each_problem() -> None:
         assert (bad.status, bad.body) == (503, b"two: the sentence\nthree: the sentence\n")
 
     asyncio.run(run())
+
+
+def test_exhausted_file_descriptors_are_one_line() -> None:
+    """The log had hundreds of tracebacks within seconds."""
+    with running(free_port()) as agent:
+        used = len(list(Path(f"/proc/{agent.process.pid}/fd").iterdir()))
+        limits = resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, (used, limits[1]))
+        with ExitStack() as stack:
+            for _ in range(8):
+                stack.enter_context(socket.create_connection(("127.0.0.1", agent.port)))
+            with pytest.raises(TimeoutError):
+                agent.get("/livez", timeout=3)
+        resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, limits)
+        agent.wait_for(200, "ok", "/livez")
+        code, log = agent.end()
+    found = [line for line in log.splitlines() if "no connection can be accepted: Too many open files" in line]
+    assert (code, len(found), "Traceback" in log) == (0, 1, False), log

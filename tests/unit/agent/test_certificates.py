@@ -15,6 +15,7 @@ from memcached_agent.reload import served
 from memcached_agent.reload.certificates import Certificates
 from memcached_agent.reload.errors import InvalidError, UnverifiedError
 from memcached_agent.reload.served import served_certificate
+from memcached_agent.reload.watcher import Watcher
 from support.pki import CA, Pair
 from support.ports import free_port
 from support.streams import until
@@ -22,6 +23,8 @@ from support.streams import until
 from .memcacheds import LIMIT, FakeMemcached, replies_again, with_client
 
 OLD, NEW = CA().issue(), CA().issue()
+EXPIRED = CA().issue(days=0.5)
+"""Half a day ago."""
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -155,3 +158,23 @@ def test_certificate_that_expires_is_checked_again(tmp_path: Path) -> None:
     now = source.expires + 1
     assert source.read() != before
     assert source.read() == source.read()
+
+
+@pytest.mark.parametrize("pair", [OLD, EXPIRED], ids=["valid", "expired"])
+def test_expiry_is_known_although_the_files_are_bad(tmp_path: Path, pair: Pair) -> None:
+    """As after a restart of the agent. memcached serves what it loaded before."""
+
+    async def scenario(_: FakeMemcached, client: Client) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        write(tmp_path, pair)
+        context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+        (tmp_path / "tls.crt").write_bytes(b"bad")
+        async with serving(close, context) as port:
+            source = Certificates(str(tmp_path), port, client)
+            watched = Watcher(source)
+            await replies_again(client)
+            await watched.step()
+            assert "has no certificate in PEM format" in await watched.problem()
+            assert source.expires == pair.not_after.timestamp()
+
+    with_client(scenario)

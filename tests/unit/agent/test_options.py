@@ -11,7 +11,7 @@ import pytest
 from memcached_agent import logs, options
 from memcached_agent.addresses import Address, parse_address
 from memcached_agent.memcached.errors import REASONS
-from memcached_agent.metrics import agent, memory, reloads, restarts, warm
+from memcached_agent.metrics import agent, arguments, memory, reloads, restarts, warm
 from memcached_agent.metrics.exposition import Metric
 from memcached_agent.version import version
 
@@ -19,10 +19,12 @@ from .processes import finished
 
 OPTIONS = {
     *("--memcached", "--metrics-bind-address", "--tls-directory", "--tls-port", "--metrics-tls", "--users-file"),
-    *("--annotations-file", "--state-directory", "--log-level", "--log-format", "--version", "--help"),
+    *("--annotations-file", "--state-directory", "--arguments-file", "--items-file"),
+    *("--log-level", "--log-format", "--version", "--help"),
 }
 TLS = ["--tls-directory=/tls", "--tls-port=11212"]
 POD = ["--annotations-file=/etc/podinfo/annotations", "--state-directory=/state"]
+RESTART = ["--arguments-file=/etc/podinfo/args", "--items-file=/cache/items"]
 
 
 def test_help_describes_every_option_with_its_default() -> None:
@@ -59,6 +61,8 @@ INVALID = {
     "directory without a port": (TLS[:1], "--tls-directory and --tls-port require each other"),
     "TLS without a directory": (["--metrics-tls"], "--metrics-tls requires --tls-directory"),
     "annotations without a state": (POD[:1], "--annotations-file and --state-directory require each other"),
+    "arguments without items": ([*POD, RESTART[0]], "--arguments-file and --items-file require each other"),
+    "arguments without annotations": (RESTART, "--arguments-file requires --annotations-file"),
     "relative state directory": (["--state-directory=state"], "'state': use an absolute path"),
     "relative directory": (["--tls-directory=tls"], "'tls': use an absolute path of at most 256 characters"),
     "long path": (["--users-file=/" + "x" * 256], "use an absolute path of at most 256 characters"),
@@ -100,6 +104,8 @@ def test_reloads() -> None:
 
 def test_pod() -> None:
     assert options.parse(POD).pod == options.Pod("/etc/podinfo/annotations", "/state")
+    restart = options.Restart("/etc/podinfo/args", "/cache/items")
+    assert options.parse([*POD, *RESTART]).pod == options.Pod("/etc/podinfo/annotations", "/state", restart)
 
 
 ADDRESSES = {
@@ -149,8 +155,8 @@ def test_log_lines(log_format: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_flags_and_metrics_are_documented() -> None:
     page = (Path(__file__).parents[3] / "docs/monitoring.md").read_text()
     assert [each for each in OPTIONS - {"--version", "--help"} if f"`{each}`" not in page] == []
-    modules = (agent, memory, reloads, restarts, warm)
+    modules = (agent, arguments, memory, reloads, restarts, warm)
     names = [each.name for module in modules for each in vars(module).values() if isinstance(each, Metric)]
-    assert len(names) == 13
+    assert len(names) == 16
     assert [each for each in names if f"`{each}" not in page] == []
     assert [each for each in REASONS if f"`{each}`" not in page] == []

@@ -150,3 +150,20 @@ def test_files_of_two_versions_are_not_mixed(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(files, "read", replacing)
     found = read_tls(str(tmp_path))
     assert (found.certificate.content, found.key.content) == (b"new", b"new")
+
+
+BEGIN, KEY = b"-----BEGIN CERTIFICATE-----", b"-----BEGIN RSA PRIVATE KEY-----"
+HOSTILE: list[Files] = [
+    PLAIN | {name: text * (MAX_SIZE // len(text))}
+    for name in ("tls.crt", "tls.key", "ca.crt", "client-ca.crt")
+    for text in (BEGIN, KEY, b"-----BEGIN ", b"-----BEGIN " + b"A" * 200)
+]
+
+
+@pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
+def test_time_is_linear(tmp_path: Path, content: Files) -> None:
+    """Half of this size took 7 s with expressions that start again at each beginning."""
+    began = time.process_time()
+    with pytest.raises(InvalidError, match="incomplete"):
+        checked(tmp_path, content)
+    assert time.process_time() - began < 2

@@ -25,6 +25,7 @@ class Fake:
     failure: Exception | None = None
     applied: list[str] = field(default_factory=list[str])
     checked: int = 0
+    inspected: int = 0
 
     def read(self) -> str:
         """The content."""
@@ -48,6 +49,11 @@ class Fake:
         self.applied.append(value)
         if self.failure:
             raise self.failure
+
+    async def inspect(self) -> None:
+        """Count the calls."""
+        self.inspected += 1
+        raise UnverifiedError("memcached does not reply")
 
 
 def run(scenario: Callable[[Fake, "Watcher[str, str]"], Awaitable[None]]) -> None:
@@ -89,6 +95,7 @@ def test_bad_content_is_not_applied_and_the_good_one_applied_again(kind: str, ca
             await watched.step()
         assert (source.applied, watched.successful, watched.succeeded_at) == (["one"], False, 1000)
         assert await watched.problem() == "the reason"
+        assert source.inspected
         source.content = "one"
         setattr(source, kind, "")
         await watched.step()

@@ -28,7 +28,7 @@ def pod(slot: int, version: int, **changes: Any) -> Object:
         "spec": {"containers": [container]},
         "status": {
             "conditions": [{"type": "Ready", "status": "True" if found["ready"] else "False"}],
-            "containerStatuses": [{"name": "memcached", "restartCount": found["restarts"]}],
+            "containerStatuses": [{"name": "memcached", "containerID": f"simulated://a-{found['restarts']}"}],
         },
     }
 

@@ -16,7 +16,7 @@ from memcached_operator.workloads.updates import decision
 from unit.builders import NOW, memcached
 from unit.memcached.test_changes import SPECS, agent_of, changes, decoded
 from unit.memcached.test_updates import CHANGES, SLOTS
-from unit.workloads.updating import LATER, NEW, created
+from unit.workloads.updating import LATER, NEW, created, ended
 from unit.workloads.updating import statefulset as live
 
 Spec = dict[str, Any]
@@ -57,7 +57,6 @@ class Pod:
             self._restart({each["name"] for each in containers})
             if MEMORY_ANNOTATION in meta["annotations"]:
                 self._reaches(Effect.RESIZE)
-                self.found["status"]["conditions"][0]["lastTransitionTime"] = LATER
 
     def _reaches(self, effect: Effect) -> None:
         self.effect = max(self.effect, effect)
@@ -73,7 +72,11 @@ class Pod:
         for status in self.found["status"]["containerStatuses"]:
             is_memcached = status["name"] == "memcached"
             if status["name"] in images or (is_memcached and self.arguments_changed):
-                status["restartCount"] += 1
+                number = int(status["containerID"].removeprefix("id-"))
+                status["lastState"] = ended(0, status["containerID"])
+                status["containerID"] = f"id-{number + 1}"
+                status["imageID"] = f"sha-{self._container(status['name'])['image']}"
+                status["state"] = {"running": {"startedAt": LATER}}
                 self._reaches(Effect.RESTART if is_memcached else Effect.IN_PLACE)
 
     def _container(self, name: str) -> Object:

@@ -115,11 +115,16 @@ def test_image_without_a_shell(program: str) -> None:
 
 
 def test_restart_by_an_update_is_no_crash() -> None:
-    record = {RECORD_ANNOTATION: '{"revision":"r","restarts":{"memcached":0}}'}
-    ended = {"exitCode": 0, "reason": "Completed"}
-    for count, code, expected in ((1, 0, 0), (2, 0, 0), (1, 137, 1)):
-        state = container({"running": {}}, ended=ended | {"exitCode": code})
-        found = with_container({**state, "restartCount": count})
+    record = {RECORD_ANNOTATION: '{"revision":"r","restarts":{"memcached":{"id":"a"}}}'}
+    for count, code, ended, expected in (
+        (1, 0, "a", 0),
+        (0, 0, "a", 0),
+        (9, 0, "b", 1),
+        (0, 0, "b", 1),
+        (1, 137, "a", 1),
+    ):
+        last = {"exitCode": code, "reason": "Completed", "containerID": ended}
+        found = with_container({**container({"running": {}}, ended=last), "restartCount": count})
         spec = {"containers": [{"name": "memcached", "image": "example.com/memcached:1"}]}
         annotated = {**found, "metadata": {**found["metadata"], "annotations": record}, "spec": spec}
         assert len(failures([annotated], NOW, REMEDIES)) == expected

@@ -5,16 +5,20 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.workloads.updates.decision import update
 from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
-from memcached_operator.workloads.updates.record import Before, Record
+from memcached_operator.workloads.updates.record import Before, Ran, Record
 from unit.builders import NOW
 from unit.workloads.updating import (
     ARGS,
+    ARGUMENTS,
     GATE,
+    IMAGE,
+    JUST_NOW,
     LATER,
     MEMORY,
     NEW,
@@ -23,14 +27,21 @@ from unit.workloads.updating import (
     RULES,
     created,
     decided,
+    ended,
     recorded,
     statefulset,
     template,
     with_condition,
     with_limit,
+    with_restart,
     with_status,
 )
 
+SINCE = "2030-01-01T12:00:00Z"
+AMOUNTS = {
+    "memcached": {"limits": {"memory": "128Mi"}},
+    "agent": {"limits": {"memory": "48Mi"}, "requests": {"cpu": "10m"}},
+}
 BEFORE = template(annotations={ARGS: "-c 1", MEMORY: "64"})
 
 
@@ -46,6 +57,11 @@ def kind(step: PodStep | None) -> str:
         return ""
     verb = step.verb if step.patch is None or step.subresource or "labels" in step.patch["metadata"] else "recorded"
     return f"{step.pod['metadata']['name']} {verb}"
+
+
+def read(step: PodStep | None) -> Record:
+    """The record that a step writes."""
+    return msgspec.json.decode(recorded(step and step.patch) or "", type=Record)
 
 
 NEEDS: dict[str, tuple[Object, Resize, str]] = {
@@ -116,28 +132,29 @@ def test_changes_are_one_patch() -> None:
     assert (annotations[ARGS], MEMORY in annotations) == ("-c 2", False)
     assert annotations[ORIGIN_ANNOTATION] == target["metadata"]["annotations"][ORIGIN_ANNOTATION]
     record = msgspec.json.decode(recorded(step.patch) or "", type=Record)
-    assert (record.revision, record.restarts, record.ready_since) == (NEW, {"memcached": 0}, None)
+    assert (record.revision, record.since, record.restarts) == (NEW, SINCE, {"memcached": replace(IMAGE, args=True)})
     assert record.before is not None
     assert (record.before.revision, record.before.images) == (OLD, {"memcached": "memcached:1"})
     assert record.before.annotations[ARGS] == "-c 1"
 
 
-RECORDS: dict[str, tuple[Object, Record]] = {
+RECORDS: dict[str, tuple[Object, Record | None]] = {
     "arguments": (
         changed(annotations={ARGS: "-c 2", MEMORY: "64"}),
-        Record(NEW, restarts={"memcached": 0}),
+        Record(NEW, SINCE, {"memcached": ARGUMENTS}, Before(OLD, {}, {ARGS: "-c 1"})),
     ),
-    "memory": (changed(annotations={ARGS: "-c 1", MEMORY: "128"}), Record(NEW, ready_since=READY_SINCE)),
-    "a gate": (changed(annotations={ARGS: "-c 1", MEMORY: "64", GATE: "1"}), Record(NEW)),
-    "a lower limit": (changed(limit="64Mi"), Record(NEW, lowers=True)),
+    "memory": (changed(annotations={ARGS: "-c 1", MEMORY: "128"}), None),
+    "a gate": (changed(annotations={ARGS: "-c 1", MEMORY: "64", GATE: "1"}), None),
+    "a lower limit": (changed(limit="64Mi"), Record(NEW, SINCE, lowers=True)),
 }
 
 
 @pytest.mark.parametrize(("target", "expected"), RECORDS.values(), ids=RECORDS.keys())
-def test_record_says_what_to_wait_for(target: Object, expected: Record) -> None:
+def test_record_says_what_to_wait_for(target: Object, expected: Record | None) -> None:
     step = decided(target, created(0, BEFORE)).step
     assert step is not None
-    assert msgspec.json.decode(recorded(step.patch) or "", type=Record) == expected
+    text = recorded(step.patch)
+    assert (None if text is None else msgspec.json.decode(text, type=Record)) == expected
 
 
 def test_annotation_that_the_template_lacks_is_removed() -> None:
@@ -150,8 +167,9 @@ def test_annotation_that_the_template_lacks_is_removed() -> None:
 
 def test_limits_rise_before_the_rest() -> None:
     target = changed(limit="256Mi", annotations={ARGS: "-c 2", MEMORY: "64"})
-    begun = Record(NEW, resized=True)
-    assert kind(decided(target, created(0, BEFORE)).step) == "cache-0 recorded"
+    begun = Record(NEW, SINCE, amounts=AMOUNTS)
+    first = decided(target, created(0, BEFORE)).step
+    assert (kind(first), read(first)) == ("cache-0 recorded", begun)
     step = decided(target, created(0, BEFORE, record=begun)).step
     assert step is not None
     assert (step.subresource, step.patch) == (
@@ -167,10 +185,10 @@ def test_limits_rise_before_the_rest() -> None:
 
 def test_limits_fall_after_the_rest() -> None:
     target = changed(limit="64Mi", annotations={ARGS: "-c 2", MEMORY: "64"})
-    record = Record(NEW, restarts={"memcached": 0}, lowers=True)
+    record = Record(NEW, SINCE, {"memcached": ARGUMENTS}, lowers=True)
     restarting = with_limit(created(0, target, NEW, record), "128Mi", in_effect=True)
     assert decided(target, restarting).doing == {"cache-0": "restarts with its items"}
-    restarted = with_status(restarting, restartCount=1)
+    restarted = with_restart(restarting)
     step = decided(target, restarted).step
     assert step is not None
     assert (step.subresource, step.patch and step.patch["spec"]["containers"][0]["resources"]) == (
@@ -183,14 +201,13 @@ def test_limits_fall_after_the_rest() -> None:
     assert "lowers" not in (recorded(step.patch) or "")
 
 
+RAISED = Record(NEW, SINCE, amounts=AMOUNTS)
 PENDING = {"reason": "Infeasible", "message": "Node didn't have enough capacity"}
 
 
-def test_node_without_room_ends_the_update() -> None:
-    target = changed(limit="256Mi")
-    pod = with_condition(
-        with_limit(created(2, BEFORE, record=Record(NEW, resized=True)), "256Mi"), "PodResizePending", **PENDING
-    )
+def test_node_without_room_at_present_stops_the_update() -> None:
+    target, deferred = changed(limit="256Mi"), PENDING | {"reason": "Deferred"}
+    pod = with_condition(with_limit(created(2, BEFORE, record=RAISED), "256Mi"), "PodResizePending", **deferred)
     found = decided(target, created(0, BEFORE), created(1, BEFORE), pod)
     assert found.step is None
     (problem,) = found.problems
@@ -198,37 +215,130 @@ def test_node_without_room_ends_the_update() -> None:
     assert "set it" in problem.message
 
 
-def test_corrected_amounts_replace_those_for_which_there_is_no_room() -> None:
-    pod = with_condition(
-        with_limit(created(0, BEFORE, record=Record("cache-bad", resized=True)), "256Mi"), "PodResizePending", **PENDING
+def test_pod_gets_its_resources_back_if_its_node_can_never_resize_it() -> None:
+    target, record = changed(limit="256Mi"), replace(RAISED, since=LATER)
+    pod = with_condition(with_limit(created(0, BEFORE, record=record), "256Mi"), "PodResizePending", **PENDING)
+    found = decided(target, pod)
+    record = read(found.step)
+    assert (kind(found.step), found.must_finish, record.reason) == ("cache-0 recorded", True, "ApplyFailed")
+    failed = with_limit(created(0, BEFORE, record=record), "256Mi")
+    step = decided(target, failed).step
+    assert step is not None
+    assert (step.subresource, step.patch and step.patch["spec"]["containers"][0]["resources"]) == (
+        "resize",
+        {"limits": {"memory": "128Mi"}},
     )
+    found = decided(target, with_limit(failed, "128Mi"))
+    (problem,) = found.problems
+    assert (found.step, problem.reason) == (None, "ApplyFailed")
+    assert "It has its previous resources again, and its items. Lower what the spec asks for" in problem.message
+
+
+@pytest.mark.parametrize(("since", "problems"), [(LATER, 0), (READY_SINCE, 1), ("", 1), ("2031-01-01T00:00:00Z", 1)])
+def test_resize_has_a_deadline(since: str, problems: int) -> None:
+    record = msgspec.structs.replace(RAISED, since=since)
+    pod = with_condition(with_limit(created(0, BEFORE, record=record), "256Mi"), "PodResizeInProgress")
+    found = decided(changed(limit="256Mi"), pod)
+    assert (found.step, len(found.problems), bool(found.requeue_after)) == (None, problems, not problems)
+
+
+def test_corrected_amounts_replace_those_for_which_there_is_no_room() -> None:
+    bad = msgspec.structs.replace(RAISED, revision="cache-bad")
+    pod = with_condition(with_limit(created(0, BEFORE, record=bad), "256Mi"), "PodResizePending", **PENDING)
     assert kind(decided(BEFORE, pod).step) == "cache-0 recorded"
-    back = with_limit(created(0, BEFORE, NEW, Record("cache-bad", resized=True)), "256Mi")
+    back = with_limit(created(0, BEFORE, NEW, bad), "256Mi")
     step = decided(BEFORE, back).step
     assert step is not None
     assert (kind(step), step.subresource) == ("cache-0 resized", "resize")
     assert kind(decided(BEFORE, with_limit(back, "128Mi", in_effect=True)).step) == "cache-0 recorded"
 
 
-UNCONFIRMED: dict[str, tuple[Record, Callable[[Object], Object], str]] = {
-    "not restarted": (Record(NEW, restarts={"memcached": 0}), lambda pod: pod, "restarts with its items"),
-    "restarted": (Record(NEW, restarts={"memcached": 0}), lambda pod: with_status(pod, restartCount=1), ""),
-    "agent not restarted": (Record(NEW, restarts={"agent": 0}), lambda pod: pod, "restarts its container agent"),
-    "not grown": (Record(NEW, ready_since=READY_SINCE), lambda pod: pod, "grows"),
-    "grown": (Record(NEW, ready_since=LATER), lambda pod: pod, ""),
-    "grown, not ready before": (Record(NEW, ready_since=""), lambda pod: pod, ""),
+RESTARTS = "restarts with its items"
+CONFIRMED: dict[str, tuple[Ran, Callable[[Object], Object], str, float | None]] = {
+    "not restarted": (IMAGE, lambda pod: pod, RESTARTS, 570),
+    "its count has changed, but it is the same": (IMAGE, lambda pod: with_status(pod, restartCount=7), RESTARTS, 570),
+    "its count was reset": (IMAGE, lambda pod: with_restart(pod, restartCount=0), "", None),
+    "another image": (IMAGE, lambda pod: with_restart(pod, JUST_NOW, imageID="sha-memcached:2"), "", None),
+    "the same image for 3 s": (IMAGE, lambda pod: with_restart(pod, JUST_NOW), RESTARTS, 7),
+    "the same image for a minute": (IMAGE, with_restart, "", None),
+    "another image than that of two changes": (Ran("id-1"), lambda pod: with_restart(pod, JUST_NOW), RESTARTS, 7),
+    "it does not run": (IMAGE, lambda pod: with_restart(pod, state={"waiting": {}}), RESTARTS, 570),
+    "no container is reported": (IMAGE, lambda pod: with_status(pod, containerID=""), RESTARTS, 570),
+    "new arguments for 3 s": (ARGUMENTS, lambda pod: with_restart(pod, JUST_NOW), RESTARTS, 7),
+    "new arguments": (ARGUMENTS, with_restart, "", None),
+    "new arguments after a crash, ready": (ARGUMENTS, lambda pod: with_restart(pod, code=1), "", None),
+    "new arguments after a second restart": (
+        ARGUMENTS,
+        lambda pod: with_restart(pod, lastState=ended(0, "id-x")),
+        "",
+        None,
+    ),
+    "the record of the end is lost": (ARGUMENTS, lambda pod: with_restart(pod, lastState={}), "", None),
 }
 
 
-@pytest.mark.parametrize(("record", "then", "doing"), UNCONFIRMED.values(), ids=UNCONFIRMED.keys())
-def test_update_in_place_is_confirmed(record: Record, then: Callable[[Object], Object], doing: str) -> None:
+@pytest.mark.parametrize(("ran", "then", "doing", "after"), CONFIRMED.values(), ids=CONFIRMED.keys())
+def test_restart_is_confirmed_by_identities_and_times(
+    ran: Ran, then: Callable[[Object], Object], doing: str, after: float | None
+) -> None:
+    record = Record(NEW, "2030-01-01T11:59:30Z", {"memcached": ran})
     found = decided(BEFORE, then(created(0, BEFORE, NEW, record)))
-    assert (found.complete, found.step) == (not doing, None)
-    assert found.doing == ({"cache-0": doing} if doing else {})
+    assert (found.complete, found.doing) == (not doing, {"cache-0": doing} if doing else {})
+    assert (found.requeue_after, found.problems) == (after, ())
+
+
+@pytest.mark.parametrize(("since", "after"), [(JUST_NOW, 17), (LATER, None)])
+def test_arguments_after_a_crash_are_confirmed_by_the_readiness_of_the_agent(since: str, after: float | None) -> None:
+    pod = with_restart(created(0, BEFORE, NEW, Record(NEW, LATER, {"memcached": ARGUMENTS}), ready=since), code=1)
+    found = decided(BEFORE, pod)
+    assert (found.complete, found.requeue_after) == (after is None, after)
+    cold = with_restart(created(0, BEFORE, NEW, Record(NEW, LATER, {"memcached": ARGUMENTS}), ready=None), code=1)
+    assert decided(BEFORE, cold).doing == {"cache-0": RESTARTS}
+
+
+def test_record_is_removed_when_it_explains_nothing_any_more() -> None:
+    """Until then, the end of the container that the update has caused is not taken for a crash."""
+    record = Record(NEW, LATER, {"memcached": IMAGE})
+    found = decided(BEFORE, with_restart(created(0, BEFORE, NEW, record, ready=JUST_NOW)))
+    assert (found.complete, found.step, found.requeue_after) == (True, None, 27)
+    for then in (with_restart(created(0, BEFORE, NEW, record)), with_restart(created(0, BEFORE, NEW, record), code=1)):
+        found = decided(BEFORE, then)
+        assert (found.complete, kind(found.step), recorded(found.step and found.step.patch)) == (
+            True,
+            "cache-0 recorded",
+            None,
+        )
+
+
+OVERDUE: dict[str, tuple[Record, dict[str, Any], str]] = {
+    "an image after 11 minutes": (Record(NEW, "2030-01-01T11:49:00Z", {"memcached": IMAGE}), {}, "after 10 minutes"),
+    "an image after 9 minutes": (Record(NEW, "2030-01-01T11:51:00Z", {"memcached": IMAGE}), {}, ""),
+    "arguments": (Record(NEW, "2030-01-01T11:49:00Z", {"memcached": ARGUMENTS}), {}, "after 10 minutes"),
+    "arguments without an agent": (
+        Record(NEW, "2030-01-01T11:57:00Z", {"memcached": ARGUMENTS}),
+        {"state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+        "see kubectl logs -c agent",
+    ),
+    "arguments without an agent for a minute": (
+        Record(NEW, LATER, {"memcached": ARGUMENTS}),
+        {"state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+        "",
+    ),
+    "no time": (Record(NEW, restarts={"memcached": IMAGE}), {}, "after 10 minutes"),
+    "a time in the future": (Record(NEW, "2031-01-01T00:00:00Z", {"memcached": IMAGE}), {}, "after 10 minutes"),
+}
+
+
+@pytest.mark.parametrize(("record", "agent", "problem"), OVERDUE.values(), ids=OVERDUE.keys())
+def test_each_wait_has_a_deadline(record: Record, agent: dict[str, Any], problem: str) -> None:
+    found = decided(BEFORE, with_status(created(0, BEFORE, NEW, record), "agent", **agent))
+    assert [problem in each.message for each in found.problems] == ([True] if problem else [])
+    assert bool(found.requeue_after) == (not problem)
+    assert found.step is None
 
 
 PREVIOUS = Before(OLD, {"memcached": "memcached:1"}, {ARGS: "-c 1", GATE: None})
-FAILED = Record(NEW, restarts={"memcached": 0}, before=PREVIOUS)
+FAILED = Record(NEW, SINCE, {"memcached": IMAGE}, PREVIOUS, AMOUNTS)
 NOT_FOUND = 'failed to pull "memcached:2"'
 MISSING: dict[str, Any] = {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_FOUND}}, "ready": False}
 
@@ -246,7 +356,7 @@ def test_pod_gets_its_image_back_if_the_new_one_is_missing() -> None:
     assert (annotations[ARGS], annotations[GATE]) == ("-c 1", None)
     record = msgspec.json.decode(recorded(step.patch) or "", type=Record)
     failed = f"the image memcached:2 cannot be pulled: {NOT_FOUND}"
-    assert record == Record(NEW, restarts={"memcached": 0}, resized=True, failed=failed)
+    assert record == Record(NEW, SINCE, {"memcached": Ran("id-1")}, amounts=AMOUNTS, failed=failed)
 
 
 def test_failed_revision_is_not_tried_again() -> None:
@@ -312,7 +422,7 @@ def test_order(states: str, expected: str) -> None:
 def test_begun_update_goes_on_before_others() -> None:
     pods = [
         created(0, BEFORE),
-        with_limit(created(1, BEFORE, record=Record(NEW, resized=True)), "256Mi", in_effect=True),
+        with_limit(created(1, BEFORE, record=RAISED), "256Mi", in_effect=True),
     ]
     assert kind(decided(changed(limit="256Mi"), *pods, created(2, BEFORE)).step) == "cache-1 updated"
 

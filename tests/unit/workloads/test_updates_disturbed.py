@@ -1,26 +1,35 @@
 """Updates of pods while something else happens: second changes, failures of nodes and registries, other clients."""
 
+from typing import Any
+
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
-from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, Record
-from unit.workloads.test_updates import BEFORE, FAILED, MISSING, PENDING, changed, kind
+from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, Before, Ran, Record
+from unit.workloads.test_updates import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, SINCE, changed, kind, read
 from unit.workloads.updating import (
     ARGS,
+    ARGUMENTS,
     GATE,
+    IMAGE,
+    JUST_NOW,
     LATER,
     MEMORY,
     NEW,
     OLD,
+    READY_SINCE,
     created,
     decided,
+    ended,
     recorded,
     template,
     with_condition,
     with_limit,
+    with_restart,
     with_status,
 )
 
@@ -28,33 +37,32 @@ from unit.workloads.updating import (
 def test_limit_for_which_there_is_no_room_is_not_taken_for_one_that_falls() -> None:
     """memcached would be given memory that its container does not have."""
     target = changed(limit="256Mi", annotations={ARGS: "-c 1", MEMORY: "128"})
-    pod = with_limit(created(0, BEFORE, record=Record("cache-bad", resized=True)), "8Gi")
+    pod = with_limit(created(0, BEFORE, record=replace(RAISED, revision="cache-bad")), "8Gi")
     assert kind(decided(target, pod).step) == "cache-0 recorded"
-    begun = with_limit(created(0, BEFORE, record=Record(NEW, resized=True)), "8Gi")
+    begun = with_limit(created(0, BEFORE, record=RAISED), "8Gi")
     assert kind(decided(target, begun).step) == "cache-0 resized"
     waiting = with_limit(begun, "256Mi")
     assert decided(target, waiting).step is None
     assert kind(decided(target, with_limit(waiting, "256Mi", in_effect=True)).step) == "cache-0 updated"
 
 
-@pytest.mark.parametrize("record", [Record("cache-bad", resized=True), Record(NEW, resized=True)])
+@pytest.mark.parametrize("record", [replace(RAISED, revision="cache-bad"), RAISED])
 def test_resize_is_verified_also_if_the_rest_changes_meanwhile(record: Record) -> None:
     pod = with_limit(created(0, BEFORE, record=record), "8Gi")
     pod = with_condition(pod, "PodResizePending", **PENDING)
     found = decided(changed(limit="8Gi", agent="agent:2"), pod)
-    assert (found.step, len(found.problems)) == (None, 1)
+    assert (found.step, len(found.problems), found.requeue_after) == (None, 1, 10)
 
 
-def test_resize_that_the_node_has_not_seen_is_not_in_effect() -> None:
-    pod = with_limit(created(0, BEFORE, record=Record(NEW, resized=True)), "256Mi", in_effect=True)
-    pod["metadata"]["generation"], pod["status"]["observedGeneration"] = 3, 2
-    assert decided(changed(limit="256Mi"), pod).step is None
-    pod["status"]["observedGeneration"] = 3
+@pytest.mark.parametrize("what", ["PodResizeInProgress", "PodResizePending"])
+def test_resize_that_is_left_to_do_is_not_in_effect(what: str) -> None:
+    pod = with_limit(created(0, BEFORE, record=RAISED), "256Mi", in_effect=True)
+    assert decided(changed(limit="256Mi"), with_condition(pod, what)).step is None
     assert kind(decided(changed(limit="256Mi"), pod).step) == "cache-0 updated"
 
 
 def test_kubelet_that_cannot_resize_ends_the_update() -> None:
-    pod = with_status(with_limit(created(0, BEFORE, record=Record(NEW, resized=True)), "256Mi"), resources=None)
+    pod = with_status(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), resources=None)
     (problem,) = decided(changed(limit="256Mi"), pod).problems
     assert "it does not report the resources of containers" in problem.message
 
@@ -62,14 +70,14 @@ def test_kubelet_that_cannot_resize_ends_the_update() -> None:
 def test_image_that_was_pulled_before_is_not_taken_back() -> None:
     """The registry can fail long after the update."""
     target = changed(image="memcached:2")
-    pod = with_status(created(0, target, NEW, FAILED, ready=None), restartCount=1, **MISSING)
+    pod = with_status(created(0, target, NEW, FAILED, ready=None), containerID="id-2", **MISSING)
     assert decided(target, pod).step is None
 
 
 def test_image_before_two_missing_ones_is_restored() -> None:
     missing, target = changed(image="missing:1"), changed(image="missing:2")
-    failing = created(0, missing, "cache-bad", msgspec.structs.replace(FAILED, revision="cache-bad"))
-    step = decided(target, with_status(failing, lastState={"terminated": {}}, **MISSING)).step
+    failing = created(0, missing, "cache-bad", replace(FAILED, revision="cache-bad"))
+    step = decided(target, with_status(failing, lastState=ended(), **MISSING)).step
     assert step is not None
     record = msgspec.json.decode(recorded(step.patch) or "", type=Record)
     assert record.before is not None
@@ -78,31 +86,68 @@ def test_image_before_two_missing_ones_is_restored() -> None:
 
 @pytest.mark.parametrize("resize", list(Resize))
 def test_corrected_image_keeps_the_items_in_every_cluster(resize: Resize) -> None:
-    record = Record("cache-bad", restarts={"memcached": 0}, resized=True, failed="no image")
+    record = Record("cache-bad", SINCE, {"memcached": IMAGE}, amounts=AMOUNTS, failed="no image")
     found = decided(changed(image="memcached:3"), created(0, BEFORE, record=record), resize=resize)
     assert kind(found.step) == "cache-0 updated"
 
 
 def test_raised_limit_stays_where_it_cannot_be_lowered() -> None:
-    pod = with_limit(created(0, BEFORE, NEW, Record("cache-bad", resized=True)), "256Mi", in_effect=True)
+    pod = with_limit(created(0, BEFORE, NEW, replace(RAISED, revision="cache-bad")), "256Mi", in_effect=True)
     assert kind(decided(BEFORE, pod, resize=Resize.RAISE).step) == "cache-0 recorded"
 
 
-UNSEEN = Record("cache-middle", restarts={"memcached": 0})
+MIDDLE = changed(annotations={ARGS: "-c 2", MEMORY: "64"})
+UNSEEN = Record("cache-middle", LATER, {"memcached": ARGUMENTS}, Before(OLD, {}, {ARGS: "-c 1"}))
+THIRD = changed(annotations={ARGS: "-c 3", MEMORY: "64"})
 
 
 def test_next_change_waits_until_the_kubelet_has_made_the_one_before() -> None:
-    middle = changed(annotations={ARGS: "-c 2", MEMORY: "64"})
-    pod = created(0, middle, "cache-middle", UNSEEN)
-    assert decided(BEFORE, pod).doing == {"cache-0": "restarts"}
-    assert kind(decided(BEFORE, with_status(pod, restartCount=1)).step) == "cache-0 updated"
+    pod = created(0, MIDDLE, "cache-middle", UNSEEN)
+    found = decided(BEFORE, pod)
+    assert (found.doing, found.requeue_after) == ({"cache-0": "restarts"}, 60)
+    assert kind(decided(BEFORE, with_restart(pod)).step) == "cache-0 updated"
     assert kind(decided(changed(fixed="b"), pod).step) == "cache-0 deleted"
 
 
-def test_container_that_has_just_ended_is_not_changed() -> None:
+@pytest.mark.parametrize(("target", "waits"), [(THIRD, {"memcached": ARGUMENTS}), (BEFORE, {})])
+def test_change_that_nothing_makes_is_superseded(target: Object, waits: dict[str, Ran]) -> None:
+    """The agent does not run, or the kubelet has not acted for 2 minutes. What is undone is not waited for."""
+    stopped = with_status(created(0, MIDDLE, "cache-middle", UNSEEN), "agent", state={"waiting": {}})
+    expired = created(0, MIDDLE, "cache-middle", replace(UNSEEN, since=READY_SINCE))
+    for pod in (stopped, expired):
+        step = decided(target, pod).step
+        assert kind(step) == "cache-0 updated"
+        assert (read(step).restarts if recorded(step and step.patch) else {}) == waits
+
+
+def test_end_that_an_earlier_update_caused_stays_explained() -> None:
+    """The next update begins before the record of the one before is removed."""
+    middle = created(
+        0, changed(image="memcached:2"), "cache-middle", Record("cache-middle", LATER, {"memcached": IMAGE})
+    )
+    for target in (changed(image="memcached:3"), changed(image="memcached:2", agent="agent:2")):
+        assert read(decided(target, with_restart(middle)).step).ended == {"memcached": "id-1"}
+
+
+def test_new_agent_signals_for_the_arguments_that_wait() -> None:
+    pod = with_status(created(0, MIDDLE, "cache-middle", UNSEEN), "agent", state={"waiting": {}})
+    step = decided(changed(annotations={ARGS: "-c 2", MEMORY: "64"}, agent="agent:2"), pod).step
+    assert read(step).restarts == {"memcached": ARGUMENTS, "agent": Ran("id-1", "sha-agent:1")}
+
+
+def test_image_of_a_change_that_was_superseded_proves_nothing() -> None:
+    target = changed(image="memcached:3")
+    expired = Record("cache-middle", READY_SINCE, {"memcached": IMAGE}, Before(OLD, {"memcached": "memcached:1"}, {}))
+    step = decided(target, created(0, changed(image="memcached:2"), "cache-middle", expired)).step
+    assert read(step).restarts == {"memcached": Ran("id-1")}
+
+
+@pytest.mark.parametrize(("finished", "waits"), [(JUST_NOW, True), (READY_SINCE, False)])
+def test_container_that_has_just_ended_is_not_changed(finished: str, waits: bool) -> None:
     """Its restart would be taken for that of the update."""
-    pod = with_status(created(0, BEFORE), state={"terminated": {"exitCode": 1}}, ready=False)
-    assert decided(changed(image="memcached:2"), pod).step is None
+    state = {"terminated": {"exitCode": 1, "finishedAt": finished}}
+    found = decided(changed(image="memcached:2"), with_status(created(0, BEFORE), state=state, ready=False))
+    assert (found.step is None, found.requeue_after) == (waits, 57 if waits else None)
 
 
 @pytest.mark.parametrize("name", [ARGS, MEMORY, ORIGIN_ANNOTATION])
@@ -166,16 +211,22 @@ def test_container_that_another_client_puts_first_is_not_taken_for_memcached() -
     pod["spec"] = {"containers": [sidecar, *pod["spec"]["containers"]]}
     step = decided(changed(annotations={ARGS: "-c 2", MEMORY: "64"}), pod).step
     assert step is not None
-    assert msgspec.json.decode(recorded(step.patch) or "", type=Record).restarts == {"memcached": 0}
+    assert read(step).restarts == {"memcached": ARGUMENTS}
 
 
 DEEP = "[" * 100_000
+ORIGIN = '{"fixed":"a","images":{"memcached":"a"},"resources":{"memcached":{"limits":{"memory":"%s"}}}}'
+RECORD = '{"revision":"%s","restarts":{"memcached":{"id":"id-1"}}}'
 FORGED = {
     "deep record": {RECORD_ANNOTATION: f'{{"revision":"a","x":{DEEP}}}'},
     "deep origin": {ORIGIN_ANNOTATION: f'{{"x":{DEEP}}}'},
     "long number": {MEMORY: "9" * 5000},
     "origin without images": {ORIGIN_ANNOTATION: '{"fixed":"a","images":{},"resources":{}}'},
-    "restart that never comes": {RECORD_ANNOTATION: f'{{"revision":"{OLD}","restarts":{{"memcached":1000000000}}}}'},
+    "restart that never comes": {
+        RECORD_ANNOTATION: f'{{"revision":"{OLD}","restarts":{{"memcached":{{"id":"id-1"}}}}}}'
+    },
+    "amount in the origin": {ORIGIN_ANNOTATION: ORIGIN % "many"},
+    "another version": {ORIGIN_ANNOTATION: ORIGIN.replace("{", '{"version":2,', 1) % "1Gi"},
 }
 
 
@@ -184,6 +235,35 @@ def test_annotations_of_other_clients_do_not_stop_an_update(forged: dict[str, st
     pod = created(0, BEFORE)
     pod["metadata"]["annotations"] |= forged
     assert decided(changed(image="memcached:2"), pod).step is not None
+
+
+INVALID: dict[str, dict[str, Any]] = {
+    "revision": {"revision": "a b"},
+    "container": {"restarts": {"other": {"id": "a"}}},
+    "image": {"before": {"revision": OLD, "images": {"memcached": "no image"}, "annotations": {}}},
+    "restored container": {"before": {"revision": OLD, "images": {"other": "a"}, "annotations": {}}},
+    "amount": {"amounts": {"memcached": {"limits": {"memory": "many"}}}},
+    "reason": {"failed": "a", "reason": "Other"},
+}
+
+
+@pytest.mark.parametrize("invalid", INVALID.values(), ids=INVALID.keys())
+def test_record_of_another_client_is_ignored_and_reported(invalid: dict[str, Any]) -> None:
+    pod = created(0, BEFORE, NEW)
+    pod["metadata"]["annotations"][RECORD_ANNOTATION] = msgspec.json.encode({"revision": NEW, **invalid}).decode()
+    found = decided(BEFORE, pod)
+    assert (found.complete, found.step, len(found.notices)) == (True, None, 1)
+    assert "Pod cache-0: the annotation" in found.notices[0]
+
+
+def test_annotations_that_are_restored_are_those_of_an_update() -> None:
+    target = changed(image="memcached:2")
+    before = Before(OLD, {"memcached": "memcached:1"}, {ARGS: "-c 1", "example.com/other": "a"})
+    pod = created(0, target, NEW, replace(FAILED, before=before), ready=None)
+    step = decided(target, with_status(pod, **MISSING)).step
+    assert step is not None
+    assert step.patch is not None
+    assert "example.com/other" not in step.patch["metadata"]["annotations"]
 
 
 def test_text_of_others_is_bounded() -> None:

@@ -6,18 +6,17 @@ from memcached_operator.kind import Resize, Update
 from memcached_operator.kube.resource import STATEFULSETS, Object
 from memcached_operator.workloads.updates.decision import update
 from memcached_operator.workloads.updates.origin import with_origin
-from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, Record, annotation
-from memcached_operator.workloads.updates.target import AnnotationEffect, InPlace
+from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, Ran, Record, annotation
+from memcached_operator.workloads.updates.target import InPlace
 from unit.builders import NOW, owned
 
 OLD, NEW = "cache-old", "cache-new"
 ARGS, MEMORY, GATE = (f"memcached-operator.example.com/{name}" for name in ("args", "memory", "warm-up"))
-RULES = InPlace(
-    {ARGS: AnnotationEffect.RESTART, MEMORY: AnnotationEffect.READY, GATE: AnnotationEffect.NOTHING},
-    frozenset({MEMORY}),
-    "set it",
-)
+RULES = InPlace((ARGS, MEMORY, GATE), ARGS, "agent", frozenset({MEMORY}), "set it")
 READY_SINCE, LATER = "2030-01-01T11:00:00Z", "2030-01-01T11:59:00Z"
+JUST_NOW = "2030-01-01T11:59:57Z"
+IMAGE, ARGUMENTS = Ran("id-1", "sha-memcached:1"), Ran("id-1", args=True)
+"""The restart of memcached with another image, and with other arguments."""
 
 
 def template(
@@ -54,7 +53,9 @@ def created(
             "name": each["name"],
             "ready": True,
             "restartCount": 0,
-            "state": {"running": {}},
+            "containerID": "id-1",
+            "imageID": f"sha-{each['image']}",
+            "state": {"running": {"startedAt": READY_SINCE}},
             "resources": each["resources"],
         }
         for each in reversed(origin["spec"]["containers"])  # the kubelet sorts them by name
@@ -68,6 +69,23 @@ def with_status(pod: Object, container: str = "memcached", **changed: Any) -> Ob
     """A pod with another status of a container."""
     statuses = [each | (changed if each["name"] == container else {}) for each in pod["status"]["containerStatuses"]]
     return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
+
+
+def ended(code: int = 0, container: str = "id-1") -> Object:
+    """The last state of a container that has ended."""
+    return {"terminated": {"containerID": container, "exitCode": code, "reason": "Completed"}}
+
+
+def with_restart(
+    pod: Object, since: str = LATER, container: str = "memcached", code: int = 0, **changed: Any
+) -> Object:
+    """A pod with a container that was restarted, and runs since then."""
+    given: dict[str, Any] = {
+        "containerID": "id-2",
+        "state": {"running": {"startedAt": since}},
+        "lastState": ended(code),
+    }
+    return with_status(pod, "memcached", **(given | changed))
 
 
 def with_condition(pod: Object, name: str, **condition: str) -> Object:

@@ -41,8 +41,8 @@ RESTRICTED: Final[dict[str, Any]] = {
 """The security context of every container."""
 
 
-def agent(spec: MemcachedSpec, image: str) -> Object:
-    """Build the container."""
+def agent(spec: MemcachedSpec, image: str, *options: str) -> Object:
+    """Build the container. `options`: further ones of the agent."""
     return {
         "name": CONTAINER,
         "image": image,
@@ -52,6 +52,7 @@ def agent(spec: MemcachedSpec, image: str) -> Object:
             *secrets.agent_options(spec),
             *([HTTPS_OPTION] if serves_https(spec) else []),
             *(SLOT_OPTIONS if is_stable(spec) else []),
+            *options,
         ],
         "ports": [{"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"}],
         "resources": agent_requirements(spec.agent and spec.agent.resources),
@@ -96,7 +97,7 @@ def _readiness_probe() -> Object:
         "httpGet": {"path": "/readyz", "port": METRICS_PORT_NAME},
         "periodSeconds": READINESS_PERIOD,
         "timeoutSeconds": PROBE_TIMEOUT,
-        "failureThreshold": 1,  # the agent fails it for a few periods, to show that it has read a new setting
+        "failureThreshold": 2,  # one lost probe, as on a busy node, must not make a pod unready
     }
 
 

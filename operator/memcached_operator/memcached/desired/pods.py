@@ -61,10 +61,11 @@ def workload_pod(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
         **placement(placed, selector),
     }
     if needs_agent(spec):
-        pod["containers"].append(agent(spec, images.agent))
+        restarts = warm_restart.agent_options() if restarts_warm(spec) else []
+        pod["containers"].append(agent(spec, images.agent, *restarts))
         pod["volumes"] = [*_volumes(spec), *secrets.volumes(spec)]
-    if spec.auth is not None:
-        pod["shareProcessNamespace"] = True  # so that the agent can signal memcached to reload the passwords
+    if spec.auth is not None or restarts_warm(spec):
+        pod["shareProcessNamespace"] = True  # so that the agent can signal memcached
     if spec.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
     return pod
@@ -82,7 +83,7 @@ def _container(spec: MemcachedSpec, image: str) -> Object:
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
-        "command": warm_restart.command() if restarts_warm(spec) else command(spec),
+        "command": warm_restart.command(fixed_arguments(spec)) if restarts_warm(spec) else command(spec),
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in served.items()],
         "resources": requirements(spec),
         "livenessProbe": {**probe, "initialDelaySeconds": LIVENESS_DELAY, "periodSeconds": LIVENESS_PERIOD},
@@ -102,23 +103,36 @@ def command(spec: MemcachedSpec) -> list[str]:
 
     memcached's own defaults are left out, except those that are part of every command line since release 0.1.0.
     """
-    found = effective(spec)
+    return ["memcached", *_memory(spec), *_port(spec), *_tuning(spec), *secrets.options(spec)]
+
+
+def fixed_arguments(spec: MemcachedSpec) -> list[str]:
+    """The arguments that need a new pod: where memcached listens, and for whom. They must never be missing."""
+    return [*_port(spec), *secrets.options(spec)]
+
+
+def changeable_arguments(spec: MemcachedSpec) -> list[str]:
+    """The other arguments, with which memcached can be restarted in its pod. Their order is that of `command`."""
+    return [*_memory(spec), *_tuning(spec)]
+
+
+def _memory(spec: MemcachedSpec) -> list[str]:
+    return ["-m", str(megabytes(effective(spec).memory))]
+
+
+def _port(spec: MemcachedSpec) -> list[str]:
+    return ["-p", str(spec.container_port), "-U", "0"]  # UDP, which older images enable, allows amplification attacks
+
+
+def _tuning(spec: MemcachedSpec) -> list[str]:
     return [
-        "memcached",
-        "-m",
-        str(megabytes(found.memory)),
-        "-p",
-        str(spec.container_port),
-        "-U",  # disables UDP, which older images enable; it allows amplification attacks
-        "0",
         "-o",
         "modern",
         *_VERBOSITY[verbosity(spec)],
         # Before -I: after it, `-o track_sizes` would reserve memory for each size of items up to the largest.
         *arguments(spec.cache.extra_args),
-        *_options(found),
+        *_options(effective(spec)),
         *(["-M"] if spec.cache.evictions is False else []),
-        *secrets.options(spec),
     ]
 
 

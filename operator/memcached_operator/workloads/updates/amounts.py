@@ -16,6 +16,11 @@ def amounts_of(container: Mapping[str, Any]) -> Amounts:
     return {part: found[part] for part in PARTS if found.get(part)}
 
 
+def plain(found: Amounts) -> dict[str, dict[str, str]]:
+    """A copy of amounts that can be encoded."""
+    return {part: dict(amounts) for part, amounts in found.items()}
+
+
 def spec_amounts(pod: Object) -> dict[str, Amounts]:
     """The amounts that the spec of a pod asks for, by container."""
     return {each["name"]: amounts_of(each) for each in pod["spec"]["containers"]}
@@ -47,12 +52,10 @@ def memory_limit(found: Amounts) -> Decimal | None:
     return None if text is None else parse(text)
 
 
-def pending(pod: Object) -> str:
-    """Why the node cannot resize a pod now, as it reports it; empty if it does not."""
+def pending(pod: Object) -> Mapping[str, Any]:
+    """The condition of a pod that says why the node cannot resize it now; empty if it can."""
     found = condition_of(pod, "PodResizePending")
-    if found.get("status") != "True":
-        return ""
-    return found.get("message") or found.get("reason") or "no reason given"
+    return found if found.get("status") == "True" else {}
 
 
 def obstacle(pod: Object) -> str:
@@ -60,26 +63,26 @@ def obstacle(pod: Object) -> str:
     statuses = nested_list(pod, "status", "containerStatuses")
     if any("running" in nested_map(each, "state") and not each.get("resources") for each in statuses):
         return "it does not report the resources of containers, as kubelets do from Kubernetes 1.33 on"
-    return pending(pod)
+    found = pending(pod)
+    return (found.get("message") or found.get("reason") or "no reason given") if found else ""
 
 
-def is_observed(pod: Object) -> bool:
-    """Whether the node has seen the latest spec. Nodes report it from Kubernetes 1.34 on."""
-    seen = nested_map(pod, "status").get("observedGeneration")
-    return not seen or seen >= pod["metadata"].get("generation", 0)
+def is_infeasible(pod: Object) -> bool:
+    """Whether the node can never resize a pod to what its spec asks for."""
+    return pending(pod).get("reason") == "Infeasible"
 
 
 def is_in_effect(pod: Object, wanted: Mapping[str, Amounts]) -> bool:
-    """Whether the containers have at least the wanted memory limits, and the node can do what the spec asks for.
+    """Whether the containers have at least the wanted memory limits, and no resize is left to do.
 
     At least, because a node can take long to lower a limit. Not compared: CPU, which the node rounds, and requests.
     """
     if not wanted:
         return True
-    if not is_observed(pod):
+    if obstacle(pod) or condition_of(pod, "PodResizeInProgress").get("status") == "True":
         return False
     found = _reported_amounts(pod)
-    return not obstacle(pod) and all(_reaches(found.get(name, {}), each) for name, each in wanted.items())
+    return all(_reaches(found.get(name, {}), each) for name, each in wanted.items())
 
 
 def _reported_amounts(pod: Object) -> dict[str, Amounts]:

@@ -1,6 +1,7 @@
 """Decides which pod of a StatefulSet is updated next, and with which step."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -8,6 +9,7 @@ from memcached_operator.kind import Resize, Update
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.workloads.pods import is_active
 from memcached_operator.workloads.updates.origin import origin_of
+from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, is_unreadable
 from memcached_operator.workloads.updates.slot import Slot, State, assess
 from memcached_operator.workloads.updates.target import InPlace, Target
 
@@ -25,7 +27,12 @@ def update(live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize 
     names = [f"{live['metadata']['name']}-{slot}" for slot in reversed(range(size))]
     slots = [assess(by_name[name], target, now) for name in names if name in by_name]
     slots += [Slot(name, State.BUSY, "is being replaced") for name in names if name not in by_name]
-    return _update(slots)
+    unreadable = (name for name, pod in by_name.items() if is_unreadable(pod))
+    return replace(_update(slots), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
+
+
+def _notice(name: str) -> str:
+    return f"Pod {name}: the annotation {RECORD_ANNOTATION} was changed by another client, and is ignored"
 
 
 def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | None:
@@ -40,7 +47,7 @@ def _update(slots: Sequence[Slot]) -> Update:
     """The update, given the slots, the highest first."""
     problems = tuple(each.problem for each in slots if each.problem)
     next_one = _next(slots)
-    doing = [each for each in slots if each is next_one or (each.doing and each.state is not State.OUTDATED)]
+    doing = [each for each in slots if each.doing and (each is next_one or each.state is not State.OUTDATED)]
     waits = [each.requeue_after for each in slots if each.requeue_after]
     return Update(
         complete=all(each.state is State.DONE for each in slots),
@@ -53,14 +60,19 @@ def _update(slots: Sequence[Slot]) -> Update:
 
 
 def _next(slots: Sequence[Slot]) -> Slot | None:
-    """The slot whose pod is to be changed now, or None.
+    """The slot whose pod is to be changed now, or None. Records of completed updates are removed last."""
+    if unfinished := [each for each in slots if each.state is State.UNFINISHED]:
+        return unfinished[0]
+    return _outdated(slots) or next((each for each in slots if each.state is State.DONE and each.step), None)
+
+
+def _outdated(slots: Sequence[Slot]) -> Slot | None:
+    """The slot whose pod is to be updated now, or None.
 
     Each step waits until all other pods are available. But a pod that is not ready is updated before the others: it may
     need the correction, and has nothing to lose. It does not wait for others if its first container does not run, or
     if the step does not touch that.
     """
-    if unfinished := [each for each in slots if each.state is State.UNFINISHED]:
-        return unfinished[0]
     if any(each.state in (State.BUSY, State.STUCK) for each in slots):
         return None
     outdated = [each for each in slots if each.state is State.OUTDATED]

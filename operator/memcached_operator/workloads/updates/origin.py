@@ -9,24 +9,29 @@ from typing import Any, Final
 
 import msgspec
 
-from memcached_api.resizing import Amounts, shape
+from memcached_api.resizing import are_amounts, shape
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.workloads import children
-from memcached_operator.workloads.updates.amounts import amounts_of
+from memcached_operator.workloads.updates.amounts import amounts_of, plain
 
 ORIGIN_ANNOTATION: Final = "memcached-operator.example.com/created-from"
+
+VERSION: Final = 1
+"""Of the format of the annotation."""
 
 
 class Origin(msgspec.Struct, frozen=True):
     """A pod template. `fixed`: a digest of all that needs a new pod. `images` and `resources`: by container.
 
-    Pods keep what an earlier release has written: a new field needs a default, and the digest of the same template must
-    stay the same. Otherwise, the next change of each object would replace its pods.
+    `version`: that of the format, and of what is in the digest. Pods keep what an earlier release has written: the
+    digest of the same template must stay the same, or have another version that the digest of this one can be compared
+    with. Otherwise, the next change of each object would replace its pods.
     """
 
     fixed: str
     images: dict[str, str]
     resources: dict[str, dict[str, dict[str, str]]]
+    version: int = VERSION
 
 
 def with_origin(template: Object, fixed: Any) -> Object:
@@ -35,21 +40,18 @@ def with_origin(template: Object, fixed: Any) -> Object:
     origin = Origin(
         _digest([fixed, shape({each["name"]: amounts_of(each) for each in containers})]),
         {each["name"]: each["image"] for each in containers},
-        {each["name"]: _plain(amounts_of(each)) for each in containers},
+        {each["name"]: plain(amounts_of(each)) for each in containers},
     )
     return children.with_metadata(template, {}, {ORIGIN_ANNOTATION: _encode(origin).decode()})
 
 
 def origin_of(obj: Mapping[str, Any]) -> Origin | None:
-    """What a pod was created from, or its template; None without the annotation, or if another client changed it."""
+    """What a pod was created from, or its template; None without a valid annotation."""
     try:
-        return _ORIGINS.decode(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION, ""))
+        found = _ORIGINS.decode(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION, ""))
     except (msgspec.MsgspecError, RecursionError):
         return None
-
-
-def _plain(found: Amounts) -> dict[str, dict[str, str]]:
-    return {part: dict(amounts) for part, amounts in found.items()}
+    return found if found.version == VERSION and are_amounts(found.resources) else None
 
 
 def _digest(value: Any) -> str:

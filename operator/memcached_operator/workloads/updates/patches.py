@@ -1,20 +1,21 @@
 """The writes of an update."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.resource import Object
-from memcached_operator.workloads.updates.observed import (
-    has_restarted,
-    ready_since,
-    restarts,
-    revision_of,
-)
-from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION, Origin
-from memcached_operator.workloads.updates.record import Before, Record, annotation
-from memcached_operator.workloads.updates.target import REVISION_LABEL, AnnotationEffect, Target
+from memcached_operator.status.conditions import timestamp
+from memcached_operator.workloads.pods import container_status
+from memcached_operator.workloads.updates.confirmation import has_restarted, until_confirmed
+from memcached_operator.workloads.updates.observed import revision_of
+from memcached_operator.workloads.updates.origin import Origin
+from memcached_operator.workloads.updates.record import Before, Ran, Record, annotation, ends
+from memcached_operator.workloads.updates.target import REVISION_LABEL, Target
 
 
 def delete(pod: Object) -> PodStep:
@@ -34,28 +35,27 @@ def resize(pod: Object, amounts: Mapping[str, Amounts], remedy: str) -> PodStep:
 
 
 def change(
-    pod: Object, target: Target, origin: Origin, previous: Record | None, *, lowers: bool
+    pod: Object, target: Target, origin: Origin, previous: Record, now: datetime, *, lowers: bool
 ) -> tuple[PodStep, bool]:
     """Change images and annotations, and label the pod with the new revision.
 
-    `previous`: the record of the pod. `lowers`: limits become lower afterwards. Returns also whether the
-    first container is not touched.
+    `previous`: the record of the pod, which can be empty. `lowers`: limits become lower afterwards. Returns also
+    whether the first container is not touched.
     """
     images = {name: image for name, image in target.origin.images.items() if origin.images.get(name) != image}
     changed, old = target.changed_annotations(pod), target.annotations(pod)
-    effects = {target.rules.annotations[name] for name in changed if name != ORIGIN_ANNOTATION}
-    restarting = {*images, *([target.containers[0]] if AnnotationEffect.RESTART in effects else [])}
-    content = Record(
-        target.revision,
-        restarts={
-            **(previous.restarts if previous else {}),
-            **{name: restarts(pod, name) for name in sorted(restarting)},
-        },
-        ready_since=ready_since(pod) if AnnotationEffect.READY in effects else None,
-        before=_before(pod, images, {name: old[name] for name in changed}, previous) if images else None,
-        lowers=lowers,
-    )
-    is_free = target.containers[0] not in restarting and not lowers
+    arguments = {target.containers[0]} if target.rules.arguments in changed else set[str]()
+    undone = _undone(pod, target, previous)
+    restarts = _pending(pod, previous, undone, now)
+    for name in sorted({*images, *arguments} - undone):
+        restarts[name] = _ran(pod, name, restarts.get(name), image=name in images, args=name in arguments)
+    before = _before(pod, images, {name: old[name] for name in changed}, previous) if restarts else None
+    content = None
+    ended = ends(pod, previous)
+    if restarts or lowers or ended:
+        changed_at, amounts = timestamp(now), previous.amounts
+        content = Record(target.revision, changed_at, restarts, before, amounts, lowers=lowers, ended=ended)
+    is_free = not (images.keys() | arguments) & {target.containers[0]} and not lowers
     return PodStep(pod, _patch(target.revision, images, changed | annotation(content))), is_free
 
 
@@ -65,21 +65,58 @@ def annotate(pod: Object, target: Target) -> PodStep | None:
     return PodStep(pod, {"metadata": {"annotations": changed}}) if changed else None
 
 
-def restore(pod: Object, revision: str, before: Before, message: str) -> PodStep:
-    """Restore what the pod had before an image of this revision, which is not available."""
-    again = {name: restarts(pod, name) for name in before.images}
-    content = Record(revision, restarts=again, resized=True, failed=message)  # its resources may have been raised
-    return PodStep(pod, _patch(before.revision, before.images, before.annotations | annotation(content)))
+def restore(pod: Object, target: Target, found: Record, before: Before, message: str, now: datetime) -> PodStep:
+    """Restore what the pod had before an image of the revision of `found`, which is not available."""
+    restarts = {name: _ran(pod, name, found.restarts.get(name), image=True) for name in before.images}
+    content = msgspec.structs.replace(found, since=timestamp(now), restarts=restarts, before=None, failed=message)
+    known = {name: text for name, text in before.annotations.items() if name in target.annotations(pod)}
+    return PodStep(pod, _patch(before.revision, before.images, known | annotation(content)))
 
 
-def _before(
-    pod: Object, changed: Iterable[str], annotations: Mapping[str, str | None], previous: Record | None
-) -> Before:
+def _ran(pod: Object, container: str, pending: Ran | None, *, image: bool, args: bool = False) -> Ran:
+    """What runs in a container before it restarts. `pending`: a restart before that, which is not confirmed.
+
+    Then another image than the present one can be that of the earlier change, so the image proves nothing.
+    """
+    status = container_status(pod, container)
+    image_id = status.get("imageID", "") if image and not pending else ""
+    return Ran(status.get("containerID", ""), image_id, args or (pending is not None and pending.args))
+
+
+def _pending(pod: Object, previous: Record, undone: set[str], now: datetime) -> dict[str, Ran]:
+    """The restarts of an earlier update that are not confirmed, without those that are undone."""
+    return {
+        name: ran
+        for name, ran in previous.restarts.items()
+        if name not in undone and until_confirmed(pod, name, ran, previous, now) is not None
+    }
+
+
+def _undone(pod: Object, target: Target, previous: Record) -> set[str]:
+    """The containers that do not restart, because the target undoes an update before it has begun."""
+    return {
+        name for name in previous.restarts if not has_restarted(pod, name, previous) and _undoes(target, previous, name)
+    }
+
+
+def _undoes(target: Target, previous: Record, container: str) -> bool:
+    """Whether the target has the image and the arguments that a container had before an update."""
+    before = previous.before
+    if before is None:
+        return False
+    arguments, wanted = target.rules.arguments, target.annotations(target.template)
+    return (
+        before.images.get(container, target.origin.images[container]) == target.origin.images[container]
+        and before.annotations.get(arguments, wanted[arguments]) == wanted[arguments]
+    )
+
+
+def _before(pod: Object, changed: Iterable[str], annotations: Mapping[str, str | None], previous: Record) -> Before:
     """What to restore. If the previous image may be missing too, it is what was there before that."""
     # Those of the pod: admission of the cluster may have changed those of the template.
     images = {each["name"]: each["image"] for each in pod["spec"]["containers"] if each["name"] in changed}
-    earlier = previous.before if previous else None
-    if previous is None or earlier is None or all(has_restarted(pod, name, previous) for name in earlier.images):
+    earlier = previous.before
+    if earlier is None or all(has_restarted(pod, name, previous) for name in previous.restarts):
         return Before(revision_of(pod), images, dict(annotations))
     return Before(earlier.revision, images | earlier.images, {**annotations, **earlier.annotations})
 

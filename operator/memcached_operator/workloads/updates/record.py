@@ -1,17 +1,47 @@
-"""The record of an update in place: an annotation that the controller writes to a pod."""
+"""The record of an update in place: an annotation that the controller writes to a pod, and removes at the end.
 
+Another client can change it, so everything in it is checked when it is read.
+"""
+
+import re
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
+from memcached_api import conditions as c
+from memcached_api.image import is_reference
+from memcached_api.resizing import are_amounts
 from memcached_operator.kube.resource import nested_list, nested_map
 from memcached_operator.status.conditions import truncate
+from memcached_operator.workloads.times import time_of
 
 RECORD_ANNOTATION: Final = "memcached-operator.example.com/update"
 
 MAX_MESSAGE: Final = 400
 """Characters of an error message that are recorded."""
+
+LONG_AGO: Final = timedelta(days=365)
+NOTHING: Final = object()
+"""Equals no containerID."""
+MAX_SKEW: Final = timedelta(seconds=60)
+"""By how much the clock of another leader can be fast."""
+
+_REVISION: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+"""A value of a label."""
+
+
+class Ran(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What ran in a container before an update that restarts it.
+
+    `id`: the containerID. `image`: the imageID, if the update changes the image and the next one can be told from it.
+    `args`: the update changes the arguments.
+    """
+
+    id: str
+    image: str = ""
+    args: bool = False
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -25,35 +55,80 @@ class Before(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """An update of a pod to a revision of its template.
 
-    `restarts`: the restart counts before of the containers that restart. `ready_since`: the time at which the pod
-    became ready before, if it becomes ready again when the update is in effect. `before`: what to restore if an image
-    is not available. `resized`: its resources may have been changed without the rest. `lowers`: its limits become lower
-    when the rest is in effect. `failed`: why the pod was restored.
+    `since`: when it was written. `restarts`: the containers that restart. `before`: what to restore if an image is not
+    available. `amounts`: the requests and limits of the containers before they were changed. `lowers`: its limits
+    become lower when the rest is in effect. `failed`: why the pod was restored, with a reason for Degraded. `ended`:
+    the containerIDs of the containers that an earlier update has ended, by name.
     """
 
     revision: str
-    restarts: dict[str, int] = {}
-    ready_since: str | None = None
+    since: str = ""
+    restarts: dict[str, Ran] = {}
     before: Before | None = None
-    resized: bool = False
+    amounts: dict[str, dict[str, dict[str, str]]] | None = None
     lowers: bool = False
     failed: str = ""
+    reason: str = c.IMAGE_UNAVAILABLE
+    ended: dict[str, str] = {}
 
 
 def record_of(pod: Mapping[str, Any]) -> Record | None:
-    """The record of a pod; None without one, or if another client changed it."""
+    """The record of a pod; None without a valid one."""
     try:
-        found = _RECORDS.decode(nested_map(pod, "metadata", "annotations").get(RECORD_ANNOTATION, ""))
+        found = _RECORDS.decode(_text(pod) or "")
     except (msgspec.MsgspecError, RecursionError):
         return None
     names = {each["name"] for each in nested_list(pod, "spec", "containers")}
-    known = {name: count for name, count in found.restarts.items() if name in names}
-    return msgspec.structs.replace(found, restarts=known, failed=truncate(" ".join(found.failed.split()), MAX_MESSAGE))
+    if not _is_valid(found, names):
+        return None
+    return msgspec.structs.replace(found, failed=truncate(" ".join(found.failed.split()), MAX_MESSAGE))
+
+
+def is_unreadable(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod has an annotation for the record that is none."""
+    return _text(pod) is not None and record_of(pod) is None
+
+
+def age(record: Record, now: datetime) -> timedelta:
+    """How long ago a record was written; very long ago if it does not say so, so that nothing waits for it."""
+    written = time_of(record.since)
+    return LONG_AGO if written is None or written > now + MAX_SKEW else max(timedelta(), now - written)
+
+
+def is_end_of(record: Record | None, container: str, terminated: Mapping[str, Any]) -> bool:
+    """Whether a container ended because of an update: it is the one that ran before, and has not failed."""
+    if record is None or terminated.get("exitCode") != 0:
+        return False
+    ran = record.restarts.get(container)
+    return terminated.get("containerID") in (record.ended.get(container, NOTHING), ran.id if ran else NOTHING)
+
+
+def ends(pod: Mapping[str, Any], record: Record) -> dict[str, str]:
+    """The containerIDs of the last containers that an update has ended, by name."""
+    statuses = nested_list(pod, "status", "containerStatuses")
+    found = {each["name"]: nested_map(each, "lastState", "terminated") for each in statuses}
+    return {name: end["containerID"] for name, end in found.items() if is_end_of(record, name, end)}
 
 
 def annotation(record: Record | None) -> dict[str, str | None]:
     """The annotation in a patch; None removes it."""
     return {RECORD_ANNOTATION: None if record is None else msgspec.json.encode(record).decode()}
+
+
+def _is_valid(record: Record, names: set[str]) -> bool:
+    revisions = [record.revision, *([record.before.revision] if record.before else [])]
+    images = record.before.images if record.before else {}
+    return (
+        all(map(_REVISION.fullmatch, revisions))
+        and {*record.restarts, *images, *(record.amounts or {}), *record.ended} <= names
+        and all(map(is_reference, images.values()))
+        and are_amounts(record.amounts or {})
+        and record.reason in (c.IMAGE_UNAVAILABLE, c.APPLY_FAILED)
+    )
+
+
+def _text(pod: Mapping[str, Any]) -> str | None:
+    return nested_map(pod, "metadata", "annotations").get(RECORD_ANNOTATION)
 
 
 _RECORDS: Final = msgspec.json.Decoder(Record)

@@ -1,7 +1,7 @@
 """What the pod of one slot needs."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
@@ -11,30 +11,37 @@ from memcached_api import conditions as c
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import PodStep, Problem, Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.status.conditions import truncate
-from memcached_operator.workloads.updates import observed, patches
+from memcached_operator.status.conditions import timestamp, truncate
+from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+from memcached_operator.workloads.updates import confirmation, observed, patches
 from memcached_operator.workloads.updates.amounts import (
     effective_limits,
     falls,
     has_amounts,
     is_in_effect,
+    is_infeasible,
     obstacle,
+    plain,
     spec_amounts,
 )
+from memcached_operator.workloads.updates.confirmation import SETTLED, Wait
 from memcached_operator.workloads.updates.origin import Origin, origin_of
-from memcached_operator.workloads.updates.record import MAX_MESSAGE, Record, record_of
+from memcached_operator.workloads.updates.record import MAX_MESSAGE, Record, age, ends, record_of
 from memcached_operator.workloads.updates.target import Target
 
 RESIZING: Final = "is being resized"
 MAX_DIGITS: Final = 10
 """Digits of a number in an annotation."""
+UNKNOWN: Final = 60.0
+"""Seconds until a pod is considered again whose next step depends on what the API server serves."""
+MINUTE: Final = timedelta(minutes=1)
 
 
 class State(Enum):
     """The state of the pod of a slot."""
 
     DONE = "done"
-    """It is updated and available."""
+    """It is updated and available. A step only removes its record."""
     BUSY = "busy"
     """Something happens that the next step must wait for."""
     OUTDATED = "outdated"
@@ -69,12 +76,13 @@ def assess(pod: Object, target: Target, now: datetime) -> Slot:
     """The state of a pod that is not being deleted."""
     left = observed.until_available(pod, target.min_ready, now)
     is_labelled = observed.revision_of(pod) == target.revision
-    found = _labelled(pod, target, left) if is_labelled else _outdated(pod, target, now)
-    return replace(found, ready=left == 0, requeue_after=left or None)
+    found = _labelled(pod, target, left, now) if is_labelled else _outdated(pod, target, now)
+    waits = [each for each in (found.requeue_after, left) if each]
+    return replace(found, ready=left == 0, requeue_after=min(waits, default=None))
 
 
-def _slot(pod: Object, state: State, doing: str = "", step: PodStep | None = None) -> Slot:
-    return Slot(pod["metadata"]["name"], state, doing, step)
+def _slot(pod: Object, state: State, doing: str = "", step: PodStep | None = None, after: float | None = None) -> Slot:
+    return Slot(pod["metadata"]["name"], state, doing, step, requeue_after=after)
 
 
 def _stuck(pod: Object, reason: str, message: str) -> Slot:
@@ -82,28 +90,48 @@ def _stuck(pod: Object, reason: str, message: str) -> Slot:
     return Slot(name, State.STUCK, "cannot be updated", problem=Problem(reason, f"Pod {name}: {message}"))
 
 
-def _labelled(pod: Object, target: Target, left: float | None) -> Slot:
+def _labelled(pod: Object, target: Target, left: float | None, now: datetime) -> Slot:
     """The state of a pod with the revision of the target."""
     record = record_of(pod)
     if record is not None and record.revision != target.revision:
         return _abandoned(pod, target, record)
     if record is not None:
-        if (failure := observed.image_failure(pod, record)) and record.before is not None:
-            step = patches.restore(pod, record.revision, record.before, failure)
+        if (failure := confirmation.image_failure(pod, record)) and record.before is not None:
+            step = patches.restore(pod, target, record, record.before, failure, now)
             return _slot(pod, State.UNFINISHED, "gets its image back", step)
-        if doing := observed.unconfirmed(pod, record, target.containers[0]):
-            return _slot(pod, State.BUSY, doing)
+        if wait := confirmation.unconfirmed(pod, record, target, now):
+            return _waiting(pod, target, record, wait, now)
         if record.lowers:
             return _lowering(pod, target, msgspec.structs.replace(record, lowers=False))
     if step := patches.annotate(pod, target):
         return replace(_slot(pod, State.OUTDATED, "gets its annotations back", step), free=True)
-    return _slot(pod, State.DONE) if left == 0 else _slot(pod, State.BUSY, "is not ready yet")
+    if left != 0:
+        return _slot(pod, State.BUSY, "is not ready yet")
+    return _slot(pod, State.DONE) if record is None else _confirmed(pod, record, now)
+
+
+def _waiting(pod: Object, target: Target, record: Record, wait: Wait, now: datetime) -> Slot:
+    """The state of a pod whose update is not confirmed."""
+    problem, left = confirmation.overdue(pod, record, target, wait, now)
+    if problem:
+        message = f"{problem}. To replace it, which loses its items, delete it"
+        return replace(_stuck(pod, c.PROGRESS_DEADLINE_EXCEEDED, message), requeue_after=wait.seconds)
+    return _slot(pod, State.BUSY, wait.doing, after=min(left, wait.seconds or left))
+
+
+def _confirmed(pod: Object, record: Record, now: datetime) -> Slot:
+    """The state of a pod whose update is in effect: its record is removed when nothing needs it any more."""
+    if after := confirmation.is_forgettable(pod, record, now):
+        return _slot(pod, State.DONE, after=after)
+    return _slot(pod, State.DONE, step=patches.record(pod, None))
 
 
 def _abandoned(pod: Object, target: Target, record: Record) -> Slot:
     """The state of a pod whose update to another revision was not completed, or failed."""
-    then = Record(target.revision, restarts=record.restarts) if record.restarts else None
-    if record.resized or record.lowers:
+    then = None
+    if record.restarts:
+        then = Record(target.revision, record.since, record.restarts)
+    if record.amounts is not None or record.lowers:
         return _lowering(pod, target, then)
     return _slot(pod, State.UNFINISHED, "is not updated any more", patches.record(pod, then))
 
@@ -114,13 +142,19 @@ def _lowering(pod: Object, target: Target, then: Record | None) -> Slot:
     Nothing depends on when they are in effect: the node lowers a memory limit only when less memory is used. Where the
     cluster cannot lower it, it stays.
     """
-    has = spec_amounts(pod)
-    wanted = _missing(pod, target.amounts())
-    if target.resize is not Resize.ANY:
-        wanted = {name: found for name, found in wanted.items() if not falls(found, has.get(name, {}))}
-    if wanted and target.resize is not Resize.NONE:
+    if wanted := _possible(pod, target, target.amounts()):
         return _slot(pod, State.UNFINISHED, RESIZING, patches.resize(pod, wanted, target.rules.replace))
     return _slot(pod, State.UNFINISHED, RESIZING, patches.record(pod, then))
+
+
+def _possible(pod: Object, target: Target, amounts: dict[str, Amounts]) -> dict[str, Amounts]:
+    """Those of the amounts that a pod does not have, and that the cluster can give it."""
+    if target.resize in (None, Resize.NONE):
+        return {}
+    has, wanted = spec_amounts(pod), _missing(pod, amounts)
+    if target.resize is Resize.ANY:
+        return wanted
+    return {name: found for name, found in wanted.items() if not falls(found, has.get(name, {}))}
 
 
 def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
@@ -128,51 +162,81 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
     record, origin = record_of(pod), origin_of(pod)
     begun = record is not None and record.revision == target.revision
     if record is not None and begun and record.failed:
-        return _stuck(pod, c.IMAGE_UNAVAILABLE, f"{record.failed}. It has its previous image again, and its items")
+        return _failed(pod, target, record)
+    if record is not None and _is_complete(pod, target, record, now):
+        record = Record("", ended=ends(pod, record))
     if origin is None or origin.images.keys() != target.origin.images.keys() or _needs_replacement(pod, target, origin):
         found = _slot(pod, State.OUTDATED, "is being replaced", patches.delete(pod))
     else:
-        found = _in_place(pod, target, origin, record)
+        found = _in_place(pod, target, origin, record, now)
     return replace(found, begun=begun, broken=observed.is_broken(pod, target.containers, now))
 
 
-def _in_place(pod: Object, target: Target, origin: Origin, record: Record | None) -> Slot:
+def _is_complete(pod: Object, target: Target, record: Record, now: datetime) -> bool:
+    """Whether a record is of an earlier update that is in effect, so that nothing depends on it."""
+    is_open = bool(record.failed) or record.lowers or record.revision != observed.revision_of(pod)
+    return not is_open and confirmation.unconfirmed(pod, record, target, now) is None
+
+
+def _failed(pod: Object, target: Target, record: Record) -> Slot:
+    """The state of a pod that was restored, and gets the resources back that it had."""
+    if back := _possible(pod, target, dict(record.amounts or {})):
+        step = patches.resize(pod, back, target.rules.replace)
+        return _slot(pod, State.UNFINISHED, "gets its resources back", step)
+    had = "image" if record.reason == c.IMAGE_UNAVAILABLE else "resources"
+    message = f"{record.failed}. It has its previous {had} again, and its items"
+    if record.reason == c.APPLY_FAILED:
+        message += f". Lower what the spec asks for, or to replace the pods, {target.rules.replace}"
+    return _stuck(pod, record.reason, message)
+
+
+def _in_place(pod: Object, target: Target, origin: Origin, record: Record | None, now: datetime) -> Slot:
     """The next step of an update in place. It waits until the kubelet has made the one before, so that it sees each."""
-    if observed.is_restarting(pod) or (record is not None and observed.in_flight(pod, record)):
-        return _slot(pod, State.BUSY, "restarts")
+    flight = confirmation.in_flight(pod, record, target, now) if record else 0
+    if after := max(observed.restarting(pod, now), flight):
+        return _slot(pod, State.BUSY, "restarts", after=after)
     wanted = target.amounts() if _has_other_amounts(target, origin, record) else {}
     if wanted and target.resize is None:
-        return _slot(pod, State.BUSY, "waits until the API server has reported what it serves")
+        return _slot(pod, State.BUSY, "waits until the API server has reported what it serves", after=UNKNOWN)
     # By what is in effect: the spec can have a limit for which there is not enough memory.
     limits = effective_limits(pod)
     falling = {name for name, found in wanted.items() if falls(found, limits.get(name, {}))}
     first = {name: found for name, found in wanted.items() if name not in falling}
     if missing := _missing(pod, first):
-        if record is None or record.revision != target.revision or not record.resized:
-            step = patches.record(pod, _begun(target, record))
+        if record is None or record.revision != target.revision or record.amounts is None:
+            step = patches.record(pod, _begun(pod, target, record, now))
         else:
             step = patches.resize(pod, missing, target.rules.replace)
         return replace(_slot(pod, State.OUTDATED, RESIZING, step), free=True)
     if not is_in_effect(pod, first):
-        return _resizing(pod, target)
-    step, free = patches.change(pod, target, origin, record, lowers=bool(_missing(pod, wanted)))
+        return _resizing(pod, target, record, now)
+    step, free = patches.change(pod, target, origin, record or Record(""), now, lowers=bool(_missing(pod, wanted)))
     return replace(_slot(pod, State.OUTDATED, "is being updated", step), free=free)
 
 
-def _begun(target: Target, record: Record | None) -> Record:
+def _begun(pod: Object, target: Target, record: Record | None, now: datetime) -> Record:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
     found = record or Record(target.revision)
-    return msgspec.structs.replace(found, revision=target.revision, ready_since=None, resized=True, failed="")
+    amounts = found.amounts or {name: plain(each) for name, each in spec_amounts(pod).items()}
+    return msgspec.structs.replace(found, revision=target.revision, since=timestamp(now), amounts=amounts, failed="")
 
 
-def _resizing(pod: Object, target: Target) -> Slot:
+def _resizing(pod: Object, target: Target, record: Record | None, now: datetime) -> Slot:
     """The state of a pod whose resize is not in effect yet."""
-    if reason := obstacle(pod):
-        keeps = "It keeps its items, and the resources that it has"
-        remedy = f"Free resources of its node, or to replace the pods, {target.rules.replace}"
-        message = f"its node cannot resize it: {truncate(reason, MAX_MESSAGE)}. {keeps}. {remedy}"
-        return _stuck(pod, c.APPLY_FAILED, message)
-    return _slot(pod, State.BUSY, RESIZING)
+    left = (PROGRESS_DEADLINE - age(record, now)).total_seconds() if record else 0
+    reason = obstacle(pod) or (f"it has not done so for {PROGRESS_DEADLINE // MINUTE} minutes" if left <= 0 else "")
+    if not reason:
+        return _slot(pod, State.BUSY, RESIZING, after=left)
+    message = f"its node cannot resize it: {truncate(reason, MAX_MESSAGE)}"
+    # Before that, the node may not have seen the latest resize.
+    settles = (SETTLED - age(record, now)).total_seconds() if record and is_infeasible(pod) else None
+    if record and settles is not None and settles <= 0:
+        failed = msgspec.structs.replace(record, revision=target.revision, failed=message, reason=c.APPLY_FAILED)
+        return _slot(pod, State.UNFINISHED, RESIZING, patches.record(pod, failed))
+    keeps = "It keeps its items, and the resources that it has"
+    remedy = f"Free resources of its node, or to replace the pods, {target.rules.replace}"
+    found = _stuck(pod, c.APPLY_FAILED, f"{message}. {keeps}. {remedy}")
+    return replace(found, requeue_after=settles)
 
 
 def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
@@ -191,7 +255,8 @@ def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
 
 def _has_other_amounts(target: Target, origin: Origin, record: Record | None) -> bool:
     """Whether a pod was created with other amounts, or an update may have changed them."""
-    return origin.resources != target.origin.resources or (record is not None and (record.resized or record.lowers))
+    changed = record is not None and (record.amounts is not None or record.lowers)
+    return origin.resources != target.origin.resources or changed
 
 
 def _missing(pod: Object, wanted: dict[str, Amounts]) -> dict[str, Amounts]:

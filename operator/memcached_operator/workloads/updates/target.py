@@ -1,38 +1,30 @@
 """What pods are updated to, and which parts of a running pod a kind can change."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION, Origin
+from memcached_operator.workloads.warm_up import timeout_of
 
 REVISION_LABEL: Final = "controller-revision-hash"
 """Label of a pod: the revision of the pod template. The StatefulSet counts a pod with its latest one as updated."""
-
-
-class AnnotationEffect(Enum):
-    """What a changed annotation does in a running pod."""
-
-    NOTHING = "nothing"
-    RESTART = "restart"
-    """The first container restarts."""
-    READY = "ready"
-    """The pod is not ready, and becomes ready again when the change is in effect."""
 
 
 @dataclass(frozen=True)
 class InPlace:
     """What a kind changes in running pods, besides images, requests and limits.
 
-    `annotations`: those of the pod template that can change. `growing`: those of them whose numbers can only grow.
-    `replace`: how a user has all pods replaced, for messages.
+    `annotations`: those of the pod template that can change. `arguments`: that of them with which the first container
+    restarts, upon a signal of the container `agent`, which is ready only if the arguments are in effect.
+    `growing`: those of them whose numbers can only grow. `replace`: how a user has all pods replaced, for messages.
     """
 
-    annotations: Mapping[str, AnnotationEffect]
+    annotations: tuple[str, ...]
+    arguments: str
+    agent: str
     growing: frozenset[str]
     replace: str
 
@@ -64,6 +56,11 @@ class Target:
     def amounts(self) -> dict[str, Amounts]:
         """Requests and limits by container."""
         return dict(self.origin.resources)
+
+    @property
+    def warm_up(self) -> int:
+        """Seconds that a pod may need to become ready because its cache is cold."""
+        return timeout_of(self.template) or 0
 
     @property
     def containers(self) -> list[str]:

@@ -7,7 +7,6 @@ from typing import Any
 from faults.campaigns.updates import disturbances as d
 from faults.campaigns.updates import two
 from faults.campaigns.updates.changes import CHANGES, DELETE, MISSING_IMAGES, PATCH, RESIZE
-from faults.campaigns.updates.kubelet import DEFERRED, INFEASIBLE
 from faults.campaigns.updates.ledger import ORIGIN, REVISION
 from faults.campaigns.updates.run import Disturbance, at_write, run
 from faults.case import Case
@@ -53,12 +52,20 @@ DISTURBANCES: Mapping[str, tuple[Disturbance, tuple[str, ...]]] = {
     "arguments-removed": (partial(d.metadata_removed, names=("args",)), ("arguments",)),
     "record-removed": (d.record_removed, ("image", "memory")),
     "crashed": (d.crashed, ("image", "resources")),
-    "deferred": (partial(d.refused_by_node, reason=DEFERRED), ("memory", "arguments-raised")),
-    "infeasible": (partial(d.refused_by_node, reason=INFEASIBLE), ("memory", "resources")),
+    "deferred": (d.deferred, ("memory", "arguments-raised")),
+    "infeasible": (d.infeasible, ("memory", "resources")),
+    "kubelet-restarted": (d.kubelet_restarted, ("image", "memory")),
     "infeasible-and-back": (d.infeasible_and_back, ("resources", "arguments-raised")),
     "infeasible-and-replaced": (d.infeasible_and_replaced, ("memory",)),
 }
 """What happens during updates, and during which."""
+ARRANGED: Mapping[str, tuple[Disturbance, Disturbance | None, tuple[str, ...]]] = {
+    "counts-reset": (d.counts_reset, None, ("image", "arguments")),
+    "ends-forgotten": (d.ends_forgotten, None, ("arguments",)),
+    "race": (d.racing, d.race, ("image", "arguments")),
+    "killed-by-resize": (d.killing, d.killed_by_resize, ("memory", "arguments-raised")),
+}
+"""What is different from the beginning, what follows from it, and during which changes."""
 TAKEOVERS: Mapping[str, two.Takeover] = {"leader-paused": two.paused, "leader-killed": two.killed}
 CORRECTIONS = ("corrected", "back", "killed")
 """What follows after an image was missing: another image, the previous spec, or a restart of the operator."""
@@ -70,6 +77,11 @@ def cases() -> list[Case]:
     found += [_at(name, how, what, rule) for name, how, what, rule in _faults()]
     for how, (disturb, names) in DISTURBANCES.items():
         found += [_case(f"{name}/{how}", partial(run, change=CHANGES[name], disturb=disturb)) for name in names]
+    for how, (arrange, disturb, names) in ARRANGED.items():
+        found += [
+            _case(f"{name}/{how}", partial(run, change=CHANGES[name], arrange=arrange, disturb=disturb))
+            for name in names
+        ]
     run_stale = partial(run, change=CHANGES["image"], arrange=d.crash_unseen, disturb=d.stale)
     found.append(_case("image/stale", run_stale))
     for how, takeover in TAKEOVERS.items():

@@ -7,8 +7,8 @@ from itertools import pairwise
 from aiohttp import web
 
 from faults.campaigns.updates.changes import PATCH, THIRD_IMAGE
-from faults.campaigns.updates.kubelet import AGENT, INFEASIBLE, MEMCACHED
-from faults.campaigns.updates.ledger import PREFIX, REVISION
+from faults.campaigns.updates.kubelet import AGENT, DEFERRED, INFEASIBLE, MEMCACHED
+from faults.campaigns.updates.ledger import PREFIX, REVISION, resources
 from faults.campaigns.updates.run import Update
 from faults.esr import VICTIM
 from faults.faulty import Exchange
@@ -49,7 +49,8 @@ async def late_events(update: Update) -> None:
     proxy.inject(Rule("* pods*", late, name=f"{VICTIM}-*"))
     await update.wait_updated(FIRST)
     for slot in ALL:
-        calls = (each for each in proxy.requests.writes(since) if each.call.matches("* pods*", f"{VICTIM}-{slot}"))
+        found = [each for each in proxy.requests.writes(since) if each.call.matches("* pods*", f"{VICTIM}-{slot}")]
+        calls = found[: len(update.change.writes)]  # later, the record is removed
         longest = max((later.at - earlier.at for earlier, later in pairwise(calls)), default=0.0)
         update.sandbox.check(longest < PROMPT, f"slot {slot}: a step came {longest:.0f} s after the one before")
 
@@ -271,13 +272,81 @@ async def refused(update: Update) -> None:
         rule.stop()
 
 
-async def refused_by_node(update: Update, reason: str) -> None:
+async def deferred(update: Update) -> None:
     """The node refuses the resize, and makes it later: the others stay as they are until it has."""
-    update.kubelet.resizes = reason
+    update.kubelet.resizes = DEFERRED
     await update.wait_begun(LAST)
     await update.wait_degraded(c.APPLY_FAILED)
     await update.check_untouched(*ALL)
     update.kubelet.allow_resizes()
+
+
+async def infeasible(update: Update) -> None:
+    """The node can never resize the pod, which gets its resources back; then the user asks for what it had."""
+    update.kubelet.resizes = INFEASIBLE
+    latest = update.ledger.latest(LAST)
+    before = resources(latest.pod) if latest else {}
+
+    def has_them_back() -> bool:
+        now = update.ledger.latest(LAST)
+        changes = update.ledger.count(LAST, "resources", update.since)
+        return now is not None and changes > 1 and resources(now.pod) == before
+
+    await update.wait_degraded(c.APPLY_FAILED)
+    await update.wait(has_them_back, "the pod has its resources back")
+    await update.check_untouched(*ALL)
+    await update.set_spec(update.change.first)
+    for slot in ALL:
+        update.pods[slot], update.restarts[slot] = 1, {}
+
+
+async def counts_reset(update: Update) -> None:
+    """The kubelet resets restart counts, which the API allows."""
+    update.kubelet.resets = True
+
+
+async def ends_forgotten(update: Update) -> None:
+    """The kubelet does not report how containers ended."""
+    update.kubelet.forgets = True
+
+
+async def kubelet_restarted(update: Update) -> None:
+    """The kubelet starts again while a pod is being changed: it acts late, and reports containers as unready."""
+    await update.wait_begun(LAST)
+    update.kubelet.reaction = SLOW
+    for slot in ALL:
+        update.kubelet.break_container(slot, MEMCACHED)
+    await update.wait(lambda: not _is_ready(update, LAST), "the kubelet reports containers as unready")
+    for slot in ALL:
+        update.kubelet.release(slot)
+
+
+def _is_ready(update: Update, slot: int) -> bool:
+    latest = update.ledger.latest(slot)
+    return latest is not None and latest.ready
+
+
+async def race(update: Update) -> None:
+    """memcached of each slot ends while the pod is changed, and is started as it was, for 3 s."""
+    update.expected.add(c.PODS_CRASHING)
+    for slot in ALL:
+        update.restarts[slot] = {name: count + 1 for name, count in update.change.restarts.items()}
+
+
+async def racing(update: Update) -> None:
+    """Prepare `race`."""
+    update.kubelet.races |= set(ALL)
+
+
+async def killed_by_resize(update: Update) -> None:
+    """memcached of a slot is killed for lack of memory while it is resized."""
+    update.expected.add(c.PODS_CRASHING)
+    update.restarts[LAST] = {MEMCACHED: update.change.restarts.get(MEMCACHED, 0) + 1}
+
+
+async def killing(update: Update) -> None:
+    """Prepare `killed_by_resize`."""
+    update.kubelet.kills.add(LAST)
 
 
 async def infeasible_and_back(update: Update) -> None:

@@ -1,12 +1,12 @@
 """A simulated kubelet: it runs the containers of pods of one namespace, which no other node accepts.
 
 Each change of a pod has the same effect as with a real kubelet, but within about 2 s: a new image restarts a container,
-new arguments restart memcached, a new target of its memory makes the pod unready for a moment, and new resources are
-actuated or refused.
+new arguments restart memcached, and new resources are actuated or refused. A new target of memcached's memory shows
+nowhere: the agent does the rest.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,6 +33,10 @@ REACTION = 0.2
 """Seconds until the kubelet sees a change, or has actuated resources."""
 RESTART = 1.2
 """Seconds for which a restarted container is not ready: the times in a status have whole seconds."""
+RACE = 3.0
+"""Seconds for which a container runs as it was before a change, measured with Kubernetes 1.35."""
+OUT_OF_MEMORY = 137
+"""The exit code of a container that the kernel has killed."""
 TERMINATION = 0.5
 """Seconds until the containers of a deleted pod have ended."""
 INFEASIBLE, DEFERRED = "Infeasible", "Deferred"
@@ -43,7 +47,7 @@ INFEASIBLE, DEFERRED = "Infeasible", "Deferred"
 class Container:
     """A container: the image that runs, how often it was restarted, and its resources.
 
-    `waiting`: why it does not run. `code`: the exit code of its last process.
+    `waiting`: why it does not run. `code`: the exit code of its last process. `since`: when it started.
     """
 
     image: str
@@ -51,6 +55,7 @@ class Container:
     restarts: int = -1
     waiting: str = ""
     code: int | None = None
+    since: str = ""
 
 
 @dataclass
@@ -59,7 +64,9 @@ class Kubelet:
 
     `broken`: containers (slot, name) that run and are not ready. `warming`: slots whose agent is not ready after the
     next start of a container. `stuck`: slots whose deleted pods stay. `resizes`: INFEASIBLE, DEFERRED or empty.
-    `reaction`: seconds until it sees a change.
+    `reaction`: seconds until it sees a change. `resets`: restart counts are reported as 0. `forgets`: how containers
+    ended is not reported. `races`: slots in which the kubelet starts containers as they were before, once, when a pod
+    is changed, because they end at this moment. `kills`: slots whose memcached is killed when it is resized.
     """
 
     client: Client
@@ -71,6 +78,10 @@ class Kubelet:
     stuck: set[int] = field(default_factory=set[int])
     resizes: str = ""
     reaction: float = REACTION
+    resets: bool = False
+    forgets: bool = False
+    races: set[int] = field(default_factory=set[int])
+    kills: set[int] = field(default_factory=set[int])
     _pods: "dict[str, _Pod]" = field(default_factory=dict[str, "_Pod"])
 
     async def run(self) -> None:
@@ -132,7 +143,7 @@ class _Pod:
         self._pod = state.pod
         self._version = state.version
         self._written = 0
-        self._args = self._memory = ""
+        self._args = ""
         self._containers: dict[str, Container] = {}
         self._ready = False
         self._since = _now()
@@ -168,7 +179,7 @@ class _Pod:
     async def _start(self) -> None:
         await asyncio.sleep(REACTION)
         await self._patch({"metadata": {"finalizers": [FINALIZER]}})
-        self._args, self._memory = self._annotation("args", ""), self._annotation("memory", "")
+        self._args = self._annotation("args", "")
         sizes = resources(self._pod)
         self._containers = {name: Container("", sizes[name]) for name in images(self._pod)}
         await self._launch(self._containers.keys())
@@ -191,11 +202,11 @@ class _Pod:
         self._finish_work()
 
     def _has_work(self) -> bool:
-        return bool(self._outdated()) or self._grows() or self._resized()
+        return bool(self._outdated()) or self._resized()
 
     def _is_urgent(self) -> bool:
         """Whether there is work that the next step must wait for. Nothing depends on when other resources change."""
-        return bool(self._outdated()) or self._grows() or (self._resized() and self._raises())
+        return bool(self._outdated()) or (self._resized() and self._raises())
 
     def _raises(self) -> bool:
         """Whether a memory limit rises."""
@@ -207,17 +218,12 @@ class _Pod:
         names = self._outdated()
         if names:
             await self._restart(names)
-        elif self._grows():
-            await self._grow()
         elif self._resized():
             await self._actuate()
 
     def _finish_work(self) -> None:
         if self._work is not None and self._resize != DEFERRED:
             self._work.end, self._work = self._written or self._version, None
-
-    def _grows(self) -> bool:
-        return self._annotation("memory", self._memory) != self._memory
 
     def _outdated(self) -> set[str]:
         """The containers that the pod's state, or a crash, lets the kubelet restart."""
@@ -234,12 +240,20 @@ class _Pod:
         return any(self._containers[name].resources != size for name, size in resources(self._pod).items())
 
     async def _restart(self, names: set[str]) -> None:
+        if self.slot in self._kubelet.races:
+            self._kubelet.races.discard(self.slot)
+            await self._end(names, 1)
+            await self._run(names)
+            await asyncio.sleep(RACE)
+        await self._end(names, 1 if names & self.crashed else 0)
+        await self._launch(names)
+
+    async def _end(self, names: Iterable[str], code: int) -> None:
+        """Containers end with an exit code, and start after a while."""
         for name in names:
-            found = self._containers[name]
-            found.waiting, found.code = "ContainerCreating", 1 if name in self.crashed else 0
+            self._containers[name].waiting, self._containers[name].code = "ContainerCreating", code
         await self._write()
         await asyncio.sleep(RESTART)
-        await self._launch(names)
 
     async def _launch(self, names: Any) -> None:
         """Start containers with the newest image and arguments, as soon as their images exist."""
@@ -253,26 +267,27 @@ class _Pod:
                 return
         self.crashed -= set(names)
         for name in names:
-            found = self._containers[name]
-            found.image, found.waiting, found.restarts = images(self._pod)[name], "", found.restarts + 1
+            self._containers[name].image = images(self._pod)[name]
         if MEMCACHED in names:
             self._args = self._annotation("args", self._args)
         if self.slot in self._kubelet.warming:
             self._kubelet.warming.discard(self.slot)
             self._kubelet.broken.add((self.slot, AGENT))
-        await self._write()
+        await self._run(names)
 
-    async def _grow(self) -> None:
-        """The agent changes the memory of memcached, and reports it by a new transition of Ready."""
-        self._memory = self._annotation("memory", self._memory)
-        self._containers[AGENT].waiting = "-"
-        await self._write()
-        await asyncio.sleep(RESTART)
-        self._containers[AGENT].waiting = ""
+    async def _run(self, names: Iterable[str]) -> None:
+        """Containers run, with the image and the arguments that they have."""
+        for name in names:
+            found = self._containers[name]
+            found.waiting, found.restarts, found.since = "", found.restarts + 1, _now()
         await self._write()
 
     async def _actuate(self) -> None:
         """Resize the containers, or report why not."""
+        if self.slot in self._kubelet.kills:
+            self._kubelet.kills.discard(self.slot)
+            await self._end((MEMCACHED,), OUT_OF_MEMORY)
+            await self._run((MEMCACHED,))
         self._resize = self._kubelet.resizes
         if not self._resize:
             for name, size in resources(self._pod).items():
@@ -329,15 +344,18 @@ class _Pod:
 
     def _container_status(self, name: str) -> Object:
         found = self._containers[name]
-        runs = not found.waiting or found.waiting == "-"
-        state: Object = {"running": {"startedAt": self._since}} if runs else {"waiting": self._reason(name)}
-        ended = {"exitCode": found.code, "reason": "Error" if found.code else "Completed", "finishedAt": self._since}
+        runs, ended = not found.waiting, found.code is not None and not self._kubelet.forgets
+        state: Object = {"running": {"startedAt": found.since}} if runs else {"waiting": self._reason(name)}
+        # While a container waits, the one before is the last one.
+        current, last = found.restarts, found.restarts - (1 if runs else 0)
+        end: Object = {"exitCode": found.code, "reason": "Error" if found.code else "Completed"}
         return {
             "name": name,
-            "lastState": {} if found.code is None else {"terminated": ended},
+            "lastState": {"terminated": {**end, "containerID": _id(name, last)}} if ended else {},
             "image": found.image or images(self._pod)[name],
-            "imageID": "",
-            "restartCount": max(found.restarts, 0),
+            "imageID": f"simulated:{found.image}" if found.image else "",
+            "containerID": _id(name, current),
+            "restartCount": 0 if self._kubelet.resets else max(found.restarts, 0),
             "started": runs,
             "ready": self._runs(name),
             "state": state,
@@ -357,6 +375,11 @@ class _Pod:
 
     def _path(self, subresource: str | None = None) -> str:
         return PODS.path(self._kubelet.namespace, self._pod["metadata"]["name"], subresource)
+
+
+def _id(name: str, restarts: int) -> str:
+    """The containerID of the container that runs after so many restarts; empty before the first one."""
+    return f"simulated://{name}-{restarts}" if restarts >= 0 else ""
 
 
 def _limit(size: Mapping[str, Any]) -> Decimal:

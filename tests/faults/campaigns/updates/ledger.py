@@ -18,6 +18,8 @@ LABEL = "label"
 """The part of a step that says that the pod has the new revision; it changes nothing in the containers."""
 ORIGIN = "created-from"
 """The annotation that changes together with LABEL."""
+RECORD = "update"
+"""The annotation of a pod that is being updated."""
 GRACE = 3.0
 """Seconds until the operator has received that a pod is not ready because of another client."""
 
@@ -177,8 +179,9 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def restart_counts(pod: Mapping[str, Any]) -> dict[str, int]:
-    """How often each container was restarted."""
-    return {each["name"]: each["restartCount"] for each in nested_list(pod, "status", "containerStatuses")}
+    """How often each container was restarted, which its ID says, because its count can be reset."""
+    ids = {each["name"]: each.get("containerID") for each in nested_list(pod, "status", "containerStatuses")}
+    return {name: int(text.rpartition("-")[2]) for name, text in ids.items() if text}
 
 
 def images(pod: Mapping[str, Any]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from faults.background import while_running
 from faults.campaigns.updates.changes import SIZE, Change, Spec
 from faults.campaigns.updates.kubelet import Kubelet, simulated_kubelet
-from faults.campaigns.updates.ledger import LABEL, Ledger, Step, mismatch
+from faults.campaigns.updates.ledger import LABEL, RECORD, Ledger, Step, annotation, mismatch
 from faults.case import References
 from faults.esr import VICTIM, check_operator, check_quiet
 from faults.faulty import Fault
@@ -20,8 +20,8 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.writer import STATUS_PERIOD
 from support.lists import listed
 
-UPDATE_TIMEOUT = 90.0
-"""Seconds for an update of all pods, with retries: about 3 per pod on an idle machine."""
+UPDATE_TIMEOUT = 240.0
+"""Seconds for an update of all pods, with retries, and until their records are removed: about 45 on an idle machine."""
 HOLD = 6.0
 """Seconds for which a pod must stay as it is while another one is not ready."""
 SKIPPED = "skipped: this API server cannot resize pods"
@@ -150,7 +150,8 @@ class Update:
         found = sorted(pods, key=lambda pod: pod["metadata"]["name"])
         if len(found) != self.size:
             return f"there are {len(found)} pods, want {self.size}"
-        return next(filter(None, (mismatch(pod, workload) for pod in found)), "")
+        left = [f"{pod['metadata']['name']} has a record" for pod in found if annotation(pod, RECORD) is not None]
+        return next(filter(None, (*(mismatch(pod, workload) for pod in found), *left)), "")
 
     def check(self) -> None:
         """Check what the operator did to the pods: one at a time, the highest slot first, each change exactly once."""

@@ -1,0 +1,83 @@
+"""Gives the memcached of a pod the memory that the pod asks for."""
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.stats import Stats, number
+from memcached_agent.memory import target
+from memcached_agent.metrics import memory
+from memcached_agent.metrics.exposition import Family
+from memcached_agent.pod.files import Problem
+
+log = logging.getLogger(__name__)
+
+MEBIBYTE: Final = 2**20
+
+
+class Limit:
+    """The limit of the items of memcached, and the target of its pod.
+
+    `target`: MiB; None without a valid annotation, and then memcached keeps what it has. The pod is ready whatever the
+    limit is: clients notice nothing but evictions.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.target: int | None = None
+        self._client = client
+        self._limit: int | None = None
+        self._changes: dict[str, int] = {"raised": 0, "lowered": 0}
+        self._invalid: Final = Problem()
+        self._refused: Final = Problem()
+
+    def configure(self, value: str | None) -> None:
+        """Take over the value of the annotation; None: there is none."""
+        self.target, sentence = None, ""
+        try:
+            self.target = None if value is None else target.parse(value)
+        except ValueError as error:
+            sentence = str(error)
+        self._invalid.report(sentence)
+
+    def observe(self, stats: Stats) -> None:
+        """Note the limit of the memcached that is connected now."""
+        found = number(stats.get("limit_maxbytes"))
+        self._limit = None if found is None else int(found)
+
+    async def enforce(self) -> None:
+        """Set the memory of memcached to the target, and verify it, unless it has it. Raises MemcachedError.
+
+        memcached starts with the memory of an earlier target, and any client can change it.
+        """
+        before, wanted, problem = self._limit, self.target, ""
+        if wanted is not None and before is not None and before != wanted * MEBIBYTE:
+            problem = await self._set(wanted)
+            if not problem:
+                self._count("lowered" if before > wanted * MEBIBYTE else "raised", before, wanted)
+        self._refused.report(problem)
+
+    async def problem(self) -> str:
+        """Why the target is not in effect, as one sentence; empty if it is or if memcached does not reply."""
+        return self._invalid.sentence or self._refused.sentence
+
+    def metrics(self, *, connected: bool) -> Iterator[Family]:
+        """The metrics of the target. `connected`: whether the limit is that of the memcached that is connected now."""
+        bytes_wanted = None if self.target is None else self.target * MEBIBYTE
+        return memory.families(bytes_wanted, self._limit if connected else None, self._changes)
+
+    async def _set(self, wanted: int) -> str:
+        """Why memcached does not have the memory afterwards, as one sentence; empty if it has."""
+        problem = f"the memory of memcached cannot be set to {wanted} MiB"
+        if reply := await self._client.set_memory_limit(wanted):
+            return f"{problem}: it replied {reply}"
+        self.observe(await self._client.general())
+        if self._limit != wanted * MEBIBYTE:
+            return f"{problem}: it reports {(self._limit or 0) // MEBIBYTE} MiB"
+        return ""
+
+    def _count(self, direction: str, before: int, wanted: int) -> None:
+        self._changes[direction] += 1
+        level = logging.INFO if direction == "raised" else logging.WARNING
+        reason = "" if direction == "raised" else ", the target of its pod; a client can set more"
+        log.log(level, "%s the memory of memcached from %d to %d MiB%s", direction, before // MEBIBYTE, wanted, reason)

@@ -1,0 +1,144 @@
+"""Whether an update in place is in effect in a pod, and what it still waits for.
+
+Only identities and times count. A restart count can fall; the image that a status names can be another name of the same
+image; a status can be of a container that started before the kubelet saw the change.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.status.conditions import truncate
+from memcached_operator.workloads.pods import (
+    IMAGE_REASONS,
+    RECOVERY_PERIOD,
+    START_REASONS,
+    container_status,
+)
+from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+from memcached_operator.workloads.times import past_time
+from memcached_operator.workloads.updates.observed import ready_since, revision_of, waiting_for
+from memcached_operator.workloads.updates.record import MAX_MESSAGE, Ran, Record, age, ends
+from memcached_operator.workloads.updates.target import Target
+
+SETTLED: Final = timedelta(seconds=10)
+"""For how long a container must run to be one of the changed pod: a kubelet that was just starting it ran the previous
+image for up to 3 s. In this time the agent signals a memcached that started with the previous arguments."""
+
+PROVEN: Final = timedelta(seconds=20)
+"""For how long a pod must be ready to prove that memcached has the new arguments: after that time, two probes of the
+agent, every 5 s with a timeout of 5 s, would have failed."""
+
+UNSEEN: Final = timedelta(seconds=120)
+"""After this time, a restart that has not begun does not delay the next change any more, and an agent that must signal
+memcached and does not run is a problem."""
+
+
+class Wait(NamedTuple):
+    """What a pod waits for, for messages. `seconds`: until that can be over without an event, or None."""
+
+    doing: str
+    seconds: float | None = None
+
+
+def unconfirmed(pod: Object, record: Record, target: Target, now: datetime) -> Wait | None:
+    """What the pod waits for until its update is in effect; None if it is."""
+    for name, ran in record.restarts.items():
+        if (seconds := until_confirmed(pod, name, ran, record, now)) is not None:
+            first = name == target.containers[0]
+            doing = "restarts with its items" if first else f"restarts its container {name}"
+            return Wait(doing, seconds or None)
+    return None
+
+
+def until_confirmed(pod: Object, name: str, ran: Ran, record: Record, now: datetime) -> float | None:
+    """Seconds until the restart of a container is confirmed without an event, 0 if an event must come; None if it is.
+
+    A new image: by its identity, or if that is the same, by the time that the container has run. New arguments: also by
+    the end of the container before, which the agent caused; after any other end, by the pod, which is ready only with
+    these arguments.
+    """
+    status = container_status(pod, name)
+    running = nested_map(status, "state").get("running")
+    if running is None or not has_restarted(pod, name, record):
+        return 0
+    left = _left(past_time(running.get("startedAt"), now) or past_time(record.since, now), now)
+    if not ran.args:
+        is_other = bool(ran.image) and status.get("imageID", "") not in ("", ran.image)
+        return None if is_other else left
+    if left is None and ends(pod, record).get(name) != ran.id:
+        since = ready_since(pod, now)
+        return 0 if since is None else _left(since, now, PROVEN)
+    return left
+
+
+def overdue(pod: Object, record: Record, target: Target, wait: Wait, now: datetime) -> tuple[str, float]:
+    """Why an unconfirmed update needs help, empty if it does not, and the seconds until it does."""
+    agent, waited = target.rules.agent, age(record, now)
+    if any(each.args for each in record.restarts.values()) and not _runs(pod, agent):
+        if waited >= UNSEEN:
+            problem = f"its container {agent}, which restarts memcached with the new arguments, does not run"
+            return f"{problem}; see kubectl logs -c {agent}", 0
+        return "", (UNSEEN - waited).total_seconds()
+    limit = PROGRESS_DEADLINE + timedelta(seconds=target.warm_up)
+    if waited < limit:
+        return "", (limit - waited).total_seconds()
+    minutes = int(limit.total_seconds() // 60)
+    return f"it {wait.doing}, which is not confirmed after {minutes} minutes", 0
+
+
+def in_flight(pod: Object, record: Record, target: Target, now: datetime) -> float:
+    """Seconds for which the next change waits, because the kubelet may not have seen the one before.
+
+    0 if it has made it, if a container cannot start, or if the agent that must cause a restart does not run.
+    """
+    if revision_of(pod) != record.revision:
+        return 0
+    blocked = any(
+        not has_restarted(pod, name, record)
+        and waiting_for(pod, name).get("reason") not in _FAILED
+        and (not ran.args or _runs(pod, target.rules.agent))
+        for name, ran in record.restarts.items()
+    )
+    return max(0.0, (UNSEEN - age(record, now)).total_seconds()) if blocked else 0
+
+
+def has_restarted(pod: Object, container: str, record: Record) -> bool:
+    """Whether another container runs or has run since the record was written, or need not."""
+    ran = record.restarts.get(container)
+    return ran is None or container_status(pod, container).get("containerID", "") not in ("", ran.id)
+
+
+def is_forgettable(pod: Object, record: Record, now: datetime) -> float:
+    """Seconds until the record of a confirmed update can be removed: until then it explains the end of a container."""
+    if not ends(pod, record):
+        return 0
+    since = ready_since(pod, now)
+    return RECOVERY_PERIOD if since is None else max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
+
+
+def image_failure(pod: Object, record: Record) -> str:
+    """Why an image of the update cannot be pulled; empty if it can, or if it was pulled before.
+
+    The kubelet reports the error of the image before for a moment, so the error must name the present one.
+    """
+    images = {each["name"]: each["image"] for each in pod["spec"]["containers"]}
+    for name in record.before.images if record.before else ():
+        waiting, image = waiting_for(pod, name), images[name]
+        cause: str = waiting.get("message") or ""
+        if waiting.get("reason") in IMAGE_REASONS and f'"{image}"' in cause and not has_restarted(pod, name, record):
+            return truncate(f"the image {image} cannot be pulled: {cause}", MAX_MESSAGE)
+    return ""
+
+
+def _left(since: datetime | None, now: datetime, period: timedelta = SETTLED) -> float | None:
+    """Seconds until a period has passed; None if it has."""
+    left = 0.0 if since is None else (period - (now - since)).total_seconds()
+    return left if left > 0 else None
+
+
+def _runs(pod: Object, container: str) -> bool:
+    return "running" in nested_map(container_status(pod, container), "state")
+
+
+_FAILED: Final = IMAGE_REASONS | START_REASONS

@@ -12,13 +12,18 @@ METRICS_PORT = 9150
 
 
 def metrics(pod: Object, path: str = "/metrics", tls: ssl.SSLContext | None = None) -> str:
-    """The response of the agent of a pod. `tls`: a context for HTTPS; None for HTTP."""
+    """The response of the agent of a pod. `tls`: a context for HTTPS; None for HTTP.
+
+    Fails if the agent does not respond: only pods with a warm gate or slots wait for it, so tests may have to.
+    """
     url = f"{'http' if tls is None else 'https'}://{pod['status']['podIP']}:{METRICS_PORT}{path}"
     try:
         with urlopen(url, timeout=REQUEST, context=tls) as response:  # noqa: S310 - one of these two schemes
             return response.read().decode()
     except urllib.error.HTTPError as error:
         return error.read().decode()
+    except urllib.error.URLError as error:
+        raise AssertionError(f"{url}: {error.reason}") from None
 
 
 def healthz(pod: Object) -> str:

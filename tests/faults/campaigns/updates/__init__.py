@@ -37,7 +37,7 @@ DISTURBANCES: Mapping[str, tuple[Disturbance, tuple[str, ...]]] = {
     "warming": (d.warming, ("image", "memory-down")),
     "other-deleted": (d.other_deleted, ("image", "memory", "cold")),
     "own-deleted": (d.own_deleted, ("image", "arguments-raised")),
-    "deleted-while-unready": (d.deleted_while_unready, ("image", "memory")),
+    "deleted-while-unready": (d.deleted_while_unready, ("image", "arguments")),
     "stuck": (d.stuck, ("cold",)),
     "node-gone": (d.node_gone, ("image", "cold")),
     "changed-again": (d.changed_again, ("image", "arguments", "cold")),

@@ -1,6 +1,7 @@
 """A case of T16: an update of pods, with a fault or a disturbance, and the checks of what happened to each pod."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -24,6 +25,8 @@ UPDATE_TIMEOUT = 240.0
 """Seconds for an update of all pods, with retries, and until their records are removed: about 45 on an idle machine."""
 HOLD = 6.0
 """Seconds for which a pod must stay as it is while another one is not ready."""
+MARK = "example.com/changed"
+"""Annotation of pods that a test has changed."""
 SKIPPED = "skipped: this API server cannot resize pods"
 
 
@@ -94,8 +97,10 @@ class Update:
         self.sandbox.check(not found, f"pods were changed that must stay as they are: {'; '.join(found)}")
 
     async def merge_pod(self, slot: int, patch: Object) -> None:
-        """Another client changes a pod."""
-        written = await self.sandbox.merge(self.pod_key(slot), patch)
+        """Another client changes a pod. A mark makes it a write also if the operator has done the same before."""
+        meta = patch["metadata"]
+        mark = {"annotations": {**meta.get("annotations", {}), MARK: str(time.monotonic())}}
+        written = await self.sandbox.merge(self.pod_key(slot), {**patch, "metadata": {**meta, **mark}})
         self.ledger.own.add(int(written["metadata"]["resourceVersion"]))
 
     async def delete_pod(self, slot: int) -> None:

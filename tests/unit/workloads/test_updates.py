@@ -242,6 +242,17 @@ def test_resize_has_a_deadline(since: str, problems: int) -> None:
     assert (found.step, len(found.problems), bool(found.requeue_after)) == (None, problems, not problems)
 
 
+@pytest.mark.parametrize(("allocated", "busy"), [("10m", True), ("20m", False), ("0.02", False), (None, False)])
+def test_requests_are_in_effect_when_they_are_allocated(allocated: str | None, busy: bool) -> None:
+    """A node reports only later why it cannot allocate them."""
+    target = changed(cpu="20m")
+    pod = {**created(0, BEFORE, record=RAISED), "spec": target["spec"]}
+    found = decided(
+        target, pod if allocated is None else with_status(pod, "agent", allocatedResources={"cpu": allocated})
+    )
+    assert (found.step is None, "resized" in found.doing["cache-0"]) == (busy, busy)
+
+
 def test_corrected_amounts_replace_those_for_which_there_is_no_room() -> None:
     bad = msgspec.structs.replace(RAISED, revision="cache-bad")
     pod = with_condition(with_limit(created(0, BEFORE, record=bad), "256Mi"), "PodResizePending", **PENDING)

@@ -25,10 +25,11 @@ def template(
     agent: str = "agent:1",
     limit: str = "128Mi",
     annotations: dict[str, str] | None = None,
+    cpu: str = "10m",
 ) -> Object:
     """A pod template of two containers."""
     first = {"name": "memcached", "image": image, "resources": {"limits": {"memory": limit}}}
-    second = {"name": "agent", "image": agent, "resources": {"limits": {"memory": "48Mi"}, "requests": {"cpu": "10m"}}}
+    second = {"name": "agent", "image": agent, "resources": {"limits": {"memory": "48Mi"}, "requests": {"cpu": cpu}}}
     given: Object = {
         "metadata": {"labels": {}, "annotations": annotations or {}},
         "spec": {"containers": [first, second]},

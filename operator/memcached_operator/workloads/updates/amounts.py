@@ -73,16 +73,31 @@ def is_infeasible(pod: Object) -> bool:
 
 
 def is_in_effect(pod: Object, wanted: Mapping[str, Amounts]) -> bool:
-    """Whether the containers have at least the wanted memory limits, and no resize is left to do.
+    """Whether the node has allocated the wanted requests and memory limits, and no resize is left to do.
 
-    At least, because a node can take long to lower a limit. Not compared: CPU, which the node rounds, and requests.
+    At least these limits, because a node can take long to lower one. Requests as they are allocated: those in effect
+    are rounded. Nodes that do not report what is allocated (before Kubernetes 1.33, or with another feature gate) may
+    refuse requests after the update.
     """
     if not wanted:
         return True
     if obstacle(pod) or condition_of(pod, "PodResizeInProgress").get("status") == "True":
         return False
-    found = _reported_amounts(pod)
-    return all(_reaches(found.get(name, {}), each) for name, each in wanted.items())
+    found, requests = _reported_amounts(pod), _allocated_requests(pod)
+    return all(
+        _reaches(found.get(name, {}), each) and has_amounts(requests.get(name, each), {"requests": _requests(each)})
+        for name, each in wanted.items()
+    )
+
+
+def _requests(found: Amounts) -> Mapping[str, str]:
+    return found.get("requests", {})
+
+
+def _allocated_requests(pod: Object) -> dict[str, Amounts]:
+    """The requests that the node has allocated, by container, if it reports them."""
+    statuses = nested_list(pod, "status", "containerStatuses")
+    return {each["name"]: {"requests": each["allocatedResources"]} for each in statuses if "allocatedResources" in each}
 
 
 def _reported_amounts(pod: Object) -> dict[str, Amounts]:

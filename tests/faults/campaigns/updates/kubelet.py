@@ -359,6 +359,7 @@ class _Pod:
             "started": runs,
             "ready": self._runs(name),
             "state": state,
+            "allocatedResources": found.resources.get("requests", {}),
             "resources": found.resources,
         }
 

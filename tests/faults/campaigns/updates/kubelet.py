@@ -205,8 +205,11 @@ class _Pod:
         return bool(self._outdated()) or self._resized()
 
     def _is_urgent(self) -> bool:
-        """Whether there is work that the next step must wait for. Nothing depends on when other resources change."""
-        return bool(self._outdated()) or (self._resized() and self._raises())
+        """Whether there is work that the next step must wait for. Nothing depends on when other resources change.
+
+        A crash is none: the operator knows of it only when the pod is not ready, which is checked with a grace.
+        """
+        return bool(self._outdated() - self.crashed) or (self._resized() and self._raises())
 
     def _raises(self) -> bool:
         """Whether a memory limit rises."""

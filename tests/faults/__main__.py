@@ -24,6 +24,7 @@ from faults.campaigns import (
     cluster,
     drift,
     fields,
+    floods,
     foreign,
     fuzz,
     leaders,
@@ -68,6 +69,7 @@ CAMPAIGNS = (
     cluster,
     agent,
     updates,
+    floods,
     soak,
 )
 
@@ -180,7 +182,7 @@ def _reporter(file: Path | None) -> Callable[[Result], None]:
         if file:
             report.append(file, result)
         outcome = "FAIL" if result.error else "ok  "
-        print(f"{outcome} {result.seconds:6.1f} s  {result.name}  {result.error}", flush=True)
+        print(f"{outcome} {result.seconds:6.1f} s  {result.name}  {result.error or result.note}", flush=True)
 
     return on_result
 

@@ -67,5 +67,6 @@ GATE: Final = frozenset(
         "T14/update-without-restart",
         "T14/policy-message-lost",
         "T14/two-sources-allowed",
+        "T14/keeps-everything",
     }
 )

@@ -100,7 +100,7 @@ class Proxy:
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Respond to one request."""
-        body = await request.read()
+        body = await request.content.read()  # without the limit of request.read()
         call = call_of(request.method, request.path, request.query_string, request.content_type, body)
         entry = self.requests.add(call, body)
         exchange = _Exchange(self, request, body, entry)

@@ -43,6 +43,7 @@ CAMPAIGNS = {
     "T14": "mutants of the operator, each detected by a case",
     "T15": "faults of memcached and of clients, as the agent sees them",
     "T16": "updates of pods in place and one at a time, with a simulated kubelet",
+    "T17": "one tenant floods its namespace, and the operator has the memory of its pod",
     "fuzz": "random objects and requests",
 }
 

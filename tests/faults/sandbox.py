@@ -143,19 +143,21 @@ class Sandbox:
             raise FailedError(message)
 
 
-async def wait_until(poll: Callable[[], Awaitable[Any]], seconds: float, what: str | Callable[[], str]) -> Any:
+async def wait_until(
+    condition: Callable[[], Awaitable[Any]], seconds: float, what: str | Callable[[], str], poll: float = POLL
+) -> Any:
     """Poll until the result is true, and return it. Raises TimedOutError after `seconds`.
 
     `what`: the awaited state, or a function that returns the whole message of the error.
     """
     deadline = time.monotonic() + seconds * TIMEOUT_FACTOR
     while True:
-        found = await poll()
+        found = await condition()
         if found:
             return found
         if time.monotonic() > deadline:
             raise TimedOutError(what() if callable(what) else f"timed out after {seconds:g} s waiting until {what}")
-        await asyncio.sleep(POLL)
+        await asyncio.sleep(poll)
 
 
 async def wait_for(event: Awaitable[Any], seconds: float, what: str) -> None:
@@ -230,13 +232,13 @@ def user_of(namespace: str) -> str:
     return f"system:serviceaccount:{namespace}:{ACCOUNT}"
 
 
-async def grant(client: Client, namespace: str, role: str, rules: list[Object]) -> None:
-    """Create a Role with these rules, and bind it to the operator's account."""
+async def grant(client: Client, namespace: str, role: str, rules: list[Object], account: str = "") -> None:
+    """Create a Role with these rules, and bind it to the operator's account: by default the one of the namespace."""
     base = f"/apis/{RBAC}/v1/namespaces/{namespace}"
     await client.request("POST", f"{base}/roles", {"metadata": {"name": role}, "rules": rules})
     binding = {
         "metadata": {"name": role},
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": account or namespace}],
     }
     await client.request("POST", f"{base}/rolebindings", binding)

@@ -15,6 +15,9 @@ SKEW = float(os.environ.get("FAULTS_CLOCK_SKEW", "0"))
 TASKS = os.environ.get("FAULTS_TASKS", "")
 """File to which each SIGUSR2 appends the number of asyncio tasks."""
 
+CGROUP = os.environ.get("FAULTS_CGROUP", "")
+"""File of a cgroup to which the process adds itself."""
+
 
 def skew_clock(seconds: float) -> None:
     """Shift the time of day by this many seconds, in all of Python's functions for it."""
@@ -38,6 +41,8 @@ def count_tasks(*_: object) -> None:
         file.write(f"{len(asyncio.all_tasks())}\n")
 
 
+if CGROUP:
+    Path(CGROUP).write_text(str(os.getpid()))
 if SKEW:
     skew_clock(SKEW)
 if TASKS:

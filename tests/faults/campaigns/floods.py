@@ -15,7 +15,16 @@ from faults.esr import VICTIM
 from faults.process import Operator, supervised
 from faults.sandbox import LONG_SYNC_PERIOD, ROLES, WATCHED, FailedError, Sandbox, grant, wait_until
 from faults.workloads import cache, new_object
-from memcached_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, STATEFULSETS, Key, Object, Resource
+from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    STATEFULSETS,
+    Key,
+    Object,
+    Resource,
+)
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support import cgroups, mounting
 
@@ -215,6 +224,32 @@ async def children(found: Flooded) -> None:
     await found.write(CONFIG_MAPS, [partial(make, f"a{index}") for index in range(300)])
 
 
+def requirements(kib: int) -> list[Object]:
+    """Requirements of a selector of this size, with many small values: decoded, they take 13 times as much memory."""
+    return [{"key": "a", "operator": "In", "values": ["aa"] * 64}] * (3 * kib)
+
+
+async def specs(found: Flooded, number: int = 20, terms: int = 12) -> None:
+    """As many objects of our own as the ResourceQuota in docs/security.md allows, with specs of 21 KiB per term.
+
+    They are paused: the control plane would be busy with their pods.
+    """
+    selector = {"nodeSelectorTerms": [{"matchExpressions": requirements(20)}] * terms}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+    spec = cache(size=1, podTemplate={"spec": {"affinity": affinity}}, rollout={"paused": True})
+    make = partial(new_object, MEMCACHEDS, found.tenant, spec=spec)
+    await found.write(MEMCACHEDS, [partial(make, name=f"a{index}") for index in range(number)], writers=1)
+
+
+async def budgets(found: Flooded) -> None:
+    """PodDisruptionBudgets with large selectors, which the plan of each object reads."""
+    selector = {"matchExpressions": requirements(1000)}
+    make = partial(new_object, POD_DISRUPTION_BUDGETS, found.tenant, spec={"maxUnavailable": 1, "selector": selector})
+    await found.write(POD_DISRUPTION_BUDGETS, [partial(make, name=f"a{index}") for index in range(7)])
+    make = partial(new_object, MEMCACHEDS, found.tenant, spec=cache(size=1))
+    await found.write(MEMCACHEDS, [partial(make, name=f"a{index}") for index in range(16)])
+
+
 async def events(found: Flooded) -> None:
     """Large Events of a pod that waits for its volumes."""
     client = found.sandbox.client
@@ -243,6 +278,8 @@ PLAYS: Final[dict[str, Play]] = {
     "pods": pods,
     "children": children,
     "events": events,
+    "specs": specs,
+    "budgets": budgets,
 }
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api.images import Images
-from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.forms import whole
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached as memcached_kind
@@ -181,6 +181,14 @@ def test_foreign_objects_are_those_that_are_not_children() -> None:
     for obj in (ours, theirs, budget("b"), budget("a", labels=LABELS), budget("c", namespace="other")):
         cache.put(POD_DISRUPTION_BUDGETS, obj)
     assert [each["metadata"]["name"] for each in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "b", "theirs"]
+
+
+def test_foreign_objects_are_read_only_up_to_a_number_of_bytes() -> None:
+    cache = Cache(Retention([KIND]))
+    for name, size in (("a", MAX_FOREIGN // 2), ("b", MAX_FOREIGN // 2), ("c", 0)):
+        spec = {"selector": {"matchLabels": {"a": "x" * size}}}
+        cache.put(POD_DISRUPTION_BUDGETS, {**budget(name), "spec": spec})
+    assert [each["metadata"]["name"] for each in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "c"]
 
 
 def test_foreign_objects_of_other_resources_are_not_indexed() -> None:

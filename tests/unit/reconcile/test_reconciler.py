@@ -9,7 +9,7 @@ from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.desired.addresses import owners
-from memcached_operator.reconcile.reconciler import Reconciler, most_severe
+from memcached_operator.reconcile.reconciler import MAX_LARGE, Reconciler, most_severe
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from unit.builders import MEMCACHEDS, memcached
@@ -207,3 +207,24 @@ def test_status_of_an_object_that_keeps_changing_is_written() -> None:
             assert len(api.calls) < 50
 
     run_scenario(api, scenario, plan=changed, workers=1)
+
+
+def test_large_objects_are_reconciled_one_at_a_time_and_delay_no_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    api, may_continue, creating = Api(), asyncio.Event(), list[str]()
+    create = Api.create
+
+    async def slow_create(self: Api, key: Key, obj: Object) -> Object:
+        creating.append(key.name)
+        if key.name != "small":
+            await may_continue.wait()
+        return await create(self, key, obj)
+
+    async def scenario(queue: Queue[Key]) -> None:
+        await until(lambda: "small" in creating and not len(queue))
+        assert len(creating) == 2
+        may_continue.set()
+        await until(lambda: len(creating) == 3)
+
+    monkeypatch.setattr(Api, "create", slow_create)
+    large = [memcached(name, uid=name, image="x" * MAX_LARGE) for name in "ab"]
+    run_scenario(api, scenario, *large, memcached("small"), plan=child_named_after_owner, workers=3)

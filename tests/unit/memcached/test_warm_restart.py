@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -136,10 +137,9 @@ def test_stop_signals_only_memcached(container: Container, name: str, ends: bool
             process.kill()
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 @pytest.mark.parametrize("script", [SCRIPT.replace("$$$$", "$$"), STOP], ids=["start", "stop"])
 def test_scripts_are_portable(script: str) -> None:
     """Except that the arguments must be split."""
-    words = ["shellcheck", "--shell=sh", "--exclude=SC2086", "-"]
+    words = [Path(sys.executable).with_name("shellcheck"), "--shell=sh", "--exclude=SC2086", "-"]
     found = subprocess.run(words, input=f"{script}\n", text=True, capture_output=True, check=False, timeout=TIME)
     assert (found.returncode, found.stdout) == (0, "")

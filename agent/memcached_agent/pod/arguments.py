@@ -108,7 +108,7 @@ class Arguments:
         """The words of the first line, as the shell reads and splits it. Raises InvalidError if there is none."""
         path = self._options.arguments
         try:
-            with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib needs 0.6 MiB
+            with open(path, encoding="utf-8", errors="replace", newline="\n") as file:  # noqa: PTH123 - pathlib needs 0.6 MiB
                 line = file.read(MAX_FILE).partition("\n")[0]
         except OSError as error:
             raise InvalidError(f"{path} cannot be read: {error.strerror}; {REMEDY}") from None

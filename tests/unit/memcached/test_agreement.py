@@ -1,5 +1,6 @@
 """What admission says that a change does to the pods is what the controller does to them, if the cluster can do it."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from unit.workloads.updating import LATER, NEW, created, ended
 from unit.workloads.updating import statefulset as live
 
 Spec = dict[str, Any]
+MINUTE = timedelta(minutes=1)
 MAX_STEPS = 6
 """Writes per pod: record, resize, change, resize, record, and one to see that nothing follows."""
 
@@ -90,7 +92,7 @@ def done(old: Spec, new: Spec) -> Effect:
         return Effect.NOTHING
     pod = Pod(before)
     while True:
-        found = decision.update(live(after, 1), [pod.found], IN_PLACE, Resize.ANY, NOW)
+        found = decision.update(live(after, 1), [pod.found], IN_PLACE, Resize.ANY, NOW + pod.steps * MINUTE)
         assert found is not None
         if found.step is None:
             assert found.complete, found.doing

@@ -185,7 +185,7 @@ def test_limits_rise_before_the_rest() -> None:
 
 def test_limits_fall_after_the_rest() -> None:
     target = changed(limit="64Mi", annotations={ARGS: "-c 2", MEMORY: "64"})
-    record = Record(NEW, SINCE, {"memcached": ARGUMENTS}, lowers=True)
+    record = Record(NEW, LATER, {"memcached": ARGUMENTS}, lowers=True)
     restarting = with_limit(created(0, target, NEW, record), "128Mi", in_effect=True)
     assert decided(target, restarting).doing == {"cache-0": "restarts with its items"}
     restarted = with_restart(restarting)
@@ -195,6 +195,8 @@ def test_limits_fall_after_the_rest() -> None:
         "resize",
         {"limits": {"memory": "64Mi"}},
     )
+    unknown = decided(target, restarted, resize=None)
+    assert (unknown.step, unknown.requeue_after) == (None, 60), "what the cluster can do is not known yet"
     step = decided(target, with_limit(restarted, "64Mi")).step
     assert kind(step) == "cache-0 recorded", "a node can take long to lower a limit"
     assert step is not None
@@ -228,6 +230,7 @@ def test_pod_gets_its_resources_back_if_its_node_can_never_resize_it() -> None:
         "resize",
         {"limits": {"memory": "128Mi"}},
     )
+    assert decided(target, failed, resize=None).step is None
     found = decided(target, with_limit(failed, "128Mi"))
     (problem,) = found.problems
     assert (found.step, problem.reason) == (None, "ApplyFailed")
@@ -296,6 +299,24 @@ def test_restart_is_confirmed_by_identities_and_times(
     found = decided(BEFORE, then(created(0, BEFORE, NEW, record)))
     assert (found.complete, found.doing) == (not doing, {"cache-0": doing} if doing else {})
     assert (found.requeue_after, found.problems) == (after, ())
+
+
+@pytest.mark.parametrize("ran", [IMAGE, ARGUMENTS])
+def test_what_ran_before_the_update_confirms_nothing(ran: Ran) -> None:
+    """The status of the pod was late, or the clock of its node is slow."""
+    pod = with_restart(created(0, BEFORE, NEW, Record(NEW, JUST_NOW, {"memcached": ran})), code=137)
+    found = decided(BEFORE, pod)
+    assert (found.complete, found.step, found.requeue_after) == (False, None, 7)
+
+
+def test_arguments_that_were_removed_are_restored_before_memcached_runs() -> None:
+    """Without them, memcached does not start, so that nothing would confirm the restart."""
+    pod = created(0, BEFORE, NEW, Record(NEW, LATER, {"memcached": ARGUMENTS}))
+    del pod["metadata"]["annotations"][ARGS]
+    found = decided(BEFORE, pod)
+    assert found.step is not None
+    assert found.must_finish
+    assert found.step.patch == {"metadata": {"annotations": {ARGS: "-c 1"}}}
 
 
 @pytest.mark.parametrize(("since", "after"), [(JUST_NOW, 17), (LATER, None)])

@@ -237,6 +237,15 @@ def test_annotations_of_other_clients_do_not_stop_an_update(forged: dict[str, st
     assert decided(changed(image="memcached:2"), pod).step is not None
 
 
+def test_record_that_names_a_container_of_others_does_not_stop_an_update() -> None:
+    forged = Record("other", LATER, {"sidecar": Ran("id-9")}, Before(OLD, {}, {}))
+    pod = created(0, BEFORE)
+    sidecar = {**pod["spec"]["containers"][1], "name": "sidecar"}
+    spec = {**pod["spec"], "containers": [*pod["spec"]["containers"], sidecar]}
+    pod = {**pod, "spec": spec, "metadata": created(0, BEFORE, record=forged)["metadata"]}
+    assert decided(changed(image="memcached:2"), pod).step is not None
+
+
 INVALID: dict[str, dict[str, Any]] = {
     "revision": {"revision": "a b"},
     "container": {"restarts": {"other": {"id": "a"}}},

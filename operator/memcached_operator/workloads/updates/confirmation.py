@@ -62,13 +62,13 @@ def until_confirmed(pod: Object, name: str, ran: Ran, record: Record, now: datet
     running = nested_map(status, "state").get("running")
     if running is None or not has_restarted(pod, name, record):
         return 0
-    left = _left(past_time(running.get("startedAt"), now) or past_time(record.since, now), now)
+    left = _left(past_time(running.get("startedAt"), now), record, now)
     if not ran.args:
         is_other = bool(ran.image) and status.get("imageID", "") not in ("", ran.image)
         return None if is_other else left
     if left is None and ends(pod, record).get(name) != ran.id:
         since = ready_since(pod, now)
-        return 0 if since is None else _left(since, now, PROVEN)
+        return 0 if since is None else _left(since, record, now, PROVEN)
     return left
 
 
@@ -131,9 +131,13 @@ def image_failure(pod: Object, record: Record) -> str:
     return ""
 
 
-def _left(since: datetime | None, now: datetime, period: timedelta = SETTLED) -> float | None:
-    """Seconds until a period has passed; None if it has."""
-    left = 0.0 if since is None else (period - (now - since)).total_seconds()
+def _left(since: datetime | None, record: Record, now: datetime, period: timedelta = SETTLED) -> float | None:
+    """Seconds until a period has passed since a time and since the update; None if it has.
+
+    What began before the update proves nothing: the status of a pod can be late, and the clock of its node slow.
+    """
+    times = [each for each in (since, past_time(record.since, now)) if each is not None]
+    left = (period - (now - max(times))).total_seconds() if times else 0.0
     return left if left > 0 else None
 
 

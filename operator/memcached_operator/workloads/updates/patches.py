@@ -105,8 +105,9 @@ def _undoes(target: Target, previous: Record, container: str) -> bool:
     if before is None:
         return False
     arguments, wanted = target.rules.arguments, target.annotations(target.template)
+    image = target.origin.images.get(container)
     return (
-        before.images.get(container, target.origin.images[container]) == target.origin.images[container]
+        before.images.get(container, image) == image
         and before.annotations.get(arguments, wanted[arguments]) == wanted[arguments]
     )
 

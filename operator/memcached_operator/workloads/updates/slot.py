@@ -100,6 +100,8 @@ def _labelled(pod: Object, target: Target, left: float | None, now: datetime) ->
             step = patches.restore(pod, target, record, record.before, failure, now)
             return _slot(pod, State.UNFINISHED, "gets its image back", step)
         if wait := confirmation.unconfirmed(pod, record, target, now):
+            if step := patches.annotate(pod, target):  # without its arguments, memcached cannot start
+                return _slot(pod, State.UNFINISHED, "gets its annotations back", step)
             return _waiting(pod, target, record, wait, now)
         if record.lowers:
             return _lowering(pod, target, msgspec.structs.replace(record, lowers=False))
@@ -142,6 +144,8 @@ def _lowering(pod: Object, target: Target, then: Record | None) -> Slot:
     Nothing depends on when they are in effect: the node lowers a memory limit only when less memory is used. Where the
     cluster cannot lower it, it stays.
     """
+    if target.resize is None:
+        return _unknown(pod)
     if wanted := _possible(pod, target, target.amounts()):
         return _slot(pod, State.UNFINISHED, RESIZING, patches.resize(pod, wanted, target.rules.replace))
     return _slot(pod, State.UNFINISHED, RESIZING, patches.record(pod, then))
@@ -149,7 +153,7 @@ def _lowering(pod: Object, target: Target, then: Record | None) -> Slot:
 
 def _possible(pod: Object, target: Target, amounts: dict[str, Amounts]) -> dict[str, Amounts]:
     """Those of the amounts that a pod does not have, and that the cluster can give it."""
-    if target.resize in (None, Resize.NONE):
+    if target.resize is Resize.NONE:
         return {}
     has, wanted = spec_amounts(pod), _missing(pod, amounts)
     if target.resize is Resize.ANY:
@@ -180,6 +184,8 @@ def _is_complete(pod: Object, target: Target, record: Record, now: datetime) -> 
 
 def _failed(pod: Object, target: Target, record: Record) -> Slot:
     """The state of a pod that was restored, and gets the resources back that it had."""
+    if record.amounts is not None and target.resize is None:
+        return _unknown(pod)
     if back := _possible(pod, target, dict(record.amounts or {})):
         step = patches.resize(pod, back, target.rules.replace)
         return _slot(pod, State.UNFINISHED, "gets its resources back", step)
@@ -197,7 +203,7 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: Record | None
         return _slot(pod, State.BUSY, "restarts", after=after)
     wanted = target.amounts() if _has_other_amounts(target, origin, record) else {}
     if wanted and target.resize is None:
-        return _slot(pod, State.BUSY, "waits until the API server has reported what it serves", after=UNKNOWN)
+        return _unknown(pod)
     # By what is in effect: the spec can have a limit for which there is not enough memory.
     limits = effective_limits(pod)
     falling = {name for name, found in wanted.items() if falls(found, limits.get(name, {}))}
@@ -212,6 +218,11 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: Record | None
         return _resizing(pod, target, record, now)
     step, free = patches.change(pod, target, origin, record or Record(""), now, lowers=bool(_missing(pod, wanted)))
     return replace(_slot(pod, State.OUTDATED, "is being updated", step), free=free)
+
+
+def _unknown(pod: Object) -> Slot:
+    """The state of a pod whose next step depends on whether the cluster can resize pods."""
+    return _slot(pod, State.BUSY, "waits until the API server has reported what it serves", after=UNKNOWN)
 
 
 def _begun(pod: Object, target: Target, record: Record | None, now: datetime) -> Record:

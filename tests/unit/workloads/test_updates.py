@@ -411,7 +411,7 @@ def test_record_of_a_failure_is_removed_with_the_change() -> None:
 
 
 def slots(*states: str) -> list[Object]:
-    """Pods in the states: o outdated, n new; capital letters: not ready; x: does not run; d: is being deleted."""
+    """Pods in the states: o outdated, n new; capitals: not ready for a minute; x: does not run; d: is being deleted."""
     return [_slot(number, state) for number, state in enumerate(states) if state != "-"]
 
 
@@ -423,6 +423,9 @@ def _slot(number: int, state: str) -> Object:
         return with_status(
             pod, state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState={"terminated": {}}, ready=False
         )
+    if state in "ON":
+        recently = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
+        return {**pod, "status": {**pod["status"], "conditions": [recently]}}
     if state == "d":
         return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": LATER}}
     return pod

@@ -183,9 +183,20 @@ def test_pod_whose_agent_fails_is_not_replaced_beside_one_that_is_not_ready() ->
     failing = with_status(created(0, BEFORE, ready=None), "agent", state={"waiting": {"reason": "CrashLoopBackOff"}})
     recently = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
     short = {**failing, "status": {**failing["status"], "conditions": [recently]}}
-    other = created(1, BEFORE, ready=None)
-    assert decided(changed(fixed="b"), short, other).step is None
+    other = {**created(1, BEFORE, ready=None), "status": {**failing["status"], "conditions": [recently]}}
+    waiting = decided(changed(fixed="b"), short, other)
+    assert (waiting.step, waiting.requeue_after) == (None, 540)
     assert kind(decided(changed(fixed="b"), failing, other).step) == "cache-0 deleted", "it has failed for an hour"
+
+
+@pytest.mark.parametrize(("warm_up", "step"), [("", "cache-2 deleted"), ("timeout=90000", "")])
+def test_correction_reaches_pods_none_of_which_becomes_ready(warm_up: str, step: str) -> None:
+    """All run and serve, but their agents say that they are not ready, for an hour."""
+    gate = {GATE: warm_up} if warm_up else {}
+    pods = [created(number, template(annotations=gate), ready=None) for number in range(3)]
+    found = decided(template("b", annotations=gate), *pods)
+    assert kind(found.step) == step
+    assert step or found.requeue_after
 
 
 def test_error_of_the_image_before_is_not_that_of_the_present_one() -> None:

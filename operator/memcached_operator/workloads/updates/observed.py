@@ -20,15 +20,22 @@ def revision_of(pod: Object) -> str:
     return nested_map(pod, "metadata", "labels").get(REVISION_LABEL, "")
 
 
-def is_broken(pod: Object, containers: Sequence[str], now: datetime) -> bool:
-    """Whether the first container does not run, or one of them has failed for a long time, so that no item is lost."""
+def until_broken(pod: Object, containers: Sequence[str], warm_up: int, now: datetime) -> float | None:
+    """Seconds until the update of a pod need not wait for others, 0 if it need not now; None if the pod is ready.
+
+    At once if the first container does not run: no item is lost. After the deadline if a container fails, and after the
+    time to warm up too if all run, in seconds: such a pod does not become ready by itself, and others can be like it.
+    """
     running = [name for name in containers if "running" in _state(pod, name)]
     if containers[0] not in running:
-        return True
+        return 0
     ready = condition_of(pod, "Ready")
     since = past_time(ready.get("lastTransitionTime"), now)
+    if ready.get("status") == "True" or since is None:
+        return None
     failing = len(running) < len(containers) or not serves(pod, containers[0])
-    return failing and ready.get("status") != "True" and since is not None and now - since > PROGRESS_DEADLINE
+    limit = PROGRESS_DEADLINE + timedelta(seconds=0 if failing else warm_up)
+    return max(0.0, (limit - (now - since)).total_seconds())
 
 
 def restarting(pod: Object, now: datetime) -> float:

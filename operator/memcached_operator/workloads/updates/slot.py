@@ -173,7 +173,9 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
         found = _slot(pod, State.OUTDATED, "is being replaced", patches.delete(pod))
     else:
         found = _in_place(pod, target, origin, record, now)
-    return replace(found, begun=begun, broken=observed.is_broken(pod, target.containers, now))
+    left = observed.until_broken(pod, target.containers, target.warm_up, now)
+    waits = [each for each in (found.requeue_after, left) if each]
+    return replace(found, begun=begun, broken=left == 0, requeue_after=min(waits, default=None))
 
 
 def _is_complete(pod: Object, target: Target, record: Record, now: datetime) -> bool:

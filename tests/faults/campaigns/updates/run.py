@@ -160,8 +160,6 @@ class Update:
 
     def check(self) -> None:
         """Check what the operator did to the pods: one at a time, the highest slot first, each change exactly once."""
-        reported = self.degraded - self.expected
-        self.sandbox.check(not reported, f"Degraded was True because of {', '.join(sorted(reported))}")
         steps = [step for step in self.ledger.changes(self.since) if step.slot < self.size]
         for step in steps:
             problem = self.ledger.problem(step, range(min(self.size, SIZE)))
@@ -171,6 +169,8 @@ class Update:
             self.sandbox.check(slots == sorted(slots, reverse=True), f"the order of the slots is {slots}")
         for slot in range(self.size):
             self._check_slot(slot)
+        reported = self.degraded - self.expected
+        self.sandbox.check(not reported, f"Degraded was True because of {', '.join(sorted(reported))}")
 
     def _check_slot(self, slot: int) -> None:
         """Check how often a slot was replaced, and its containers restarted."""

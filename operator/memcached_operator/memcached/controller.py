@@ -46,6 +46,7 @@ from memcached_operator.workloads.children import with_metadata
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from memcached_operator.workloads.pods import has_completed
 from memcached_operator.workloads.statefulset import STATEFULSET
+from memcached_operator.workloads.times import earliest
 from memcached_operator.workloads.updates.decision import update
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
@@ -104,7 +105,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         problems = (*autoscaler_problems(snapshot), *(found.problems if found else ()))
         notices = (*notices, *(found.notices if found else ()))
         delays = (_retry_delay(cr) if missing else None, found and found.requeue_after)
-        return Plan(children, problems, notices, min((each for each in delays if each), default=None), found)
+        return Plan(children, problems, notices, earliest(delays), found)
 
     return plan
 

@@ -1,5 +1,6 @@
 """Times in the status of pods and workloads."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -17,3 +18,8 @@ def past_time(value: Any, now: datetime) -> datetime | None:
     """A time in the format of Kubernetes; None if it is missing, invalid or later than `now`, as of a fast clock."""
     found = time_of(value)
     return found if found is not None and found <= now else None
+
+
+def earliest(delays: Iterable[float | None]) -> float | None:
+    """The shortest of some delays, in seconds; None without one. None and 0 are no delays."""
+    return min((each for each in delays if each), default=None)

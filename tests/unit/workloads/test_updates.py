@@ -28,6 +28,7 @@ from unit.workloads.updating import (
     created,
     decided,
     ended,
+    just_unready,
     recorded,
     statefulset,
     template,
@@ -424,8 +425,7 @@ def _slot(number: int, state: str) -> Object:
             pod, state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState={"terminated": {}}, ready=False
         )
     if state in "ON":
-        recently = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
-        return {**pod, "status": {**pod["status"], "conditions": [recently]}}
+        return just_unready(pod)
     if state == "d":
         return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": LATER}}
     return pod

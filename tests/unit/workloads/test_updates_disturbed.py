@@ -25,6 +25,7 @@ from unit.workloads.updating import (
     created,
     decided,
     ended,
+    just_unready,
     recorded,
     template,
     with_condition,
@@ -174,16 +175,13 @@ def test_what_does_not_touch_memcached_reaches_pods_that_are_not_ready(
     target: Object, resize: Resize, expected: str
 ) -> None:
     cold = [created(number, template(annotations={GATE: "99"}), ready=None) for number in range(3)]
-    recently = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
-    cold = [{**each, "status": {**each["status"], "conditions": [recently]}} for each in cold]
-    assert kind(decided(target, *cold, resize=resize).step) == expected
+    assert kind(decided(target, *map(just_unready, cold), resize=resize).step) == expected
 
 
 def test_pod_whose_agent_fails_is_not_replaced_beside_one_that_is_not_ready() -> None:
     failing = with_status(created(0, BEFORE, ready=None), "agent", state={"waiting": {"reason": "CrashLoopBackOff"}})
-    recently = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
-    short = {**failing, "status": {**failing["status"], "conditions": [recently]}}
-    other = {**created(1, BEFORE, ready=None), "status": {**failing["status"], "conditions": [recently]}}
+    short = just_unready(failing)
+    other = just_unready(created(1, BEFORE, ready=None))
     waiting = decided(changed(fixed="b"), short, other)
     assert (waiting.step, waiting.requeue_after) == (None, 540)
     assert kind(decided(changed(fixed="b"), failing, other).step) == "cache-0 deleted", "it has failed for an hour"
@@ -295,8 +293,7 @@ def test_text_of_others_is_bounded() -> None:
 
 def test_memcached_that_is_not_ready_for_a_moment_is_not_replaced_beside_another_one() -> None:
     busy = [with_status(created(number, BEFORE, ready=None), ready=False) for number in range(2)]
-    recently = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
-    short = [{**each, "status": {**each["status"], "conditions": [recently]}} for each in busy]
+    short = list(map(just_unready, busy))
     assert decided(changed(fixed="b"), *short).step is None
     assert kind(decided(changed(fixed="b"), *busy).step) == "cache-1 deleted"
 

@@ -72,6 +72,12 @@ def with_status(pod: Object, container: str = "memcached", **changed: Any) -> Ob
     return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
 
 
+def just_unready(pod: Object) -> Object:
+    """A pod that has not been ready for a minute."""
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
+    return {**pod, "status": {**pod["status"], "conditions": [condition]}}
+
+
 def ended(code: int = 0, container: str = "id-1") -> Object:
     """The last state of a container that has ended."""
     return {"terminated": {"containerID": container, "exitCode": code, "reason": "Completed"}}

@@ -85,13 +85,10 @@ def is_in_effect(pod: Object, wanted: Mapping[str, Amounts]) -> bool:
         return False
     found, requests = _reported_amounts(pod), _allocated_requests(pod)
     return all(
-        _reaches(found.get(name, {}), each) and has_amounts(requests.get(name, each), {"requests": _requests(each)})
+        _reaches(found.get(name, {}), each)
+        and has_amounts(requests.get(name, each), {"requests": each.get("requests", {})})
         for name, each in wanted.items()
     )
-
-
-def _requests(found: Amounts) -> Mapping[str, str]:
-    return found.get("requests", {})
 
 
 def _allocated_requests(pod: Object) -> dict[str, Amounts]:

@@ -17,7 +17,7 @@ from memcached_operator.workloads.pods import (
 )
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.times import past_time
-from memcached_operator.workloads.updates.observed import ready_since, revision_of, waiting_for
+from memcached_operator.workloads.updates.observed import ready_since, revision_of, runs, waiting_for
 from memcached_operator.workloads.updates.record import MAX_MESSAGE, Ran, Record, age, ends
 from memcached_operator.workloads.updates.target import Target
 
@@ -75,7 +75,7 @@ def until_confirmed(pod: Object, name: str, ran: Ran, record: Record, now: datet
 def overdue(pod: Object, record: Record, target: Target, wait: Wait, now: datetime) -> tuple[str, float]:
     """Why an unconfirmed update needs help, empty if it does not, and the seconds until it does."""
     agent, waited = target.rules.agent, age(record, now)
-    if any(each.args for each in record.restarts.values()) and not _runs(pod, agent):
+    if any(each.args for each in record.restarts.values()) and not runs(pod, agent):
         if waited >= UNSEEN:
             problem = f"its container {agent}, which restarts memcached with the new arguments, does not run"
             return f"{problem}; see kubectl logs -c {agent}", 0
@@ -97,7 +97,7 @@ def in_flight(pod: Object, record: Record, target: Target, now: datetime) -> flo
     blocked = any(
         not has_restarted(pod, name, record)
         and waiting_for(pod, name).get("reason") not in _FAILED
-        and (not ran.args or _runs(pod, target.rules.agent))
+        and (not ran.args or runs(pod, target.rules.agent))
         for name, ran in record.restarts.items()
     )
     return max(0.0, (UNSEEN - age(record, now)).total_seconds()) if blocked else 0
@@ -139,10 +139,6 @@ def _left(since: datetime | None, record: Record, now: datetime, period: timedel
     times = [each for each in (since, past_time(record.since, now)) if each is not None]
     left = (period - (now - max(times))).total_seconds() if times else 0.0
     return left if left > 0 else None
-
-
-def _runs(pod: Object, container: str) -> bool:
-    return "running" in nested_map(container_status(pod, container), "state")
 
 
 _FAILED: Final = IMAGE_REASONS | START_REASONS

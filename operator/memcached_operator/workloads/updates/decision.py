@@ -8,6 +8,7 @@ from typing import Final
 from memcached_operator.kind import Resize, Update
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.workloads.pods import is_active
+from memcached_operator.workloads.times import earliest
 from memcached_operator.workloads.updates.origin import origin_of
 from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, is_unreadable
 from memcached_operator.workloads.updates.slot import Slot, State, assess
@@ -48,14 +49,13 @@ def _update(slots: Sequence[Slot]) -> Update:
     problems = tuple(each.problem for each in slots if each.problem)
     next_one = _next(slots)
     doing = [each for each in slots if each.doing and (each is next_one or each.state is not State.OUTDATED)]
-    waits = [each.requeue_after for each in slots if each.requeue_after]
     return Update(
         complete=all(each.state is State.DONE for each in slots),
         step=next_one.step if next_one else None,
         must_finish=next_one is not None and next_one.state is State.UNFINISHED,
         doing={each.name: each.doing for each in doing[:MAX_DOING]},
         problems=problems,
-        requeue_after=min(waits, default=None),
+        requeue_after=earliest(each.requeue_after for each in slots),
     )
 
 

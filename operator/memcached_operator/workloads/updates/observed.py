@@ -26,7 +26,7 @@ def until_broken(pod: Object, containers: Sequence[str], warm_up: int, now: date
     At once if the first container does not run: no item is lost. After the deadline if a container fails, and after the
     time to warm up too if all run, in seconds: such a pod does not become ready by itself, and others can be like it.
     """
-    running = [name for name in containers if "running" in _state(pod, name)]
+    running = [name for name in containers if runs(pod, name)]
     if containers[0] not in running:
         return 0
     ready = condition_of(pod, "Ready")
@@ -36,6 +36,11 @@ def until_broken(pod: Object, containers: Sequence[str], warm_up: int, now: date
     failing = len(running) < len(containers) or not serves(pod, containers[0])
     limit = PROGRESS_DEADLINE + timedelta(seconds=0 if failing else warm_up)
     return max(0.0, (limit - (now - since)).total_seconds())
+
+
+def runs(pod: Object, container: str) -> bool:
+    """Whether a container runs now."""
+    return "running" in _state(pod, container)
 
 
 def restarting(pod: Object, now: datetime) -> float:

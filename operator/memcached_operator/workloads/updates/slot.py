@@ -13,6 +13,7 @@ from memcached_operator.kind import PodStep, Problem, Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.status.conditions import timestamp, truncate
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+from memcached_operator.workloads.times import earliest
 from memcached_operator.workloads.updates import confirmation, observed, patches
 from memcached_operator.workloads.updates.amounts import (
     effective_limits,
@@ -77,8 +78,7 @@ def assess(pod: Object, target: Target, now: datetime) -> Slot:
     left = observed.until_available(pod, target.min_ready, now)
     is_labelled = observed.revision_of(pod) == target.revision
     found = _labelled(pod, target, left, now) if is_labelled else _outdated(pod, target, now)
-    waits = [each for each in (found.requeue_after, left) if each]
-    return replace(found, ready=left == 0, requeue_after=min(waits, default=None))
+    return replace(found, ready=left == 0, requeue_after=earliest((found.requeue_after, left)))
 
 
 def _slot(pod: Object, state: State, doing: str = "", step: PodStep | None = None, after: float | None = None) -> Slot:
@@ -174,8 +174,7 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
     else:
         found = _in_place(pod, target, origin, record, now)
     left = observed.until_broken(pod, target.containers, target.warm_up, now)
-    waits = [each for each in (found.requeue_after, left) if each]
-    return replace(found, begun=begun, broken=left == 0, requeue_after=min(waits, default=None))
+    return replace(found, begun=begun, broken=left == 0, requeue_after=earliest((found.requeue_after, left)))
 
 
 def _is_complete(pod: Object, target: Target, record: Record, now: datetime) -> bool:

@@ -1,17 +1,18 @@
 """The table of the memory measurements: for the terminal, and for docs/sizing.md. Pure functions but for `write`."""
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from corners.memory import Measurement, mebibytes
 from corners.programs import VERSIONS
+from pages import blocks
 
 Case = tuple[str, str, str]
 """Release, settings and load."""
 
-MARK: Final = re.compile(r"(<!-- corners: memory -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK: Final = "memory"
+"""The generated block of docs/sizing.md."""
 HEADINGS: Final = ("memcached", "settings", "load", "peak", "sockets", "floor", "margin", "limit", "result")
 COLUMNS: Final = ("`spec.cache`", "Load", *VERSIONS, "Sockets", "Minimum limit", "Margin", "Derived limit")
 
@@ -46,7 +47,7 @@ def table(found: Sequence[Measurement]) -> str:
     """A Markdown table in MiB: one row for each settings and load, with the peak of every release of memcached."""
     cases = dict.fromkeys((each.settings, each.load) for each in found)
     lines = [_cells([each for each in found if (each.settings, each.load) == case]) for case in cases]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (COLUMNS, ["---"] * len(COLUMNS), *lines))
+    return blocks.table([COLUMNS, *lines])
 
 
 def _cells(same: Sequence[Measurement]) -> list[str]:
@@ -59,5 +60,5 @@ def _cells(same: Sequence[Measurement]) -> list[str]:
 
 
 def write(document: Path, found: Sequence[Measurement]) -> None:
-    """Replace the table between the marks of the document; everything else stays."""
-    document.write_text(MARK.sub(lambda match: f"{match[1]}{table(found)}\n{match[2]}", document.read_text()))
+    """Replace the generated block of the document; everything else stays. Raises LookupError without the block."""
+    document.write_text(blocks.filled(document.read_text(), {BLOCK: table(found)}))

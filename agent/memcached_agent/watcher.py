@@ -18,12 +18,12 @@ from memcached_agent.options import Pod
 from memcached_agent.pod import record
 from memcached_agent.pod.arguments import NAME as ARGUMENTS
 from memcached_agent.pod.arguments import Arguments
-from memcached_agent.pod.files import Annotations, Store
+from memcached_agent.pod.files import Annotations, Problem, Store
 from memcached_agent.pod.record import Record, Seen
 from memcached_agent.shared import Shared
 from memcached_agent.warm import gate
 from memcached_agent.warm.warmth import Warmth
-from memcached_agent.web.health import Check
+from memcached_agent.web.health import INTERNAL_ERROR, Check
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +48,14 @@ class Watcher:
         self._store = Store(options.directory, clock)
         self._record = self._store.load()
         self._warmth = Warmth(clock)
-        self._limit = Limit(client)
+        self._limit = Limit(client, clock)
         self._arguments = Arguments(options.restart, clock) if options.restart else None
         self._connection: int | None = None
         self._step = Shared(self.step)
+        self._internal: Final = Problem()
         self._read()
         self.checks: Final[Mapping[str, Check]] = {
+            "watcher": self._internal.check,
             "annotations": self._annotations.problem.check,
             "state": self._store.problem.check,
             gate.NAME: self._warmth.problem.check,
@@ -72,6 +74,16 @@ class Watcher:
 
     async def step(self) -> None:
         """Read the annotations, take a sample, and do what follows from both."""
+        try:
+            await self._sample()
+        except Exception:  # the outermost edge: without its agent, the pod would not be ready
+            if not self._internal.sentence:
+                log.exception("internal error")
+            self._internal.sentence = INTERNAL_ERROR
+        else:
+            self._internal.sentence = ""
+
+    async def _sample(self) -> None:
         self._read()
         if self._arguments:
             self._arguments.step()

@@ -1,7 +1,7 @@
 """Gives the memcached of a pod the memory that the pod asks for."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from memcached_agent.memcached.client import Client
@@ -14,18 +14,22 @@ from memcached_agent.pod.files import Problem
 log = logging.getLogger(__name__)
 
 MEBIBYTE: Final = 2**20
+LOG_PERIOD: Final = 60.0
+"""Seconds between two lines about the same change. A client can set the memory as often as it wants."""
 
 
 class Limit:
     """The limit of the items of memcached, and the target of its pod.
 
     `target`: MiB; None without a valid annotation, and then memcached keeps what it has. The pod is ready whatever the
-    limit is: clients notice nothing but evictions.
+    limit is: clients notice nothing but evictions. `clock`: seconds of a clock that is never set.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
         self.target: int | None = None
         self._client = client
+        self._clock = clock
+        self._logged: dict[str, tuple[int, float]] = {}
         self._limit: int | None = None
         self._changes: dict[str, int] = {"raised": 0, "lowered": 0}
         self._invalid: Final = Problem()
@@ -78,6 +82,10 @@ class Limit:
 
     def _count(self, direction: str, before: int, wanted: int) -> None:
         self._changes[direction] += 1
+        before_target, until = self._logged.get(direction, (None, 0.0))
+        if before_target == wanted and self._clock() < until:
+            return
+        self._logged[direction] = wanted, self._clock() + LOG_PERIOD
         level = logging.INFO if direction == "raised" else logging.WARNING
         reason = "" if direction == "raised" else ", the target of its pod; a client can set more"
         log.log(level, "%s the memory of memcached from %d to %d MiB%s", direction, before // MEBIBYTE, wanted, reason)

@@ -9,6 +9,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.reload.errors import InvalidError, UnverifiedError
+from memcached_agent.web.health import INTERNAL_ERROR
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +17,6 @@ POLL: Final = 2.0
 """Seconds between two reads of the files. Symbolic links of mounted volumes make inotify unreliable."""
 RETRY: Final = 10.0
 """Seconds until the same content is tried again: time makes a certificate valid, a new connection may be possible."""
-INTERNAL_ERROR: Final = "internal error; see the log of the agent"
 
 C = TypeVar("C", bound=Hashable)
 V = TypeVar("V")

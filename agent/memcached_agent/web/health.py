@@ -2,8 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from typing import Final
 
 from memcached_agent.web.messages import PLAIN, Response, text
+
+INTERNAL_ERROR: Final = "internal error; see the log of the agent"
+"""The problem of a part whose error has no sentence of its own."""
 
 Check = Callable[[], Awaitable[str]]
 """Returns a problem as one sentence, or an empty string."""

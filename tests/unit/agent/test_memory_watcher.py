@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memcached_agent.memcached.stats import Stats
 from memcached_agent.watcher import Watcher
 
 from .memcacheds import LIMIT, replies_again
@@ -47,6 +48,41 @@ def test_memory_follows_the_target_and_the_pod_stays_ready(tmp_path: Path, caplo
         "INFO raised the memory of memcached from 128 to 256 MiB",
         "WARNING lowered the memory of memcached from 1024 to 256 MiB, the target of its pod; a client can set more",
     ]
+
+
+def test_client_that_sets_the_memory_again_and_again_does_not_fill_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "memcached_agent")
+
+    async def scenario(pod: Pod) -> None:
+        pod.annotate(memory="64")
+        for step in range(24):
+            pod.process.limit = 32 if step % 2 else 128
+            await pod.work(5)
+        assert changes(pod) == (12, 12)
+
+    run(tmp_path, scenario)
+    assert len(own(caplog)) == 4, "two minutes"
+
+
+def _raise(_stats: Stats) -> None:
+    raise RuntimeError("a defect of the agent")
+
+
+def test_error_of_the_agent_itself_is_a_problem_and_not_its_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(pod: Pod) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr("memcached_agent.pod.record.seen", _raise)
+            await pod.work(60)
+            assert await pod.problem() == "internal error; see the log of the agent"
+        await pod.work(5)
+        assert await pod.problem() == ""
+
+    run(tmp_path, scenario)
+    assert own(caplog) == ["ERROR internal error"]
 
 
 def test_pod_without_the_annotation_keeps_its_memory(tmp_path: Path) -> None:

@@ -75,6 +75,56 @@ def test_image_that_was_pulled_before_is_not_taken_back() -> None:
     assert decided(target, pod).step is None
 
 
+def test_image_is_taken_back_also_if_the_container_before_started_once_more() -> None:
+    """It ended while the kubelet had not seen the new image yet, and started with its own."""
+    target = changed(image="memcached:2")
+    pod = with_status(created(0, target, NEW, FAILED, ready=None), containerID="id-2", **MISSING)
+    step = decided(target, with_status(pod, imageID=IMAGE.image)).step
+    assert step is not None
+    assert step.patch is not None
+    assert step.patch["spec"]["containers"] == [{"name": "memcached", "image": "memcached:1"}]
+
+
+RESTARTS: dict[str, tuple[str, dict[str, Ran], dict[str, str]]] = {
+    "restarted": ("id-2", {"memcached": Ran("id-2", args=True)}, {}),
+    "not yet": ("id-1", {}, {"memcached": "id-1"}),
+}
+
+
+@pytest.mark.parametrize(("present", "waits", "ended"), RESTARTS.values(), ids=RESTARTS.keys())
+def test_memcached_restarts_again_with_arguments_that_are_taken_back(
+    present: str, waits: dict[str, Ran], ended: dict[str, str]
+) -> None:
+    """The image of the agent is missing. Neither restart of memcached is a crash."""
+    target = changed(agent="agent:2", annotations={ARGS: "-c 2", MEMORY: "64"})
+    restarts = {"memcached": ARGUMENTS, "agent": Ran("id-1", "sha-agent:1")}
+    before = Before(OLD, {"agent": "agent:1"}, {ARGS: "-c 1"})
+    pod = with_status(created(0, target, NEW, Record(NEW, LATER, restarts, before)), containerID=present)
+    message = 'failed to pull "agent:2"'
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": message}}
+    record = read(decided(target, with_status(pod, "agent", imageID="sha-agent:1", state=waiting)).step)
+    assert record.restarts == {"agent": Ran("id-1"), **waits}
+    assert record.ended == ended
+
+
+@pytest.mark.parametrize(("target", "expected"), [(BEFORE, "updated"), (template("b"), "deleted")])
+def test_label_of_another_client_hides_no_change(target: Object, expected: str) -> None:
+    outdated = created(0, changed(image="memcached:0"), NEW)
+    assert kind(decided(target, outdated).step) == f"cache-0 {expected}"
+
+
+def test_resize_without_a_record_gets_its_time() -> None:
+    """Another client has removed the record, or has resized the pod."""
+    pod = with_limit(created(0, BEFORE), "256Mi")
+    target = changed(limit="256Mi")
+    step = decided(target, pod).step
+    assert (kind(step), read(step).since) == ("cache-0 recorded", SINCE)
+    begun = with_limit(created(0, BEFORE, record=replace(read(step), since=LATER)), "256Mi")
+    assert (decided(target, begun).problems, decided(target, begun).step) == ((), None)
+    (problem,) = decided(target, with_condition(begun, "PodResizePending", **PENDING)).problems
+    assert "has its previous resources" not in problem.message, "they are not known"
+
+
 def test_image_before_two_missing_ones_is_restored() -> None:
     missing, target = changed(image="missing:1"), changed(image="missing:2")
     failing = created(0, missing, "cache-bad", replace(FAILED, revision="cache-bad"))
@@ -270,8 +320,18 @@ def test_record_of_another_client_is_ignored_and_reported(invalid: dict[str, Any
     pod = created(0, BEFORE, NEW)
     pod["metadata"]["annotations"][RECORD_ANNOTATION] = msgspec.json.encode({"revision": NEW, **invalid}).decode()
     found = decided(BEFORE, pod)
-    assert (found.complete, found.step, len(found.notices)) == (True, None, 1)
+    assert (found.complete, len(found.notices)) == (True, 1)
     assert "Pod cache-0: the annotation" in found.notices[0]
+    assert found.step is not None
+    assert found.step.patch == {"metadata": {"annotations": {RECORD_ANNOTATION: None}}}
+
+
+def test_amounts_of_containers_of_others_are_not_restored() -> None:
+    forged = replace(RAISED, failed="no room", reason="ApplyFailed", amounts={"sidecar": AMOUNTS["memcached"]})
+    pod = created(0, BEFORE, record=forged)
+    sidecar = {**pod["spec"]["containers"][1], "name": "sidecar"}
+    pod = {**pod, "spec": {**pod["spec"], "containers": [*pod["spec"]["containers"], sidecar]}}
+    assert decided(changed(limit="256Mi"), pod).step is None
 
 
 def test_annotations_that_are_restored_are_those_of_an_update() -> None:

@@ -126,9 +126,16 @@ def image_failure(pod: Object, record: Record) -> str:
     for name in record.before.images if record.before else ():
         waiting, image = waiting_for(pod, name), images[name]
         cause: str = waiting.get("message") or ""
-        if waiting.get("reason") in IMAGE_REASONS and f'"{image}"' in cause and not has_restarted(pod, name, record):
+        if waiting.get("reason") in IMAGE_REASONS and f'"{image}"' in cause and not _was_pulled(pod, name, record):
             return truncate(f"the image {image} cannot be pulled: {cause}", MAX_MESSAGE)
     return ""
+
+
+def _was_pulled(pod: Object, container: str, record: Record) -> bool:
+    """Whether the image of the update has run. The container before can have started once more with its own image."""
+    ran = record.restarts.get(container)
+    has_same = ran is not None and container_status(pod, container).get("imageID") == ran.image != ""
+    return has_restarted(pod, container, record) and not has_same
 
 
 def _left(since: datetime | None, record: Record, now: datetime, period: timedelta = SETTLED) -> float | None:

@@ -33,7 +33,7 @@ def update(live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize 
 
 
 def _notice(name: str) -> str:
-    return f"Pod {name}: the annotation {RECORD_ANNOTATION} was changed by another client, and is ignored"
+    return f"Pod {name}: the annotation {RECORD_ANNOTATION} was changed by another client; it is ignored, then removed"
 
 
 def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | None:

@@ -48,7 +48,7 @@ def with_origin(template: Object, fixed: Any) -> Object:
 def origin_of(obj: Mapping[str, Any]) -> Origin | None:
     """What a pod was created from, or its template; None without a valid annotation."""
     try:
-        found = _ORIGINS.decode(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION, ""))
+        found = _ORIGINS.decode(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION) or "")
     except (msgspec.MsgspecError, RecursionError):
         return None
     return found if found.version == VERSION and are_amounts(found.resources) else None

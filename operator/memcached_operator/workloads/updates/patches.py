@@ -67,9 +67,18 @@ def annotate(pod: Object, target: Target) -> PodStep | None:
 
 def restore(pod: Object, target: Target, found: Record, before: Before, message: str, now: datetime) -> PodStep:
     """Restore what the pod had before an image of the revision of `found`, which is not available."""
-    restarts = {name: _ran(pod, name, found.restarts.get(name), image=True) for name in before.images}
-    content = msgspec.structs.replace(found, since=timestamp(now), restarts=restarts, before=None, failed=message)
     known = {name: text for name, text in before.annotations.items() if name in target.annotations(pod)}
+    restarts = {name: _ran(pod, name, found.restarts.get(name), image=True) for name in before.images}
+    first, ended = target.containers[0], ends(pod, found)
+    if target.rules.arguments in known and first not in restarts:
+        ran = _ran(pod, first, None, image=False, args=True)
+        if has_restarted(pod, first, found):
+            restarts[first] = ran
+        else:  # the agent may have signalled it
+            ended[first] = ran.id
+    content = msgspec.structs.replace(
+        found, since=timestamp(now), restarts=restarts, before=None, failed=message, ended=ended
+    )
     return PodStep(pod, _patch(before.revision, before.images, known | annotation(content)))
 
 

@@ -27,7 +27,7 @@ from memcached_operator.workloads.updates.amounts import (
 )
 from memcached_operator.workloads.updates.confirmation import SETTLED, Wait
 from memcached_operator.workloads.updates.origin import Origin, origin_of
-from memcached_operator.workloads.updates.record import MAX_MESSAGE, Record, age, ends, record_of
+from memcached_operator.workloads.updates.record import MAX_MESSAGE, Record, age, ends, is_unreadable, record_of
 from memcached_operator.workloads.updates.target import Target
 
 RESIZING: Final = "is being resized"
@@ -76,9 +76,16 @@ class Slot:
 def assess(pod: Object, target: Target, now: datetime) -> Slot:
     """The state of a pod that is not being deleted."""
     left = observed.until_available(pod, target.min_ready, now)
-    is_labelled = observed.revision_of(pod) == target.revision
-    found = _labelled(pod, target, left, now) if is_labelled else _outdated(pod, target, now)
+    found = _labelled(pod, target, left, now) if _has_revision(pod, target) else _outdated(pod, target, now)
     return replace(found, ready=left == 0, requeue_after=earliest((found.requeue_after, left)))
+
+
+def _has_revision(pod: Object, target: Target) -> bool:
+    """Whether a pod has the revision of the target. Its label and its origin are always written together.
+
+    So a pod with the label and with another valid origin was labelled by another client.
+    """
+    return observed.revision_of(pod) == target.revision and origin_of(pod) in (None, target.origin)
 
 
 def _slot(pod: Object, state: State, doing: str = "", step: PodStep | None = None, after: float | None = None) -> Slot:
@@ -109,7 +116,9 @@ def _labelled(pod: Object, target: Target, left: float | None, now: datetime) ->
         return replace(_slot(pod, State.OUTDATED, "gets its annotations back", step), free=True)
     if left != 0:
         return _slot(pod, State.BUSY, "is not ready yet")
-    return _slot(pod, State.DONE) if record is None else _confirmed(pod, record, now)
+    if record is None:
+        return _slot(pod, State.DONE, step=patches.record(pod, None) if is_unreadable(pod) else None)
+    return _confirmed(pod, record, now)
 
 
 def _waiting(pod: Object, target: Target, record: Record, wait: Wait, now: datetime) -> Slot:
@@ -167,7 +176,7 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
     begun = record is not None and record.revision == target.revision
     if record is not None and begun and record.failed:
         return _failed(pod, target, record)
-    if record is not None and _is_complete(pod, target, record, now):
+    if record is not None and not begun and _is_complete(pod, target, record, now):
         record = Record("", ended=ends(pod, record))
     if origin is None or origin.images.keys() != target.origin.images.keys() or _needs_replacement(pod, target, origin):
         found = _slot(pod, State.OUTDATED, "is being replaced", patches.delete(pod))
@@ -187,7 +196,10 @@ def _failed(pod: Object, target: Target, record: Record) -> Slot:
     """The state of a pod that was restored, and gets the resources back that it had."""
     if record.amounts is not None and target.resize is None:
         return _unknown(pod)
-    if back := _possible(pod, target, dict(record.amounts or {})):
+    back: dict[str, Amounts] = {
+        name: found for name, found in (record.amounts or {}).items() if name in target.containers
+    }
+    if back := _possible(pod, target, back):
         step = patches.resize(pod, back, target.rules.replace)
         return _slot(pod, State.UNFINISHED, "gets its resources back", step)
     had = "image" if record.reason == c.IMAGE_UNAVAILABLE else "resources"
@@ -216,6 +228,9 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: Record | None
             step = patches.resize(pod, missing, target.rules.replace)
         return replace(_slot(pod, State.OUTDATED, RESIZING, step), free=True)
     if not is_in_effect(pod, first):
+        if record is None:  # another client has resized the pod, or removed the record
+            started = Record(target.revision, timestamp(now))
+            return replace(_slot(pod, State.OUTDATED, RESIZING, patches.record(pod, started)), free=True)
         return _resizing(pod, target, record, now)
     step, free = patches.change(pod, target, origin, record or Record(""), now, lowers=bool(_missing(pod, wanted)))
     return replace(_slot(pod, State.OUTDATED, "is being updated", step), free=free)
@@ -229,20 +244,20 @@ def _unknown(pod: Object) -> Slot:
 def _begun(pod: Object, target: Target, record: Record | None, now: datetime) -> Record:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
     found = record or Record(target.revision)
-    amounts = found.amounts or {name: plain(each) for name, each in spec_amounts(pod).items()}
+    amounts = found.amounts or {name: plain(spec_amounts(pod)[name]) for name in target.containers}
     return msgspec.structs.replace(found, revision=target.revision, since=timestamp(now), amounts=amounts, failed="")
 
 
-def _resizing(pod: Object, target: Target, record: Record | None, now: datetime) -> Slot:
+def _resizing(pod: Object, target: Target, record: Record, now: datetime) -> Slot:
     """The state of a pod whose resize is not in effect yet."""
-    left = (PROGRESS_DEADLINE - age(record, now)).total_seconds() if record else 0
+    left = (PROGRESS_DEADLINE - age(record, now)).total_seconds()
     reason = obstacle(pod) or (f"it has not done so for {PROGRESS_DEADLINE // MINUTE} minutes" if left <= 0 else "")
     if not reason:
         return _slot(pod, State.BUSY, RESIZING, after=left)
     message = f"its node cannot resize it: {truncate(reason, MAX_MESSAGE)}"
     # Before that, the node may not have seen the latest resize.
-    settles = (SETTLED - age(record, now)).total_seconds() if record and is_infeasible(pod) else None
-    if record and settles is not None and settles <= 0:
+    settles = (SETTLED - age(record, now)).total_seconds() if record.amounts and is_infeasible(pod) else None
+    if settles is not None and settles <= 0:
         failed = msgspec.structs.replace(record, revision=target.revision, failed=message, reason=c.APPLY_FAILED)
         return _slot(pod, State.UNFINISHED, RESIZING, patches.record(pod, failed))
     keeps = "It keeps its items, and the resources that it has"

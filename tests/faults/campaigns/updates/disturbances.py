@@ -24,6 +24,8 @@ PROMPT = 15.0
 """Seconds between two steps of a pod, on a busy machine: 2 on an idle one. Other events follow after 30."""
 SLOW = 5.0
 """Seconds until a busy kubelet sees a change."""
+VERY_SLOW = 20.0
+"""The same, and long after a container that already runs could count as that of the change."""
 
 
 async def killed_twice(update: Update) -> None:
@@ -62,7 +64,7 @@ async def crash_unseen(update: Update) -> None:
     update.kubelet.crash(LAST, MEMCACHED)
     await update.wait(lambda: bool(update.ledger.restarts(LAST, update.since)), "the container has crashed")
     await update.wait(lambda: update.ledger.settled(LAST), "the container runs again")
-    update.kubelet.reaction = SLOW
+    update.kubelet.reaction = VERY_SLOW
 
 
 async def stale(update: Update) -> None:

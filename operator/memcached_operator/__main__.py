@@ -14,7 +14,7 @@ from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE
 from memcached_api.validation.common_rules import SUBDOMAIN, matches
 from memcached_operator import app
 from memcached_operator.kube.credentials import ConfigError
-from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
+from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
 from memcached_operator.runtime.leader_election import LeaseLostError
 from memcached_process.options import process_options, set_up
 

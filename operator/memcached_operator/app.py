@@ -18,8 +18,9 @@ from memcached_operator.kinds import kinds
 from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiError, Client, describe
 from memcached_operator.kube.config import load_config
-from memcached_operator.memcached.controller import MEMCACHEDS, count_outdated_agents, count_outdated_images
-from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
+from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
+from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcached.images import count_outdated_agents, count_outdated_images
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
 from memcached_operator.runtime.leader_election import LeaderElector
 from memcached_operator.runtime.queue import MAX_DELAY

@@ -115,22 +115,16 @@ class PodStep:
 
 
 @dataclass(frozen=True)
-class Update:
+class PodUpdate:
     """The state of an update of pods that the operator makes itself.
 
-    `complete`: all pods are updated. `step`: the next write. `must_finish`: the step completes or restores a pod, also
-    during a pause. `doing`: what happens to pods now, such as `is being
-    resized`, by their names. `problems`: why the update cannot continue. `requeue_after`: seconds until it may continue
-    without an event, or None. `notices`: sentences for the status that are not problems.
+    `complete`: all pods are updated. `step`: the next write, made when the children have been applied. `doing`: what
+    happens to pods now, such as `is being resized`, by their names.
     """
 
     complete: bool
     step: PodStep | None = None
-    must_finish: bool = False
     doing: Mapping[str, str] = field(default_factory=dict[str, str])
-    problems: tuple[Problem, ...] = ()
-    requeue_after: float | None = None
-    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,7 +140,7 @@ class Plan:
     problems: tuple[Problem, ...] = ()
     notices: tuple[str, ...] = ()
     requeue_after: float | None = None
-    update: Update | None = None
+    update: PodUpdate | None = None
 
 
 def invalid(message: str) -> Plan:
@@ -160,7 +154,7 @@ class Outcome:
 
     problems: tuple[Problem, ...] = ()
     notices: tuple[str, ...] = ()
-    update: Update | None = None
+    update: PodUpdate | None = None
 
 
 @dataclass(frozen=True)
@@ -185,15 +179,30 @@ class PodController(Protocol):
 
 
 @dataclass(frozen=True)
+class Foreign:
+    """What plans read of the objects of others, in the namespace of the custom resource.
+
+    `resources`: those of these objects. `ignores`: True for one that no plan needs, so that its events cause no work.
+    `reads`: the fields that are read of the others, besides their identity.
+    """
+
+    resources: tuple[Resource, ...] = ()
+    ignores: Callable[[Object], bool] = lambda _: False
+    reads: Callable[[Object], Object] = lambda obj: {"spec": obj.get("spec")}
+
+    def includes(self, resource: Resource, obj: Object) -> bool:
+        """Whether a plan may read this object."""
+        return resource in self.resources and not self.ignores(obj)
+
+
+@dataclass(frozen=True)
 class Kind:
     """One kind of custom resource.
 
     `app_name`: the value of `app.kubernetes.io/name` on its children. `owns`: the resources of its children.
     `workloads`: the types of workload that run its pods; an object has one of them.
     `optional`: those of `owns` whose API a cluster may lack; a plan must not contain children of a missing one.
-    `observes`: the resources of which a plan also reads the objects of others, in the same namespace.
-    `ignores`: True for an object of these resources that no plan needs, so that its events cause no work.
-    `reads`: the fields of such an object that a plan reads, besides its identity.
+    `foreign`: what a plan reads of the objects of others.
     `owners`: the names of the objects that can have a child of this resource and name, and the least size of each.
     `updates_pods`: its plans contain steps that change and delete pods.
     `plan` and `status` are pure functions.
@@ -206,9 +215,7 @@ class Kind:
     plan: Callable[[Snapshot, datetime], Plan]
     status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
     optional: tuple[Resource, ...] = ()
-    observes: tuple[Resource, ...] = ()
-    ignores: Callable[[Object], bool] = lambda _: False
-    reads: Callable[[Object], Object] = lambda obj: {"spec": obj.get("spec")}
+    foreign: Foreign = Foreign()
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     updates_pods: bool = False
 

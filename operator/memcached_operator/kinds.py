@@ -3,8 +3,8 @@
 from memcached_api.images import Images
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Kind
+from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
 from memcached_operator.memcached.controller import memcached
-from memcached_operator.memcached.desired.addresses import CLUSTER_DOMAIN
 
 
 def kinds(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> list[Kind]:

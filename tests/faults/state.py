@@ -21,7 +21,7 @@ from memcached_operator.kube.resource import (
     nested_list,
     nested_map,
 )
-from memcached_operator.reconcile.compare import INTENT_ANNOTATION
+from memcached_operator.reconcile.intent import INTENT_ANNOTATION
 from support.lists import listed
 
 COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")

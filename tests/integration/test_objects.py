@@ -10,8 +10,8 @@ import yaml
 import goldens
 from integration.control_plane import NAMESPACES, ROOT, ControlPlane, client_of
 from memcached_operator.kube.client import APPLY_PATCH
+from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Key, Object
-from memcached_operator.reconcile.compare import covers
 
 pytestmark = pytest.mark.server
 

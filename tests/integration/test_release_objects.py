@@ -23,7 +23,7 @@ from memcached_operator.kind import Kind
 from memcached_operator.kube.client import Client
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.compare import INTENT_ANNOTATION, digest_v1
+from memcached_operator.reconcile.intent import INTENT_ANNOTATION, digest_v1
 from support.memcached import memcached as new_memcached
 
 pytestmark = pytest.mark.server

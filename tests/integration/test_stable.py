@@ -13,7 +13,7 @@ from integration.test_placing_budgets import QUIET, STATUS
 from memcached_operator.kube.client import ApiError, Client
 from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, STATEFULSETS, Key, Object, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION
+from memcached_operator.memcached.slots.pause import OUTDATED, PAUSED_ANNOTATION
 from support.admitted import admitted
 from support.draining import condition
 

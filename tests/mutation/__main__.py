@@ -39,7 +39,8 @@ FILES = (
     "operator/memcached_operator/workloads/**/*.py",
     "operator/memcached_operator/status/conditions.py",
     "operator/memcached_operator/status/events.py",
-    "operator/memcached_operator/reconcile/compare.py",
+    "operator/memcached_operator/kube/compare.py",
+    "operator/memcached_operator/reconcile/intent.py",
     "operator/memcached_operator/reconcile/ownership.py",
 )
 TESTS = ("api", "appservice", "crds", "memcached", "reconcile", "status", "webhooks", "workloads", ".")

@@ -20,8 +20,8 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.workloads import children
-from memcached_operator.workloads.pods import Remedies
-from memcached_operator.workloads.statefulset import STATEFULSET
+from memcached_operator.workloads.pods import PodRules
+from memcached_operator.workloads.statefulset import STATEFULSET, statefulset_rollout
 from memcached_operator.workloads.workload import workload_state
 from support.widget import WIDGET, WidgetSpec
 
@@ -64,8 +64,9 @@ def plan(snapshot: Snapshot, _: datetime) -> Plan:
 def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
     """The `WidgetStatus`."""
     meta = snapshot.cr["metadata"]
-    state = workload_state(STATEFULSET, snapshot, outcome, now, remedies=Remedies("no field"), resume="no remedy")
-    found = {
+    found = statefulset_rollout(snapshot, now)
+    state = workload_state(found, snapshot, outcome, now, rules=PodRules("no field"), resume="no remedy")
+    content = {
         "observedGeneration": meta["generation"],
         "replicas": state.rollout.replicas,
         "readyReplicas": state.rollout.ready,
@@ -73,7 +74,7 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
         "nodes": state.nodes,
         "conditions": state.conditions,
     }
-    return DesiredStatus(found, state.requeue_after)
+    return DesiredStatus(content, state.requeue_after)
 
 
 def _statefulset(cr: Object, spec: WidgetSpec) -> Object:

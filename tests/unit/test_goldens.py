@@ -15,7 +15,7 @@ from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.compare import INTENT_ANNOTATION
+from memcached_operator.reconcile.intent import INTENT_ANNOTATION
 from memcached_operator.reconcile.ownership import is_current
 from unit.builders import NOW
 

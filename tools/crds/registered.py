@@ -35,7 +35,7 @@ def registered(apis: Iterable[Kind[Any]], controllers: Iterable[Controller]) -> 
 def _registered(kind: Kind[Any], controller: Controller | None) -> Registered:
     if controller is None:
         raise LookupError(f"{kind.name} has no controller: add it to operator/memcached_operator/kinds.py")
-    return Registered(kind, controller.app_name, controller.owns, controller.observes, controller.updates_pods)
+    return Registered(kind, controller.app_name, controller.owns, controller.foreign.resources, controller.updates_pods)
 
 
 def children(found: Iterable[Registered]) -> tuple[Resource, ...]:

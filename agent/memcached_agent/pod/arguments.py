@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from memcached_agent.errors import InvalidError, UnverifiedError
 from memcached_agent.metrics import arguments as metrics
 from memcached_agent.metrics.exposition import Family
 from memcached_agent.options import Restart
@@ -12,7 +13,6 @@ from memcached_agent.pod import processes
 from memcached_agent.pod.annotations import PREFIX
 from memcached_agent.pod.files import Problem
 from memcached_agent.pod.processes import PROC, Process
-from memcached_agent.reload.errors import InvalidError, UnverifiedError
 
 log = logging.getLogger(__name__)
 

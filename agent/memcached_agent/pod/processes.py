@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from memcached_agent.reload.errors import InvalidError, UnverifiedError
+from memcached_agent.errors import InvalidError, UnverifiedError
 
 PROC: Final = "/proc"
 NAME: Final = "memcached"

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from memcached_agent.addresses import Address
+from memcached_agent.errors import InvalidError, UnverifiedError
 from memcached_agent.memcached.connection import Connection
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.memcached.login import User, log_in
 from memcached_agent.pod import processes
 from memcached_agent.pod.processes import Process
 from memcached_agent.reload import users
-from memcached_agent.reload.errors import InvalidError, UnverifiedError
 from memcached_agent.reload.files import File, read
 
 RELOAD_TIME: Final = 1.2

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from memcached_agent.errors import InvalidError
 from memcached_agent.memcached.client import Client
 from memcached_agent.reload import pairs
-from memcached_agent.reload.errors import InvalidError
 from memcached_agent.reload.files import TlsFiles, read_tls
 from memcached_agent.reload.pairs import Pair
 from memcached_agent.reload.served import served_certificate, served_expiry

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from memcached_agent.reload.errors import InvalidError
+from memcached_agent.errors import InvalidError
 
 MAX_SIZE: Final = 2**18
 """Bytes of a file. A bundle of all public certificate authorities has 230 KB; a Secret has at most 1 MiB."""

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
-from memcached_agent.reload.errors import InvalidError
+from memcached_agent.errors import InvalidError
 from memcached_agent.reload.files import File, TlsFiles
 
 ROUNDS: Final = 6

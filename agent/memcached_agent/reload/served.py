@@ -7,8 +7,8 @@ import asyncio
 import ssl
 from typing import Final
 
+from memcached_agent.errors import UnverifiedError
 from memcached_agent.memcached.connection import LIMIT_REACHED
-from memcached_agent.reload.errors import UnverifiedError
 
 HOST: Final = "127.0.0.1"
 TIMEOUT: Final = 3.0

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from memcached_agent.errors import InvalidError
 from memcached_agent.memcached.login import User
-from memcached_agent.reload.errors import InvalidError
 from memcached_agent.reload.files import File
 
 MAX_USERS: Final = 8

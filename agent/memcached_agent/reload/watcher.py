@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Final, Generic, Protocol, TypeVar
 
+from memcached_agent.errors import InvalidError, UnverifiedError
 from memcached_agent.memcached.errors import MemcachedError
-from memcached_agent.reload.errors import InvalidError, UnverifiedError
 from memcached_agent.web.health import INTERNAL_ERROR
 
 log = logging.getLogger(__name__)

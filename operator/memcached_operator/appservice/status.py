@@ -7,15 +7,15 @@ from memcached_operator.appservice.desired.deployment import APP_NAME
 from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_list, nested_map
-from memcached_operator.workloads.deployment import DEPLOYMENT
-from memcached_operator.workloads.pods import Remedies
+from memcached_operator.workloads.deployment import deployment_rollout
+from memcached_operator.workloads.pods import PodRules
 from memcached_operator.workloads.workload import workload_state
 
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """Fields that are copied from the Deployment's status."""
 
-REMEDIES = Remedies("imagePullSecrets of the ServiceAccount default")
-"""What the status advises."""
+POD_RULES = PodRules("imagePullSecrets of the ServiceAccount default")
+"""What is known about failures of its pods."""
 
 RESUME = "run kubectl rollout resume for the Deployment"
 """The remedy for a pause. An AppService has no field for it, so a user has paused the Deployment."""
@@ -24,8 +24,9 @@ RESUME = "run kubectl rollout resume for the Deployment"
 def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
     """The `AppServiceStatus`. `now` is used only to decide how long a crash is reported."""
     meta = snapshot.cr["metadata"]
-    workload = workload_state(DEPLOYMENT, snapshot, outcome, now, remedies=REMEDIES, resume=RESUME)
-    counted = nested_map(snapshot.child(DEPLOYMENTS) or {}, "status")
+    live = snapshot.child(DEPLOYMENTS)
+    workload = workload_state(deployment_rollout(live), snapshot, outcome, now, rules=POD_RULES, resume=RESUME)
+    counted = nested_map(live or {}, "status")
     return DesiredStatus(
         {
             "observedGeneration": meta.get("generation", 0),

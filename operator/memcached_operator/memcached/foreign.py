@@ -5,7 +5,7 @@ from typing import Any
 
 from memcached_api import conditions as c
 from memcached_api.memcached.types import GROUP, KIND, VERSION
-from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.kind import Foreign, Problem, Snapshot
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
     DEPLOYMENTS,
@@ -89,3 +89,7 @@ def autoscaler_problems(snapshot: Snapshot) -> Iterator[Problem]:
                     f"spec.scaleTargetRef to apiVersion {GROUP}/{VERSION}, kind {KIND}, name {name}",
                     blocks=False,
                 )
+
+
+FOREIGN = Foreign((POD_DISRUPTION_BUDGETS, AUTOSCALERS), ignores, reads)
+"""What a plan reads of the objects of others."""

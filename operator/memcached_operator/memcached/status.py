@@ -1,6 +1,7 @@
 """The status of a Memcached, from its workload and its pods."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,21 +12,19 @@ from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.quantity import canonical
 from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import STATEFULSETS, Object, nested_map
-from memcached_operator.memcached.desired.addresses import servers
+from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
+from memcached_operator.memcached.addresses import servers
 from memcached_operator.memcached.desired.pods import APP_NAME
-from memcached_operator.memcached.desired.statefulset import served_ports
+from memcached_operator.memcached.slots.pause import served_ports
+from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
-from memcached_operator.workloads.deployment import DEPLOYMENT
-from memcached_operator.workloads.pods import Remedies
-from memcached_operator.workloads.statefulset import STATEFULSET
+from memcached_operator.memcached.updates.record import is_end_of, record_of
+from memcached_operator.workloads.deployment import deployment_rollout
+from memcached_operator.workloads.pods import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
 
-REMEDIES = Remedies(
-    "spec.imagePullSecrets",
-    "spec.cache.warmRestart needs an image with the program sh: use another image, or set it to false",
-)
-"""What the status advises."""
+MISSING_SHELL = re.compile(r'exec: "sh": executable file not found')
+"""The container runtime's error for an image without the program `sh`."""
 
 RESUME = "set spec.rollout.paused to false"
 """The remedy for a pause."""
@@ -55,8 +54,25 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
 
 
 def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> WorkloadState:
-    workload = STATEFULSET if nested_map(snapshot.cr, "spec").get("identity") == STABLE else DEPLOYMENT
-    return workload_state(workload, snapshot, outcome, now, remedies=REMEDIES, resume=RESUME)
+    has_slots = nested_map(snapshot.cr, "spec").get("identity") == STABLE
+    found = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(snapshot.child(DEPLOYMENTS))
+    return workload_state(found, snapshot, outcome, now, rules=POD_RULES, resume=RESUME)
+
+
+def _start_remedy(cause: str) -> str:
+    """The remedy for the error with which a container cannot be started."""
+    found = MISSING_SHELL.search(cause)
+    remedy = "spec.cache.warmRestart needs an image with the program sh: use another image, or set it to false"
+    return remedy if found else ""
+
+
+def _is_planned(pod: Object, container: str, ended: Mapping[str, Any]) -> bool:
+    """Whether an update of the pod in place has ended the container."""
+    return is_end_of(record_of(pod), container, ended)
+
+
+POD_RULES = PodRules("spec.imagePullSecrets", _start_remedy, _is_planned)
+"""What is known about failures of its pods."""
 
 
 def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:

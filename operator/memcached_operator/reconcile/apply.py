@@ -8,9 +8,10 @@ from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.cache.live import StaleError, get_live
 from memcached_operator.kind import Kind, Problem, Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
+from memcached_operator.kube.compare import fingerprint, projection
 from memcached_operator.kube.resource import SERVICES, Key, Object, Resource
-from memcached_operator.reconcile.compare import INTENT_ANNOTATION, fingerprint, projection, replicas_of, with_intent
 from memcached_operator.reconcile.cooldown import Cooldown
+from memcached_operator.reconcile.intent import INTENT_ANNOTATION, replicas_of, with_intent
 from memcached_operator.reconcile.ownership import (
     Action,
     Decision,

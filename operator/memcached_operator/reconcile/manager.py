@@ -48,7 +48,7 @@ class Manager:
         self._namespaces = tuple(namespaces)
         self._sync_period = sync_period
         self._max_backoff = min(MAX_BACKOFF, max_retry_delay)
-        self._observed = frozenset(resource for kind in kinds for resource in kind.observes)
+        self._observed = frozenset(resource for kind in kinds for resource in kind.foreign.resources)
         self._retention = Retention(kinds)
         self._cache = Cache(self._retention)
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
@@ -169,7 +169,7 @@ class Manager:
     def _observers(self, key: Key) -> Iterator[Key]:
         """The custom resources whose plan reads a foreign object."""
         for kind in self._kinds.values():
-            if key.resource in kind.observes:
+            if key.resource in kind.foreign.resources:
                 yield from (each for each in self._cache.keys(kind.resource) if each.namespace == key.namespace)
 
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
@@ -206,7 +206,7 @@ class Manager:
         finally:
             reflector.tried.set()
         for each in self._reflectors:
-            if each.namespace == reflector.namespace and each.resource in (*kind.owns, *kind.observes, PODS):
+            if each.namespace == reflector.namespace and each.resource in (*kind.owns, *kind.foreign.resources, PODS):
                 await each.synced.wait()
         self._starting.discard(starting)
 
@@ -247,7 +247,7 @@ class Manager:
     def _enqueue_affected(self, reflector: Reflector) -> None:
         """Enqueue the objects that the listed resource may affect."""
         for kind in self._kinds.values():
-            if reflector.resource in (kind.resource, *kind.owns, *kind.observes, PODS):
+            if reflector.resource in (kind.resource, *kind.owns, *kind.foreign.resources, PODS):
                 keys = self._cache.keys(kind.resource)
                 self._enqueue(key for key in keys if reflector.namespace in (None, key.namespace))
 

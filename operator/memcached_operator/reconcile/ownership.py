@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import FIELD_MANAGER
+from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
-from memcached_operator.reconcile.compare import covers, replicas_of, with_recorded_intent, with_replicas
+from memcached_operator.reconcile.intent import replicas_of, with_recorded_intent, with_replicas
 
 
 class Action(Enum):

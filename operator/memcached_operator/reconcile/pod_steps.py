@@ -5,8 +5,8 @@ import logging
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, Client
+from memcached_operator.kube.compare import fingerprint
 from memcached_operator.kube.resource import PODS, Key, Object, key_of
-from memcached_operator.reconcile.compare import fingerprint
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.result import Result
 

@@ -211,7 +211,7 @@ def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[tuple[Reso
             pods += [pod for pod in found if each.owns(pod, workload)]
         elif (found := cache.get(workload_key)) and is_orphan(found, selector_labels(kind.app_name, meta["name"])):
             orphans[workload_key] = found
-    foreign = {resource: tuple(cache.foreign(resource, meta["namespace"])) for resource in kind.observes}
+    foreign = {resource: tuple(cache.foreign(resource, meta["namespace"])) for resource in kind.foreign.resources}
     here = frozenset(each for each in kind.optional if missing & {(each, None), (each, meta["namespace"])})
     return Snapshot(cr, children, tuple(pods), here, foreign, orphans)
 

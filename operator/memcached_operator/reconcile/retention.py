@@ -42,13 +42,13 @@ class Retention:
         if self.is_needed(cache, key):
             return Kept(forms.whole(obj))
         for kind in self._kinds:
-            if key.resource in kind.observes and not kind.ignores(obj):
-                return Kept({**forms.outline(obj), **kind.reads(obj)}, needed=False)
+            if kind.foreign.includes(key.resource, obj):
+                return Kept({**forms.outline(obj), **kind.foreign.reads(obj)}, needed=False)
         return Kept(forms.outline(obj), needed=False, complete=False)
 
     def observes(self, resource: Resource, obj: Object) -> bool:
         """True for an object of others that a plan reads."""
-        return any(resource in kind.observes and not kind.ignores(obj) for kind in self._kinds)
+        return any(kind.foreign.includes(resource, obj) for kind in self._kinds)
 
     def size(self, resource: Resource, obj: Object) -> int:
         """The number of pods of a custom resource, at most MAX_SIZE; 0 for another object."""

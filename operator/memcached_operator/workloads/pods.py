@@ -1,7 +1,7 @@
 """Reads the state of pods: which are running, and why others fail."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 from memcached_api import conditions as c
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.times import past_time
-from memcached_operator.workloads.updates.record import is_end_of, record_of
 
 RECOVERY_PERIOD = 30.0
 """Seconds for which a restarted container must be Ready to count as recovered, to avoid flapping in a crash loop."""
@@ -30,9 +29,6 @@ IMAGE_REASONS = frozenset(
 BACK_OFF_PREFIX = re.compile(r'Back-off pulling image "[^"]*": \w+: ')
 """The kubelet's prefix of the error during its backoff (its image_manager.go)."""
 
-MISSING_SHELL = re.compile(r'exec: "sh": executable file not found')
-"""The container runtime's error for an image without the program `sh`."""
-
 START_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 """Waiting reasons for a container that cannot be started (kubernetes pkg/kubelet/kuberuntime)."""
 
@@ -45,11 +41,17 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
-class Remedies:
-    """What a kind advises. `pull_secrets`: the field that names image pull secrets. `no_shell`: for one without it."""
+class PodRules:
+    """What a kind knows about the failures of its pods.
+
+    `pull_secrets`: the field that names image pull secrets. `start_remedy`: the remedy for the error with which a
+    container cannot be started, empty without one. `is_planned`: whether the operator itself has made a container of a
+    pod end, given its name and its state.
+    """
 
     pull_secrets: str
-    no_shell: str = ""
+    start_remedy: Callable[[str], str] = lambda _: ""
+    is_planned: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,12 @@ def has_completed(pod: Object) -> bool:
     return _phase(pod) in ("Succeeded", "Failed")
 
 
-def failures(pods: Iterable[Object], now: datetime, remedies: Remedies) -> list[Failure]:
+def failures(pods: Iterable[Object], now: datetime, rules: PodRules) -> list[Failure]:
     """One failure per failing container, in the order of the pods' names."""
     found: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         if is_active(pod):
-            found += _pod_failures(pod, now, remedies)
+            found += _pod_failures(pod, now, rules)
     return found
 
 
@@ -106,36 +108,47 @@ def container_status(pod: Object, name: str) -> Mapping[str, Any]:
     return next(found, _NOTHING)
 
 
-def _pod_failures(pod: Object, now: datetime, remedies: Remedies) -> Iterator[Failure]:
+def is_ready(pod: Object) -> bool:
+    """Whether the condition Ready of a pod is True."""
+    return condition_of(pod, "Ready").get("status") == "True"
+
+
+def serves(pod: Object, container: str) -> bool:
+    """Whether a container of a pod is ready, also if the pod is not."""
+    return is_active(pod) and container_status(pod, container).get("ready") is True
+
+
+def _pod_failures(pod: Object, now: datetime, rules: PodRules) -> Iterator[Failure]:
     for container in nested_list(pod, "status", "containerStatuses"):
-        failure = _container_failure(pod, container, now, remedies)
+        failure = _container_failure(pod, container, now, rules)
         if failure is not None:
             yield failure
 
 
-def _container_failure(pod: Object, container: Mapping[str, Any], now: datetime, remedies: Remedies) -> Failure | None:
+def _container_failure(pod: Object, container: Mapping[str, Any], now: datetime, rules: PodRules) -> Failure | None:
     waiting = nested_map(container, "state", "waiting")
     reason = waiting.get("reason", "")
     prefix = f"Pod {pod['metadata']['name']}"
     if reason in IMAGE_REASONS:
-        return Failure(c.IMAGE_UNAVAILABLE, f"{prefix}: {_image_message(_image(pod, container), waiting, remedies)}")
+        return Failure(c.IMAGE_UNAVAILABLE, f"{prefix}: {_image_message(_image(pod, container), waiting, rules)}")
     if reason in START_REASONS:
-        return _start_failure(prefix, waiting, remedies)
+        return _start_failure(prefix, waiting, rules)
     terminated = _last_termination(container)
-    if terminated is None or _is_update(pod, container, terminated):
+    if terminated is None or rules.is_planned(pod, container["name"], terminated):
         return None
     if terminated.get("reason") in TERMINATED_START_REASONS and not container.get("ready"):
-        return _start_failure(prefix, terminated, remedies)
+        return _start_failure(prefix, terminated, rules)
     clears_in = _recovers_in(pod, container, now)
     if clears_in == 0:
         return None
     return Failure(c.PODS_CRASHING, f"{prefix}: {_crash_message(pod, container, terminated)}", clears_in)
 
 
-def _start_failure(prefix: str, state: Mapping[str, Any], remedies: Remedies) -> Failure:
+def _start_failure(prefix: str, state: Mapping[str, Any], rules: PodRules) -> Failure:
     cause: str = state.get("message") or state["reason"]
-    hint = f"; {remedies.no_shell}" if remedies.no_shell and MISSING_SHELL.search(cause) else ""
-    return Failure(c.PODS_CRASHING, f"{prefix}: the container cannot be started: {cause}{hint}")
+    remedy = rules.start_remedy(cause)
+    advice = f"; {remedy}" if remedy else ""
+    return Failure(c.PODS_CRASHING, f"{prefix}: the container cannot be started: {cause}{advice}")
 
 
 def _last_termination(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -145,11 +158,6 @@ def _last_termination(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
     # Exit code 0 is unexpected too, unless the container has never been restarted. Its count can be reset.
     unexpected = terminated and (terminated.get("exitCode") != 0 or last or container.get("restartCount", 0) > 0)
     return terminated if unexpected else None
-
-
-def _is_update(pod: Object, container: Mapping[str, Any], terminated: Mapping[str, Any]) -> bool:
-    """Whether an update of the pod in place has restarted the container."""
-    return is_end_of(record_of(pod), container["name"], terminated)
 
 
 def _recovers_in(pod: Object, container: Mapping[str, Any], now: datetime) -> float | None:
@@ -167,11 +175,11 @@ def _image(pod: Object, container: Mapping[str, Any]) -> str:
     return next(found, container.get("image", ""))
 
 
-def _image_message(image: str, waiting: Mapping[str, Any], remedies: Remedies) -> str:
+def _image_message(image: str, waiting: Mapping[str, Any], rules: PodRules) -> str:
     text: str = waiting.get("message") or waiting["reason"]
     # The kubelet's message alternates between "<error>" and "Back-off …: <error>"; the prefix is removed.
     cause = BACK_OFF_PREFIX.sub("", text, count=1)
-    remedy = f"correct spec.image, or name a Secret with the registry's credentials in {remedies.pull_secrets}"
+    remedy = f"correct spec.image, or name a Secret with the registry's credentials in {rules.pull_secrets}"
     return f"the image {image} cannot be pulled: {cause}; {remedy}"
 
 

@@ -1,10 +1,8 @@
 """The progress of a rollout, as each type of workload reports it."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import timedelta
 
-from memcached_operator.kind import PodController, Snapshot, Update
 from memcached_operator.kube.resource import Object, nested_map
 
 MAX_UNAVAILABLE_PERCENT = 25
@@ -19,14 +17,14 @@ PROGRESS_DEADLINE = timedelta(seconds=600)
 class Rollout:
     """Pod counts and state of a workload.
 
-    `current`: the counts refer to the latest spec. `complete`: all pods have the latest template and are available, and
-    no other pods are left. `paused`: pods are not replaced. `requeue_after`: seconds until the deadline is exceeded
-    without an event; None if an event reports that. `serving`: the number of pods that serve clients, if pods serve
-    before they are ready; None: those that are ready. `warming`: the names of the pods that serve and are not ready.
-    `warm_up`: maximum seconds until these are ready. `doing`: what else happens to pods, such as `a-2 is being
-    resized`.
+    `workload`: its kind. `current`: the counts refer to the latest spec. `complete`: all pods have the latest template
+    and are available, and no other pods are left. `paused`: pods are not replaced. `requeue_after`: seconds until the
+    deadline is exceeded without an event; None if an event reports that. `serving`: the number of pods that serve
+    clients, if pods serve before they are ready; None: those that are ready. `doing`: what happens to pods, such as
+    `a-2 is being resized`.
     """
 
+    workload: str
     exists: bool = False
     size: int = 0
     replicas: int = 0
@@ -40,8 +38,6 @@ class Rollout:
     replica_failure: str = ""
     requeue_after: float | None = None
     serving: int | None = None
-    warming: tuple[str, ...] = ()
-    warm_up: int = 0
     doing: tuple[str, ...] = ()
 
     @property
@@ -59,21 +55,16 @@ class Rollout:
         return self.exists and self.usable >= self.size - self.size * MAX_UNAVAILABLE_PERCENT // 100
 
 
-class WorkloadType(PodController, Protocol):
-    """What differs between Deployment and StatefulSet."""
+def counted(workload: str, live: Object | None) -> Rollout:
+    """The pod counts of a live workload, and whether they are current; its other state is not set.
 
-    def rollout(self, snapshot: Snapshot, update: Update | None, now: datetime) -> Rollout:
-        """The rollout of the workload with the name of the custom resource; empty if it does not exist.
-
-        `update`: of its pods, if the operator makes it.
-        """
-        ...
-
-
-def counted(live: Object) -> Rollout:
-    """The pod counts of a live workload, and whether they are current; its other state is not set."""
+    `workload`: its kind. `live`: None if it does not exist.
+    """
+    if live is None:
+        return Rollout(workload)
     status = nested_map(live, "status")
     return Rollout(
+        workload,
         exists=True,
         size=live["spec"].get("replicas", 1),
         replicas=status.get("replicas", 0),

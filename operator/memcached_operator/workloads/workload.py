@@ -1,6 +1,6 @@
 """Computes the three conditions of an object that runs as a workload."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,11 +9,8 @@ from memcached_api import conditions as c
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads import mounts
-from memcached_operator.workloads.pods import Remedies, failures, running_pod_names, unschedulable
-from memcached_operator.workloads.rollout import Rollout, WorkloadType
-
-MAX_NAMES = 3
-"""Maximum names of pods in a message."""
+from memcached_operator.workloads.pods import PodRules, failures, running_pod_names, unschedulable
+from memcached_operator.workloads.rollout import Rollout
 
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
@@ -45,20 +42,13 @@ class WorkloadState:
 
 
 def workload_state(
-    workload: WorkloadType,
-    snapshot: Snapshot,
-    outcome: Outcome,
-    now: datetime,
-    *,
-    remedies: Remedies,
-    resume: str,
+    rollout: Rollout, snapshot: Snapshot, outcome: Outcome, now: datetime, *, rules: PodRules, resume: str
 ) -> WorkloadState:
-    """Compute the state of a workload from its counts, its pods and the problems of applying the children.
+    """Compute the state of a workload from its rollout, its pods and the problems of applying the children.
 
     `resume`: the remedy for a pause.
     """
-    rollout = workload.rollout(snapshot, outcome.update, now)
-    failed = failures(snapshot.pods, now, remedies)
+    failed = failures(snapshot.pods, now, rules)
     failed += mounts.failures(snapshot.pods, snapshot.events, now)
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
@@ -67,11 +57,10 @@ def workload_state(
     nodes = running_pod_names(snapshot.pods)
     # Pods and workloads are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
     complete = rollout.complete and len(nodes) == rollout.size
-    kind = workload.resource.kind
     stalled = any(problem.blocks for problem in problems) or rollout.deadline_exceeded
     conditions = [
-        _available(kind, rollout, unschedulable(snapshot.pods)),
-        _progressing(kind, rollout, transient, resume, stalled=stalled, complete=complete),
+        _available(rollout, unschedulable(snapshot.pods)),
+        _progressing(rollout, transient, resume, stalled=stalled, complete=complete),
         _degraded(degraded, outcome.notices),
     ]
     generation = snapshot.cr["metadata"].get("generation", 0)
@@ -92,11 +81,11 @@ def _rollout_problems(rollout: Rollout) -> Iterable[Problem]:
         yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; see kubectl describe pods")
 
 
-def _available(kind: str, rollout: Rollout, hint: str) -> dict[str, Any]:
+def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
     state = "are ready" if rollout.serving is None else "serve clients"
     message = f"{min(rollout.usable, rollout.size)} of {rollout.size} pods {state}"
     if not rollout.exists:
-        message = f"The {kind} does not exist yet"
+        message = f"The {rollout.workload} does not exist yet"
     if rollout.available:
         return _condition(c.AVAILABLE, c.TRUE, c.MINIMUM_REPLICAS_AVAILABLE, message)
     message = f"{message}; {hint}" if hint else message
@@ -104,7 +93,7 @@ def _available(kind: str, rollout: Rollout, hint: str) -> dict[str, Any]:
 
 
 def _progressing(
-    kind: str, rollout: Rollout, transient: list[Problem], resume: str, *, stalled: bool, complete: bool
+    rollout: Rollout, transient: list[Problem], resume: str, *, stalled: bool, complete: bool
 ) -> dict[str, Any]:
     if transient:
         return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
@@ -118,19 +107,9 @@ def _progressing(
         message = f"{rollout.size} of {rollout.size} pods are updated and ready"
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:
-        return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {kind} is being created")
+        return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {rollout.workload} is being created")
     message = f"{updated} of {rollout.size} pods are updated"
-    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join([message, *_warming(rollout), *rollout.doing]))
-
-
-def _warming(rollout: Rollout) -> Iterator[str]:
-    """The part of a message about the pods that are not warm yet."""
-    if not rollout.warming:
-        return
-    names = ", ".join(rollout.warming[:MAX_NAMES])
-    more = f" and {len(rollout.warming) - MAX_NAMES} more" if len(rollout.warming) > MAX_NAMES else ""
-    verb = "warms" if len(rollout.warming) == 1 else "warm"
-    yield f"{names}{more} {verb} up, which takes at most {rollout.warm_up} s"
+    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join([message, *rollout.doing]))
 
 
 def _degraded(problems: list[Problem], notices: Iterable[str]) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from memcached_agent.addresses import Address
+from memcached_agent.errors import InvalidError, UnverifiedError
 from memcached_agent.memcached.client import Client
 from memcached_agent.memcached.login import User
 from memcached_agent.pod import processes
 from memcached_agent.pod.processes import Process
 from memcached_agent.reload import accounts
 from memcached_agent.reload.accounts import Accounts
-from memcached_agent.reload.errors import InvalidError, UnverifiedError
 from support.streams import until
 
 from .memcacheds import LIMIT, FakeMemcached, replies_again

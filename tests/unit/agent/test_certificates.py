@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from memcached_agent.addresses import Address
+from memcached_agent.errors import InvalidError, UnverifiedError
 from memcached_agent.memcached.client import Client
 from memcached_agent.reload import served
 from memcached_agent.reload.certificates import Certificates
-from memcached_agent.reload.errors import InvalidError, UnverifiedError
 from memcached_agent.reload.served import served_certificate
 from memcached_agent.reload.watcher import Watcher
 from support.pki import CA, Pair

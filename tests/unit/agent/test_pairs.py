@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import serialization as pem
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509 import load_pem_x509_certificate
 
+from memcached_agent.errors import InvalidError
 from memcached_agent.reload import files
-from memcached_agent.reload.errors import InvalidError
 from memcached_agent.reload.files import MAX_SIZE, read_tls
 from memcached_agent.reload.pairs import Pair, check
 from support.pki import CA

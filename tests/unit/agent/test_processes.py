@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from memcached_agent.errors import InvalidError, UnverifiedError
 from memcached_agent.pod.processes import Process, find, send
-from memcached_agent.reload.errors import InvalidError, UnverifiedError
 
 from .proc import CATCHES, process
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from memcached_agent.errors import InvalidError
 from memcached_agent.memcached.login import User
-from memcached_agent.reload.errors import InvalidError
 from memcached_agent.reload.files import File
 from memcached_agent.reload.users import MAX_LINE, MAX_USERS, parse
 

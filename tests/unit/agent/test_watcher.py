@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from memcached_agent.errors import InvalidError, UnverifiedError
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.reload import watcher
-from memcached_agent.reload.errors import InvalidError, UnverifiedError
 from memcached_agent.reload.watcher import Watcher
 
 

@@ -8,7 +8,7 @@ import pytest
 from memcached_operator.appservice.controller import appservice, plan
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import SERVICES, Object, key_of
-from memcached_operator.reconcile.compare import with_intent
+from memcached_operator.reconcile.intent import with_intent
 from memcached_operator.reconcile.ownership import is_current
 from unit.builders import NOW, owned
 from unit.builders import appservice as cr_of

@@ -12,13 +12,13 @@ from memcached_api.memcached.types import decode_spec, validate
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.statefulset import statefulset
-from memcached_operator.memcached.in_place import IN_PLACE, MEMORY_ANNOTATION
-from memcached_operator.workloads.updates import decision
+from memcached_operator.memcached.slots.in_place import IN_PLACE, MEMORY_ANNOTATION, updatable
+from memcached_operator.memcached.updates import decision
 from unit.builders import NOW, memcached
 from unit.memcached.test_changes import SPECS, agent_of, changes, decoded
 from unit.memcached.test_updates import CHANGES, SLOTS
-from unit.workloads.updating import LATER, NEW, created, ended
-from unit.workloads.updating import statefulset as live
+from unit.memcached.updates.updating import LATER, NEW, created, ended
+from unit.memcached.updates.updating import statefulset as live
 
 Spec = dict[str, Any]
 MINUTE = timedelta(minutes=1)
@@ -29,7 +29,8 @@ MAX_STEPS = 6
 def template(spec: Spec) -> Object:
     """The pod template of the StatefulSet."""
     cr = memcached(**spec)
-    return statefulset(cr, decode_spec(cr), Images(spec["image"], agent_of(spec)), None)["spec"]["template"]
+    found = decode_spec(cr)
+    return updatable(statefulset(cr, found, Images(spec["image"], agent_of(spec))), found)["spec"]["template"]
 
 
 class Pod:
@@ -92,7 +93,7 @@ def done(old: Spec, new: Spec) -> Effect:
         return Effect.NOTHING
     pod = Pod(before)
     while True:
-        found = decision.update(live(after, 1), [pod.found], IN_PLACE, Resize.ANY, NOW + pod.steps * MINUTE)
+        found = decision.decide(live(after, 1), [pod.found], IN_PLACE, Resize.ANY, NOW + pod.steps * MINUTE)
         assert found is not None
         if found.step is None:
             assert found.complete, found.doing

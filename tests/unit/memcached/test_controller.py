@@ -7,13 +7,9 @@ from memcached_api.images import Images
 from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, key_of
-from memcached_operator.memcached.controller import (
-    PINNED_AGENT_ANNOTATION,
-    count_outdated_agents,
-    count_outdated_images,
-    memcached,
-    plan_with,
-)
+from memcached_operator.memcached.controller import memcached
+from memcached_operator.memcached.images import PINNED_AGENT_ANNOTATION, count_outdated_agents, count_outdated_images
+from memcached_operator.memcached.plan import plan_with
 from unit.builders import NOW, owned
 from unit.builders import memcached as cr_of
 

@@ -9,7 +9,7 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Plan, Snapshot
 from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached as memcached_kind
-from memcached_operator.memcached.controller import plan_with
+from memcached_operator.memcached.plan import plan_with
 from memcached_operator.reconcile.retention import Retention
 from unit.builders import DEPLOYMENTS, LABELS, NOW, deployment, memcached, pod
 

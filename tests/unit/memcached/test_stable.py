@@ -18,11 +18,16 @@ from memcached_operator.kube.resource import (
     Resource,
     key_of,
 )
-from memcached_operator.memcached.controller import CONFLICT_DELAY, CREATION_DELAY, plan_with
-from memcached_operator.memcached.desired.statefulset import HELD_ANNOTATION, MAX_HELD_LENGTH
+from memcached_operator.memcached.plan import CONFLICT_DELAY, CREATION_DELAY, plan_with
+from memcached_operator.memcached.slots.pause import (
+    HELD_ANNOTATION,
+    MAX_HELD_LENGTH,
+    OUTDATED,
+    PAUSED_ANNOTATION,
+    UP_TO_DATE,
+)
 from memcached_operator.memcached.status import status_with
-from memcached_operator.workloads.statefulset import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
-from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION
+from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
 from unit.builders import NOW
 from unit.builders import memcached as cr_of
 

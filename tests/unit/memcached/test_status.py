@@ -5,8 +5,9 @@ from memcached_api.memcached.types import MemcachedStatus
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.status import status_with
+from memcached_operator.memcached.updates.record import RECORD_ANNOTATION
 from memcached_operator.status.conditions import with_transition_times
-from unit.builders import NOW, memcached, pod, rolled_out, running_again, waiting
+from unit.builders import NOW, container, memcached, pod, rolled_out, running_again, waiting
 
 status = status_with("cluster.example")
 LIVE = rolled_out()
@@ -46,6 +47,29 @@ def test_status_matches_the_api_type() -> None:
 def test_crash_sets_requeue_after() -> None:
     snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (running_again("2030-01-01T11:59:50Z"),))
     assert status(snapshot, Outcome(), NOW).requeue_after == 20.0
+
+
+@pytest.mark.parametrize(("program", "expected"), [("sh", True), ("memcached", False)])
+def test_image_without_a_shell(program: str, expected: bool) -> None:
+    error = waiting("RunContainerError", f'exec: "{program}": executable file not found in $PATH: unknown')
+    found = status(Snapshot(memcached(), pods=(pod(containerStatuses=[error]),)), Outcome(), NOW).status
+    message = found["conditions"][2]["message"]
+    assert ("spec.cache.warmRestart needs an image with the program sh" in message) == expected
+
+
+RESTARTS = ((1, 0, "a", False), (0, 0, "a", False), (9, 0, "b", True), (0, 0, "b", True), (1, 137, "a", True))
+
+
+@pytest.mark.parametrize(("count", "code", "ended", "crashed"), RESTARTS)
+def test_restart_by_an_update_is_no_crash(count: int, code: int, ended: str, crashed: bool) -> None:
+    last = {"exitCode": code, "reason": "Completed", "containerID": ended}
+    state = {**container({"running": {}}, ended=last), "restartCount": count}
+    found = pod(containerStatuses=[state])
+    record = {RECORD_ANNOTATION: '{"revision":"r","restarts":{"memcached":{"id":"a"}}}'}
+    spec = {"containers": [{"name": "memcached", "image": "example.com/memcached:1"}]}
+    updated = {**found, "metadata": {**found["metadata"], "annotations": record}, "spec": spec}
+    conditions = status(Snapshot(memcached(), pods=(updated,)), Outcome(), NOW).status["conditions"]
+    assert conditions[2]["status"] == str(crashed)
 
 
 def test_no_requeue_if_nothing_expires() -> None:

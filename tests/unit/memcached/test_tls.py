@@ -10,7 +10,7 @@ from memcached_api.memcached.ports import Ports, ports
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
-from memcached_operator.memcached.controller import plan_with
+from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
 from unit.builders import NOW, memcached
 

@@ -9,7 +9,7 @@ from memcached_api.images import Images
 from memcached_api.memcached.warm_up import WarmUp, setting
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
-from memcached_operator.memcached.controller import plan_with
+from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
 from unit.builders import NOW, memcached
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.compare import (
+from memcached_operator.reconcile.intent import (
     INTENT_ANNOTATION,
-    covers,
     digest_v1,
     intent_digest,
     with_intent,

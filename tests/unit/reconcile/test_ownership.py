@@ -4,7 +4,7 @@ import pytest
 
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.compare import INTENT_ANNOTATION, digest_v1, with_intent
+from memcached_operator.reconcile.intent import INTENT_ANNOTATION, digest_v1, with_intent
 from memcached_operator.reconcile.ownership import (
     Action,
     controller_reference,

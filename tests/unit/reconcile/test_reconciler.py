@@ -8,7 +8,7 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot, invalid
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
-from memcached_operator.memcached.desired.addresses import owners
+from memcached_operator.memcached.addresses import owners
 from memcached_operator.reconcile.reconciler import MAX_LARGE, Reconciler, most_severe
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT

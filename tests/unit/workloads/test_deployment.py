@@ -2,16 +2,15 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Object
-from memcached_operator.workloads.deployment import DEPLOYMENT, rollout_of
-from unit.builders import NOW, deployment, memcached, owned, pod, rolled_out
+from memcached_operator.workloads.deployment import DEPLOYMENT, deployment_rollout
+from unit.builders import deployment, owned, pod, rolled_out
 
 DONE: dict[str, Any] = {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3}
 
 
 def test_missing_deployment() -> None:
-    rollout = DEPLOYMENT.rollout(Snapshot(memcached()), None, NOW)
+    rollout = deployment_rollout(None)
     assert not rollout.exists
     assert not rollout.complete
     assert not rollout.available
@@ -20,7 +19,7 @@ def test_missing_deployment() -> None:
 def test_deployment_without_a_status_is_not_current() -> None:
     live = deployment()
     del live["status"]
-    rollout = rollout_of(live)
+    rollout = deployment_rollout(live)
     assert (rollout.exists, rollout.size, rollout.ready, rollout.current) == (True, 3, 0, False)
 
 
@@ -34,11 +33,11 @@ INCOMPLETE = {
 
 @pytest.mark.parametrize("live", INCOMPLETE.values(), ids=INCOMPLETE.keys())
 def test_incomplete(live: Object) -> None:
-    assert not rollout_of(live).complete
+    assert not deployment_rollout(live).complete
 
 
 def test_complete() -> None:
-    assert rollout_of(rolled_out()).complete
+    assert deployment_rollout(rolled_out()).complete
 
 
 AVAILABLE = {
@@ -57,14 +56,14 @@ def test_available_is_counted_and_not_copied(size: int, ready: int, expected: bo
     for reported in ("True", "False"):
         for observed in (1, 2):
             live = deployment(size, {"Available": reported}, readyReplicas=ready, observedGeneration=observed)
-            assert rollout_of(live).available is expected
+            assert deployment_rollout(live).available is expected
 
 
 @pytest.mark.parametrize(("paused", "expected"), [(True, True), (False, False), (None, False)])
 def test_paused(paused: bool | None, expected: bool) -> None:
     live = rolled_out()
     live["spec"] |= {} if paused is None else {"paused": paused}
-    assert rollout_of(live).paused is expected
+    assert deployment_rollout(live).paused is expected
 
 
 DEADLINES = {
@@ -75,7 +74,7 @@ DEADLINES = {
 
 @pytest.mark.parametrize(("condition", "expected"), DEADLINES.values(), ids=DEADLINES.keys())
 def test_deadline(condition: dict[str, str], expected: bool) -> None:
-    assert rollout_of(deployment(conditions={"Progressing": condition})).deadline_exceeded is expected
+    assert deployment_rollout(deployment(conditions={"Progressing": condition})).deadline_exceeded is expected
 
 
 FAILURES = {
@@ -86,7 +85,7 @@ FAILURES = {
 
 @pytest.mark.parametrize(("condition", "failure"), FAILURES.values(), ids=FAILURES.keys())
 def test_replica_failure(condition: dict[str, str], failure: str) -> None:
-    assert rollout_of(deployment(conditions={"ReplicaFailure": condition})).replica_failure == failure
+    assert deployment_rollout(deployment(conditions={"ReplicaFailure": condition})).replica_failure == failure
 
 
 def controlled(kind: str = "ReplicaSet", name: str = "cache-5d4f", template: str | None = "5d4f") -> Object:

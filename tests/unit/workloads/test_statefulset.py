@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kind import Snapshot, Update
+from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.workloads.rollout import Rollout
-from memcached_operator.workloads.statefulset import STATEFULSET
+from memcached_operator.workloads.statefulset import STATEFULSET, statefulset_rollout
 from unit.builders import NOW, memcached, owned, pod
 
 DONE: Any = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 3)
@@ -33,14 +33,14 @@ def created(at: str, ready_since: str | None = None) -> Object:
     return {**found, "metadata": {**found["metadata"], "creationTimestamp": at}}
 
 
-def rollout(live: Object | None, *pods: Object, cr: Object | None = None, update: Update | None = None) -> Rollout:
-    """The rollout of a StatefulSet. `update`: of its pods, by the operator."""
+def rollout(live: Object | None, *pods: Object, cr: Object | None = None) -> Rollout:
+    """The rollout of a StatefulSet."""
     children = {} if live is None else {Key(STATEFULSETS, "test", "cache"): live}
-    return STATEFULSET.rollout(Snapshot(cr or memcached(), children, pods), update, NOW)
+    return statefulset_rollout(Snapshot(cr or memcached(), children, pods), NOW)
 
 
 def test_missing_statefulset() -> None:
-    assert rollout(None) == Rollout()
+    assert rollout(None) == Rollout("StatefulSet")
 
 
 COMPLETE: dict[str, tuple[Object, bool]] = {
@@ -57,14 +57,6 @@ COMPLETE: dict[str, tuple[Object, bool]] = {
 @pytest.mark.parametrize(("live", "expected"), COMPLETE.values(), ids=COMPLETE.keys())
 def test_complete(live: Object, expected: bool) -> None:
     assert rollout(live).complete is expected
-
-
-def test_rollout_is_complete_when_each_update_is_in_effect() -> None:
-    """A pod with the new revision counts as updated while it restarts."""
-    doing = {"cache-2": "restarts with its items"}
-    found = rollout(statefulset(**DONE), update=Update(complete=False, doing=doing))
-    assert (found.complete, found.doing) == (False, ("cache-2 restarts with its items",))
-    assert rollout(statefulset(**DONE), update=Update(complete=True)).complete
 
 
 ROLLING = statefulset(**DONE | {"updatedReplicas": 1, "availableReplicas": 2})

@@ -6,8 +6,8 @@ import pytest
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
-from memcached_operator.workloads.deployment import DEPLOYMENT
-from memcached_operator.workloads.pods import Remedies
+from memcached_operator.workloads.deployment import deployment_rollout
+from memcached_operator.workloads.pods import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
 from unit.builders import (
     DEPLOYMENTS,
@@ -48,7 +48,8 @@ def snapshot(
 
 def state_of(observed: Observed) -> WorkloadState:
     """The state of the Deployment."""
-    return workload_state(DEPLOYMENT, *observed, NOW, remedies=Remedies("spec.imagePullSecrets"), resume=RESUME)
+    live = observed[0].child(DEPLOYMENTS)
+    return workload_state(deployment_rollout(live), *observed, NOW, rules=PodRules("a.secrets"), resume=RESUME)
 
 
 def conditions_of(observed: Observed) -> dict[str, tuple[str, str, str]]:

@@ -2,7 +2,7 @@
 
 from memcached_api.memcached.ports import Ports
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
-from memcached_operator.memcached.desired.addresses import CONNECTION_SUFFIX, fixed_servers, host, servers
+from memcached_operator.memcached.addresses import CONNECTION_SUFFIX, fixed_servers, host, servers
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children
 

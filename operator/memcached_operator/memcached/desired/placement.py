@@ -15,8 +15,8 @@ from memcached_api.memcached.placing import (
 from memcached_api.memcached.rules.placing import RESTARTED_AT
 from memcached_api.memcached.warm_up import setting
 from memcached_api.scheduling import TopologySpreadConstraint
+from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
-from memcached_operator.workloads.warm_up import WARM_UP_ANNOTATION
 
 DEFAULT_LIMITS = {"maxUnavailable": "25%", "maxSurge": "25%"}
 """The strategy of a Deployment that sets none."""

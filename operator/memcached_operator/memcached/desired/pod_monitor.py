@@ -3,7 +3,7 @@
 from memcached_api.memcached.monitoring import PodMonitor, is_enabled
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import POD_MONITORS, Object
-from memcached_operator.memcached.desired.addresses import host
+from memcached_operator.memcached.addresses import host
 from memcached_operator.memcached.desired.agent import METRICS_PORT_NAME
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.memcached.desired.secrets import CA

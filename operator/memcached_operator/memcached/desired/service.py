@@ -7,7 +7,7 @@ from memcached_api.memcached.placing import Service
 from memcached_api.memcached.ports import Ports
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.addresses import slot_name
+from memcached_operator.memcached.addresses import slot_name
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, named_ports
 from memcached_operator.workloads import children
 

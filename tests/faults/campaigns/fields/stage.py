@@ -11,9 +11,9 @@ from faults.state import CHILDREN, SLOT_CHILDREN
 from memcached_api import conditions as c
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
-from memcached_operator.memcached.desired.statefulset import TEMPLATE_ANNOTATION
-from memcached_operator.reconcile.compare import INTENT_ANNOTATION
-from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION
+from memcached_operator.memcached.slots.pause import TEMPLATE_ANNOTATION
+from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
+from memcached_operator.reconcile.intent import INTENT_ANNOTATION
 
 RECOVERY = 30.0
 """Seconds until a spec is applied."""

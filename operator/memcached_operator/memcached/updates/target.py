@@ -6,8 +6,8 @@ from typing import Final
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object, nested_map
-from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION, Origin
-from memcached_operator.workloads.warm_up import timeout_of
+from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, Origin
+from memcached_operator.memcached.warm_up import timeout_of
 
 REVISION_LABEL: Final = "controller-revision-hash"
 """Label of a pod: the revision of the pod template. The StatefulSet counts a pod with its latest one as updated."""

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from memcached_operator.kind import Resize, Update
+from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import STATEFULSETS, Object
-from memcached_operator.workloads.updates.decision import update
-from memcached_operator.workloads.updates.origin import with_origin
-from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, Ran, Record, annotation
-from memcached_operator.workloads.updates.target import InPlace
+from memcached_operator.memcached.updates.decision import Decision, decide
+from memcached_operator.memcached.updates.origin import with_origin
+from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Ran, Record, annotation
+from memcached_operator.memcached.updates.target import InPlace
 from unit.builders import NOW, owned
 
 OLD, NEW = "cache-old", "cache-new"
@@ -116,9 +116,9 @@ def statefulset(target: Object, size: int = 3, **changed: Any) -> Object:
     return {**owned(resource=STATEFULSETS, generation=2), "spec": spec, "status": status} | changed
 
 
-def decided(target: Object, *pods: Object, resize: Resize | None = Resize.ANY, size: int | None = None) -> Update:
+def decided(target: Object, *pods: Object, resize: Resize | None = Resize.ANY, size: int | None = None) -> Decision:
     """The update of these pods to a template."""
-    found = update(statefulset(target, len(pods) if size is None else size), pods, RULES, resize, NOW)
+    found = decide(statefulset(target, len(pods) if size is None else size), pods, RULES, resize, NOW)
     assert found is not None
     return found
 

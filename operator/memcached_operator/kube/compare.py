@@ -6,11 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from memcached_operator.kube.resource import Object, nested_map
-
-INTENT_ANNOTATION = "memcached-operator.example.com/intent"
-"""Annotation of every child: a digest of the last applied intent. It detects the *removal* of a field from the intent,
-which a comparison of values does not."""
+from memcached_operator.kube.resource import Object
 
 DROPPED_FIELDS = frozenset({("spec", "updateStrategy", "rollingUpdate", "maxUnavailable")})
 """Fields that a cluster drops if their feature gate is disabled (MaxUnavailableStatefulSet: by default up to 1.34, and
@@ -49,84 +45,19 @@ MERGE_KEYS = (("uid",), ("port", "protocol"), ("containerPort", "protocol"), ("n
 """The merge keys of lists: owner references, ports of a Service, ports of a container, and all other named entries."""
 
 
-def intent_digest(obj: Object) -> str:
-    """16 hex digits of a hash of the intent, without the number of pods.
-
-    So a child of which only that differs can be recognized and changed with one merge patch. The number is compared
-    like all other values.
-    """
-    return _digest(_encoded_intent(with_replicas(obj, None)))
-
-
-def digest_v1(obj: Object) -> str:
-    """The digest of release 0.1.0, which included the number of pods. Its children stay as they are."""
-    return _digest(_encoded_intent(obj))
-
-
 def fingerprint(obj: Object) -> str:
     """16 hex digits of a hash of the whole object."""
-    return _digest(_encoded(obj))
+    return digest(encoded(obj))
 
 
-def _digest(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:16]
-
-
-def _encoded(obj: Any) -> bytes:
+def encoded(obj: Any) -> bytes:
+    """The object as JSON, with the fields in alphabetical order."""
     return msgspec.json.encode(obj, order="deterministic")
 
 
-def _encoded_intent(obj: Object) -> bytes:
-    """The text without ALLOCATED_FIELDS. Most children have none, and a copy takes a quarter of a reconcile."""
-    text = _encoded(obj)
-    return _encoded(_copy(obj)) if any(f'"{name}"'.encode() in text for name in ALLOCATED_FIELDS) else text
-
-
-def _copy(value: Any) -> Any:
-    """A copy without ALLOCATED_FIELDS."""
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value).items()
-        return {name: _copy(item) for name, item in fields if name not in ALLOCATED_FIELDS}
-    return [_copy(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
-
-
-def replicas_of(obj: Object) -> int | None:
-    """The number of pods of a workload; None for other objects."""
-    spec: Any = obj.get("spec")
-    return cast("Object", spec).get("replicas") if isinstance(spec, dict) else None
-
-
-def with_replicas(obj: Object, replicas: int | None) -> Object:
-    """The object with another number of pods; without the field if that is None."""
-    if replicas_of(obj) == replicas:
-        return obj
-    spec = {field: value for field, value in obj["spec"].items() if field != "replicas"}
-    return {**obj, "spec": spec if replicas is None else {**spec, "replicas": replicas}}
-
-
-def with_intent(obj: Object) -> Object:
-    """The object with its digest in INTENT_ANNOTATION."""
-    return _with_digest(obj, intent_digest(obj))
-
-
-def with_recorded_intent(obj: Object, live: Object) -> Object | None:
-    """The object of `with_intent` with the digest that `live` records for this intent; None if it records another."""
-    recorded = nested_map(live, "metadata", "annotations").get(INTENT_ANNOTATION)
-    annotations: dict[str, str] = obj["metadata"]["annotations"]
-    if recorded == annotations[INTENT_ANNOTATION]:
-        return obj
-    return _with_digest(obj, recorded) if recorded and recorded == digest_v1(_without_digest(obj)) else None
-
-
-def _with_digest(obj: Object, digest: str) -> Object:
-    meta = obj["metadata"]
-    return {**obj, "metadata": {**meta, "annotations": {**meta.get("annotations", {}), INTENT_ANNOTATION: digest}}}
-
-
-def _without_digest(obj: Object) -> Object:
-    meta: Object = dict(obj["metadata"])
-    annotations = {name: text for name, text in meta.pop("annotations").items() if name != INTENT_ANNOTATION}
-    return {**obj, "metadata": meta | ({"annotations": annotations} if annotations else {})}
+def digest(text: bytes) -> str:
+    """16 hex digits of a hash."""
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def covers(live: Any, desired: Any) -> bool:

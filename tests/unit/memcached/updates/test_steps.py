@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.workloads.updates.decision import update
-from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
-from memcached_operator.workloads.updates.record import Before, Ran, Record
+from memcached_operator.memcached.updates.decision import decide
+from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
+from memcached_operator.memcached.updates.record import Before, Ran, Record
 from unit.builders import NOW
-from unit.workloads.updating import (
+from unit.memcached.updates.updating import (
     ARGS,
     ARGUMENTS,
     GATE,
@@ -471,7 +471,7 @@ def test_next_step_waits_for_min_ready_seconds() -> None:
     live = statefulset(changed(fixed="b"), 2)
     live["spec"]["minReadySeconds"] = 90
     pods = [created(0, BEFORE), created(1, changed(fixed="b"), NEW, ready="2030-01-01T11:59:00Z")]
-    found = update(live, pods, RULES, Resize.ANY, NOW)
+    found = decide(live, pods, RULES, Resize.ANY, NOW)
     assert found is not None
     assert (found.step, found.requeue_after) == (None, 30)
 
@@ -484,4 +484,4 @@ STALE: dict[str, Object] = {
 
 @pytest.mark.parametrize("stale", STALE.values(), ids=STALE.keys())
 def test_nothing_is_known_before_the_statefulset_was_observed(stale: Object) -> None:
-    assert update(statefulset(BEFORE, 1, **stale), [created(0, BEFORE)], RULES, Resize.ANY, NOW) is None
+    assert decide(statefulset(BEFORE, 1, **stale), [created(0, BEFORE)], RULES, Resize.ANY, NOW) is None

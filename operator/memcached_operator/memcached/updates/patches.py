@@ -9,13 +9,13 @@ import msgspec
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.updates.confirmation import has_restarted, until_confirmed
+from memcached_operator.memcached.updates.observed import revision_of
+from memcached_operator.memcached.updates.origin import Origin
+from memcached_operator.memcached.updates.record import Before, Ran, Record, annotation, ends
+from memcached_operator.memcached.updates.target import REVISION_LABEL, Target
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.pods import container_status
-from memcached_operator.workloads.updates.confirmation import has_restarted, until_confirmed
-from memcached_operator.workloads.updates.observed import revision_of
-from memcached_operator.workloads.updates.origin import Origin
-from memcached_operator.workloads.updates.record import Before, Ran, Record, annotation, ends
-from memcached_operator.workloads.updates.target import REVISION_LABEL, Target
 
 
 def delete(pod: Object) -> PodStep:

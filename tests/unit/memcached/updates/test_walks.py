@@ -8,14 +8,14 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from memcached_operator.kind import PodStep, Resize, Update
+from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.updates.decision import Decision, decide
+from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
+from memcached_operator.memcached.updates.record import RECORD_ANNOTATION
 from memcached_operator.status.conditions import timestamp
-from memcached_operator.workloads.updates.decision import update
-from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION
-from memcached_operator.workloads.updates.record import RECORD_ANNOTATION
 from unit.builders import NOW
-from unit.workloads.updating import ARGS, GATE, MEMORY, NEW, OLD, RULES, created, statefulset, template
+from unit.memcached.updates.updating import ARGS, GATE, MEMORY, NEW, OLD, RULES, created, statefulset, template
 
 WALKS: Final = 500
 MAX_DECISIONS: Final = 120
@@ -84,9 +84,9 @@ class World:
         found["failed"] = chance.choice(("", "", "it has failed"))
         return found
 
-    def decide(self) -> Update:
+    def decide(self) -> Decision:
         """The decision about the pod now."""
-        found = update(statefulset(self.target, 1), [self.pod], RULES, self.resize, self.now)
+        found = decide(statefulset(self.target, 1), [self.pod], RULES, self.resize, self.now)
         assert found is not None
         return found
 

@@ -11,11 +11,8 @@ from memcached_api import conditions as c
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import PodStep, Problem, Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.status.conditions import timestamp, truncate
-from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
-from memcached_operator.workloads.times import earliest
-from memcached_operator.workloads.updates import confirmation, observed, patches
-from memcached_operator.workloads.updates.amounts import (
+from memcached_operator.memcached.updates import confirmation, observed, patches
+from memcached_operator.memcached.updates.amounts import (
     effective_limits,
     falls,
     has_amounts,
@@ -25,10 +22,13 @@ from memcached_operator.workloads.updates.amounts import (
     plain,
     spec_amounts,
 )
-from memcached_operator.workloads.updates.confirmation import SETTLED, Wait
-from memcached_operator.workloads.updates.origin import Origin, origin_of
-from memcached_operator.workloads.updates.record import MAX_MESSAGE, Record, age, ends, is_unreadable, record_of
-from memcached_operator.workloads.updates.target import Target
+from memcached_operator.memcached.updates.confirmation import SETTLED, Wait
+from memcached_operator.memcached.updates.origin import Origin, origin_of
+from memcached_operator.memcached.updates.record import MAX_MESSAGE, Record, age, ends, is_unreadable, record_of
+from memcached_operator.memcached.updates.target import Target
+from memcached_operator.status.conditions import timestamp, truncate
+from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+from memcached_operator.workloads.times import earliest
 
 RESIZING: Final = "is being resized"
 MAX_DIGITS: Final = 10

@@ -11,8 +11,8 @@ import msgspec
 
 from memcached_api.resizing import are_amounts, shape
 from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.memcached.updates.amounts import amounts_of, plain
 from memcached_operator.workloads import children
-from memcached_operator.workloads.updates.amounts import amounts_of, plain
 
 ORIGIN_ANNOTATION: Final = "memcached-operator.example.com/created-from"
 

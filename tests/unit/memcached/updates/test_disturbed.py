@@ -8,10 +8,21 @@ from msgspec.structs import replace
 
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.workloads.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
-from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, Before, Ran, Record
-from unit.workloads.test_updates import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, SINCE, changed, kind, read
-from unit.workloads.updating import (
+from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
+from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Before, Ran, Record
+from unit.memcached.updates.test_steps import (
+    AMOUNTS,
+    BEFORE,
+    FAILED,
+    MISSING,
+    PENDING,
+    RAISED,
+    SINCE,
+    changed,
+    kind,
+    read,
+)
+from unit.memcached.updates.updating import (
     ARGS,
     ARGUMENTS,
     GATE,

@@ -5,11 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.workloads.pods import condition_of, container_status
+from memcached_operator.memcached.updates.target import REVISION_LABEL
+from memcached_operator.workloads.pods import condition_of, container_status, serves
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.times import past_time
-from memcached_operator.workloads.updates.target import REVISION_LABEL
-from memcached_operator.workloads.warm_up import serves
 
 RESTARTING: Final = timedelta(seconds=60)
 """For how long a container that has ended delays a change. A kubelet restarts it, or waits with it, within seconds."""

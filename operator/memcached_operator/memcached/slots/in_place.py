@@ -8,14 +8,15 @@ from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
 from memcached_api.resizing import by_value
+from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.agent import CONTAINER as AGENT
 from memcached_operator.memcached.desired.pods import changeable_arguments
 from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION, args
+from memcached_operator.memcached.updates.origin import with_origin
+from memcached_operator.memcached.updates.target import InPlace
+from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
 from memcached_operator.workloads import children
-from memcached_operator.workloads.updates.origin import with_origin
-from memcached_operator.workloads.updates.target import InPlace
-from memcached_operator.workloads.warm_up import WARM_UP_ANNOTATION
 
 MEMORY_ANNOTATION: Final = "memcached-operator.example.com/memory"
 """Annotation of a pod: the memory for items in MiB, to which the agent raises that of memcached."""
@@ -29,10 +30,19 @@ IN_PLACE: Final = InPlace(
 )
 
 
-def updatable(template: Object, spec: MemcachedSpec) -> Object:
-    """A pod template with the annotations that an update in place needs."""
-    annotated = children.with_metadata(_with_amounts(template), {}, dict(_settings(spec)))
-    return with_origin(annotated, _fixed(annotated, spec))
+def updatable(built: Object, spec: MemcachedSpec) -> Object:
+    """The StatefulSet with the annotations in its pod template that an update in place needs."""
+    template = children.with_metadata(_with_amounts(built["spec"]["template"]), {}, dict(_settings(spec)))
+    return {**built, "spec": {**built["spec"], "template": with_origin(template, _fixed(template, spec))}}
+
+
+def has_template(desired: Object, live: Object) -> bool:
+    """Whether the live StatefulSet has the number of pods and the pod template that are desired.
+
+    Templates are compared by their annotations: a policy of the cluster may change other parts.
+    """
+    templates = [each["spec"]["template"]["metadata"] for each in (live, desired)]
+    return live["spec"].get("replicas") == desired["spec"]["replicas"] and covers(*templates)
 
 
 def _with_amounts(template: Object) -> Object:

@@ -1,25 +1,51 @@
 """Decides which pod of a StatefulSet is updated next, and with which step."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from memcached_operator.kind import Resize, Update
+from memcached_operator.kind import PodStep, PodUpdate, Problem, Resize
 from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.memcached.updates.origin import origin_of
+from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, is_unreadable
+from memcached_operator.memcached.updates.slot import Slot, State, assess
+from memcached_operator.memcached.updates.target import InPlace, Target
 from memcached_operator.workloads.pods import is_active
 from memcached_operator.workloads.times import earliest
-from memcached_operator.workloads.updates.origin import origin_of
-from memcached_operator.workloads.updates.record import RECORD_ANNOTATION, is_unreadable
-from memcached_operator.workloads.updates.slot import Slot, State, assess
-from memcached_operator.workloads.updates.target import InPlace, Target
 
 MAX_DOING: Final = 3
 """Maximum pods whose state is reported."""
 
 
-def update(live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None, now: datetime) -> Update | None:
-    """The state of the update of the pods of a StatefulSet; None until its controller has seen its latest spec."""
+@dataclass(frozen=True)
+class Decision:
+    """What the update of the pods of a StatefulSet needs.
+
+    `complete`: all pods are updated. `step`: the next write. `must_finish`: the step completes or restores a pod, also
+    during a pause. `doing`: what happens to pods now, such as `is being resized`, by their names. `problems`: why the
+    update cannot continue. `requeue_after`: seconds until it may continue without an event, or None. `notices`:
+    sentences for the status that are not problems.
+    """
+
+    complete: bool
+    step: PodStep | None = None
+    must_finish: bool = False
+    doing: Mapping[str, str] = field(default_factory=dict[str, str])
+    problems: tuple[Problem, ...] = ()
+    requeue_after: float | None = None
+    notices: tuple[str, ...] = ()
+
+    @property
+    def update(self) -> PodUpdate:
+        """The part that the engine and the status need."""
+        return PodUpdate(self.complete, self.step, self.doing)
+
+
+def decide(
+    live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None, now: datetime
+) -> Decision | None:
+    """The decision about the pods of a StatefulSet; None until its controller has seen its latest spec."""
     target = _target(live, rules, resize)
     if target is None:
         return None
@@ -29,7 +55,7 @@ def update(live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize 
     slots = [assess(by_name[name], target, now) for name in names if name in by_name]
     slots += [Slot(name, State.BUSY, "is being replaced") for name in names if name not in by_name]
     unreadable = (name for name, pod in by_name.items() if is_unreadable(pod))
-    return replace(_update(slots), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
+    return replace(_decision(slots), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
 
 
 def _notice(name: str) -> str:
@@ -44,12 +70,12 @@ def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | Non
     return Target(revision, template, origin, rules, resize, live["spec"].get("minReadySeconds", 0))
 
 
-def _update(slots: Sequence[Slot]) -> Update:
-    """The update, given the slots, the highest first."""
+def _decision(slots: Sequence[Slot]) -> Decision:
+    """The decision, given the slots, the highest first."""
     problems = tuple(each.problem for each in slots if each.problem)
     next_one = _next(slots)
     doing = [each for each in slots if each.doing and (each is next_one or each.state is not State.OUTDATED)]
-    return Update(
+    return Decision(
         complete=all(each.state is State.DONE for each in slots),
         step=next_one.step if next_one else None,
         must_finish=next_one is not None and next_one.state is State.UNFINISHED,

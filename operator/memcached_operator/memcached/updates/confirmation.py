@@ -8,6 +8,9 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.memcached.updates.observed import ready_since, revision_of, runs, waiting_for
+from memcached_operator.memcached.updates.record import MAX_MESSAGE, Ran, Record, age, ends
+from memcached_operator.memcached.updates.target import Target
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.pods import (
     IMAGE_REASONS,
@@ -17,9 +20,6 @@ from memcached_operator.workloads.pods import (
 )
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.times import past_time
-from memcached_operator.workloads.updates.observed import ready_since, revision_of, runs, waiting_for
-from memcached_operator.workloads.updates.record import MAX_MESSAGE, Ran, Record, age, ends
-from memcached_operator.workloads.updates.target import Target
 
 SETTLED: Final = timedelta(seconds=10)
 """For how long a container must run to be one of the changed pod: a kubelet that was just starting it ran the previous

@@ -1,0 +1,55 @@
+"""The images of a Memcached: those of its spec, or those that the operator chose for it when it was created."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memcached_api.images import Images
+from memcached_api.memcached.agent import asks_for_agent
+from memcached_api.memcached.types import MemcachedSpec, needs_agent
+from memcached_operator.kube.resource import Object, nested_map
+
+PINNED_IMAGE_ANNOTATION = "memcached-operator.example.com/default-image"
+PINNED_AGENT_ANNOTATION = "memcached-operator.example.com/default-agent-image"
+"""Annotations of a workload whose Memcached has no `spec.image` or `spec.agent.image`, because the webhook was
+unavailable. Their value is the default image at that time, so that a later release does not restart the cache."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The images of a Memcached. `pins`: annotations of its workload that keep those that its spec does not name."""
+
+    images: Images
+    pins: dict[str, str]
+
+
+def chosen(spec: MemcachedSpec, live: Object | None, defaults: Images) -> Chosen:
+    """The images of a Memcached. `live`: its workload, or None. `defaults`: those of this release."""
+    pins: dict[str, str] = {}
+    if not spec.image:
+        pins[PINNED_IMAGE_ANNOTATION] = pinned_image(live) or defaults.memcached
+    if needs_agent(spec) and not (spec.agent and spec.agent.image):
+        pins[PINNED_AGENT_ANNOTATION] = pinned_image(live, PINNED_AGENT_ANNOTATION) or defaults.agent
+    images = Images(
+        spec.image or pins[PINNED_IMAGE_ANNOTATION],
+        (spec.agent and spec.agent.image) or pins.get(PINNED_AGENT_ANNOTATION, ""),
+    )
+    return Chosen(images, pins)
+
+
+def count_outdated_images(objects: Iterable[Object], default: str) -> int:
+    """The number of objects whose `spec.image` is not the default. It is only reported, as a metric."""
+    return sum(nested_map(obj, "spec").get("image", default) != default for obj in objects)
+
+
+def count_outdated_agents(objects: Iterable[Object], default: str) -> int:
+    """The number of objects with an agent whose `spec.agent.image` is not the default. It is only reported."""
+    specs = (nested_map(obj, "spec") for obj in objects)
+    return sum(nested_map(spec, "agent").get("image", default) != default for spec in specs if asks_for_agent(spec))
+
+
+def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION) -> str | None:
+    """The image that this or an earlier release of the operator chose for a Memcached that names none.
+
+    `live`: its workload, or None.
+    """
+    return None if live is None else nested_map(live, "metadata", "annotations").get(annotation)

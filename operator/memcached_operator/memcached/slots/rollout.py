@@ -1,0 +1,73 @@
+"""The rollout of slots: their StatefulSet has the strategy OnDelete, because the operator updates the pods itself.
+
+`kubectl rollout status` does not support that.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from memcached_operator.kind import PodUpdate, Snapshot
+from memcached_operator.kube.resource import STATEFULSETS, Object, nested_list, nested_map
+from memcached_operator.memcached import warm_up
+from memcached_operator.memcached.slots.pause import OUTDATED, PAUSED_ANNOTATION
+from memcached_operator.workloads.pods import is_ready, serves
+from memcached_operator.workloads.rollout import Rollout, counted
+from memcached_operator.workloads.statefulset import with_progress
+
+MAX_NAMES = 3
+"""Maximum names of pods in a message."""
+
+
+def rollout(snapshot: Snapshot, update: PodUpdate | None, now: datetime) -> Rollout:
+    """The rollout, from the counts of the StatefulSet controller, the times in its pods, and the update of the pods."""
+    live = snapshot.child(STATEFULSETS)
+    found = counted(STATEFULSETS.kind, live)
+    if live is None:
+        return found
+    template = nested_map(live, "spec", "template")
+    found = _with_serving(_with_pause(found, live, snapshot.cr), template, snapshot.pods)
+    seconds = warm_up.timeout_of(template)
+    warming = [] if seconds is None else _warming(template, snapshot.pods)
+    others = update.doing.items() if update else ()
+    doing = [f"{name} {text}" for name, text in others if name not in warming]
+    return with_progress(
+        replace(found, doing=(*_sentences(warming, seconds or 0), *doing)),
+        live,
+        snapshot,
+        now,
+        updated=update is None or update.complete,
+        extra=seconds or 0,
+    )
+
+
+def _with_pause(found: Rollout, live: Object, cr: Object) -> Rollout:
+    """The counts during a pause: pods with an older template than the spec's are not updated."""
+    if nested_map(cr, "spec", "rollout").get("paused") is not True:
+        return found
+    outdated = nested_map(live, "metadata", "annotations").get(PAUSED_ANNOTATION) == OUTDATED
+    return replace(found, paused=True, updated=0 if outdated else found.updated)
+
+
+def _with_serving(found: Rollout, template: Mapping[str, Any], pods: Iterable[Object]) -> Rollout:
+    """The counts if pods serve before they are ready: those whose first container is ready, beside others."""
+    first, *others = nested_list(template, "spec", "containers")
+    return replace(found, serving=sum(serves(pod, first["name"]) for pod in pods)) if others else found
+
+
+def _warming(template: Mapping[str, Any], pods: Iterable[Object]) -> list[str]:
+    """The names of the pods that serve while they are not ready, because their caches are cold, sorted."""
+    first, *others = nested_list(template, "spec", "containers")
+    cold = (pod["metadata"]["name"] for pod in pods if serves(pod, first["name"]) and not is_ready(pod))
+    return sorted(cold) if others else []
+
+
+def _sentences(warming: list[str], seconds: int) -> Iterator[str]:
+    """What the pods that are not warm yet do, for messages."""
+    if not warming:
+        return
+    names = ", ".join(warming[:MAX_NAMES])
+    more = f" and {len(warming) - MAX_NAMES} more" if len(warming) > MAX_NAMES else ""
+    verb = "warms" if len(warming) == 1 else "warm"
+    yield f"{names}{more} {verb} up, which takes at most {seconds} s"

@@ -1,7 +1,7 @@
 """The definition of a kind, from which its CRD, its API reference and its validation are generated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -45,9 +45,16 @@ PROBLEM_COLUMNS: Final = (
 """The last columns of every kind."""
 
 
+REPLACES: Final = "A change replaces the pods."
+"""What the description of a field says if a change replaces the pods."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Spec]):
-    """One custom resource kind. All `versions` have the same schema; the first is the storage version."""
+    """One custom resource kind. All `versions` have the same schema; the first is the storage version.
+
+    `changes`: what a change of a field does, as a sentence for its description, by its path.
+    """
 
     group: str
     versions: tuple[str, ...]
@@ -60,6 +67,7 @@ class Kind(Generic[Spec]):
     rules: tuple[Rule, ...]
     columns: tuple[Column, ...]
     transitions: tuple[TransitionRule, ...] = ()
+    changes: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def decode(self, obj: Mapping[str, Any]) -> Spec:
         """The spec, with defaults and without unknown fields. Raises SpecDecodeError with all structural errors."""

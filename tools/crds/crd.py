@@ -70,6 +70,9 @@ def object_schema(kind: Kind[Any]) -> Schema:
             "status": struct_schema(kind.status),
         },
     }
+    for path, sentence in kind.changes.items():
+        described = _node(root["properties"]["spec"], path.removeprefix("spec."))
+        described["description"] = f"{described['description']} {sentence}"
     for rule in kind.rules:
         _add(root, rule.path, validation(rule))
     for change in kind.transitions:

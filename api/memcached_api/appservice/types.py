@@ -10,7 +10,7 @@ from memcached_api.appservice.ports import DEFAULT_PROTOCOL, generated_name
 from memcached_api.appservice.rules import RULES
 from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Column, Kind
+from memcached_api.kinds import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
 from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
@@ -35,15 +35,13 @@ class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Number of pods."""
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)]
-    """Container image to run. Its command and its user are those of the image. The pull policy is IfNotPresent. A
-    change replaces the pods."""
+    """Container image to run. Its command and its user are those of the image. The pull policy is IfNotPresent."""
 
     resources: ResourceRequirements | None = None
-    """Compute resources of each container. If absent, there are no requests and no limits. A change replaces the
-    pods."""
+    """Compute resources of each container. If absent, there are no requests and no limits."""
 
     envs: Annotated[list[EnvVar], Meta(max_length=128, extra_json_schema=LIST_BY_NAME)] = []
-    """Environment variables of the container. A change replaces the pods."""
+    """Environment variables of the container."""
 
     ports: Annotated[list[ServicePort], Meta(max_length=MAX_PORTS)] = []
     """Ports of the Service, each open on every node. The target ports define the container's ports; changing a target
@@ -112,6 +110,7 @@ APPSERVICE: Final = Kind(
     spec=AppServiceSpec,
     status=AppServiceStatus,
     rules=RULES,
+    changes=dict.fromkeys(("spec.image", "spec.envs", "spec.resources"), REPLACES),
     columns=(
         *STATE_COLUMNS,
         Column("Node Port", "integer", ".status.nodePorts[0].nodePort", "The first node port"),

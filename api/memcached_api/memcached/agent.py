@@ -22,12 +22,11 @@ class Agent(msgspec.Struct, frozen=True, rename="camel"):
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
     """Container image of the agent. If absent when an agent is first needed, the mutating webhook sets the operator's
-    own image, so that a later release of the operator does not restart the cache. A change replaces the pods, unless it
-    can be made in place (docs/warm.md)."""
+    own image, so that a later release of the operator does not restart the cache."""
 
     resources: ResourceRequirements | None = None
     """Compute resources of the agent. Resources that are not set have defaults: requests of `cpu: 10m` and `memory:
-    24Mi`, and a memory limit of `48Mi`. A change replaces the pods, unless it can be made in place (docs/warm.md)."""
+    24Mi`, and a memory limit of `48Mi`."""
 
 
 def asks_for_agent(spec: Mapping[str, Any]) -> bool:

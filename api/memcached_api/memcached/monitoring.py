@@ -31,14 +31,14 @@ class MonitoringTLS(msgspec.Struct, frozen=True, rename="camel"):
     """HTTPS for the metrics, with the certificate of `tls`."""
 
     enabled: bool | None = None
-    """Whether the agent serves the metrics only over HTTPS. If absent, true. A change replaces the pods."""
+    """Whether the agent serves the metrics only over HTTPS. If absent, true."""
 
 
 class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
     """Metrics of each memcached server, with the names of prometheus/memcached_exporter."""
 
     enabled: bool | None = None
-    """Whether an agent in each pod serves metrics on port 9150. If absent, true. A change replaces the pods."""
+    """Whether an agent in each pod serves metrics on port 9150. If absent, true."""
 
     pod_monitor: PodMonitor | None = None
     """A PodMonitor for the Prometheus operator. If absent, there is none; `{}` creates one."""

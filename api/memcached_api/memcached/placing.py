@@ -44,26 +44,26 @@ class PodMetadata(msgspec.Struct, frozen=True, rename="camel"):
     """Labels and annotations of the pods, in addition to the operator's."""
 
     labels: Labels = {}
-    """Labels of the pods. Those that the operator sets are denied. A change replaces the pods."""
+    """Labels of the pods. Those that the operator sets are denied."""
 
     annotations: Annotations = {}
-    """Annotations of the pods. Those that the operator sets are denied. A change replaces the pods."""
+    """Annotations of the pods. Those that the operator sets are denied."""
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Where the pods run, and with which account and user."""
 
     node_selector: Annotated[Labels, Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"})] = {}
-    """Labels that a node must have. A change replaces the pods."""
+    """Labels that a node must have."""
 
     tolerations: Annotated[
         list[Toleration],
         Meta(max_length=MAX_ENTRIES, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
     ] = []
-    """Taints of nodes that the pods tolerate. A change replaces the pods."""
+    """Taints of nodes that the pods tolerate."""
 
     affinity: Affinity | None = None
-    """Rules about the nodes, and about other pods on them. A change replaces the pods."""
+    """Rules about the nodes, and about other pods on them."""
 
     topology_spread_constraints: Annotated[
         list[TopologySpreadConstraint],
@@ -71,22 +71,21 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     ] = []
     """How the pods are distributed over nodes and zones. If absent when the object is created, the mutating webhook
     sets two constraints, for `kubernetes.io/hostname` and `topology.kubernetes.io/zone`, which the scheduler satisfies
-    if it can. An empty list means none. A change replaces the pods."""
+    if it can. An empty list means none."""
 
     priority_class_name: Name = ""
-    """Name of the PriorityClass of the pods. A change replaces the pods."""
+    """Name of the PriorityClass of the pods."""
 
     service_account_name: Name = ""
-    """Name of the ServiceAccount of the pods. Its token is not mounted. A change replaces the pods."""
+    """Name of the ServiceAccount of the pods. Its token is not mounted."""
 
     termination_grace_period_seconds: Annotated[int, Meta(ge=MIN_GRACE_SECONDS, le=MAX_GRACE_SECONDS)] | None = None
-    """Seconds from the start of a pod's termination until it is killed, at least 10. If absent, 30. A change replaces
-    the pods."""
+    """Seconds from the start of a pod's termination until it is killed, at least 10. If absent, 30."""
 
     security_context: PodSecurityContext | None = None
     """User and groups of the pods. If present, it replaces the default, `runAsUser: 1001` and `runAsGroup: 1001`. `{}`
     leaves both to the platform, as OpenShift requires. `runAsNonRoot: true` and the seccomp profile `RuntimeDefault`
-    stay. A change replaces the pods."""
+    stay."""
 
 
 class PodTemplate(msgspec.Struct, frozen=True, rename="camel"):
@@ -130,7 +129,7 @@ class Rollout(msgspec.Struct, frozen=True, rename="camel"):
     false."""
 
     restarted_at: Annotated[str, Meta(max_length=40)] | None = None
-    """A time in RFC 3339, such as `2026-11-22T10:00:00Z`. A change replaces the pods. It works as
+    """A time in RFC 3339, such as `2026-11-22T10:00:00Z`. It works as
     `kubectl rollout restart`. The mutating webhook keeps it if an update omits it."""
 
     warm_up: WarmUp | None = None

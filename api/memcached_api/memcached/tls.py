@@ -20,27 +20,25 @@ class TLS(msgspec.Struct, frozen=True, rename="camel"):
 
     secret_name: SecretName
     """Name of a Secret in this namespace with the certificate, `tls.crt`, and its key, `tls.key`: of type
-    kubernetes.io/tls, as cert-manager writes it. memcached uses new content without a restart. A change
-    replaces the pods."""
+    kubernetes.io/tls, as cert-manager writes it. memcached uses new content without a restart."""
 
     client_auth: Literal["None", "Request", "Require"] | None = None
     """Whether clients need certificates. `None`: memcached asks for none. `Request`: a client without a certificate is
-    accepted, one with an invalid certificate is not. `Require`: each client needs a valid one. If absent, `None`. A
-    change replaces the pods."""
+    accepted, one with an invalid certificate is not. `Require`: each client needs a valid one. If absent, `None`."""
 
     client_ca_secret_name: SecretName | None = msgspec.field(default=None, name="clientCASecretName")
     """Name of a Secret in this namespace with the CA certificates that verify clients, `ca.crt`. If absent, `ca.crt` of
-    `secretName`. A change replaces the pods."""
+    `secretName`."""
 
     port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] | None = None
-    """Port on which memcached serves TLS. If absent, `containerPort`. A change replaces the pods."""
+    """Port on which memcached serves TLS. If absent, `containerPort`."""
 
     plaintext: Literal["Disabled", "Enabled"] | None = None
     """`Enabled`: memcached serves `containerPort` without TLS too; needs another `port`. For the time in which clients
-    migrate to TLS. If absent, `Disabled`. A change replaces the pods."""
+    migrate to TLS. If absent, `Disabled`."""
 
     min_version: Literal["1.2", "1.3"] | None = None
-    """Minimum version of TLS. If absent, 1.2. A change replaces the pods."""
+    """Minimum version of TLS. If absent, 1.2."""
 
 
 class Auth(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,4 +46,4 @@ class Auth(msgspec.Struct, frozen=True, rename="camel"):
 
     secret_name: SecretName
     """Name of a Secret in this namespace with the key `users`: 1 to 8 lines of the form `user:password`. memcached uses
-    new content without a restart. A change replaces the pods."""
+    new content without a restart."""

@@ -11,6 +11,7 @@ from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
 from memcached_api.memcached.agent import Agent
+from memcached_api.memcached.effects import SENTENCES
 from memcached_api.memcached.memory import MAX_CONNECTIONS, MAX_THREADS, MIN_CONNECTIONS
 from memcached_api.memcached.monitoring import Monitoring, is_enabled
 from memcached_api.memcached.options import MAX_ITEM_LENGTH, MAX_ITEMS
@@ -45,42 +46,39 @@ class Cache(msgspec.Struct, frozen=True, rename="camel"):
     memory: Quantity | None = None
     """Memory for cached items, per pod: memcached's `-m`, in whole mebibytes, rounded down. From 2Mi to 1Pi. The memory
     request and limit of the container are derived from it unless `resources` sets them. If absent, it is derived from
-    the memory limit in `resources`, otherwise 64Mi. A change replaces the pods, unless it can be made in place
-    (docs/warm.md)."""
+    the memory limit in `resources`, otherwise 64Mi."""
 
     max_item_size: Quantity | None = None
     """Size of the largest item, with its key and header: memcached's `-I`, a multiple of 512Ki from 512Ki to half of
-    the cache memory, at most 1Gi. If absent, 1Mi. A change replaces the pods."""
+    the cache memory, at most 1Gi. If absent, 1Mi."""
 
     max_connections: Annotated[int, Meta(ge=MIN_CONNECTIONS, le=MAX_CONNECTIONS)] | None = None
     """Maximum number of connections, per pod: memcached's `-c`, at least 5 times `threads` plus 10, because it needs
-    some itself. Further clients get an error. If absent, 1024. A change replaces the pods, unless it can be made in
-    place (docs/warm.md)."""
+    some itself. Further clients get an error. If absent, 1024."""
 
     threads: Annotated[int, Meta(ge=1, le=MAX_THREADS)] | None = None
     """Number of threads that process requests: memcached's `-t`. More threads than CPUs make memcached slower. If
-    absent, 4. A change replaces the pods, unless it can be made in place (docs/warm.md)."""
+    absent, 4."""
 
     evictions: bool | None = None
     """Whether a full cache evicts old items to store new ones. If false, it answers with an error: memcached's `-M`. If
-    absent, true. A change replaces the pods, unless it can be made in place (docs/warm.md)."""
+    absent, true."""
 
     verbosity: Annotated[int, Meta(ge=0, le=2)] | None = None
     """What memcached logs: 0 only errors at start, 1 errors and warnings (`-v`), 2 also the commands of clients with
-    their keys (`-vv`). If absent, 1. A change replaces the pods, unless it can be made in place (docs/warm.md)."""
+    their keys (`-vv`). If absent, 1."""
 
     extra_args: Annotated[
         list[Annotated[str, Meta(max_length=MAX_ITEM_LENGTH)]],
         Meta(max_length=MAX_ITEMS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
     ] = []
     """Further options of memcached, one per item: `--name`, `--name=value` or `-o key=value`. Only options that cannot
-    break what the other fields promise are accepted. A change replaces the pods, unless it can be made in place
-    (docs/warm.md)."""
+    break what the other fields promise are accepted."""
 
     warm_restart: bool | None = None
     """Whether the items survive a restart of memcached in its pod: they are in a volume in memory. Requires `identity:
     Stable` and a `memory` of at least 64Mi, of which memcached reserves 1Mi for each of 39 sizes of items. If absent,
-    false. A change replaces the pods."""
+    false."""
 
 
 class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -90,26 +88,24 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Number of memcached pods. Clients distribute keys over them."""
 
     container_port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] = DEFAULT_CONTAINER_PORT
-    """Port of every memcached server and of the Service. With `tls`, it is the port for TLS unless `tls.port` is set. A
-    change replaces the pods."""
+    """Port of every memcached server and of the Service. With `tls`, it is the port for TLS unless `tls.port` is set.
+    """
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
     """Container image of memcached. If absent, the mutating webhook sets the operator's current default on create, so
-    that a later release of the operator does not restart the cache. A change replaces the pods, unless it can be made
-    in place (docs/warm.md)."""
+    that a later release of the operator does not restart the cache."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. If absent, the default of Kubernetes:
-    `Always` for the tag `latest`, otherwise `IfNotPresent`. A change replaces the pods."""
+    `Always` for the tag `latest`, otherwise `IfNotPresent`."""
 
     image_pull_secrets: Annotated[list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME)] = []
-    """Image pull secrets in this namespace. A change replaces the pods."""
+    """Image pull secrets in this namespace."""
 
     resources: ResourceRequirements | None = None
     """Compute resources of each memcached container. Resources that are not set have defaults: a request of `cpu:
     100m`, a memory limit of max(128Mi, 1.25 × the expected need of `cache`), and an equal memory request. If
-    `cache.memory` is derived from a memory limit, the default request is this limit. A change replaces the pods, unless
-    it can be made in place (docs/warm.md)."""
+    `cache.memory` is derived from a memory limit, the default request is this limit."""
 
     cache: Cache = field(default_factory=Cache)
     """The cache of each memcached server."""
@@ -207,6 +203,7 @@ MEMCACHED: Final = Kind(
     spec=MemcachedSpec,
     status=MemcachedStatus,
     rules=RULES,
+    changes=SENTENCES,
     columns=(
         *STATE_COLUMNS,
         Column("Port", "integer", ".spec.containerPort", "Port of memcached"),

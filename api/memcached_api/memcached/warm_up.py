@@ -20,16 +20,14 @@ class WarmUp(msgspec.Struct, frozen=True, rename="camel"):
 
     hit_ratio: Annotated[int, Meta(ge=1, le=100)] | None = None
     """Percentage of the requests in the last minute that must find their item. If the slot's own hit ratio before is
-    known, because only memcached was restarted, it is a percentage of that. If absent, 80. A change replaces the pods,
-    unless it can be made in place (docs/warm.md)."""
+    known, because only memcached was restarted, it is a percentage of that. If absent, 80."""
 
     timeout: Annotated[str, Meta(min_length=1, max_length=MAX_TIMEOUT_LENGTH)] | None = None
-    """Time after which a pod counts as warm in any case, such as `15m` or `1h30m`. If absent, 15m. A change replaces
-    the pods, unless it can be made in place (docs/warm.md)."""
+    """Time after which a pod counts as warm in any case, such as `15m` or `1h30m`. If absent, 15m."""
 
     min_requests: Annotated[int, Meta(ge=0, le=MAX_REQUESTS)] | None = None
     """Number of requests for items in a minute; a pod with fewer counts as warm after its first minute. If absent, 100.
-    A change replaces the pods, unless it can be made in place (docs/warm.md)."""
+    """
 
 
 def setting(given: WarmUp) -> str:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given
 
 from memcached_api.images import Images
-from memcached_api.memcached.changes.updates import Effect, update
+from memcached_api.memcached.changes.updates import update
+from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.types import decode_spec, validate
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object

@@ -7,7 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memcached_api.memcached.changes.fields import changed_fields, sections
-from memcached_api.memcached.changes.updates import ITEM_OPTIONS, Effect, Update, resource_effect, update
+from memcached_api.memcached.changes.updates import Update, resource_effect, update
+from memcached_api.memcached.effects import ITEM_OPTIONS, Effect
 from memcached_api.memcached.memory import default_limit
 from memcached_api.memcached.types import validate
 from unit.builders import memcached

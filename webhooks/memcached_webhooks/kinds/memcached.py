@@ -8,7 +8,8 @@ from typing import Any, Final
 from memcached_api.image import is_older, repository
 from memcached_api.images import Images
 from memcached_api.memcached.agent import asks_for_agent
-from memcached_api.memcached.changes.updates import Effect, Update, update
+from memcached_api.memcached.changes.updates import Update, update
+from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.placing import Rollout
 from memcached_api.memcached.rules.placing import ZERO
 from memcached_api.memcached.rules.spec import STABLE

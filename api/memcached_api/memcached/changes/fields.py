@@ -1,7 +1,6 @@
-"""The effect of a change of each field on the pods; a test compares it with the builders of the operator."""
+"""Which fields of a Memcached a change concerns, and what the pods use of them."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from memcached_api.changes import changed
 from memcached_api.kubernetes import comparable_resources
@@ -15,26 +14,6 @@ from memcached_api.memcached.requirements import agent_requirements, requirement
 from memcached_api.memcached.tls import TLS
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm, serves_https, warm_up_of
 from memcached_api.memcached.warm_up import WarmUp, setting
-
-KEEPS_PODS: Final = (
-    "spec.identity",  # it cannot be changed
-    "spec.size",
-    "spec.podDisruptionBudget.enabled",
-    "spec.podDisruptionBudget.maxUnavailable",
-    "spec.rollout.maxUnavailable",
-    "spec.rollout.maxSurge",
-    "spec.rollout.minReadySeconds",
-    "spec.rollout.paused",
-    "spec.networkPolicy.from",
-    "spec.networkPolicy.metricsFrom",
-    "spec.monitoring.podMonitor.enabled",
-    "spec.monitoring.podMonitor.interval",
-    "spec.monitoring.podMonitor.labels",
-    "spec.service.annotations",
-    "spec.service.labels",
-    "spec.service.perPod",
-)
-"""The fields whose change replaces no pods. All others are in `values`."""
 
 
 def changed_fields(new: MemcachedSpec, old: MemcachedSpec) -> list[str]:

@@ -1,51 +1,17 @@
 """The least that a change of a Memcached does to its pods, if the cluster and the node allow it."""
 
-from enum import IntEnum
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from memcached_api.changes import changed
 from memcached_api.memcached.changes.fields import changed_fields, sections, used
 from memcached_api.memcached.effective import effective
+from memcached_api.memcached.effects import FIELDS, ITEM_OPTIONS, Effect, Needs, Part
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.options import name_of
 from memcached_api.memcached.requirements import agent_requirements, requirements
 from memcached_api.memcached.types import MemcachedSpec, is_stable, needs_agent, restarts_warm
 from memcached_api.resizing import Amounts, by_value, shape
-
-ITEM_OPTIONS: Final = ("--disable-cas", "--slab-growth-factor", "--slab-min-size")
-"""The options that determine where items are in memory: memcached keeps no item if one of them changes."""
-
-SIZES: Final = (
-    "spec.resources",
-    "spec.cache.memory",
-    "spec.cache.maxConnections",
-    "spec.cache.threads",
-    "spec.agent.resources",
-)
-"""The fields from which requests and limits follow. With TLS they also follow from `spec.tls`, which replaces pods."""
-
-ARGUMENTS: Final = (
-    "spec.image",
-    "spec.cache.maxConnections",
-    "spec.cache.threads",
-    "spec.cache.evictions",
-    "spec.cache.verbosity",
-)
-"""The fields with which memcached can be restarted and keep its items."""
-
-
-class Effect(IntEnum):
-    """What happens to the pods, the least first."""
-
-    NOTHING = 0
-    IN_PLACE = 1
-    """Annotations or the agent change; memcached keeps running."""
-    RESIZE = 2
-    """Requests, limits or the memory for items change; memcached keeps running."""
-    RESTART = 3
-    """memcached is restarted in its pod, with its items."""
-    REPLACE = 4
-    """The pods are replaced, and their items are lost."""
 
 
 class Update(NamedTuple):
@@ -66,7 +32,7 @@ def update(new: MemcachedSpec, old: MemcachedSpec) -> Update:
         return Update(Effect.REPLACE if names else Effect.NOTHING, sections(names, new, old))
     sizes, others = resource_effect(new, old), changed(used(new), used(old))
     effects = {name: _effect(name, new, old) if name in others else Effect.NOTHING for name in names}
-    effects |= {name: max(effects[name], sizes) for name in effects if name in SIZES}
+    effects |= {name: max(effects[name], sizes) for name in effects if FIELDS[name].sizes}
     effect = max(effects.values(), default=Effect.NOTHING)
     if effect is Effect.NOTHING:
         return Update(effect, [])
@@ -76,24 +42,21 @@ def update(new: MemcachedSpec, old: MemcachedSpec) -> Update:
 
 def _effect(name: str, new: MemcachedSpec, old: MemcachedSpec) -> Effect:
     """The effect of one field that the pods use otherwise, without that on requests and limits."""
-    if name in ("spec.resources", "spec.agent.resources"):
+    row = FIELDS[name]
+    if row.needs is Needs.AMOUNTS:
         return Effect.NOTHING
-    agents, warm = (all(map(each, (new, old))) for each in (needs_agent, restarts_warm))
-    if name == "spec.agent.image" or name.startswith("spec.rollout.warmUp."):
-        return Effect.IN_PLACE if agents else Effect.REPLACE
-    if name == "spec.cache.memory":
-        return Effect.RESIZE if agents and _grows(new, old) else Effect.REPLACE
-    if name in ARGUMENTS:
-        return Effect.RESTART if warm else Effect.REPLACE
-    if name == "spec.cache.extraArgs":
-        return Effect.RESTART if warm and item_options(new) == item_options(old) else Effect.REPLACE
-    return Effect.REPLACE
+    holds = all(_HAS[row.needs](each) for each in (new, old)) and _ALLOWS.get(row.needs, _any)(new, old)
+    return row.effect if holds else Effect.REPLACE
+
+
+def changeable(spec: MemcachedSpec) -> frozenset[Part]:
+    """The parts of a running pod that carry fields of this spec, so that these can be changed in place."""
+    return frozenset(row.part for row in FIELDS.values() if row.part is not None and _HAS[row.needs](spec))
 
 
 def _grows(new: MemcachedSpec, old: MemcachedSpec) -> bool:
-    """Whether a running memcached can be given the new memory: more, and not in a file for a warm restart."""
     after, before = (megabytes(effective(each).memory) for each in (new, old))
-    return after > before and not restarts_warm(new) and not restarts_warm(old)
+    return after > before
 
 
 def item_options(spec: MemcachedSpec) -> set[str]:
@@ -117,3 +80,33 @@ def _containers(spec: MemcachedSpec) -> dict[str, Amounts]:
     """Requests and limits of each container."""
     agents = {"agent": agent_requirements(spec.agent and spec.agent.resources)} if needs_agent(spec) else {}
     return {name: by_value(each) for name, each in {"memcached": requirements(spec), **agents}.items()}
+
+
+def _any(*_: MemcachedSpec) -> bool:
+    return True
+
+
+def _can_grow(spec: MemcachedSpec) -> bool:
+    """Whether a running memcached can be given more memory: not if it is in a file for a warm restart."""
+    return needs_agent(spec) and not restarts_warm(spec)
+
+
+def _has_same_layout(new: MemcachedSpec, old: MemcachedSpec) -> bool:
+    return item_options(new) == item_options(old)
+
+
+_HAS: Final[Mapping[Needs, Callable[[MemcachedSpec], bool]]] = {
+    Needs.NOTHING: _any,
+    Needs.AGENT: needs_agent,
+    Needs.AMOUNTS: _any,
+    Needs.GROWTH: _can_grow,
+    Needs.WARM: restarts_warm,
+    Needs.LAYOUT: restarts_warm,
+}
+"""Whether a spec has what a change needs, before and after it."""
+
+_ALLOWS: Final[Mapping[Needs, Callable[[MemcachedSpec, MemcachedSpec], bool]]] = {
+    Needs.GROWTH: _grows,
+    Needs.LAYOUT: _has_same_layout,
+}
+"""Whether a change is one of those that a field allows, given the new and the old spec."""

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from memcached_api.memcached.changes.updates import item_options
+from memcached_api.memcached.changes.updates import changeable, item_options
 from memcached_api.memcached.effective import effective
+from memcached_api.memcached.effects import Part
 from memcached_api.memcached.memory import megabytes
-from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
+from memcached_api.memcached.types import MemcachedSpec, restarts_warm
 from memcached_api.resizing import by_value
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Object, nested_map
@@ -54,9 +55,13 @@ def _with_amounts(template: Object) -> Object:
 
 def _settings(spec: MemcachedSpec) -> Mapping[str, str]:
     """The annotations with what can change in place."""
-    if restarts_warm(spec):
-        return {ARGS_ANNOTATION: args(changeable_arguments(spec))}
-    return {MEMORY_ANNOTATION: str(megabytes(effective(spec).memory))} if needs_agent(spec) else {}
+    parts = changeable(spec)
+    found: dict[str, str] = {}
+    if Part.ARGUMENTS in parts:
+        found[ARGS_ANNOTATION] = args(changeable_arguments(spec))
+    if Part.MEMORY in parts:
+        found[MEMORY_ANNOTATION] = str(megabytes(effective(spec).memory))
+    return found
 
 
 def _fixed(template: Object, spec: MemcachedSpec) -> Any:
@@ -73,13 +78,13 @@ def _layout(spec: MemcachedSpec) -> list[Any]:
 
 
 def _fixed_container(container: Object, spec: MemcachedSpec) -> Object:
-    changeable = {"resources"}
-    if container["name"] == AGENT or restarts_warm(spec):
-        changeable.add("image")
-    found = {name: value for name, value in container.items() if name not in changeable}
-    if container["name"] == AGENT or not needs_agent(spec) or restarts_warm(spec):
-        return found
-    return {**found, "command": _without_memory(found["command"])}
+    """The part of a container that needs a new pod."""
+    parts, is_agent = changeable(spec), container["name"] == AGENT
+    left_out = {"resources"} if Part.RESOURCES in parts else set[str]()
+    if (Part.AGENT_IMAGE if is_agent else Part.IMAGE) in parts:
+        left_out.add("image")
+    found = {name: value for name, value in container.items() if name not in left_out}
+    return {**found, "command": _without_memory(found["command"])} if Part.MEMORY in parts and not is_agent else found
 
 
 def _without_memory(line: list[str]) -> list[str]:

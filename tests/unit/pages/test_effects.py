@@ -1,0 +1,25 @@
+"""The table of changes in docs/warm.md has each field, once."""
+
+import re
+
+from memcached_api.memcached.effects import FIELDS
+from pages.effects import LEFT_OUT, blocks
+
+
+def test_each_field_is_in_one_row() -> None:
+    rows = [line.split("|")[1].partition(":")[0] for line in blocks()["changes"].splitlines()[2:]]
+    shown = [
+        f"spec.{name}"
+        for row in rows
+        if ", up" not in row and ", down" not in row
+        for name in re.findall(r"`([\w.]+)`", row)
+    ]
+    for field in FIELDS:
+        found = [name for name in shown if field == name or field.startswith(f"{name}.")]
+        assert len(found) == (field not in LEFT_OUT), (field, found)
+
+
+def test_fields_with_other_needs_are_not_in_one_row() -> None:
+    text = blocks()["changes"]
+    assert "`agent.image`, `rollout.warmUp`: with an agent before and after | in place" in text
+    assert "`cache.extraArgs`: with `cache.warmRestart`, except `--disable-cas`" in text

@@ -45,6 +45,13 @@ PROBLEM_COLUMNS: Final = (
 """The last columns of every kind."""
 
 
+class Checked(NamedTuple, Generic[Spec]):
+    """The decoded spec of an object, None if it cannot be decoded, and all of its errors."""
+
+    spec: Spec | None
+    errors: list[FieldError]
+
+
 REPLACES: Final = "A change replaces the pods."
 """What the description of a field says if a change replaces the pods."""
 
@@ -90,23 +97,23 @@ class Kind(Generic[Spec]):
         """The errors of a change from `old` to `obj`. Never raises, for any JSON values."""
         return list(transition_errors(self.transitions, obj, old))
 
-    def check(self, obj: Any) -> tuple[Spec | None, list[FieldError]]:
+    def check(self, obj: Any) -> Checked[Spec]:
         """The decoded spec of a stored object, or None if it cannot be decoded, and all errors.
 
         An object that was accepted under a weaker rule is valid. Never raises, for any JSON value.
         """
         return self._check(obj, stored=True)
 
-    def _check(self, obj: Any, *, stored: bool) -> tuple[Spec | None, list[FieldError]]:
+    def _check(self, obj: Any, *, stored: bool) -> Checked[Spec]:
         if errors := self._not_an_object(obj):
-            return None, errors
+            return Checked(None, errors)
         raw, spec, structural = self._decode(_spec(obj))
         if len(structural) >= MAX_ERRORS or any(error.type == TOO_MANY for error in structural):
-            return spec, structural  # the time to evaluate the rules would be unbounded
+            return Checked(spec, structural)  # the time to evaluate the rules would be unbounded
         unreadable = [error for error in structural if error.type == TYPE_INVALID]
         ruled = list(rule_errors(self.rules, {"metadata": obj.get("metadata"), "spec": raw}, unreadable, stored=stored))
         reported = {error.field for error in ruled}  # a rule's error has a remedy, so it replaces the structural one
-        return spec, [error for error in structural if error.field not in reported] + ruled
+        return Checked(spec, [error for error in structural if error.field not in reported] + ruled)
 
     def _not_an_object(self, obj: Any) -> list[FieldError]:
         message = f"must be an object of kind {self.name}"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from memcached_api.quantity import canonical, canonical_resource, parse
+from memcached_api.quantity import canonical, canonical_resource, parse_quantity
 from memcached_api.values import MAX_INTEGER, MIN_INTEGER
 
 LIST_BY_NAME: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
@@ -151,6 +151,6 @@ def comparable_resources(resources: ResourceRequirements | None) -> list[dict[st
     """Limits and requests as numbers, normalized for comparison."""
     given = resources or ResourceRequirements()
     return [
-        {name: parse(canonical_resource(amount)) for name, amount in part.items()}
+        {name: parse_quantity(canonical_resource(amount)) for name, amount in part.items()}
         for part in (given.limits, given.requests)
     ]

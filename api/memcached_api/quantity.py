@@ -28,7 +28,7 @@ class _Quantity(NamedTuple):
     verbatim: str  # the original text if apimachinery stores it unchanged, otherwise ""
 
 
-def parse(q: str | float) -> Decimal:
+def parse_quantity(q: str | float) -> Decimal:
     """The exact value of a quantity, rounded up (away from zero) to nano as in the API server.
 
     Raises ValueError for anything else; the message describes the syntax of a quantity.
@@ -68,7 +68,7 @@ def shortest_resource(q: str | float) -> str:
 
 def equal(a: str | float, b: str | float) -> bool:
     """Whether two quantities have the same value, in any form. Raises ValueError as `parse` does."""
-    return a == b or parse(a) == parse(b)
+    return a == b or parse_quantity(a) == parse_quantity(b)
 
 
 def _text(q: object) -> str:

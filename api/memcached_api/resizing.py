@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from memcached_api.quantity import parse, shortest_resource
+from memcached_api.quantity import parse_quantity, shortest_resource
 
 Amounts = Mapping[str, Mapping[str, str]]
 """The `resources` of a container: its `limits` and `requests` by resource."""
@@ -44,4 +44,7 @@ def _fixed(amounts: Mapping[str, str]) -> dict[str, str]:
 
 def _is_guaranteed(found: Amounts) -> bool:
     limits, requests = found.get("limits", {}), found.get("requests", {})
-    return all(name in limits and parse(requests.get(name, limits[name])) == parse(limits[name]) for name in RESIZABLE)
+    return all(
+        name in limits and parse_quantity(requests.get(name, limits[name])) == parse_quantity(limits[name])
+        for name in RESIZABLE
+    )

@@ -107,7 +107,9 @@ def main(log_level: str, log_format: str, certificate_lifetime: str, **options: 
     """
     set_up(log_level, log_format)
     try:
-        asyncio.run(app.run(app.Options(certificate_lifetime=parse_duration(certificate_lifetime), **options)))
+        asyncio.run(
+            app.run(app.ControllerOptions(certificate_lifetime=parse_duration(certificate_lifetime), **options))
+        )
     except (ConfigError, LeaseLostError, OSError) as error:
         log.error("%s", error)
         sys.exit(1)

@@ -16,7 +16,7 @@ from memcached_operator import metrics
 from memcached_operator.handlers import handlers
 from memcached_operator.kinds import kinds
 from memcached_operator.kopf_operators.watch import kopf_watch
-from memcached_operator.kube.client import ApiError, Client, describe
+from memcached_operator.kube.client import ApiClient, ApiError, describe
 from memcached_operator.kube.config import load_config
 from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -44,7 +44,7 @@ RELEASE_TIMEOUT = 2.0
 
 
 @dataclass(frozen=True)
-class Options:
+class ControllerOptions:
     """The command-line options. Periods are in seconds. An empty `watch_namespaces` means all namespaces.
 
     An address of None disables that server.
@@ -63,7 +63,7 @@ class Options:
     max_retry_delay: float = MAX_DELAY
 
 
-async def run(options: Options) -> None:
+async def run(options: ControllerOptions) -> None:
     """Run until SIGTERM or SIGINT. Raises ConfigError, LeaseLostError, or the error of a task that failed."""
     stop = asyncio.Event()
     stop_on_signals(stop)
@@ -74,7 +74,7 @@ async def run(options: Options) -> None:
         await listen(stack, stop, probe_handler(lambda: True), options.health_probe_bind_address)
         await listen(stack, stop, metrics_handler(metrics.REGISTRY), options.metrics_bind_address)
         session = await stack.enter_async_context(config.session())
-        client = Client(config, session)
+        client = ApiClient(config, session)
         leader_tasks: list[Coroutine[Any, Any, None]] = []
         if options.leader_elect:
             elector = LeaderElector(client, namespace, LEASE_NAME, identity())
@@ -83,7 +83,7 @@ async def run(options: Options) -> None:
             if not await _run_until(stop, elector.acquire()):
                 return
             leader_tasks.append(elector.renew())
-            client = Client(config, session, elector.is_leader)
+            client = ApiClient(config, session, elector.is_leader)
         if options.manage_certificates:
             leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
         periods = options.sync_period, options.max_retry_delay
@@ -104,7 +104,7 @@ def identity() -> str:
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4()}"
 
 
-def _issuer(client: Client, namespace: str, lifetime: timedelta) -> "Issuer":
+def _issuer(client: ApiClient, namespace: str, lifetime: timedelta) -> "Issuer":
     """The issuer for the webhook's objects, as config/ deploys them."""
     # Imported on demand: the cryptography package takes 9 MiB, which other certificate sources do not need.
     from memcached_operator.certificates.issuer import Issuer, WebhookNames

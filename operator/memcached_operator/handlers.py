@@ -10,12 +10,12 @@ from typing import Any
 import kopf
 
 from memcached_operator.kopf_operators.storage import NoDiffs, NoProgress
-from memcached_operator.kopf_operators.watch import Connection
+from memcached_operator.kopf_operators.watch import HandlerContext
 from memcached_operator.kube.client import WATCH_IDLE_TIMEOUT, WATCH_TIMEOUT_RANGE
 from memcached_operator.kube.resource import Resource
 
 
-def handlers(resource: Resource, connection: Connection) -> kopf.OperatorRegistry:
+def handlers(resource: Resource, connection: HandlerContext) -> kopf.OperatorRegistry:
     """Register the handlers of one kind."""
     registry = kopf.OperatorRegistry()
 

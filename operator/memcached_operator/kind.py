@@ -10,12 +10,12 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from memcached_api import conditions as c
-from memcached_api.validation.field_errors import FieldError
+from memcached_api.kinds import Checked
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
-Check = Callable[[Object], tuple[Spec | None, list[FieldError]]]
-"""Returns the decoded spec of a stored object, or None, and all of its errors."""
+Check = Callable[[Object], Checked[Spec]]
+"""Checks the spec of a stored object."""
 
 CHECKED_SPECS, CHECKED_BYTES = 1024, 2**20
 """Maximum number, and bytes as JSON, of the specs of one kind whose result is kept. A result of small values takes up
@@ -26,10 +26,10 @@ def once_per_spec(check: Check[Spec]) -> Check[Spec]:
     """The same check, which keeps the results of the last specs: a reconcile needs it twice, and most reconciles of an
     object find its spec unchanged. `check` must depend only on the name and the spec of an object.
     """
-    results: OrderedDict[bytes, tuple[Spec | None, list[FieldError]]] = OrderedDict()
+    results: OrderedDict[bytes, Checked[Spec]] = OrderedDict()
     size = 0
 
-    def checked(cr: Object) -> tuple[Spec | None, list[FieldError]]:
+    def checked(cr: Object) -> Checked[Spec]:
         nonlocal size
         # Not a dict as the key: 1, 1.0 and true are equal in Python.
         encoded = msgspec.json.encode((cr["metadata"]["name"], cr.get("spec")))
@@ -196,7 +196,7 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Controller:
     """One kind of custom resource.
 
     `app_name`: the value of `app.kubernetes.io/name` on its children. `owns`: the resources of its children.

@@ -13,7 +13,7 @@ from bench.programs import running
 from bench.trail import Trail
 from cluster.public.components import Kube
 from integration.control_plane import NAMESPACES, ROOT, ControlPlane, without_controllers
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
@@ -26,7 +26,7 @@ class Environment:
     """A control plane, a user's client, and the audit log."""
 
     plane: ControlPlane
-    client: Client
+    client: ApiClient
     trail: Trail
     _namespaces: list[str] = field(default_factory=list[str])
     _created: int = 0
@@ -64,11 +64,11 @@ class Environment:
         self._namespaces.clear()
 
 
-async def _delete_all(client: Client, resource: Resource, namespace: str) -> None:
+async def _delete_all(client: ApiClient, resource: Resource, namespace: str) -> None:
     await client.request("DELETE", resource.path(namespace), {"propagationPolicy": "Background"})
 
 
-async def _any_left(client: Client, resource: Resource) -> bool:
+async def _any_left(client: ApiClient, resource: Resource) -> bool:
     response = await client.request("GET", resource.path(), params={"limit": "2"})
     return len(response["items"]) > (resource is SERVICES)  # the Service `kubernetes` is not deleted
 

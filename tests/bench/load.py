@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 
 import goldens
-from memcached_operator.kube.client import MERGE_PATCH, Client
+from memcached_operator.kube.client import MERGE_PATCH, ApiClient
 from memcached_operator.kube.config import Config
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -48,12 +48,12 @@ CREATES = {
 
 
 @asynccontextmanager
-async def user(connection: Config) -> AsyncGenerator[Client]:
+async def user(connection: Config) -> AsyncGenerator[ApiClient]:
     """A client that is not the operator."""
     connector = aiohttp.TCPConnector(ssl=connection.tls, limit=0)
     headers = {**connection.headers, "User-Agent": AGENT}
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
-        yield Client(connection, session)
+        yield ApiClient(connection, session)
 
 
 def memcached(namespace: str, name: str, spec: str = MINIMAL) -> Object:
@@ -71,13 +71,13 @@ def path(namespace: str) -> str:
     return MEMCACHEDS.path(namespace)
 
 
-async def create(client: Client, namespace: str, name: str, spec: str = MINIMAL) -> Object:
+async def create(client: ApiClient, namespace: str, name: str, spec: str = MINIMAL) -> Object:
     """Create one object; returns it as stored."""
     return await client.request("POST", path(namespace), memcached(namespace, name, spec))
 
 
 async def storm(
-    client: Client, namespace: str, count: int, on_created: Callable[[Object], None], spec: str = MINIMAL
+    client: ApiClient, namespace: str, count: int, on_created: Callable[[Object], None], spec: str = MINIMAL
 ) -> None:
     """Create objects with CLIENTS parallel clients; call `on_created` with each."""
 
@@ -88,7 +88,7 @@ async def storm(
 
 
 async def change(
-    client: Client, namespace: str, count: int, fields: Object, on_changed: Callable[[Object], None]
+    client: ApiClient, namespace: str, count: int, fields: Object, on_changed: Callable[[Object], None]
 ) -> None:
     """Change fields of the spec of all objects with CLIENTS parallel clients; call `on_changed` with each object."""
 
@@ -98,7 +98,7 @@ async def change(
     await by_clients(one, names(count))
 
 
-async def scale(client: Client, namespace: str, count: int, size: int) -> None:
+async def scale(client: ApiClient, namespace: str, count: int, size: int) -> None:
     """Change the size of all objects through the subresource that autoscalers use, with CLIENTS parallel clients."""
 
     async def one(name: str) -> None:
@@ -109,7 +109,7 @@ async def scale(client: Client, namespace: str, count: int, size: int) -> None:
 
 
 async def bystander(
-    client: Client, namespace: str, period: float, on_created: Callable[[Object], None], spec: str = MINIMAL
+    client: ApiClient, namespace: str, period: float, on_created: Callable[[Object], None], spec: str = MINIMAL
 ) -> None:
     """Create objects one after the other, with a pause of `period` seconds, until cancelled."""
     number = 0
@@ -120,7 +120,7 @@ async def bystander(
 
 
 async def singles(
-    client: Client,
+    client: ApiClient,
     namespace: str,
     numbers: range,
     period: float,

@@ -10,7 +10,7 @@ from memcached_api.memcached import memory
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec, decode_spec, restarts_warm
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 from memcached_operator.memcached.desired.pods import command
 from memcached_operator.memcached.desired.secrets import local_port
 from support.memcached import memcached
@@ -50,4 +50,4 @@ def container(spec: Spec) -> Container:
 
 def limit_of(spec: MemcachedSpec) -> int:
     """The memory limit of the container."""
-    return int(Decimal(parse(requirements(spec)["limits"]["memory"])))
+    return int(Decimal(parse_quantity(requirements(spec)["limits"]["memory"])))

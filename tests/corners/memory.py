@@ -12,7 +12,7 @@ from corners.loads import HALF, MEBIBYTE, UNREAD, Cache, Load, every_size, every
 from corners.options import COMBINATIONS
 from corners.server import Server, started
 from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 
 KIBIBYTE: Final = 1024
 
@@ -160,7 +160,7 @@ SIZES: Final = {
 def measure(case: Case, root: Path) -> Measurement:
     """Run a case; `root` is the directory of its memcached."""
     made = case.container
-    item_size = int(parse(case.cache.get("maxItemSize", DEFAULT_ITEM_SIZE)))
+    item_size = int(parse_quantity(case.cache.get("maxItemSize", DEFAULT_ITEM_SIZE)))
     with (
         warm.prepared(root, made.cache) if case.is_warm else nullcontext(root) as own_root,
         tls.prepared(own_root, case.tls) as (own_root, context),

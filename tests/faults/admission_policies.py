@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import Object
 from support import policies
 
@@ -12,7 +12,7 @@ ACCOUNT = "operator"
 
 
 @asynccontextmanager
-async def installed_policies(client: Client) -> AsyncGenerator[None]:
+async def installed_policies(client: ApiClient) -> AsyncGenerator[None]:
     """Install the policies, without bindings. They are removed at the end of the run."""
     async with AsyncExitStack() as stack:
         for policy in policies.policies():
@@ -21,7 +21,7 @@ async def installed_policies(client: Client) -> AsyncGenerator[None]:
 
 
 @asynccontextmanager
-async def bound_account(client: Client, namespace: str) -> AsyncGenerator[None]:
+async def bound_account(client: ApiClient, namespace: str) -> AsyncGenerator[None]:
     """Create the operator's account and bind each policy to it. The bindings are removed at the end of the case."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     await client.request("POST", path, {"metadata": {"name": ACCOUNT}})
@@ -31,6 +31,6 @@ async def bound_account(client: Client, namespace: str) -> AsyncGenerator[None]:
         yield
 
 
-async def _create_temporarily(stack: AsyncExitStack, client: Client, path: str, obj: Object) -> None:
+async def _create_temporarily(stack: AsyncExitStack, client: ApiClient, path: str, obj: Object) -> None:
     await client.request("POST", path, obj)
     stack.push_async_callback(client.request, "DELETE", f"{path}/{obj['metadata']['name']}")

@@ -14,7 +14,7 @@ from faults.process import Operator, supervised
 from faults.proxy import Proxy, proxy
 from faults.sandbox import Plane, Sandbox, Settings, user_of, wait_until
 from memcached_operator.app import LEASE_NAME
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import LEASES, Key
 from memcached_operator.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD, holder_of
 from support.lists import listed
@@ -63,7 +63,7 @@ class Election:
         """Key of the Lease."""
         return Key(LEASES, self.sandbox.namespace, LEASE_NAME)
 
-    async def watch_lease(self, client: Client) -> None:
+    async def watch_lease(self, client: ApiClient) -> None:
         """Record every state of the Lease, until cancelled. Raises ApiError if states may be missing."""
         version = (await listed(client, LEASES, self.sandbox.namespace))[1]
         while True:

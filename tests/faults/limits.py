@@ -20,7 +20,7 @@ from memcached_api.memcached.memory import (
     minimum_connections,
     needed,
 )
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 from memcached_operator.kube.resource import Object
 from support.placing_edges import CIDRS, EDGES, TOLERATIONS
 from support.placing_edges import KEYS as LABEL_KEYS
@@ -80,7 +80,7 @@ CACHES = ("2Mi", "64Mi", "65.5Mi", "80Mi", "1Gi", "100M", "67108864.9", "2097152
 
 def _memory_limit(rng: Random) -> Object:
     """A memory limit close to the minimum of the cache and its settings, or without the overhead of its items."""
-    cache = parse(rng.choice(CACHES))
+    cache = parse_quantity(rng.choice(CACHES))
     settings, given = _settings(rng)
     minimum = exact_minimum(cache, settings)
     limit = rng.choice((*_around(minimum), minimum - cache // 20, minimum - 2**20))
@@ -428,7 +428,7 @@ def updates(number: int, count: int) -> list[tuple[Object, Object]]:
 
 def _first_release(rng: Random) -> Object:
     """A spec whose memory limit meets the minimum of release 0.1.0; the explicit defaults do not change it."""
-    cache = parse(rng.choice(CACHES))
+    cache = parse_quantity(rng.choice(CACHES))
     first, minimum = ceil(needed(FIRST_NEED, cache, Settings())), ceil(exact_minimum(cache))
     defaults: Object = rng.choice(({}, {}, {"maxConnections": 1024}, {"threads": 4}))
     limit = rng.choice((first, first, (first + minimum) // 2, minimum - 1, minimum))
@@ -463,7 +463,7 @@ def _change_setting(rng: Random, spec: Object) -> None:
 def _change_amount(rng: Random, spec: Object) -> None:
     """Write the memory or its limit in another form, change it a little, or remove it."""
     parent = rng.choice((spec["cache"], spec["resources"]["limits"]))
-    amount = parse(parent.pop("memory", "64Mi"))
+    amount = parse_quantity(parent.pop("memory", "64Mi"))
     change = rng.choice((None, 0, 0, -1, 1, -(2**20), 2**24))
     if change is not None:
         parent["memory"] = _amount(rng, amount + change)

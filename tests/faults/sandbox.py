@@ -20,7 +20,7 @@ from faults.rules import ActiveRule
 from faults.state import is_ready
 from faults.workloads import merge_patch, new_object
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.config import Config
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -67,7 +67,7 @@ class Sandbox:
     """The sandbox of one case."""
 
     namespace: str
-    client: Client
+    client: ApiClient
     proxy: Proxy
     operator: Operator
     settings: Settings
@@ -178,7 +178,7 @@ class Plane:
     """The control plane and the settings that all cases of a run share."""
 
     connection: Config
-    client: Client
+    client: ApiClient
     pair: KeyPair
     directory: Path
     token: str = field(default_factory=lambda: secrets.token_hex(2))
@@ -232,7 +232,7 @@ def user_of(namespace: str) -> str:
     return f"system:serviceaccount:{namespace}:{ACCOUNT}"
 
 
-async def grant(client: Client, namespace: str, role: str, rules: list[Object], account: str = "") -> None:
+async def grant(client: ApiClient, namespace: str, role: str, rules: list[Object], account: str = "") -> None:
     """Create a Role with these rules, and bind it to the operator's account: by default the one of the namespace."""
     base = f"/apis/{RBAC}/v1/namespaces/{namespace}"
     await client.request("POST", f"{base}/roles", {"metadata": {"name": role}, "rules": rules})

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-from memcached_operator.kube.client import FIELD_MANAGER, Client
+from memcached_operator.kube.client import FIELD_MANAGER, ApiClient
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -41,7 +41,7 @@ UID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 READY_CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 
-async def state_of(client: Client, resource: Resource, namespace: str, name: str) -> Object:
+async def state_of(client: ApiClient, resource: Resource, namespace: str, name: str) -> Object:
     """An object and its children of the same name, masked; None for each that does not exist."""
     found = {each.plural: await client.get(Key(each, namespace, name)) for each in (resource, *CHILDREN)}
     for each, suffix in SLOT_CHILDREN:
@@ -60,7 +60,7 @@ def _ports(obj: Object | None, *path: str) -> set[int]:
     return {port["nodePort"] for port in nested_list(obj or {}, *path) if port.get("nodePort")}
 
 
-async def _nodes_match(client: Client, obj: Object | None, namespace: str) -> bool:
+async def _nodes_match(client: ApiClient, obj: Object | None, namespace: str) -> bool:
     """Whether a status names exactly the existing pods."""
     selector = nested_map(obj or {}, "status").get("selector", "")
     if not obj or not selector:

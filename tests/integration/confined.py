@@ -11,7 +11,7 @@ import yaml
 
 from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.certificates.issuer import VALIDATING_WEBHOOKS
-from memcached_operator.kube.client import APPLY_PATCH, JSON, JSON_PATCH, ApiError, Client
+from memcached_operator.kube.client import APPLY_PATCH, JSON, JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -29,7 +29,7 @@ from memcached_operator.kube.resource import (
 from memcached_operator.reconcile.ownership import preparation_patch
 from support import policies
 
-Work = Callable[[Client], Awaitable[object]]
+Work = Callable[[ApiClient], Awaitable[object]]
 
 ACCOUNT_NAMESPACE = "accounts"
 """The namespace of the service accounts."""
@@ -65,7 +65,7 @@ def create_account(plane: ControlPlane, name: str, directory: Path) -> Account:
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": ACCOUNT_NAMESPACE}],
     }
 
-    async def create(client: Client) -> Object:
+    async def create(client: ApiClient) -> Object:
         await client.request("POST", base, {"metadata": {"name": name}})
         await client.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
         return await client.request("POST", f"{base}/{name}/token", {"spec": {}})
@@ -125,7 +125,7 @@ def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JS
     path = resource.path(meta.get("namespace"), None if method == "POST" else meta["name"], subresource)
     params, body = DRY_RUN | {"fieldManager": "stolen-token"}, obj | {"metadata": meta}
 
-    async def request(client: Client) -> Object:
+    async def request(client: ApiClient) -> Object:
         if method != "PUT" or resource not in (POD_DISRUPTION_BUDGETS, POD_MONITORS):
             return await client.request(method, path, body, content_type, params)
         # An update of these kinds requires the current resourceVersion.
@@ -144,7 +144,7 @@ def prepare(key: Key) -> Work:
     """
     path = key.resource.path(key.namespace, key.name)
 
-    async def request(client: Client) -> Object:
+    async def request(client: ApiClient) -> Object:
         live = await client.request("GET", path)
         while True:
             try:

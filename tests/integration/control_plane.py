@@ -19,7 +19,7 @@ from unittest import mock
 import aiohttp
 import yaml
 
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.resource import POD_MONITORS, Key, Object, Resource
 from support.audit import Audit
@@ -27,7 +27,7 @@ from support.monitors import monitor_crd
 from support.waiting import READY
 
 T = TypeVar("T")
-C = TypeVar("C", bound=Client)
+C = TypeVar("C", bound=ApiClient)
 
 ROOT = Path(__file__).parents[2]
 CRD_FILES = sorted((ROOT / "config/crd/bases").glob("*.yaml"))
@@ -58,14 +58,14 @@ class ControlPlane:
         """The audit log from now on."""
         return Audit(self.audit_log)
 
-    def call(self, work: Callable[[Client], Awaitable[T]]) -> T:
+    def call(self, work: Callable[[ApiClient], Awaitable[T]]) -> T:
         """Run requests with the default user agent, not the operator's."""
 
         async def run() -> T:
             connection = self.connection
             connector = aiohttp.TCPConnector(ssl=connection.tls)
             async with aiohttp.ClientSession(connector=connector, headers=connection.headers) as session:
-                return await work(Client(connection, session))
+                return await work(ApiClient(connection, session))
 
         return asyncio.run(run())
 
@@ -111,7 +111,7 @@ class ControlPlane:
 
 
 @asynccontextmanager
-async def client_of(connection: Config, client_class: type[C] = Client) -> AsyncGenerator[C]:
+async def client_of(connection: Config, client_class: type[C] = ApiClient) -> AsyncGenerator[C]:
     """A client like the operator's, or of another class."""
     async with connection.session() as session:
         yield client_class(connection, session)
@@ -166,7 +166,7 @@ def install(plane: ControlPlane) -> None:
         until(lambda served=served: plane.call(lambda client: is_served(client, served)))
 
 
-async def is_served(client: Client, path: str) -> bool:
+async def is_served(client: ApiClient, path: str) -> bool:
     """Whether a path is served."""
     try:
         await client.request("GET", path)
@@ -192,13 +192,13 @@ async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = REA
     return found
 
 
-async def would_create(client: Client, resource: Resource, obj: Object) -> Object:
+async def would_create(client: ApiClient, resource: Resource, obj: Object) -> Object:
     """Create an object with a dry run and return it; unknown fields are an error."""
     params = {"dryRun": "All", "fieldValidation": "Strict"}
     return await client.request("POST", resource.path(obj["metadata"].get("namespace")), obj, params=params)
 
 
-async def create_as_user(client: Client, resource: Resource, obj: Object) -> Object:
+async def create_as_user(client: ApiClient, resource: Resource, obj: Object) -> Object:
     """Create an object with kubectl's field manager, also with the operator's client; return it as stored."""
     params = {"fieldManager": "kubectl-create"}
     return await client.request("POST", resource.path(obj["metadata"].get("namespace")), obj, params=params)

@@ -13,7 +13,7 @@ from faults.sandbox import FailedError
 from faults.state import CHILDREN
 from faults.workloads import new_object
 from integration.control_plane import ControlPlane, client_of
-from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
+from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, Object, Resource
 from support.plan_stage import PlanStage
 
@@ -25,7 +25,7 @@ PARALLEL = 8
 class ApiServerStage(PlanStage):
     """The API server accepts or denies the specs, and sets the defaults. `suffix`: of the names of its objects."""
 
-    def __init__(self, client: Client, namespace: str, suffix: int, resource: Resource) -> None:
+    def __init__(self, client: ApiClient, namespace: str, suffix: int, resource: Resource) -> None:
         super().__init__(resource, namespace=namespace)
         self._client = client
         self._resource = resource
@@ -61,7 +61,7 @@ def test_api_server_and_plan_meet_the_expectations(plane: ControlPlane, namespac
     slots = asyncio.Semaphore(PARALLEL)
     selected = [(leaf, steps) for leaf in all_leaves() for steps in actions(leaf).values()]
 
-    async def error_of(client: Client, number: int, leaf: Leaf, steps: Any) -> str:
+    async def error_of(client: ApiClient, number: int, leaf: Leaf, steps: Any) -> str:
         async with slots:
             try:
                 await run_steps(ApiServerStage(client, namespace, number, leaf.resource), leaf, steps)

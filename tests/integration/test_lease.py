@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from integration.control_plane import ControlPlane, client_of, eventually
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import LEASES, Key
 from memcached_operator.runtime import leader_election as module
 from memcached_operator.runtime.leader_election import LeaderElector, LeaseLostError
 
 
-def with_client(plane: ControlPlane, scenario: Callable[[Client], Awaitable[None]]) -> None:
+def with_client(plane: ControlPlane, scenario: Callable[[ApiClient], Awaitable[None]]) -> None:
     """Run a scenario with a client."""
 
     async def run() -> None:
@@ -29,7 +29,7 @@ def key_of(namespace: str) -> Key:
 
 
 def test_only_one_of_several_candidates_acquires(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         candidates = [LeaderElector(client, namespace, "operator", name) for name in "abcde"]
         for _ in range(2):  # first all try to create the Lease, then to update it
             acquired = await asyncio.gather(*(each.try_acquire_or_renew(30) for each in candidates))
@@ -47,7 +47,7 @@ def test_holder_renews_until_another_identity_takes_the_lease(
     monkeypatch.setattr(module, "RETRY_PERIOD", 0.1)
     key = key_of(namespace)
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         lease = LeaderElector(client, namespace, "operator", "one")
         await lease.acquire()
         holding = asyncio.create_task(lease.renew())
@@ -68,7 +68,7 @@ def test_holder_renews_until_another_identity_takes_the_lease(
 def test_release_is_repeated_after_a_conflict_with_a_late_renewal(
     plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         get = client.get
 
         async def renewed_after_get(key: Key) -> Any:

@@ -5,9 +5,9 @@ from typing import Any
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
 from memcached_api.images import Images
 from memcached_operator.handlers import handlers
-from memcached_operator.kind import Kind
+from memcached_operator.kind import Controller
 from memcached_operator.kopf_operators.watch import kopf_watch
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.manager import Manager
@@ -17,7 +17,7 @@ IMAGE = "example.com/memcached:1"
 CLOSING = 0.3
 COLLECTED = 60.0
 """Maximum seconds until the garbage collector deletes children: it discovers new kinds every 30 s."""
-Scenario = Callable[[Client], Awaitable[None]]
+Scenario = Callable[[ApiClient], Awaitable[None]]
 
 
 def run_operator(
@@ -25,7 +25,7 @@ def run_operator(
     namespaces: tuple[str, ...],
     scenario: Scenario,
     sync_period: float = 600,
-    kinds: Sequence[Kind] = (memcached(Images(IMAGE)),),
+    kinds: Sequence[Controller] = (memcached(Images(IMAGE)),),
 ) -> None:
     """Run a scenario and, in the same process, the operator for some namespaces."""
 
@@ -65,7 +65,7 @@ def keys(namespace: str, name: str = "cache") -> tuple[Key, Key]:
     return Key(DEPLOYMENTS, namespace, name), Key(SERVICES, namespace, name)
 
 
-async def create(client: Client, *objects: Object) -> None:
+async def create(client: ApiClient, *objects: Object) -> None:
     """Create Memcacheds."""
     for obj in objects:
         await client.request("POST", MEMCACHEDS.path(obj["metadata"]["namespace"]), obj)
@@ -76,7 +76,7 @@ READY_SECONDS = 90
 
 
 async def wait_until_ready(
-    client: Client, namespace: str, name: str = "cache", resource: Resource = MEMCACHEDS
+    client: ApiClient, namespace: str, name: str = "cache", resource: Resource = MEMCACHEDS
 ) -> Object:
     """Wait until an object is available, not progressing and not degraded in its current generation; return it."""
     last: Object = {}
@@ -102,13 +102,13 @@ async def wait_until_ready(
     return found
 
 
-async def patch(client: Client, key: Key, content: Object) -> None:
+async def patch(client: ApiClient, key: Key, content: Object) -> None:
     """Merge a patch into an object with kubectl's field manager."""
     path = key.resource.path(key.namespace, key.name)
     await client.request("PATCH", path, content, "application/merge-patch+json", {"fieldManager": "kubectl"})
 
 
-async def delete(client: Client, key: Key) -> str:
+async def delete(client: ApiClient, key: Key) -> str:
     """Delete an object; return its uid."""
     found = await client.get(key)
     assert found is not None
@@ -116,19 +116,19 @@ async def delete(client: Client, key: Key) -> str:
     return found["metadata"]["uid"]
 
 
-async def replaced(client: Client, key: Key, uid: str) -> bool:
+async def replaced(client: ApiClient, key: Key, uid: str) -> bool:
     """Whether an object of this name exists with another uid."""
     found = await client.get(key)
     return found is not None and found["metadata"]["uid"] != uid
 
 
-async def missing(client: Client, key: Key) -> bool:
+async def missing(client: ApiClient, key: Key) -> bool:
     """Whether an object does not exist."""
     return await client.get(key) is None
 
 
 def test_object_is_created_changed_repaired_and_deleted(plane: ControlPlane, namespace: str) -> None:
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         await create(client, cache(namespace, size=1))
         found = await wait_until_ready(client, namespace)
         assert (found["status"]["replicas"], found["status"]["readyReplicas"]) == (1, 1)
@@ -158,18 +158,18 @@ def operator_requests(namespace: str, requests: Any) -> list[Object]:
 def test_changes_during_a_downtime_are_reconciled(plane: ControlPlane, namespace: str) -> None:
     uids: list[str] = []
 
-    async def first(client: Client) -> None:
+    async def first(client: ApiClient) -> None:
         await create(client, cache(namespace), cache(namespace, "obsolete"))
         await wait_until_ready(client, namespace)
         await wait_until_ready(client, namespace, "obsolete")
 
-    async def during_downtime(client: Client) -> None:
+    async def during_downtime(client: ApiClient) -> None:
         uids.append(await delete(client, keys(namespace)[0]))
         await patch(client, keys(namespace)[1], {"spec": {"selector": {"somewhere": "else"}}})
         await delete(client, Key(MEMCACHEDS, namespace, "obsolete"))
         await create(client, cache(namespace, "later"))
 
-    async def second(client: Client) -> None:
+    async def second(client: ApiClient) -> None:
         await wait_until_ready(client, namespace, "later")
         await eventually(lambda: replaced(client, keys(namespace)[0], uids[0]))
         service = await client.get(keys(namespace)[1])
@@ -187,7 +187,7 @@ def test_only_the_given_namespaces_are_reconciled(plane: ControlPlane, namespace
     for name in (second, other):
         plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         await create(client, *(cache(name) for name in (namespace, second, other)))
         await wait_until_ready(client, namespace)
         await wait_until_ready(client, second)

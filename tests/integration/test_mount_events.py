@@ -8,7 +8,7 @@ import pytest
 
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, operator_requests, run_operator, wait_until_ready
-from memcached_operator.kube.client import Client, Page
+from memcached_operator.kube.client import ApiClient, Page
 from memcached_operator.kube.resource import DEPLOYMENTS, EVENTS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import DEBOUNCE_PERIOD
@@ -22,7 +22,7 @@ AT_ONCE = 50
 FORGED = mounting.NOT_FOUND.replace("not found", "cannot be read")
 
 
-async def stuck_pod(client: Client, namespace: str) -> Object:
+async def stuck_pod(client: ApiClient, namespace: str) -> Object:
     """Create a Memcached whose only pod mounts a Secret and waits for a node; return the pod."""
     await create(client, cache(namespace, size=1, **mounting.NOWHERE))
     workload = Key(DEPLOYMENTS, namespace, "cache")
@@ -32,7 +32,7 @@ async def stuck_pod(client: Client, namespace: str) -> Object:
     return found
 
 
-async def add_other_events(client: Client, pod: Object) -> None:
+async def add_other_events(client: ApiClient, pod: Object) -> None:
     """Add Events of another pod, and of the pod with another cause or from another component."""
     other = {**pod, "metadata": {**pod["metadata"], "uid": "other"}}
     limit = asyncio.Semaphore(AT_ONCE)
@@ -60,15 +60,15 @@ def test_missing_secret_is_found_among_many_events_and_reported_until_the_pod_st
     plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A restart of the operator does not change the status, however long the first read takes."""
-    audit, original, pods = plane.audit(), Client.list, list[Object]()
+    audit, original, pods = plane.audit(), ApiClient.list, list[Object]()
 
-    async def list_slowly(self: Client, resource: Resource, *arguments: Any, **options: Any) -> AsyncGenerator[Page]:
+    async def list_slowly(self: ApiClient, resource: Resource, *arguments: Any, **options: Any) -> AsyncGenerator[Page]:
         if resource == EVENTS:
             await asyncio.sleep(4 * DEBOUNCE_PERIOD)
         async for page in original(self, resource, *arguments, **options):
             yield page
 
-    async def first(client: Client) -> None:
+    async def first(client: ApiClient) -> None:
         pod = await stuck_pod(client, namespace)
         pods.append(pod)
         await add_other_events(client, pod)
@@ -82,7 +82,7 @@ def test_missing_secret_is_found_among_many_events_and_reported_until_the_pod_st
 
         await eventually(is_reported)
 
-    async def second(client: Client) -> None:
+    async def second(client: ApiClient) -> None:
         async def is_read() -> bool:
             return bool(reads_of_events(namespace, audit.requests(b"events")))
 
@@ -96,5 +96,5 @@ def test_missing_secret_is_found_among_many_events_and_reported_until_the_pod_st
     run_operator(plane, (namespace,), first)
     assert reads_of_events(namespace, audit.requests(b"events")) == ["list"]
     audit = plane.audit()
-    monkeypatch.setattr(Client, "list", list_slowly)
+    monkeypatch.setattr(ApiClient, "list", list_slowly)
     run_operator(plane, (namespace,), second)

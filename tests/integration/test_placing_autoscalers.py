@@ -3,7 +3,7 @@
 from integration.control_plane import ControlPlane, create_as_user, eventually
 from integration.test_manager import cache, create, patch, run_operator, wait_until_ready
 from integration.test_placing_drain import wait_for_message
-from memcached_operator.kube.client import MERGE_PATCH, Client
+from memcached_operator.kube.client import MERGE_PATCH, ApiClient
 from memcached_operator.kube.resource import AUTOSCALERS, DEPLOYMENTS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.admitted import admitted
@@ -26,7 +26,7 @@ def autoscaler(namespace: str, target: Resource) -> Object:
     }
 
 
-async def wait_for_conflict(client: Client, namespace: str) -> Object:
+async def wait_for_conflict(client: ApiClient, namespace: str) -> Object:
     """Wait until the autoscaler is reported as a Conflict with its remedy; return the Memcached."""
 
     async def check() -> Object | None:
@@ -46,7 +46,7 @@ def test_autoscaler_of_the_deployment_is_reported_until_it_scales_the_memcached(
     key, own = Key(AUTOSCALERS, namespace, "load"), Key(MEMCACHEDS, namespace, "cache")
     audit = plane.audit()
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         await create(client, cache(namespace, **admitted(size=1)))
         await wait_until_ready(client, namespace)
         await create_as_user(client, AUTOSCALERS, autoscaler(namespace, DEPLOYMENTS))

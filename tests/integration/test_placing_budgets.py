@@ -16,7 +16,7 @@ from integration.test_manager import (
 )
 from memcached_api.images import Images
 from memcached_operator import metrics
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
@@ -83,7 +83,7 @@ def assert_within(audit: Audit, seconds: float, namespace: str, expected: dict[s
 def test_request_budgets_with_all_children(plane: ControlPlane, namespace: str) -> None:
     key = Key(MEMCACHEDS, namespace, "cache")
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         async def check(action: Callable[[], Any], expected: dict[str, int], *, paused: bool = False) -> None:
             audit = plane.audit()
             await asyncio.to_thread(action)
@@ -150,7 +150,7 @@ EVERYTHING: Object = {
 def test_resyncs_and_a_restart_with_all_children_write_nothing(plane: ControlPlane, namespace: str) -> None:
     """Each resync lists every child and reconciles the object."""
 
-    async def check_steady(_: Client) -> None:
+    async def check_steady(_: ApiClient) -> None:
         audit, before = plane.audit(), reconciles()
 
         def lists() -> dict[str, int]:
@@ -164,7 +164,7 @@ def test_resyncs_and_a_restart_with_all_children_write_nothing(plane: ControlPla
         await eventually(resynced)
         assert audit.writes(namespace) == {}
 
-    async def first(client: Client) -> None:
+    async def first(client: ApiClient) -> None:
         await create(client, cache(namespace, **admitted(**EVERYTHING)))
         await wait_until_ready(client, namespace)
         assert not [child for child in POOLED if await missing(client, Key(child, namespace, "cache"))]

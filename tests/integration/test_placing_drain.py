@@ -8,7 +8,7 @@ import pytest
 
 from integration.control_plane import ControlPlane, create_as_user, eventually
 from integration.test_manager import cache, create, keys, missing, patch, run_operator, wait_until_ready
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.admitted import admitted
@@ -44,7 +44,7 @@ def add_node(plane: ControlPlane, pool: str) -> Iterator[AddNode]:
         created = plane.create(NODES, node(pool, len(names), **resources))
         names.append(created["metadata"]["name"])
 
-        async def wait(client: Client) -> None:
+        async def wait(client: ApiClient) -> None:
             async def check() -> bool:
                 found = await client.get(Key(NODES, "", names[-1]))
                 return found is not None and schedulable(found)
@@ -75,7 +75,7 @@ def foreign_budget(namespace: str) -> Object:
     }
 
 
-async def wait_until_observed(client: Client, key: Key) -> None:
+async def wait_until_observed(client: ApiClient, key: Key) -> None:
     """Wait until the disruption controller has observed a budget; before, it allows no eviction."""
 
     async def check() -> bool:
@@ -85,7 +85,7 @@ async def wait_until_observed(client: Client, key: Key) -> None:
     await eventually(check)
 
 
-async def wait_for_message(client: Client, namespace: str, text: str) -> None:
+async def wait_for_message(client: ApiClient, namespace: str, text: str) -> None:
     """Wait until the Degraded condition is False and its message contains a text."""
 
     async def check() -> bool:
@@ -102,7 +102,7 @@ def test_drain_completes(
     """All pods run on the node that is drained, so that all are evicted at the same time."""
     first = add_node()
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         await create(client, cache(namespace, **admitted(size=size, **in_pool(pool))))
         await wait_until_ready(client, namespace)
         assert nodes_of(await pods_of(client, namespace)) == size * [first]
@@ -124,11 +124,11 @@ def test_drain_with_a_foreign_budget(plane: ControlPlane, namespace: str, pool: 
     first = add_node()
     ours, theirs = budget(namespace), budget(namespace, "own-budget")
 
-    async def start(client: Client) -> None:
+    async def start(client: ApiClient) -> None:
         await create(client, cache(namespace, **admitted(size=3, **in_pool(pool))))
         await wait_until_ready(client, namespace)
 
-    async def without_operator(client: Client) -> None:
+    async def without_operator(client: ApiClient) -> None:
         await create_as_user(client, theirs.resource, foreign_budget(namespace))
         await wait_until_observed(client, theirs)
         pods = await pods_of(client, namespace)
@@ -136,7 +136,7 @@ def test_drain_with_a_foreign_budget(plane: ControlPlane, namespace: str, pool: 
             await evict(client, pods[0])
         assert error.value.code == 500
 
-    async def with_operator(client: Client) -> None:
+    async def with_operator(client: ApiClient) -> None:
         await eventually(lambda: missing(client, ours))
         await asyncio.to_thread(add_node)
         async with ready_pods(client, namespace) as ready:
@@ -160,7 +160,7 @@ def test_pods_of_a_new_object_run_on_different_nodes(
     """The scheduler prefers the large node, which its own default for spreading does not outweigh."""
     names = [add_node(cpu="64", memory="128Gi"), *(add_node(cpu="120m", memory="150Mi") for _ in range(2))]
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         obj = cache(namespace)
         placed = in_pool(pool)["podTemplate"]["spec"] | spec.get("podTemplate", {}).get("spec", {})
         obj["spec"] = {**spec, "size": 3, "podTemplate": {"spec": placed}}
@@ -177,7 +177,7 @@ def test_new_pods_replace_old_ones_on_different_nodes(
     """Only pods of one template count: those being replaced do not push the new ones together."""
     names = [add_node() for _ in range(3)]
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         await create(client, cache(namespace, **admitted(size=3, **in_pool(pool))))
         await wait_until_ready(client, namespace)
         before = await client.get(keys(namespace)[0])

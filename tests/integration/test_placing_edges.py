@@ -10,7 +10,7 @@ from integration.control_plane import ControlPlane, would_create
 from memcached_api.images import Images
 from memcached_api.memcached.ports import ports
 from memcached_api.memcached.types import decode_spec, needs_agent
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, SERVICES, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.desired.deployment import deployment
@@ -37,7 +37,7 @@ def children(namespace: str, given: Spec) -> Iterator[tuple[Resource, Object]]:
         yield NETWORK_POLICIES, network_policy(cr, opened, spec.network_policy, metrics=needs_agent(spec))
 
 
-async def denied(client: Client, resource: Resource, obj: Object) -> bool:
+async def denied(client: ApiClient, resource: Resource, obj: Object) -> bool:
     """Whether the API server denies an object as invalid."""
     try:
         await would_create(client, resource, obj)
@@ -52,14 +52,14 @@ def test_rules_of_the_crd_deny_exactly_what_kubernetes_denies(plane: ControlPlan
     by_rules, by_kubernetes = set[str](), set[str]()
     limit = asyncio.Semaphore(AT_ONCE)
 
-    async def check(client: Client, name: str, spec: Spec) -> None:
+    async def check(client: ApiClient, name: str, spec: Spec) -> None:
         async with limit:
             if await denied(client, MEMCACHEDS, new_object(MEMCACHEDS, namespace, "cache", spec)):
                 by_rules.add(name)
             if any([await denied(client, *child) for child in children(namespace, spec)]):
                 by_kubernetes.add(name)
 
-    async def check_all(client: Client) -> None:
+    async def check_all(client: ApiClient) -> None:
         await asyncio.gather(*(check(client, name, spec) for name, (spec, _) in EDGES.items()))
 
     plane.call(check_all)

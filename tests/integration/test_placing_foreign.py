@@ -8,7 +8,7 @@ import pytest
 
 from integration.control_plane import ControlPlane, create_as_user, eventually
 from integration.test_manager import cache, create, patch, run_operator, wait_until_ready
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
@@ -63,7 +63,7 @@ def foreign(key: Key, *, labelled: bool) -> Object:
     }
 
 
-async def create_foreign(client: Client, key: Key, *, labelled: bool) -> Object:
+async def create_foreign(client: ApiClient, key: Key, *, labelled: bool) -> Object:
     """Create a foreign object; return it when its own controller has no more to write."""
     await create_as_user(client, key.resource, foreign(key, labelled=labelled))
 
@@ -81,13 +81,13 @@ async def create_foreign(client: Client, key: Key, *, labelled: bool) -> Object:
     return found
 
 
-async def is_owned(client: Client, key: Key, uid: str) -> bool:
+async def is_owned(client: ApiClient, key: Key, uid: str) -> bool:
     """Whether a child exists and belongs to the object with this uid."""
     found = await client.get(key)
     return found is not None and (controller_of(found) or {}).get("uid") == uid
 
 
-async def has_value(client: Client, key: Key) -> bool:
+async def has_value(client: ApiClient, key: Key) -> bool:
     """Whether a child has what AFTER asks for."""
     read, expected = VALUES[key.resource]
     found = read((await client.get(key) or {"spec": {}})["spec"])
@@ -95,7 +95,7 @@ async def has_value(client: Client, key: Key) -> bool:
 
 
 async def expect(
-    client: Client, key: Key, check: Callable[[Client, Key], Awaitable[bool]], but: Resource | None = None
+    client: ApiClient, key: Key, check: Callable[[ApiClient, Key], Awaitable[bool]], but: Resource | None = None
 ) -> None:
     """Wait until a check of every child of a Memcached is true, except for one that cannot exist."""
     for resource in CHILDREN:
@@ -103,7 +103,7 @@ async def expect(
             await eventually(lambda resource=resource: check(client, key._replace(resource=resource)))
 
 
-async def wait_for_conflict(client: Client, key: Key, kind: str) -> None:
+async def wait_for_conflict(client: ApiClient, key: Key, kind: str) -> None:
     """Wait until a Memcached reports the conflict with an object of its name."""
 
     async def check() -> bool:
@@ -113,7 +113,7 @@ async def wait_for_conflict(client: Client, key: Key, kind: str) -> None:
     await eventually(check)
 
 
-async def has_no_effect(client: Client, namespace: str, resource: Resource, *, labelled: bool) -> None:
+async def has_no_effect(client: ApiClient, namespace: str, resource: Resource, *, labelled: bool) -> None:
     """Check everything for one resource, with a Memcached whose name is the resource's."""
     key = Key(MEMCACHEDS, namespace, f"{resource.plural}-labelled" if labelled else resource.plural)
     name = key._replace(resource=resource)
@@ -136,7 +136,7 @@ def test_foreign_objects_with_our_names_are_not_modified(
 ) -> None:
     monkeypatch.setattr("memcached_operator.reconcile.apply.CONFLICT_PERIOD", 1.0)
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         # The operator watches objects with its label, and meets the others when it creates a child.
         every = [*((resource, False) for resource in CHILDREN), (DEPLOYMENTS, True), (POD_DISRUPTION_BUDGETS, True)]
         await asyncio.gather(*(has_no_effect(client, namespace, each, labelled=also) for each, also in every))
@@ -153,17 +153,17 @@ def test_child_that_was_replaced_before_its_deletion_is_not_deleted(
 ) -> None:
     """The deletion is only of the object that was seen: someone else takes its name just before."""
     replaced: dict[Resource, Object] = {}
-    original = Client.delete
+    original = ApiClient.delete
 
-    async def replace_first(self: Client, key: Key, uid: str, resource_version: str) -> None:
+    async def replace_first(self: ApiClient, key: Key, uid: str, resource_version: str) -> None:
         if key.resource not in replaced:
             await self.request("DELETE", key.resource.path(key.namespace, key.name))
             replaced[key.resource] = await create_foreign(self, key, labelled=True)
         await original(self, key, uid, resource_version)
 
-    monkeypatch.setattr(Client, "delete", replace_first)
+    monkeypatch.setattr(ApiClient, "delete", replace_first)
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         await create(client, cache(namespace, **admitted(**BEFORE)))
         await wait_until_ready(client, namespace)
         await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": dict.fromkeys(OPTIONS.values())})
@@ -172,7 +172,7 @@ def test_child_that_was_replaced_before_its_deletion_is_not_deleted(
         for resource, obj in replaced.items():
             assert await client.get(Key(resource, namespace, "cache")) == obj
 
-    async def all_replaced(_: Client) -> bool:
+    async def all_replaced(_: ApiClient) -> bool:
         return replaced.keys() == OPTIONS.keys()
 
     run_operator(plane, (namespace,), scenario)

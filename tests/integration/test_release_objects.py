@@ -19,8 +19,8 @@ from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.appservice.controller import appservice
-from memcached_operator.kind import Kind
-from memcached_operator.kube.client import Client
+from memcached_operator.kind import Controller
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.intent import INTENT_ANNOTATION, digest_v1
@@ -57,7 +57,7 @@ def placed_child(child: Object, namespace: str, uid: str) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 
-async def store(client: Client, kind: Kind, version: str, objects: list[Object], namespace: str) -> Key:
+async def store(client: ApiClient, kind: Controller, version: str, objects: list[Object], namespace: str) -> Key:
     """Create an object in a version of its API, and its children; returns the key with which the operator reads it."""
     cr, *children = objects
     key = Key(kind.resource, namespace, cr["metadata"]["name"])
@@ -99,14 +99,14 @@ def test_children_of_an_earlier_release_are_not_written(
 ) -> None:
     kind = KINDS[BATCHES[name][0][0]["kind"]]
 
-    async def store_all(client: Client) -> list[Key]:
+    async def store_all(client: ApiClient) -> list[Key]:
         return await asyncio.gather(*(store(client, kind, api_version, each, namespace) for each in BATCHES[name]))
 
     with earlier_rules(plane, namespace) if kind.resource == MEMCACHEDS else nullcontext():
         keys = plane.call(store_all)
     audit = plane.audit()
 
-    async def all_have_a_status(client: Client) -> None:
+    async def all_have_a_status(client: ApiClient) -> None:
         async def check() -> bool:
             objects = await asyncio.gather(*map(client.get, keys))
             return all("observedGeneration" in (obj or {}).get("status", {}) for obj in objects)

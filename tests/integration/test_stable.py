@@ -10,7 +10,7 @@ import pytest
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, missing, run_operator, wait_until_ready
 from integration.test_placing_budgets import QUIET, STATUS
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, STATEFULSETS, Key, Object, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.slots.pause import OUTDATED, PAUSED_ANNOTATION
@@ -44,13 +44,13 @@ def stable(namespace: str, name: str = "cache", **spec: Any) -> Object:
     return cache(namespace, name, **{"identity": "Stable", **spec})
 
 
-async def image_of(client: Client, namespace: str) -> str:
+async def image_of(client: ApiClient, namespace: str) -> str:
     """The image in the pod template of the StatefulSet `cache`."""
     found = await client.get(Key(STATEFULSETS, namespace, "cache")) or {}
     return nested_map(found, "spec", "template", "spec")["containers"][0]["image"]
 
 
-async def degraded(client: Client, namespace: str, name: str, reason: str) -> Object | None:
+async def degraded(client: ApiClient, namespace: str, name: str, reason: str) -> Object | None:
     """The Memcached if it is degraded for a reason."""
     found = await client.get(Key(MEMCACHEDS, namespace, name))
     return found if found and condition(found, "Degraded").get("reason") == reason else None
@@ -59,7 +59,7 @@ async def degraded(client: Client, namespace: str, name: str, reason: str) -> Ob
 def test_request_budgets_and_servers(plane: ControlPlane, namespace: str) -> None:
     key = Key(MEMCACHEDS, namespace, "cache")
 
-    async def check(client: Client, action: Any, expected: dict[str, int]) -> Object:
+    async def check(client: ApiClient, action: Any, expected: dict[str, int]) -> Object:
         audit = plane.audit()
         await asyncio.to_thread(action)
         found = await wait_until_ready(client, namespace)
@@ -69,7 +69,7 @@ def test_request_budgets_and_servers(plane: ControlPlane, namespace: str) -> Non
         assert writes == expected
         return found
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         spec = admitted(identity="Stable", size=2, networkPolicy={})
         found = await check(client, lambda: plane.create(MEMCACHEDS, cache(namespace, **spec)), CREATED)
         for change, expected in CHANGES:
@@ -81,7 +81,7 @@ def test_request_budgets_and_servers(plane: ControlPlane, namespace: str) -> Non
             assert config is not None
             assert config["data"]["servers"].splitlines() == servers
 
-    async def steady(client: Client) -> None:
+    async def steady(client: ApiClient) -> None:
         audit = plane.audit()
         await wait_until_ready(client, namespace)
         await asyncio.sleep(3 * SHORT_SYNC)
@@ -103,7 +103,7 @@ def test_template_is_kept_during_a_pause(plane: ControlPlane, namespace: str) ->
     key, workload = Key(MEMCACHEDS, namespace, "cache"), Key(STATEFULSETS, namespace, "cache")
     old, new = "example.com/memcached:1", "example.com/memcached:2"
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         async def restored() -> bool:
             found = await client.get(workload) or {}
             return (
@@ -153,7 +153,7 @@ def test_fields_that_others_add_are_removed(plane: ControlPlane, namespace: str)
         ),
     ]
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         async def reverted(key: Key, check: Callable[[Object], bool]) -> bool:
             found = await client.get(key)
             return found is not None and check(found["spec"])
@@ -176,7 +176,7 @@ def test_two_memcacheds_that_want_one_service(
     monkeypatch.setattr("memcached_operator.memcached.plan.CONFLICT_DELAY", 1.0)
     first, second = "cache-0", "cache"
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         await create(client, cache(namespace, first))
         await wait_until_ready(client, namespace, first)
         service = await client.get(Key(SERVICES, namespace, "cache-0"))
@@ -202,13 +202,13 @@ def test_two_memcacheds_that_want_one_service(
     run_operator(plane, (namespace,), scenario)
 
 
-async def fixed_servers(client: Client, namespace: str, *, is_listed: bool) -> bool:
+async def fixed_servers(client: ApiClient, namespace: str, *, is_listed: bool) -> bool:
     """Whether the ConfigMap names the Services of the slots, or does not."""
     found = await client.get(Key(CONFIG_MAPS, namespace, "cache-connection"))
     return found is not None and ("MEMCACHED_FIXED_SERVERS" in found["data"]) is is_listed
 
 
-async def is_available(client: Client, namespace: str, name: str) -> bool:
+async def is_available(client: ApiClient, namespace: str, name: str) -> bool:
     """Whether enough pods are ready."""
     found = await client.get(Key(MEMCACHEDS, namespace, name))
     return found is not None and condition(found, "Available").get("status") == "True"

@@ -9,7 +9,7 @@ import pytest
 from crds.crd import definition
 from integration.control_plane import CRDS, ControlPlane, eventually, is_served, until
 from integration.test_manager import run_operator, wait_until_ready
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     Key,
@@ -66,7 +66,7 @@ class World:
         self.audit = self.plane.audit()
         await asyncio.to_thread(self.plane.change, key, patch)
 
-    async def spec(self, client: Client, **spec: object) -> dict[str, int]:
+    async def spec(self, client: ApiClient, **spec: object) -> dict[str, int]:
         """Change the Widget's spec and wait until it is ready; return the operator's writes of children."""
         await self.change(self.key(), {"spec": spec})
         await wait_until_ready(client, self.namespace, "app", WIDGETS)
@@ -84,7 +84,7 @@ class World:
 def test_children_of_every_type_are_created_changed_and_deleted(widgets: ControlPlane, namespace: str) -> None:
     world = World(widgets, namespace)
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         await world.create(size=2, settings="a=1")
         found = await wait_until_ready(client, namespace, "app", WIDGETS)
         assert found["status"]["nodes"] == ["app-0", "app-1"]
@@ -105,7 +105,7 @@ def test_optional_api_is_noticed(widgets: ControlPlane, namespace: str, monkeypa
     monkeypatch.setattr("memcached_operator.kube.reflector.MISSING_PERIOD", 1.0)
     world, crd = World(widgets, namespace), Key(CRDS, "", MONITOR_CRD["metadata"]["name"])
 
-    async def scenario(client: Client) -> None:
+    async def scenario(client: ApiClient) -> None:
         await world.create(size=1)
         await wait_until_ready(client, namespace, "app", WIDGETS)
         assert "create servicemonitors" not in world.writes()
@@ -119,7 +119,7 @@ def test_optional_api_is_noticed(widgets: ControlPlane, namespace: str, monkeypa
         # The controller may notice the deletion of the object before that of its API.
         assert sum(world.child_writes().values()) <= 2
 
-    async def is_gone(client: Client) -> bool:
+    async def is_gone(client: ApiClient) -> bool:
         return not await is_served(client, MONITORS.path())
 
     run_operator(widgets, (namespace,), scenario, kinds=KINDS)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
+from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, nested_list
 
 NODES = Resource("", "v1", "Node", "nodes")
@@ -51,27 +51,27 @@ def nodes_of(pods: Iterable[Object]) -> list[str]:
     return sorted(pod["spec"].get("nodeName", "") for pod in pods)
 
 
-async def pods_of(client: Client, namespace: str) -> list[Object]:
+async def pods_of(client: ApiClient, namespace: str) -> list[Object]:
     """The pods of a namespace that are not being deleted."""
     items: list[Object] = (await client.request("GET", PODS.path(namespace)))["items"]
     return [pod for pod in items if not pod["metadata"].get("deletionTimestamp")]
 
 
-async def drain(client: Client, name: str, namespace: str) -> None:
+async def drain(client: ApiClient, name: str, namespace: str) -> None:
     """Cordon a node, evict all of its pods in a namespace at the same time, and wait until they are deleted."""
     await client.request("PATCH", NODES.path(None, name), {"spec": {"unschedulable": True}}, MERGE_PATCH)
     pods = [pod for pod in await pods_of(client, namespace) if nodes_of([pod]) == [name]]
     await asyncio.gather(*(_evict_and_wait(client, pod) for pod in pods))
 
 
-async def evict(client: Client, pod: Object) -> None:
+async def evict(client: ApiClient, pod: Object) -> None:
     """Evict a pod. Raises the ApiError: 429 if a budget does not allow it, 500 if two budgets select the pod."""
     meta = {name: pod["metadata"][name] for name in ("name", "namespace")}
     body: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
     await client.request("POST", PODS.path(meta["namespace"], meta["name"], "eviction"), body)
 
 
-async def _evict_and_wait(client: Client, pod: Object) -> None:
+async def _evict_and_wait(client: ApiClient, pod: Object) -> None:
     key = Key(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
     while await client.get(key) is not None:  # the Deployment never uses a pod's name again
         try:
@@ -97,7 +97,7 @@ class ReadyPods:
             self.uids.add(uid)
         self.counts.append(len(self.uids))
 
-    async def watch(self, client: Client, namespace: str, version: str) -> None:
+    async def watch(self, client: ApiClient, namespace: str, version: str) -> None:
         """Record all events after a version until cancelled."""
         async for event, pod in client.watch(PODS, namespace, "", version):
             if event != "BOOKMARK":
@@ -105,7 +105,7 @@ class ReadyPods:
 
 
 @asynccontextmanager
-async def ready_pods(client: Client, namespace: str) -> AsyncGenerator[ReadyPods]:
+async def ready_pods(client: ApiClient, namespace: str) -> AsyncGenerator[ReadyPods]:
     """Record the number of ready pods during the block, at its start and after each event until its end."""
     found = ReadyPods()
     listed = await client.request("GET", PODS.path(namespace))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memcached_operator.kube.client import MERGE_PATCH, Client
+from memcached_operator.kube.client import MERGE_PATCH, ApiClient
 from memcached_operator.kube.resource import EVENTS, PODS, Key, Object, nested_list
 from memcached_operator.status.conditions import timestamp
 from support.draining import condition, pods_of
@@ -26,12 +26,12 @@ def ago(seconds: float) -> str:
     return timestamp(datetime.now(UTC) - timedelta(seconds=seconds))
 
 
-async def mount(client: Client, key: Key) -> None:
+async def mount(client: ApiClient, key: Key) -> None:
     """Let the pods of a workload mount the Secret."""
     await client.request("PATCH", key.resource.path(key.namespace, key.name), MOUNTING, MERGE_PATCH)
 
 
-async def mounting_pods(client: Client, namespace: str) -> list[Object]:
+async def mounting_pods(client: ApiClient, namespace: str) -> list[Object]:
     """The pods with the volume, by name, which the scheduler has seen: later, it would change the status of a test."""
     found = [pod for pod in await pods_of(client, namespace) if VOLUME["name"] in _volumes(pod)]
     return sorted((pod for pod in found if condition(pod, "PodScheduled")), key=lambda pod: pod["metadata"]["name"])
@@ -41,14 +41,14 @@ def _volumes(pod: Object) -> list[str]:
     return [volume["name"] for volume in nested_list(pod, "spec", "volumes")]
 
 
-async def set_waiting(client: Client, pod: Object, since: float = 60) -> None:
+async def set_waiting(client: ApiClient, pod: Object, since: float = 60) -> None:
     """A kubelet waits for the volumes of a pod that was scheduled `since` seconds ago."""
     conditions = [_condition("PodScheduled", since), _condition("PodReadyToStartContainers", since, "False")]
     state = {"waiting": {"reason": "ContainerCreating"}}
     await _set_status(client, pod, "Pending", conditions, state)
 
 
-async def set_running(client: Client, pod: Object, since: float = 0) -> None:
+async def set_running(client: ApiClient, pod: Object, since: float = 0) -> None:
     """A kubelet has mounted the volumes and started the containers `since` seconds ago."""
     names = ("PodScheduled", "PodReadyToStartContainers", "Ready", "ContainersReady")
     state = {"running": {"startedAt": ago(since)}}
@@ -60,7 +60,7 @@ def _condition(name: str, since: float, status: str = "True") -> Object:
 
 
 async def _set_status(
-    client: Client, pod: Object, phase: str, conditions: list[Object], state: Mapping[str, Any]
+    client: ApiClient, pod: Object, phase: str, conditions: list[Object], state: Mapping[str, Any]
 ) -> None:
     meta, ready = pod["metadata"], phase == "Running"
     statuses = [
@@ -72,7 +72,7 @@ async def _set_status(
     await client.request("PATCH", path, {"status": status}, MERGE_PATCH)
 
 
-async def report(client: Client, pod: Object, seen: float = 0, message: str = NOT_FOUND, **changes: Any) -> None:
+async def report(client: ApiClient, pod: Object, seen: float = 0, message: str = NOT_FOUND, **changes: Any) -> None:
     """A kubelet reports a failed mount of a pod, for the last time `seen` seconds ago."""
     meta = pod["metadata"]
     event = {

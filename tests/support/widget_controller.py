@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from memcached_api.validation.field_errors import summary
-from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot, invalid
+from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -34,9 +34,9 @@ PODS_SUFFIX = "-pods"
 """Of the name of the Service of the pods."""
 
 
-def widget() -> Kind:
+def widget() -> Controller:
     """The Widget kind."""
-    return Kind(WIDGETS, APP_NAME, OWNS, (STATEFULSET,), plan, status, optional=(MONITORS,), owners=owners)
+    return Controller(WIDGETS, APP_NAME, OWNS, (STATEFULSET,), plan, status, optional=(MONITORS,), owners=owners)
 
 
 def owners(_: Resource, name: str) -> Iterator[tuple[str, int]]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from memcached_operator.kube.client import FIELD_MANAGER, JSON_PATCH, ApiError, Client, Page
+from memcached_operator.kube.client import FIELD_MANAGER, JSON_PATCH, ApiClient, ApiError, Page
 from memcached_operator.kube.resource import Key, Object, Resource, key_of, nested_map
 
 Hook = Callable[[], None]
@@ -47,9 +47,9 @@ class Api:
     version: int = 100
 
     @property
-    def client(self) -> Client:
+    def client(self) -> ApiClient:
         """This object, typed as a Client."""
-        return cast("Client", self)
+        return cast("ApiClient", self)
 
     def verbs(self, *resources: Resource) -> list[str]:
         """The verbs of all requests, or of those for these resources."""

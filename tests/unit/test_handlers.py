@@ -23,7 +23,7 @@ from memcached_operator.handlers import handlers
 from memcached_operator.kopf_operators import requests
 from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube import reflector as module
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.credentials import TokenFile
 from memcached_operator.kube.reflector import Reflector, run_reflectors
 from memcached_operator.kube.resource import Object, Resource
@@ -79,7 +79,7 @@ class Watching:
             await stack.enter_async_context(asyncio.timeout(MAX_DURATION))
             config = replace(await stack.enter_async_context(serving(self.server)), credentials=self.credentials)
             session = await stack.enter_async_context(config.session())
-            client = Client(config, session)
+            client = ApiClient(config, session)
 
             async def list_again(reflector: Reflector) -> None:
                 _, reflector.version = await listed(client, reflector.resource, reflector.namespace)

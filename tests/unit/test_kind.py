@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memcached_api.validation.field_errors import FieldError
+from memcached_api.kinds import Checked
 from memcached_api.values import nested_field
 from memcached_operator.kind import CHECKED_BYTES, CHECKED_SPECS, once_per_spec
 from memcached_operator.kube.resource import Object
@@ -37,9 +37,9 @@ def obj(spec: Any, name: str = "cache", **metadata: Any) -> Object:
 def test_spec_is_checked_again_only_if_the_name_or_the_spec_differs(second: Object, calls: int) -> None:
     seen: list[Object] = []
 
-    def check(cr: Object) -> tuple[Spec | None, list[FieldError]]:
+    def check(cr: Object) -> Checked[Spec]:
         seen.append(cr)
-        return Spec(nested_field(cr, "spec", "size")), []
+        return Checked(Spec(nested_field(cr, "spec", "size")), [])
 
     checked = once_per_spec(check)
     first = obj({"size": 1})
@@ -58,9 +58,9 @@ def test_spec_is_checked_again_only_if_the_name_or_the_spec_differs(second: Obje
 def test_specs_are_kept_as_far_as_number_and_bytes_allow(size: int, kept: int) -> None:
     seen: list[str] = []
 
-    def check(cr: Object) -> tuple[Spec | None, list[FieldError]]:
+    def check(cr: Object) -> Checked[Spec]:
         seen.append(cr["metadata"]["name"])
-        return Spec(), []
+        return Checked(Spec(), [])
 
     checked = once_per_spec(check)
     objects = [obj({"size": "x" * size}, name=f"{number:04d}") for number in range(kept + 2)]

@@ -11,7 +11,7 @@ from memcached_api.image import is_reference
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE, Images
 from memcached_process.addresses import Address
 from memcached_process.options import process_options, set_up
-from memcached_webhooks.server import Options, run
+from memcached_webhooks.server import AdmissionOptions, run
 
 log = logging.getLogger("memcached_webhooks")
 
@@ -73,7 +73,7 @@ def main(
     MEMCACHED_WEBHOOKS_<OPTION>, --default-image by RELATED_IMAGE_MEMCACHED, and --agent-image by RELATED_IMAGE_AGENT.
     """
     set_up(log_level, log_format)
-    options = Options(
+    options = AdmissionOptions(
         images=Images(default_image, agent_image),
         certificate=webhook_cert_path / webhook_cert_name,
         key=webhook_cert_path / webhook_cert_key,

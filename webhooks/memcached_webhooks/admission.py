@@ -18,8 +18,8 @@ from memcached_webhooks.review import (
     Handler,
     InvalidReviewError,
     Patch,
-    Request,
-    Response,
+    ReviewRequest,
+    ReviewResponse,
     bad_request,
     invalid,
 )
@@ -30,7 +30,7 @@ MAX_KEPT_ERRORS = 10
 
 Spec = Mapping[str, Any]
 
-_ObjectHandler = Callable[[Request, Any, Any], Response]
+_ObjectHandler = Callable[[ReviewRequest, Any, Any], ReviewResponse]
 """Returns the response to a request, its object and its old object, which is None on CREATE."""
 
 
@@ -66,17 +66,17 @@ class Admission:
         """A handler that denies other kinds, and allows deletions, objects being deleted and status writes."""
         wanted = (self.kind.group, self.kind.name)
 
-        def filtered(request: Request) -> Response:
+        def filtered(request: ReviewRequest) -> ReviewResponse:
             if (request.kind.group, request.kind.kind) != wanted:
-                return Response(bad_request(request, *wanted))
+                return ReviewResponse(bad_request(request, *wanted))
             if request.operation in (DELETE, CONNECT) or request.sub_resource == "status":
                 return ALLOWED
             if request.operation not in (CREATE, UPDATE) or request.sub_resource:
-                return Response(bad_request(request, *wanted))
+                return ReviewResponse(bad_request(request, *wanted))
             try:
                 obj, old = self.kind.decode_object(request.object), self.kind.decode_object(request.old_object)
             except SpecDecodeError as error:
-                return Response(invalid(request, None, error.errors))
+                return ReviewResponse(invalid(request, None, error.errors))
             except DECODE_ERRORS as error:
                 raise InvalidReviewError(f"the object cannot be read: {error}") from error
             if nested_field(obj, "metadata", "deletionTimestamp") is not None:
@@ -85,9 +85,9 @@ class Admission:
 
         return filtered
 
-    def _mutate(self, request: Request, obj: Any, old: Any) -> Response:
+    def _mutate(self, request: ReviewRequest, obj: Any, old: Any) -> ReviewResponse:
         """Allow, with a JSON patch that sets every missing default."""
-        return Response(
+        return ReviewResponse(
             patch=self._patch(obj, None if request.operation == CREATE else nested_field(old, "spec") or {})
         )
 
@@ -100,7 +100,7 @@ class Admission:
         missing = self.defaults(spec or {}, before)
         return merge_operations(spec, missing)
 
-    def _validate(self, request: Request, obj: Any, old: Any) -> Response:
+    def _validate(self, request: ReviewRequest, obj: Any, old: Any) -> ReviewResponse:
         """Deny with all errors, except those of the old object; otherwise allow, with warnings.
 
         An error of the old object is a warning.
@@ -111,9 +111,9 @@ class Admission:
         changes = self.kind.validate_change(obj, old) if update else []
         new = [*changes, *(error for error in errors if error not in before)]
         if new:
-            return Response(invalid(request, obj, new))
+            return ReviewResponse(invalid(request, obj, new))
         kept = [kept_warning(error) for error in errors[:MAX_KEPT_ERRORS]]
-        return Response(warnings=[*kept, *self._effects(obj, old)])
+        return ReviewResponse(warnings=[*kept, *self._effects(obj, old)])
 
     def _effects(self, obj: Any, old: Any) -> list[str]:
         """The warnings of the kind; none if the object or the old one has errors, such as a memory without a sensible

@@ -5,7 +5,7 @@ import logging
 import os
 import ssl
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from memcached_webhooks.expiry import expiry
 from memcached_webhooks.metrics import Metrics
@@ -84,12 +84,19 @@ class CertWatcher:
         return None
 
 
-def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, float]:
-    """A context with the pair, and its expiry in Unix time. Raises OSError or ValueError if the pair is not valid."""
+class _Loaded(NamedTuple):
+    """A context with a pair, and when that expires, in Unix time."""
+
+    context: ssl.SSLContext
+    expiry: float
+
+
+def _load(certificate: Path, key: Path) -> _Loaded:
+    """Load a pair. Raises OSError or ValueError if the pair is not valid."""
     context = _context()
     # With an empty passphrase, OpenSSL does not prompt for one if the key is encrypted.
     context.load_cert_chain(certificate, key, password="")
-    return context, expiry(certificate.read_bytes())
+    return _Loaded(context, expiry(certificate.read_bytes()))
 
 
 def _context() -> ssl.SSLContext:

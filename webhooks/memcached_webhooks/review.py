@@ -52,7 +52,7 @@ class GroupVersionKind(msgspec.Struct):
 NULL: Final = msgspec.Raw(b"null")
 
 
-class Request(msgspec.Struct, rename="camel"):
+class ReviewRequest(msgspec.Struct, rename="camel"):
     """The fields of an AdmissionRequest that are used; others, such as userInfo and options, are not decoded."""
 
     uid: Uid
@@ -67,7 +67,7 @@ class Request(msgspec.Struct, rename="camel"):
 class Review(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
-    request: Request | None = None
+    request: ReviewRequest | None = None
 
 
 class Denial(NamedTuple):
@@ -79,7 +79,7 @@ class Denial(NamedTuple):
     details: dict[str, Any]
 
 
-class Response(NamedTuple):
+class ReviewResponse(NamedTuple):
     """The response to a request: allowed unless it has a denial."""
 
     denial: Denial | None = None
@@ -87,19 +87,26 @@ class Response(NamedTuple):
     warnings: list[str] = []  # noqa: RUF012
 
 
-ALLOWED: Final = Response()
+ALLOWED: Final = ReviewResponse()
 
-Handler = Callable[[Request], Response]
+Handler = Callable[[ReviewRequest], ReviewResponse]
 
 
-def handle_review(body: bytes | bytearray, handler: Handler) -> tuple[bytes, Response]:
-    """The encoded response to a review, and its content. Raises InvalidReviewError if the body is not a v1 review."""
+class Reviewed(NamedTuple):
+    """The response to a review: encoded, and its content."""
+
+    encoded: bytes
+    response: ReviewResponse
+
+
+def handle_review(body: bytes | bytearray, handler: Handler) -> Reviewed:
+    """The response to a review. Raises InvalidReviewError if the body is not a v1 review."""
     request = _request(body)
     result = handler(request)
-    return msgspec.json.encode(_response(request.uid, result)), result
+    return Reviewed(msgspec.json.encode(_response(request.uid, result)), result)
 
 
-def bad_request(request: Request, group: str, kind: str) -> Denial:
+def bad_request(request: ReviewRequest, group: str, kind: str) -> Denial:
     """The denial of a request that this path does not handle."""
     part = f"/{quote_if_needed(request.sub_resource)}" if request.sub_resource else ""
     given = f"{quote_if_needed(request.operation)} of {quote_if_needed(request.kind.kind) or 'nothing'}{part}"
@@ -109,7 +116,7 @@ def bad_request(request: Request, group: str, kind: str) -> Denial:
     return Denial(400, "BadRequest", message, {})
 
 
-def invalid(request: Request, obj: Any, errors: list[FieldError]) -> Denial:
+def invalid(request: ReviewRequest, obj: Any, errors: list[FieldError]) -> Denial:
     """A denial with as many errors as fit, in the format of the API server's own validation errors."""
     name = request.name or object_name(obj)
     short_name = truncate(name)
@@ -144,7 +151,7 @@ DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _DECODER: Final = msgspec.json.Decoder(Review)
 
 
-def _request(body: bytes | bytearray) -> Request:
+def _request(body: bytes | bytearray) -> ReviewRequest:
     try:
         review = _DECODER.decode(body)
     except DECODE_ERRORS as error:
@@ -157,7 +164,7 @@ def _request(body: bytes | bytearray) -> Request:
     return review.request
 
 
-def _response(uid: str, result: Response) -> dict[str, Any]:
+def _response(uid: str, result: ReviewResponse) -> dict[str, Any]:
     response: dict[str, Any] = {"uid": uid, "allowed": result.denial is None}
     if result.denial is not None:
         response["status"] = {"status": "Failure", **result.denial._asdict()}

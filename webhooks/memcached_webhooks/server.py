@@ -40,7 +40,7 @@ _JSON_HEADERS: Final = {"Content-Type": JSON}
 
 
 @dataclass(frozen=True)
-class Options:
+class AdmissionOptions:
     """The command-line options. Times are in seconds."""
 
     images: Images
@@ -132,7 +132,7 @@ def _text(status: HTTPStatus, text: str, headers: Mapping[str, str] | None = Non
     return web.Response(status=status, text=text, headers=headers)
 
 
-async def run(options: Options) -> None:
+async def run(options: AdmissionOptions) -> None:
     """Serve until SIGTERM or SIGINT, continue for `shutdown_delay` until endpoints exclude this pod, then stop."""
     stop, process = _stop_signal(), _Process(options)
     async with AsyncExitStack() as stack:
@@ -150,7 +150,7 @@ async def run(options: Options) -> None:
 class _Process:
     """Serves the webhook port as soon as a certificate is available."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: AdmissionOptions) -> None:
         self.metrics = Metrics()
         self._options = options
         self._certificates = CertWatcher(options.certificate, options.key, self.metrics)

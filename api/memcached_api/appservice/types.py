@@ -10,7 +10,7 @@ from memcached_api.appservice.ports import DEFAULT_PROTOCOL, generated_name
 from memcached_api.appservice.rules import RULES
 from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kinds import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Column, Kind
+from memcached_api.kinds import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
 from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
@@ -173,7 +173,7 @@ def validate(obj: Any) -> list[FieldError]:
     return APPSERVICE.validate(obj)
 
 
-def check(obj: Any) -> tuple[AppServiceSpec | None, list[FieldError]]:
+def check(obj: Any) -> Checked[AppServiceSpec]:
     """The spec as `decode_spec` returns it, or None, and all errors of an AppService object. Never raises."""
     spec = nested_field(obj, "spec") if is_object(obj) else None
     return APPSERVICE.check({**obj, "spec": with_defaults(spec)} if is_object(spec) else obj)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from memcached_api.memcached import memory
 from memcached_api.memcached.memory import Settings
 from memcached_api.memcached.types import DEFAULT_VERBOSITY, MemcachedSpec
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 
 
 class Effective(NamedTuple):
@@ -20,7 +20,7 @@ def effective(spec: MemcachedSpec) -> Effective:
     """The settings of a valid spec. Without `cache.memory`, it is derived from the memory limit if there is one."""
     cache = spec.cache
     settings = memory.settings_of(cache.max_connections, cache.threads, tls=spec.tls is not None)
-    item_size = memory.DEFAULT_ITEM_SIZE if cache.max_item_size is None else int(parse(cache.max_item_size))
+    item_size = memory.DEFAULT_ITEM_SIZE if cache.max_item_size is None else int(parse_quantity(cache.max_item_size))
     return Effective(_memory(spec, settings), settings, item_size)
 
 
@@ -28,7 +28,7 @@ def _memory(spec: MemcachedSpec, settings: Settings) -> int:
     limit = None if spec.resources is None else spec.resources.limits.get("memory")
     if spec.cache.memory is not None:
         return memory.cache_bytes(spec.cache.memory)
-    return memory.DEFAULT_CACHE if limit is None else memory.derived_cache(parse(limit), settings)
+    return memory.DEFAULT_CACHE if limit is None else memory.derived_cache(parse_quantity(limit), settings)
 
 
 def verbosity(spec: MemcachedSpec) -> int:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from math import ceil
 from typing import Final, NamedTuple
 
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 
 MEBIBYTE: Final = 2**20
 
@@ -140,7 +140,7 @@ def _largest_cache(need: Need, memory: Decimal | int, settings: Settings) -> Dec
 
 def cache_bytes(quantity: str | float) -> int:
     """A cache memory quantity in whole bytes, rounded down. Raises ValueError if it is not a quantity."""
-    return int(parse(quantity))
+    return int(parse_quantity(quantity))
 
 
 def megabytes(amount: int) -> int:

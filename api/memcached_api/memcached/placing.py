@@ -110,7 +110,7 @@ class PodDisruptionBudget(msgspec.Struct, frozen=True, rename="camel"):
     absent, 1."""
 
 
-class Rollout(msgspec.Struct, frozen=True, rename="camel"):
+class RolloutSpec(msgspec.Struct, frozen=True, rename="camel"):
     """How pods are replaced if a change requires it."""
 
     max_unavailable: IntOrPercent | None = None

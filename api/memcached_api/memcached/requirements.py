@@ -7,7 +7,7 @@ from memcached_api.memcached.agent import AGENT_CPU, AGENT_LIMIT, AGENT_REQUEST
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import default_limit, mebibytes_text
 from memcached_api.memcached.types import MemcachedSpec
-from memcached_api.quantity import canonical_resource, canonical_resource_list, parse
+from memcached_api.quantity import canonical_resource, canonical_resource_list, parse_quantity
 
 ResourceList = dict[str, str]
 
@@ -70,4 +70,4 @@ def _larger(one: str, other: str) -> str:
 
 
 def _amount(quantity: str) -> Decimal:
-    return parse(quantity)
+    return parse_quantity(quantity)

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Column, Kind
+from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
 from memcached_api.memcached.agent import Agent
 from memcached_api.memcached.effects import SENTENCES
@@ -19,7 +19,7 @@ from memcached_api.memcached.placing import (
     NetworkPolicy,
     PodDisruptionBudget,
     PodTemplate,
-    Rollout,
+    RolloutSpec,
     Service,
 )
 from memcached_api.memcached.rules.spec import RULES, STABLE, TRANSITIONS
@@ -40,7 +40,7 @@ DEFAULT_CONTAINER_PORT: Final = 11211  # memcached's own default
 DEFAULT_VERBOSITY: Final = 1
 
 
-class Cache(msgspec.Struct, frozen=True, rename="camel"):
+class CacheSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The cache of each memcached server."""
 
     memory: Quantity | None = None
@@ -107,7 +107,7 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     100m`, a memory limit of max(128Mi, 1.25 × the expected need of `cache`), and an equal memory request. If
     `cache.memory` is derived from a memory limit, the default request is this limit."""
 
-    cache: Cache = field(default_factory=Cache)
+    cache: CacheSpec = field(default_factory=CacheSpec)
     """The cache of each memcached server."""
 
     pod_template: PodTemplate | None = None
@@ -117,7 +117,7 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """How many pods a drain of nodes may delete at the same time. If absent when the object is created, the mutating
     webhook sets `enabled: true` and `maxUnavailable: 1`; otherwise there is no PodDisruptionBudget."""
 
-    rollout: Rollout | None = None
+    rollout: RolloutSpec | None = None
     """How pods are replaced if a change requires it."""
 
     network_policy: NetworkPolicy | None = None
@@ -258,6 +258,6 @@ def validate(obj: Any) -> list[FieldError]:
     return MEMCACHED.validate(obj)
 
 
-def check(obj: Any) -> tuple[MemcachedSpec | None, list[FieldError]]:
+def check(obj: Any) -> Checked[MemcachedSpec]:
     """The spec as `decode_spec` returns it, or None, and all errors of a Memcached object. Never raises."""
     return MEMCACHED.check(obj)

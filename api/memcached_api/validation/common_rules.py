@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 from memcached_api import image
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_api.validation.rules import Rule, Violation, value_rule
 from memcached_api.values import MAX_INT32, nested_field
@@ -162,7 +162,7 @@ def _requests_above_limits(resources: Mapping[str, Any]) -> Iterator[Violation]:
     limits: Mapping[str, Any] = nested_field(resources, "limits") or {}
     requests: Mapping[str, Any] = nested_field(resources, "requests") or {}
     for name, request in requests.items():
-        if name in limits and parse(request) > parse(limits[name]):
+        if name in limits and parse_quantity(request) > parse_quantity(limits[name]):
             limit = f"the {quote_if_needed(name)} limit, {limits[name]}"
             message = f"must be at most {limit}; lower this request or raise the limit"
             yield Violation(f".requests[{name}]", request, message)

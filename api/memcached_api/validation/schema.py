@@ -124,7 +124,7 @@ def _quantity(value: Any, path: str) -> Iterator[FieldError]:
         yield _type_invalid(path, value, 'an integer or a string such as "64Mi" or "500m"')
         return
     try:
-        quantity.parse(value)
+        quantity.parse_quantity(value)
     except ValueError as error:
         yield FieldError(path, value, str(error), TYPE_INVALID)
 

@@ -7,7 +7,7 @@ from memcached_api.validation.field_errors import summary
 from memcached_operator.appservice.desired.deployment import APP_NAME, deployment
 from memcached_operator.appservice.desired.service import service
 from memcached_operator.appservice.status import status
-from memcached_operator.kind import Kind, Plan, Snapshot, invalid, once_per_spec
+from memcached_operator.kind import Controller, Plan, Snapshot, invalid, once_per_spec
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.deployment import DEPLOYMENT
@@ -17,9 +17,9 @@ APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
 checked = once_per_spec(check)
 
 
-def appservice() -> Kind:
+def appservice() -> Controller:
     """The AppService kind."""
-    return Kind(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), (DEPLOYMENT,), plan, status)
+    return Controller(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), (DEPLOYMENT,), plan, status)
 
 
 def plan(snapshot: Snapshot, _: datetime) -> Plan:

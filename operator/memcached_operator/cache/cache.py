@@ -45,7 +45,7 @@ class Entry(NamedTuple):
         return msgspec.json.decode(self.json)
 
 
-class Retention(Protocol):
+class RetentionRules(Protocol):
     """Decides what is kept of each object."""
 
     def keep(self, cache: "Cache", key: Key, obj: Object) -> Kept:
@@ -80,7 +80,7 @@ class Everything:
 class Cache:
     """Objects by key, as far as `retention` keeps them. All of its content can be restored by a LIST."""
 
-    def __init__(self, retention: Retention | None = None) -> None:
+    def __init__(self, retention: RetentionRules | None = None) -> None:
         self._retention = retention or Everything()
         self._allowances = Allowances()
         self._entries: dict[Resource, dict[Key, Entry]] = {}

@@ -1,7 +1,7 @@
 """Live reads of single objects, for when the cache may be stale."""
 
 from memcached_operator.cache.cache import Cache, version_of
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import Key, Object
 
 
@@ -9,7 +9,7 @@ class StaleError(Exception):
     """A live read shows that the snapshot is out of date. The cache has the new state: reconcile again."""
 
 
-async def get_live(client: Client, cache: Cache, key: Key) -> Object | None:
+async def get_live(client: ApiClient, cache: Cache, key: Key) -> Object | None:
     """Read an object from the API server and update the cache. Returns None if it does not exist. Raises ApiError."""
     cache.clear_tombstone(key)
     live = await client.get(key)
@@ -24,7 +24,7 @@ async def get_live(client: Client, cache: Cache, key: Key) -> Object | None:
     return cache.get(key)
 
 
-async def ensure_exists(client: Client, cache: Cache, key: Key, seen: Object) -> None:
+async def ensure_exists(client: ApiClient, cache: Cache, key: Key, seen: Object) -> None:
     """Check with the API server that `seen` still exists, is not being deleted, and has the newest spec.
 
     Raises StaleError or ApiError.

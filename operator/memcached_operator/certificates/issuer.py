@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memcached_operator.certificates import pki
-from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
+from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import SECRETS, Key, Object, Resource, nested_map
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class WebhookNames:
 class Issuer:
     """One issuer per operator installation."""
 
-    def __init__(self, client: Client, names: WebhookNames, lifetime: timedelta = pki.LIFETIME) -> None:
+    def __init__(self, client: ApiClient, names: WebhookNames, lifetime: timedelta = pki.LIFETIME) -> None:
         self._client = client
         self._names = names
         self._lifetime = lifetime

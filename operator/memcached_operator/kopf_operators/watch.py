@@ -21,7 +21,7 @@ MAX_MESSAGE = 300
 """Maximum characters of the message of an error that ended kopf. It may contain a response of the API server."""
 
 
-class Connection:
+class HandlerContext:
     """What the handlers of one kopf operator use: its session, and the function that receives its events."""
 
     def __init__(self, config: Config, reflector: Reflector, on_event: EventHandler) -> None:
@@ -55,7 +55,7 @@ class Connection:
         await self._sessions.aclose()
 
 
-Handlers = Callable[[Resource, Connection], kopf.OperatorRegistry]
+Handlers = Callable[[Resource, HandlerContext], kopf.OperatorRegistry]
 """Registers the handlers of one kind."""
 
 
@@ -64,7 +64,7 @@ def kopf_watch(handlers: Handlers, config: Config, install_signal_handlers: Call
     run.configure_logging()
 
     async def watch(reflector: Reflector, on_event: EventHandler) -> None:
-        connection = Connection(config, reflector, on_event)
+        connection = HandlerContext(config, reflector, on_event)
         registry = handlers(reflector.resource, connection)
         # A task of its own, because kopf sets context variables.
         work = run.run(registry, reflector.namespace, connection.stop, install_signal_handlers)

@@ -90,7 +90,7 @@ class Page:
     token: str = ""
 
 
-class Client:
+class ApiClient:
     """Requests over one pooled session. All methods raise ApiError.
 
     `may_write` is called immediately before each write.

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Literal
 
 from memcached_operator import metrics
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import Object, Resource
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ string if the resource must be listed again. Raises ApiError."""
 
 
 async def run_reflectors(
-    client: Client,
+    client: ApiClient,
     reflectors: Iterable[Reflector],
     list_func: ListFunc,
     on_event: EventHandler,
@@ -90,7 +90,7 @@ async def run_reflectors(
 
 
 async def _list_and_watch(
-    client: Client, reflector: Reflector, list_func: ListFunc, on_event: EventHandler, max_backoff: float
+    client: ApiClient, reflector: Reflector, list_func: ListFunc, on_event: EventHandler, max_backoff: float
 ) -> None:
     backoff = MIN_BACKOFF
     while True:
@@ -133,7 +133,7 @@ def explain(error: ApiError) -> str:
 _CHANGES: Mapping[str, Change] = {"DELETED": "deleted", "OVERSIZED": "oversized"}
 
 
-async def _watch(client: Client, reflector: Reflector, on_event: EventHandler) -> None:
+async def _watch(client: ApiClient, reflector: Reflector, on_event: EventHandler) -> None:
     events = client.watch(reflector.resource, reflector.namespace, reflector.selector, reflector.version)
     async for event_type, obj in events:
         if event_type != "BOOKMARK":

@@ -2,7 +2,7 @@
 
 from memcached_api.images import Images
 from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION
-from memcached_operator.kind import Kind
+from memcached_operator.kind import Controller
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -24,12 +24,12 @@ from memcached_operator.workloads.statefulset import STATEFULSET
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
 
-def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Kind:
+def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Controller:
     """The Memcached kind. `defaults`: the images of objects without `spec.image` or `spec.agent.image`.
 
     `cluster_domain`: the DNS domain of the cluster.
     """
-    return Kind(
+    return Controller(
         MEMCACHEDS,
         APP_NAME,
         owns=(DEPLOYMENTS, STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS),

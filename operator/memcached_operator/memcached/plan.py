@@ -36,7 +36,7 @@ from memcached_operator.memcached.images import chosen
 from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
 from memcached_operator.memcached.slots.pause import served_ports, with_pause
 from memcached_operator.memcached.spec import checked
-from memcached_operator.memcached.updates.decision import Decision, decide
+from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.children import with_metadata
 from memcached_operator.workloads.pods import has_completed
@@ -79,7 +79,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
     return plan
 
 
-def _update(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, now: datetime) -> Decision | None:
+def _update(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, now: datetime) -> UpdateDecision | None:
     """What the update of the pods of slots needs. During a pause, a pod is only completed or restored.
 
     `workload`: the desired one. A step must wait until it has been applied.

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.cache.live import StaleError, get_live
-from memcached_operator.kind import Kind, Problem, Snapshot
-from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
+from memcached_operator.kind import Controller, Problem, Snapshot
+from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint, projection
 from memcached_operator.kube.resource import SERVICES, Key, Object, Resource
 from memcached_operator.reconcile.cooldown import Cooldown
@@ -53,13 +53,15 @@ DEGRADED_THRESHOLD = 3
 class Applier:
     """Creates, updates and deletes children. Every response updates the cache."""
 
-    def __init__(self, client: Client, cache: Cache) -> None:
+    def __init__(self, client: ApiClient, cache: Cache) -> None:
         self._client = client
         self._cache = cache
         self._ineffective: dict[Key, str] = {}
         self._cooldown = Cooldown()
 
-    async def apply_all(self, kind: Kind, snapshot: Snapshot, desired: Iterable[Object], failures: int = 0) -> Result:
+    async def apply_all(
+        self, kind: Controller, snapshot: Snapshot, desired: Iterable[Object], failures: int = 0
+    ) -> Result:
         """Apply each child independently: a failure does not block the others. Delete the children not in `desired`.
 
         `failures`: consecutive failures so far; from DEGRADED_THRESHOLD on, transient errors are reported as Degraded.

@@ -4,14 +4,14 @@ import re
 from typing import Any
 
 from memcached_operator.kind import Resize
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import PODS
 
 LOWERS_LIMITS = 34
 """The minor version of Kubernetes from which memory limits of running pods can be lowered."""
 
 
-async def discover_resize(client: Client) -> Resize:
+async def discover_resize(client: ApiClient) -> Resize:
     """What the cluster can do with the resources of a running pod. Raises ApiError."""
     served = await client.request("GET", f"/api/{PODS.version}")
     if not any(each.get("name") == f"{PODS.plural}/resize" for each in served.get("resources") or ()):

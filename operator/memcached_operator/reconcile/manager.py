@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memcached_operator.cache.cache import Cache, Entry, version_of
-from memcached_operator.kind import Kind
+from memcached_operator.kind import Controller
 from memcached_operator.kube import labels
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
 from memcached_operator.reconcile.discovery import discover_resize
@@ -35,8 +35,8 @@ class Manager:
 
     def __init__(
         self,
-        client: Client,
-        kinds: Sequence[Kind],
+        client: ApiClient,
+        kinds: Sequence[Controller],
         namespaces: Sequence[str] = (),
         sync_period: float = SYNC_PERIOD,
         max_retry_delay: float = MAX_DELAY,
@@ -82,7 +82,7 @@ class Manager:
         kinds = (kind.resource for kind in self._kinds.values())
         return tuple(dict.fromkeys([*self.child_resources, *sorted(self._observed, key=str), *kinds]))
 
-    def _kind_of(self, resource: Resource) -> Kind | None:
+    def _kind_of(self, resource: Resource) -> Controller | None:
         """The kind of a custom resource; None for a child or a pod."""
         return self._kinds.get((resource.group, resource.kind))
 
@@ -193,7 +193,7 @@ class Manager:
             if each.namespace == namespace and self._kind_of(each.resource):
                 await each.tried.wait()
 
-    async def _start(self, reflector: Reflector, kind: Kind) -> None:
+    async def _start(self, reflector: Reflector, kind: Controller) -> None:
         """List a kind, and wait until what its plans read has been listed. Raises ApiError.
 
         Children must be listed before their owners are reconciled; otherwise they would be created again. So must the

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Snapshot
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object, nested_list
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads import mounts
@@ -46,7 +46,7 @@ class MountEvents:
     `on_change` is called with the key of an object whose Events have changed.
     """
 
-    def __init__(self, client: Client, on_change: Callable[[Key], None]) -> None:
+    def __init__(self, client: ApiClient, on_change: Callable[[Key], None]) -> None:
         self._client = client
         self._on_change = on_change
         self._queue: Queue[Key] = Queue("mount-events", lambda key: key.namespace)

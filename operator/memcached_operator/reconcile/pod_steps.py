@@ -4,7 +4,7 @@ import logging
 
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kind import PodStep
-from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, Client
+from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint
 from memcached_operator.kube.resource import PODS, Key, Object, key_of
 from memcached_operator.reconcile.cooldown import Cooldown
@@ -25,7 +25,7 @@ CHANGED = (404, 409)
 class PodSteps:
     """Makes steps. Every response updates the cache, so that the next plan knows of it before the event arrives."""
 
-    def __init__(self, client: Client, cache: Cache) -> None:
+    def __init__(self, client: ApiClient, cache: Cache) -> None:
         self._client = client
         self._cache = cache
         self._cooldown = Cooldown()

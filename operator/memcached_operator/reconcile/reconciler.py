@@ -12,8 +12,8 @@ from memcached_operator import metrics
 from memcached_operator.cache.allowances import MAX_BYTES, MAX_OBJECTS
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
-from memcached_operator.kind import Kind, Outcome, Plan, Resize, Snapshot
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kind import Controller, Outcome, Plan, Resize, Snapshot
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import SELECTOR, selector_labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource
 from memcached_operator.reconcile.apply import Applier
@@ -48,10 +48,10 @@ class Reconciler:
 
     def __init__(
         self,
-        client: Client,
+        client: ApiClient,
         cache: Cache,
         queue: Queue[Key],
-        kinds: Iterable[Kind],
+        kinds: Iterable[Controller],
         retention: Retention | None = None,
         missing: AbstractSet[tuple[Resource, str | None]] = frozenset(),
     ) -> None:
@@ -177,11 +177,11 @@ class Reconciler:
                 "all. Delete them, or remove the label"
             )
 
-    def _gather(self, kind: Kind, key: Key, cr: Object) -> Snapshot:
+    def _gather(self, kind: Controller, key: Key, cr: Object) -> Snapshot:
         snapshot = replace(gather(self._cache, kind, cr, self._missing), resize=self.resize)
         return replace(snapshot, events=self._mount_events.of(key, snapshot, datetime.now(UTC)))
 
-    async def _apply(self, kind: Kind, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
+    async def _apply(self, kind: Controller, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
         if plan.children is None:
             return Result()
         cr = snapshot.cr
@@ -194,7 +194,7 @@ class Reconciler:
         return result
 
 
-def gather(cache: Cache, kind: Kind, cr: Object, missing: AbstractSet[tuple[Resource, str | None]]) -> Snapshot:
+def gather(cache: Cache, kind: Controller, cr: Object, missing: AbstractSet[tuple[Resource, str | None]]) -> Snapshot:
     """The snapshot of a custom resource from the cache. Decodes each child and each pod once.
 
     `missing`: as for `Reconciler`.

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memcached_operator import metrics
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import LEASES, Key, Object
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class _Observed:
 class LeaderElector:
     """Acquires, renews and releases one lease. `identity` must be unique to this process."""
 
-    def __init__(self, client: Client, namespace: str, name: str, identity: str) -> None:
+    def __init__(self, client: ApiClient, namespace: str, name: str, identity: str) -> None:
         self._client = client
         self._key = Key(LEASES, namespace, name)
         self._identity = identity

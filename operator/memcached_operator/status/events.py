@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object
 from memcached_operator.status.conditions import Condition, timestamp
 
@@ -24,7 +24,7 @@ MAX_QUEUED_EVENTS = 1000
 class Recorder:
     """Posts Events in the background. An Event that cannot be posted is logged and dropped."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ApiClient) -> None:
         self._client = client
         self._queue: asyncio.Queue[tuple[Key, dict[str, Any]]] = asyncio.Queue(MAX_QUEUED_EVENTS)
 

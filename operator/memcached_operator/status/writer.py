@@ -7,8 +7,8 @@ from typing import Any
 
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import get_live
-from memcached_operator.kind import Kind, Outcome, Snapshot
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kind import Controller, Outcome, Snapshot
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
 from memcached_operator.status import conditions
 from memcached_operator.status.events import Recorder
@@ -22,7 +22,7 @@ class StatusWriter:
     status that the API server did not store as it was sent.
     """
 
-    def __init__(self, client: Client, cache: Cache, recorder: Recorder) -> None:
+    def __init__(self, client: ApiClient, cache: Cache, recorder: Recorder) -> None:
         self._client = client
         self._cache = cache
         self._recorder = recorder
@@ -31,7 +31,7 @@ class StatusWriter:
         self._pruned: dict[Key, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         self._clock: Callable[[], float] = time.monotonic
 
-    async def write(self, kind: Kind, key: Key, snapshot: Snapshot, outcome: Outcome) -> float | None:
+    async def write(self, kind: Controller, key: Key, snapshot: Snapshot, outcome: Outcome) -> float | None:
         """Write the status if it differs and its debounce period is over. Returns the delay for a requeue, or None.
 
         Raises ApiError if the patch fails.

@@ -20,7 +20,7 @@ from faults.workloads import BY_NAME, IMAGE, MONITORED, OTHER_GUARDS, OTHER_IMAG
 from integration.control_plane import client_of
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
+from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -295,7 +295,7 @@ async def policies_deny(sandbox: Sandbox, references: References) -> None:
     sandbox.check(live and live["spec"] == original["spec"], "a foreign Deployment was changed")
 
 
-async def _denied(stolen_token: Client, method: str, path: str, body: Object | None) -> bool:
+async def _denied(stolen_token: ApiClient, method: str, path: str, body: Object | None) -> bool:
     try:
         await stolen_token.request(method, path, body, MERGE_PATCH, {"dryRun": "All"})
     except ApiError as error:

@@ -28,7 +28,7 @@ def test_canonical_form_is_that_of_the_api_server():
 def test_quantities_that_apimachinery_rejects_are_rejected():
     for text in (text for text, stored in TABLE.items() if stored[0] is None):
         with pytest.raises(ValueError, match="must be a number with an optional suffix"):
-            quantity.parse(text)
+            quantity.parse_quantity(text)
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_quantities_that_apimachinery_rejects_are_rejected():
     ],
 )
 def test_parse(q: str | float, number: str):
-    assert quantity.parse(q) == Decimal(number)
+    assert quantity.parse_quantity(q) == Decimal(number)
 
 
 @pytest.mark.parametrize("q", [True, None, [], {}, float("nan"), float("inf"), 10**70, "9" * 65])
 def test_invalid_quantities(q: object):
     with pytest.raises(ValueError, match="quantity"):
-        quantity.parse(q)  # pyright: ignore[reportArgumentType]
+        quantity.parse_quantity(q)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_equal(a: str | float, b: str | float, same: bool):
 def test_canonical_form_is_the_same_number_and_stable(number: str, suffix: str):
     text = number + suffix
     stored = quantity.canonical(text)
-    if quantity.parse(text) < 10**21:  # apimachinery has no suffixes above
+    if quantity.parse_quantity(text) < 10**21:  # apimachinery has no suffixes above
         assert quantity.equal(stored, text)
     assert quantity.canonical(stored) == stored
 
@@ -92,7 +92,7 @@ def test_equal_amounts_have_the_same_shortest_form(amounts: list[str | float], s
 @given(NUMBERS, SUFFIXES)
 def test_shortest_form_is_what_the_api_server_stores(number: str, suffix: str):
     found = quantity.shortest_resource(number + suffix)
-    if quantity.parse(number + suffix) < 10**21:
+    if quantity.parse_quantity(number + suffix) < 10**21:
         assert quantity.equal(found, quantity.canonical_resource(number + suffix))
     assert quantity.canonical_resource(found) == found
 
@@ -101,7 +101,7 @@ def test_shortest_form_is_what_the_api_server_stores(number: str, suffix: str):
 def test_crd_pattern_matches_exactly_what_can_be_parsed(text: str):
     matches = re.fullmatch(QUANTITY, text) is not None and len(text) <= 64
     try:
-        quantity.parse(text)
+        quantity.parse_quantity(text)
     except ValueError:
         assert not matches
     else:

@@ -18,7 +18,7 @@ from memcached_operator.certificates.issuer import (
     key_pair_of,
 )
 from memcached_operator.certificates.pki import LIFETIME, KeyPair, load_bundle
-from memcached_operator.kube.client import JSON_PATCH, ApiError, Client
+from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import SECRETS, Key, Object
 from unit.builders import NOW
 from unit.certificates.test_issuer import NAMES, configuration, encoded
@@ -48,7 +48,7 @@ class World:
         self.broken: set[Key] = set()
         self.bundles: list[tuple[datetime, list[bytes]]] = []
         self.served: list[tuple[datetime, KeyPair]] = []
-        self.issuer = Issuer(cast("Client", self), NAMES)
+        self.issuer = Issuer(cast("ApiClient", self), NAMES)
         vars(self.issuer)["_now"] = lambda: self.now
 
     async def get(self, key: Key) -> Object | None:

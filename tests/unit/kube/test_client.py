@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kube.client import ApiError, Client, api_error, describe
+from memcached_operator.kube.client import ApiClient, ApiError, api_error, describe
 from memcached_operator.kube.resource import DEPLOYMENTS, Key
 from memcached_operator.runtime.tasks import background
 from support.lists import listed
@@ -13,7 +13,7 @@ from unit.servers import Script, connection, response, serving
 
 KEY = Key(DEPLOYMENTS, "test", "cache")
 PATH = "/apis/apps/v1/namespaces/test/deployments"
-Call = Callable[[Client], Awaitable[Any]]
+Call = Callable[[ApiClient], Awaitable[Any]]
 
 
 def call_scripted(script: Script, call: Call) -> Any:
@@ -21,7 +21,7 @@ def call_scripted(script: Script, call: Call) -> Any:
 
     async def run() -> Any:
         async with serving(script) as conn, conn.session() as session:
-            return await call(Client(conn, session))
+            return await call(ApiClient(conn, session))
 
     return asyncio.run(run())
 
@@ -78,7 +78,7 @@ def test_client_that_may_not_write_still_reads(method: str) -> None:
 
     async def run() -> None:
         async with serving(script) as conn, conn.session() as session:
-            client = Client(conn, session, may_write=lambda: False)
+            client = ApiClient(conn, session, may_write=lambda: False)
             await client.request("GET", "/x")
             await client.request(method, "/x", {})
 
@@ -94,7 +94,7 @@ def test_unreachable_server() -> None:
             pass
         closed = connection(conn.server)
         async with closed.session() as session:
-            await Client(closed, session).request("GET", "/x")
+            await ApiClient(closed, session).request("GET", "/x")
 
     with pytest.raises(ApiError, match="the API server cannot be reached: Cannot connect to host") as caught:
         asyncio.run(run())
@@ -232,7 +232,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED.keys())
 def test_malformed_list_is_a_transient_error(text: str) -> None:
-    async def read(client: Client) -> None:
+    async def read(client: ApiClient) -> None:
         items, _ = await listed(client, DEPLOYMENTS, None)
         list(items)
 

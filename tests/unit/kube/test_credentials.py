@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from faults.proxy import serving_context
 from memcached_operator.certificates.pki import issue
 from memcached_operator.kube import config, credentials
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.credentials import ConfigError, TokenFile
 from unit.servers import serving
@@ -108,7 +108,7 @@ class Server:
         return web.json_response({}, status=200 if self.tokens[-1] == self.accepted else 401)
 
 
-def call(plugin: Plugin, server: Server, work: Callable[[Client], Any]) -> Any:
+def call(plugin: Plugin, server: Server, work: Callable[[ApiClient], Any]) -> Any:
     """Log in with the plug-in and call the server."""
 
     async def run() -> Any:
@@ -116,7 +116,7 @@ def call(plugin: Plugin, server: Server, work: Callable[[Client], Any]) -> Any:
             plugin.use(at.server)
             found = load_config()
             async with found.session() as session:
-                return await work(Client(found, session))
+                return await work(ApiClient(found, session))
 
     return asyncio.run(run())
 
@@ -134,7 +134,7 @@ def test_namespace_of_the_context_is_kept(plugin: Plugin) -> None:
 def test_rejected_credentials_are_renewed_and_the_request_is_repeated(plugin: Plugin) -> None:
     server = Server("second")
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiClient) -> None:
         plugin.answer({"token": "second"})
         await client.request("POST", "/x", {"a": 1})
         await client.request("GET", "/x")
@@ -147,7 +147,7 @@ def test_rejected_credentials_are_renewed_and_the_request_is_repeated(plugin: Pl
 def test_parallel_requests_share_one_login(plugin: Plugin) -> None:
     server = Server("second")
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiClient) -> None:
         plugin.answer({"token": "second"})
         await asyncio.gather(*(client.request("GET", "/x") for _ in range(8)))
 
@@ -159,7 +159,7 @@ def test_logins_are_limited(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(credentials, "LOGIN_PERIOD", 60)
     server = Server("another")
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiClient) -> None:
         for _ in range(3):
             with pytest.raises(ApiError) as caught:
                 await client.request("GET", "/x")
@@ -170,7 +170,7 @@ def test_logins_are_limited(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_failed_renewal_is_reported(plugin: Plugin) -> None:
-    async def work(client: Client) -> None:
+    async def work(client: ApiClient) -> None:
         plugin.print("fail: the session has expired")
         with pytest.raises(ApiError, match=r"plug-in of the kubeconfig failed: .*the session has expired"):
             await client.request("GET", "/x")
@@ -234,7 +234,7 @@ def test_unreadable_token_file_is_reported(content: bytes | None, tmp_path: Path
         async with serving(Server("")) as at:
             found = Config(at.server, "test", at.tls, {}, TokenFile(tmp_path / "token"))
             async with found.session() as session:
-                await Client(found, session).request("GET", "/x")
+                await ApiClient(found, session).request("GET", "/x")
 
     with pytest.raises(ApiError, match=r"^cannot read the service account token: "):
         asyncio.run(run())
@@ -285,7 +285,7 @@ def test_renewed_client_certificate_is_used(plugin: Plugin) -> None:
             plugin.answer(new.status)
             async with found.session() as session:
                 for _ in range(2):
-                    await Client(found, session).request("GET", "/x")
+                    await ApiClient(found, session).request("GET", "/x")
 
     asyncio.run(run())
     assert names == ["old", "new", "new"]

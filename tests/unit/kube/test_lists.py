@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from memcached_operator.kube import bodies
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
 from support.lists import listed
 from unit.servers import serving
@@ -42,12 +42,12 @@ def config_map(index: int, size: int) -> Object:
     return {"metadata": meta, "data": {"a": "x" * size}}
 
 
-def call(server: Any, function: Callable[[Client], Awaitable[Any]]) -> Any:
+def call(server: Any, function: Callable[[ApiClient], Awaitable[Any]]) -> Any:
     """The result of a function that uses a client."""
 
     async def run() -> Any:
         async with serving(server) as config, config.session() as session:
-            return await function(Client(config, session))
+            return await function(ApiClient(config, session))
 
     return asyncio.run(run())
 
@@ -72,7 +72,7 @@ def test_every_object_is_read_in_pages(sizes: list[int], limits: list[int]) -> N
 def test_limit_of_a_list_counts_the_objects_of_all_pages() -> None:
     server = Server(*[SMALL] * 60)
 
-    async def read(client: Client) -> int:
+    async def read(client: ApiClient) -> int:
         return sum([page.count async for page in client.list(CONFIG_MAPS, "test", limit=20)])
 
     assert call(server, read) == 20
@@ -98,7 +98,7 @@ def watched(*lines: bytes) -> list[tuple[str, str, str]]:
     async def serve(_: web.Request) -> web.Response:
         return web.Response(body=b"".join(lines))
 
-    async def read(client: Client) -> list[tuple[str, str, str]]:
+    async def read(client: ApiClient) -> list[tuple[str, str, str]]:
         found = client.watch(CONFIG_MAPS, None, "", "1")
         return [(kind, obj["metadata"]["name"], obj["metadata"]["resourceVersion"]) async for kind, obj in found]
 

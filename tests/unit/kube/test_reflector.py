@@ -10,7 +10,7 @@ from aiohttp import web
 from memcached_operator import metrics
 from memcached_operator.kube import reflector as module
 from memcached_operator.kube.bodies import MAX_LINE
-from memcached_operator.kube.client import Client
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.reflector import Reflector
 from memcached_operator.kube.resource import PODS, SERVICES, Object, Resource
 from unit.servers import Script, connection, response, serving
@@ -68,7 +68,7 @@ class Watching:
     async def _run(self, requests: int, reflectors: tuple[Reflector, ...]) -> None:
         async with serving(self.script) as conn, conn.session() as session, asyncio.timeout(10):
             stop = asyncio.Event()
-            client = Client(conn, session)
+            client = ApiClient(conn, session)
             watching = module.run_reflectors(client, reflectors, self._list, self._record, stop, max_backoff=8 * PAUSE)
             work = asyncio.create_task(watching)
             while len(self.script.requests) < requests and not work.done():  # noqa: ASYNC110 - changed by a server
@@ -206,7 +206,7 @@ def test_watch_is_retried_while_the_server_is_unreachable() -> None:
         async with conn.session() as session, asyncio.timeout(10):
             reflectors = [Reflector(PODS, None, "", "7")]
             work = asyncio.create_task(
-                module.run_reflectors(Client(conn, session), reflectors, list_never, ignore, stop)
+                module.run_reflectors(ApiClient(conn, session), reflectors, list_never, ignore, stop)
             )
             await asyncio.sleep(3 * PAUSE)
             async with serving(script, port):

@@ -13,7 +13,7 @@ from memcached_api.memcached.changes.updates import update
 from memcached_api.memcached.effects import FIELDS as EFFECTS
 from memcached_api.memcached.effects import KEEPS_PODS, Effect
 from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import deployment
 from unit.builders import memcached
@@ -129,7 +129,7 @@ def agent_of(spec: dict[str, Any]) -> str:
 
 def amounts(resources: Object) -> Object:
     """Requests and limits as numbers."""
-    return {part: {name: parse(text) for name, text in given.items()} for part, given in resources.items()}
+    return {part: {name: parse_quantity(text) for name, text in given.items()} for part, given in resources.items()}
 
 
 def declared(spec: dict[str, Any]) -> dict[str, object]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import decode_spec, validate
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 from unit.builders import memcached
 
 Amounts = dict[str, str]
@@ -124,5 +124,7 @@ def test_request_never_exceeds_its_limit_in_a_valid_spec(limits: Amounts, reques
         return
     found = required(given, f"{cache}Mi")
     for name, limit in found["limits"].items():
-        assert parse(found["requests"].get(name, "0")) <= parse(limit)
-    assert {name: parse(found["limits"][name]) for name in limits} == {name: parse(a) for name, a in limits.items()}
+        assert parse_quantity(found["requests"].get(name, "0")) <= parse_quantity(limit)
+    assert {name: parse_quantity(found["limits"][name]) for name in limits} == {
+        name: parse_quantity(a) for name, a in limits.items()
+    }

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memcached_api.memcached.changes.fields import changed_fields, sections
-from memcached_api.memcached.changes.updates import Update, resource_effect, update
+from memcached_api.memcached.changes.updates import ChangeEffect, resource_effect, update
 from memcached_api.memcached.effects import ITEM_OPTIONS, Effect
 from memcached_api.memcached.memory import default_limit
 from memcached_api.memcached.types import validate
@@ -214,4 +214,4 @@ def test_something_happens_if_a_field_replaces_the_pods_of_a_deployment(old: Spe
     assert set(found.fields) <= set(names)
     assert bool(found.fields) == bool(names)
     assert found.resizes <= (resource_effect(after, before) is Effect.RESIZE or "spec.cache.memory" in found.fields)
-    assert update(before, before) == Update(Effect.NOTHING, [])
+    assert update(before, before) == ChangeEffect(Effect.NOTHING, [])

@@ -11,8 +11,8 @@ import pytest
 from memcached_api.images import Images
 from memcached_operator import metrics
 from memcached_operator.appservice.controller import APPSERVICES, appservice
-from memcached_operator.kind import Kind, Plan, Snapshot
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kind import Controller, Plan, Snapshot
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
     DEPLOYMENTS,
@@ -40,8 +40,8 @@ Scenario = Callable[[Api, Manager], Awaitable[None]]
 
 def run_scenario(
     scenario: Scenario,
-    *kinds: Kind,
-    kind: Kind | None = None,
+    *kinds: Controller,
+    kind: Controller | None = None,
     sync_period: float = SYNC_PERIOD,
     namespaces: tuple[str, ...] = (),
 ) -> Api:
@@ -49,7 +49,7 @@ def run_scenario(
     api, stop = Api(), asyncio.Event()
 
     async def run() -> None:
-        client = cast("Client", api)
+        client = cast("ApiClient", api)
         api.add(MEMCACHEDS, builders.memcached(**SPEC))
         first = kind or memcached(Images("example.com/memcached:1"))
         manager = Manager(client, [first, *kinds], namespaces, sync_period)
@@ -232,7 +232,7 @@ def test_no_object_is_reconciled_before_what_its_plan_observes_is_listed(monkeyp
 MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
 
 
-def monitored() -> Kind:
+def monitored() -> Controller:
     """A Memcached with a ServiceMonitor, if the cluster has that resource."""
     kind = memcached(Images("example.com/memcached:1"))
 
@@ -378,7 +378,7 @@ def test_kinds_of_the_same_name_in_different_groups_are_different() -> None:
 
     async def run() -> list[str]:
         manager = Manager(
-            cast("Client", Api()), [memcached(Images("example.com/memcached:1")), replace(other, app_name="other")]
+            cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1")), replace(other, app_name="other")]
         )
         queue: Queue[Key] = vars(manager)["_queue"]
         cr = {**builders.memcached(uid="other"), "apiVersion": "other.example.com/v1"}
@@ -397,7 +397,7 @@ def test_event_of_a_version_that_was_read_live_enqueues_the_owner() -> None:
     """The read may have been for another object, for example one that is in conflict with this child."""
 
     async def run() -> list[str]:
-        manager = Manager(cast("Client", Api()), [memcached(Images("example.com/memcached:1"))])
+        manager = Manager(cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1"))])
         queue: Queue[Key] = vars(manager)["_queue"]
         vars(manager)["_cache"].put(SERVICES, owned("owner", 2), from_live_read=True)
         manager.handle_event(SERVICES, "updated", owned("owner", 1))
@@ -410,7 +410,7 @@ def test_event_of_a_version_that_was_read_live_enqueues_the_owner() -> None:
 
 def test_child_with_a_new_owner_enqueues_both_owners() -> None:
     async def run() -> list[str]:
-        manager = Manager(cast("Client", Api()), [memcached(Images("example.com/memcached:1"))])
+        manager = Manager(cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1"))])
         queue: Queue[Key] = vars(manager)["_queue"]
         manager.handle_event(SERVICES, "updated", owned("first", 1))
         queue.done(await queue.get())
@@ -431,7 +431,7 @@ def enqueued(*events: tuple[Resource, Any, Object]) -> list[list[str]]:
     """The names that each event enqueues; two Memcacheds are known in namespace `test`, and one in another."""
 
     async def run() -> list[list[str]]:
-        manager = Manager(cast("Client", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
+        manager = Manager(cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
         queue: Queue[Key] = vars(manager)["_queue"]
         found: list[list[str]] = []
         elsewhere = builders.memcached("elsewhere")
@@ -478,7 +478,7 @@ def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:
 
 
 def test_only_observed_resources_are_watched_without_a_label() -> None:
-    manager = Manager(cast("Client", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
+    manager = Manager(cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
     reflectors = vars(manager)["_reflectors"]
     unlabelled = {each.resource for each in reflectors if not each.selector}
     assert unlabelled == {POD_DISRUPTION_BUDGETS, AUTOSCALERS, MEMCACHEDS, APPSERVICES}

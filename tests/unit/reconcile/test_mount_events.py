@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from memcached_operator.kind import Snapshot
-from memcached_operator.kube.client import ApiError, Client, Page
+from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
 from memcached_operator.reconcile.mount_events import MAX_BYTES, MountEvents
 from memcached_operator.workloads.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
@@ -40,7 +40,7 @@ class World:
         self.pages = [1000]  # bytes of each page, which has all Events
         self.reads: list[tuple[Resource, str | None, str, int]] = []
         self.changed: Counter[Key] = Counter()
-        self.reader = MountEvents(cast("Client", self), lambda key: self.changed.update([key]))
+        self.reader = MountEvents(cast("ApiClient", self), lambda key: self.changed.update([key]))
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0

@@ -8,7 +8,7 @@ import pytest
 
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import PodStep, Resize
-from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, Client
+from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import PODS, Key, Object
 from memcached_operator.reconcile.discovery import discover_resize
 from memcached_operator.reconcile.pod_steps import INEFFECTIVE_PERIOD, RETRY_PERIOD, PodSteps
@@ -49,7 +49,7 @@ class Api:
 def made(step: PodStep, error: ApiError | None = None, times: int = 1, version: str = "8") -> tuple[Api, Cache, Result]:
     """Make a step. `version`: that of the pod afterwards."""
     api, cache, result = Api(error, version), Cache(), Result()
-    steps = PodSteps(cast("Client", api), cache)
+    steps = PodSteps(cast("ApiClient", api), cache)
 
     async def run() -> None:
         for _ in range(times):
@@ -132,4 +132,4 @@ def test_discovery(names: list[str], version: Object, expected: Resize) -> None:
             assert method == "GET"
             return version if path == "/version" else {"resources": [{"name": name} for name in names]}
 
-    assert asyncio.run(discover_resize(cast("Client", Server()))) is expected
+    assert asyncio.run(discover_resize(cast("ApiClient", Server()))) is expected

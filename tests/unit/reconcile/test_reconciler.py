@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import DesiredStatus, Kind, Outcome, Plan, Snapshot, invalid
+from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.addresses import owners
@@ -67,7 +67,7 @@ def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = chi
         cache, queue = Cache(), Queue[Key]("test")
         for obj in objects or (memcached(),):
             cache.put(MEMCACHEDS, api.add(MEMCACHEDS, obj))
-        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of, owners=owners)
+        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of, owners=owners)
         reconciler = Reconciler(api.client, cache, queue, [kind])
         working = asyncio.create_task(reconciler.run(workers))
         for obj in cache.list_objects(MEMCACHEDS):
@@ -180,7 +180,7 @@ def test_most_severe_error_is_reported(errors: list[ApiError], expected: ApiErro
 
 def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
     async def run() -> None:
-        kind = Kind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of)
+        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of)
         reconciler = Reconciler(Api().client, Cache(), Queue[Key]("test"), [kind])
         known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"

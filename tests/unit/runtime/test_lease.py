@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from memcached_operator import metrics
-from memcached_operator.kube.client import ApiError, Client
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.runtime import leader_election as module
 from memcached_operator.runtime.leader_election import LeaderElector, LeaseLostError, holder_of, lease_spec
@@ -110,7 +110,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
 
 def lease_of(api: Api, identity: str = "me") -> LeaderElector:
     """The Lease of one candidate."""
-    return LeaderElector(cast("Client", api), "test", "operator", identity)
+    return LeaderElector(cast("ApiClient", api), "test", "operator", identity)
 
 
 def test_lease_duration_starts_with_the_request_and_not_with_the_response(api: Api) -> None:

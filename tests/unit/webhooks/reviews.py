@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from memcached_webhooks.review import GroupVersionKind, Request
+from memcached_webhooks.review import GroupVersionKind, ReviewRequest
 
 DEFAULT = "docker.io/library/memcached:1.6.38"
 
@@ -15,7 +15,7 @@ def memcached(spec: Any = None, **metadata: Any) -> dict[str, Any]:
     return obj if spec is None else {**obj, "spec": spec}
 
 
-def request(obj: Any, old: Any = None, **changes: Any) -> Request:
+def request(obj: Any, old: Any = None, **changes: Any) -> ReviewRequest:
     fields: dict[str, Any] = {
         "uid": "u",
         "operation": "CREATE" if old is None else "UPDATE",
@@ -26,7 +26,7 @@ def request(obj: Any, old: Any = None, **changes: Any) -> Request:
     }
     fields |= changes
     fields |= {name: raw(fields[name]) for name in ("object", "old_object")}
-    return Request(**fields)
+    return ReviewRequest(**fields)
 
 
 def raw(obj: Any) -> msgspec.Raw:

@@ -9,7 +9,7 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_webhooks.kinds import appservice, handlers
-from memcached_webhooks.review import ALLOWED, GroupVersionKind, Request, Response
+from memcached_webhooks.review import ALLOWED, GroupVersionKind, ReviewRequest, ReviewResponse
 from support.widget import WIDGET
 
 from .reviews import raw
@@ -25,10 +25,12 @@ def obj(spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "app"}, "spec": spec}
 
 
-def respond(path: str, new: Any, old: Any = None) -> Response:
+def respond(path: str, new: Any, old: Any = None) -> ReviewResponse:
     before = raw(None if old is None else obj(old))
     operation = "CREATE" if old is None else "UPDATE"
-    return HANDLERS[path](Request(uid="u", operation=operation, kind=KIND, object=raw(obj(new)), old_object=before))
+    return HANDLERS[path](
+        ReviewRequest(uid="u", operation=operation, kind=KIND, object=raw(obj(new)), old_object=before)
+    )
 
 
 def test_paths():
@@ -110,8 +112,8 @@ def test_kind_without_a_module_is_validated_and_has_no_defaults_or_warnings():
     found = handlers(Images(""), (WIDGET,))
     kind = GroupVersionKind(WIDGET.group, "v1", WIDGET.name)
 
-    def response(verb: str, spec: Any) -> Response:
-        request = Request(uid="u", operation="CREATE", kind=kind, object=raw(obj(spec)))
+    def response(verb: str, spec: Any) -> ReviewResponse:
+        request = ReviewRequest(uid="u", operation="CREATE", kind=kind, object=raw(obj(spec)))
         return found[f"/{verb}-test-example-com-v1-widget"](request)
 
     assert response("mutate", None) == response("validate", {"size": 2}) == ALLOWED

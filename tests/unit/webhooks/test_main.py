@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from memcached_api.images import Images
 from memcached_process.addresses import Address
 from memcached_webhooks import __main__ as command
-from memcached_webhooks.server import Options
+from memcached_webhooks.server import AdmissionOptions
 
 
 @pytest.fixture(autouse=True)
@@ -22,22 +22,22 @@ def root_logger() -> Iterator[None]:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+def started(monkeypatch: pytest.MonkeyPatch) -> list[AdmissionOptions]:
     """The options that the process is started with."""
-    received: list[Options] = []
+    received: list[AdmissionOptions] = []
 
-    async def run(options: Options) -> None:
+    async def run(options: AdmissionOptions) -> None:
         received.append(options)
 
     monkeypatch.setattr(command, "run", run)
     return received
 
 
-def test_defaults(started: list[Options]):
+def test_defaults(started: list[AdmissionOptions]):
     assert CliRunner().invoke(command.main, [], env={"RELATED_IMAGE_MEMCACHED": None}).exit_code == 0
     directory = Path("/tmp/k8s-webhook-server/serving-certs")
     assert started == [
-        Options(
+        AdmissionOptions(
             images=Images("docker.io/library/memcached:1.6.38"),
             certificate=directory / "tls.crt",
             key=directory / "tls.key",
@@ -77,11 +77,15 @@ GIVEN: dict[str, tuple[list[str], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize(("arguments", "environment"), GIVEN.values(), ids=GIVEN.keys())
-def test_flags_and_environment_variables(started: list[Options], arguments: list[str], environment: dict[str, str]):
+def test_flags_and_environment_variables(
+    started: list[AdmissionOptions], arguments: list[str], environment: dict[str, str]
+):
     result = CliRunner().invoke(command.main, arguments, env=environment)
     assert result.exit_code == 0, result.output
     assert started == [
-        Options(Images("m:1", "a:1"), Path("/c/a"), Path("/c/b"), Address(None, 1), Address(None, 2), None, 0.5)
+        AdmissionOptions(
+            Images("m:1", "a:1"), Path("/c/a"), Path("/c/b"), Address(None, 1), Address(None, 2), None, 0.5
+        )
     ]
     assert logging.getLogger().level == logging.DEBUG
 
@@ -102,7 +106,7 @@ def test_invalid_values(argument: str, message: str):
 
 
 def test_address_in_use_exits_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    async def run(_: Options) -> None:
+    async def run(_: AdmissionOptions) -> None:
         raise OSError("address in use")
 
     monkeypatch.setattr(command, "run", run)

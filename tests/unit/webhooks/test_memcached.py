@@ -6,7 +6,7 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_webhooks.kinds import memcached
-from memcached_webhooks.review import ALLOWED, GroupVersionKind, Patch, Response
+from memcached_webhooks.review import ALLOWED, GroupVersionKind, Patch, ReviewResponse
 from support.reviewing import patched
 
 from .reviews import DEFAULT
@@ -20,11 +20,11 @@ IMAGE = {"op": "add", "path": "/spec/image", "value": DEFAULT}
 OLD_IMAGE = {"op": "add", "path": "/spec/image", "value": "memcached:old"}
 
 
-def respond(path: str, new: Any, old: Any = None, **changes: Any) -> Response:
+def respond(path: str, new: Any, old: Any = None, **changes: Any) -> ReviewResponse:
     return HANDLERS[path](req(new, old, **changes))
 
 
-def fields(result: Response) -> list[str]:
+def fields(result: ReviewResponse) -> list[str]:
     return [cause["field"] for cause in result.denial.details["causes"]] if result.denial else []
 
 
@@ -244,7 +244,7 @@ def test_errors_are_not_tolerated_without_an_old_object():
 
 def test_allowed_update_has_warnings():
     result = respond(memcached.VALIDATE, obj({"size": 1}), obj({"size": 3}))
-    assert result == Response(
+    assert result == ReviewResponse(
         warnings=[
             "3 → 1 pods: with consistent hashing about 67 % of the keys move; the cached items of the deleted pods are "
             "lost"
@@ -255,7 +255,7 @@ def test_allowed_update_has_warnings():
 def test_kept_error_is_a_warning_with_the_remedy():
     spec = {"size": 1, "image": DEFAULT, "cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "100Mi"}}}
     result = respond(memcached.VALIDATE, obj(spec), obj(spec))
-    assert result == Response(
+    assert result == ReviewResponse(
         warnings=[
             "spec.resources.limits[memory] is kept, but must be at least 126Mi for spec.cache.memory of 64Mi, 1024 "
             "connections and 4 threads; raise this limit or lower spec.cache.memory"

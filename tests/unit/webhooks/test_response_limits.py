@@ -14,7 +14,14 @@ from memcached_api.memcached.types import MEMCACHED
 from memcached_api.validation.field_errors import FieldError
 from memcached_webhooks.admission import path_of
 from memcached_webhooks.kinds import handlers, memcached
-from memcached_webhooks.review import ALLOWED, MAX_RESPONSE_SIZE, InvalidReviewError, Response, handle_review, invalid
+from memcached_webhooks.review import (
+    ALLOWED,
+    MAX_RESPONSE_SIZE,
+    InvalidReviewError,
+    ReviewResponse,
+    handle_review,
+    invalid,
+)
 
 from .reviews import DEFAULT, patch_of, request, review
 from .reviews import memcached as memcached_object
@@ -114,7 +121,9 @@ def test_object_with_a_long_name_is_denied():
 
 def test_denial_counts_the_omitted_errors():
     errors = [FieldError(f"spec.a[{number}]", "x" * 200, "must be something else " * 10) for number in range(1000)]
-    response, _ = handle_review(msgspec.json.encode(review({})), lambda _: Response(invalid(request({}), {}, errors)))
+    response, _ = handle_review(
+        msgspec.json.encode(review({})), lambda _: ReviewResponse(invalid(request({}), {}, errors))
+    )
     assert len(response) <= MAX_RESPONSE_SIZE
     status = msgspec.json.decode(response)["response"]["status"]
     included = len(status["details"]["causes"])

@@ -13,8 +13,8 @@ from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import (
     ALLOWED,
     InvalidReviewError,
-    Request,
-    Response,
+    ReviewRequest,
+    ReviewResponse,
     bad_request,
     handle_review,
     invalid,
@@ -26,7 +26,7 @@ from .reviews import DEFAULT, patch_of, request, review
 HANDLERS = memcached.admission(Images(DEFAULT)).handlers()
 
 
-def respond(body: dict[str, Any], result: Response = ALLOWED) -> dict[str, Any]:
+def respond(body: dict[str, Any], result: ReviewResponse = ALLOWED) -> dict[str, Any]:
     return msgspec.json.decode(handle_review(msgspec.json.encode(body), lambda _: result)[0])
 
 
@@ -40,19 +40,19 @@ def test_allowed():
 
 def test_patch_is_a_base64_encoded_json_patch():
     patch = [{"op": "add", "path": "/spec/size", "value": 1}]
-    response = respond(review({}), Response(patch=patch))
+    response = respond(review({}), ReviewResponse(patch=patch))
     assert response["response"]["patchType"] == "JSONPatch"
     assert patch_of(response) == patch
 
 
 def test_warnings():
-    assert respond(review({}), Response(warnings=["x"]))["response"]["warnings"] == ["x"]
+    assert respond(review({}), ReviewResponse(warnings=["x"]))["response"]["warnings"] == ["x"]
 
 
 def test_denial_has_the_status_format_of_kubernetes():
     errors = [FieldError("spec.size", 0, "must be at least 1"), FieldError("spec.image", "A b", "no")]
     denial = invalid(request({}), {}, errors)
-    assert respond(review({}), Response(denial))["response"] == {
+    assert respond(review({}), ReviewResponse(denial))["response"] == {
         "uid": "u",
         "allowed": False,
         "status": {
@@ -121,7 +121,7 @@ def test_invalid_reviews(body: bytes, message: str):
 
 
 def test_unused_fields_are_ignored():
-    requests: list[Request] = []
+    requests: list[ReviewRequest] = []
     body = review({"a": 1}, userInfo={"username": "u"}, options={}, dryRun=True)
     handle_review(msgspec.json.encode(body), lambda request: requests.append(request) or ALLOWED)
     assert requests == [request({"a": 1})]

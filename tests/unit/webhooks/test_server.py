@@ -22,8 +22,8 @@ from memcached_api.images import Images
 from memcached_process.addresses import Address
 from memcached_webhooks import bodies, certwatcher, server
 from memcached_webhooks.kinds import memcached
-from memcached_webhooks.review import ALLOWED, Request, Response
-from memcached_webhooks.server import Options, run
+from memcached_webhooks.review import ALLOWED, ReviewRequest, ReviewResponse
+from memcached_webhooks.server import AdmissionOptions, run
 from support.ports import free_port
 from support.streams import Streams
 
@@ -37,7 +37,7 @@ MUTATE, VALIDATE = memcached.MUTATE, memcached.VALIDATE
 class Client:
     """A client of a running process. `base`: URL of the webhooks; `probe`: of the probes; `metrics`: of the metrics."""
 
-    def __init__(self, session: aiohttp.ClientSession, options: Options) -> None:
+    def __init__(self, session: aiohttp.ClientSession, options: AdmissionOptions) -> None:
         assert options.probes
         assert options.metrics
         self.session = session
@@ -91,7 +91,7 @@ Scenario = Callable[[Client], Awaitable[None]]
 
 def run_process(directory: Path, scenario: Scenario, delay: float = 0.0, *, ready: bool = True) -> None:
     """Run the process and the scenario, then send SIGTERM. `delay`: seconds of --shutdown-delay."""
-    options = Options(
+    options = AdmissionOptions(
         images=Images(DEFAULT),
         certificate=directory / "tls.crt",
         key=directory / "tls.key",
@@ -267,12 +267,12 @@ def test_logged_denials_are_rate_limited_but_all_are_counted(
 def test_unexpected_error_is_counted_and_does_not_stop_the_server(
     directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    def broken(request: Request) -> Response:
+    def broken(request: ReviewRequest) -> ReviewResponse:
         if request.operation == "CREATE":
             raise RuntimeError("boom")
         return ALLOWED
 
-    def handlers(_: str) -> dict[str, Callable[[Request], Response]]:
+    def handlers(_: str) -> dict[str, Callable[[ReviewRequest], ReviewResponse]]:
         return {VALIDATE: broken}
 
     monkeypatch.setattr(server, "handlers", handlers)
@@ -340,7 +340,7 @@ def test_reviews_are_answered_during_the_shutdown_delay_and_connections_closed(d
 
 def test_address_in_use_ends_the_process(directory: Path):
     with socket.create_server(("127.0.0.1", 0)) as in_use:
-        options = Options(
+        options = AdmissionOptions(
             images=Images(DEFAULT),
             certificate=directory / "tls.crt",
             key=directory / "tls.key",

@@ -8,9 +8,9 @@ from typing import Any, Final
 from memcached_api.image import is_older, repository
 from memcached_api.images import Images
 from memcached_api.memcached.agent import asks_for_agent
-from memcached_api.memcached.changes.updates import Update, update
+from memcached_api.memcached.changes.updates import ChangeEffect, update
 from memcached_api.memcached.effects import Effect
-from memcached_api.memcached.placing import Rollout
+from memcached_api.memcached.placing import RolloutSpec
 from memcached_api.memcached.rules.placing import ZERO
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import (
@@ -23,7 +23,7 @@ from memcached_api.memcached.types import (
     needs_agent,
     warm_up_of,
 )
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 from memcached_api.validation.field_errors import truncate
 from memcached_webhooks.admission import Admission, Spec, path_of
 from memcached_webhooks.patches import field_at
@@ -40,14 +40,14 @@ from memcached_webhooks.warnings import (
 SPREAD_KEYS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
 """The node labels over whose values the pods of a new object are distributed."""
 
-DONE: Final = {
+EFFECT_TEXT: Final = {
     Effect.IN_PLACE: ("updates", " in place"),
     Effect.RESIZE: ("resizes", " in place"),
     Effect.RESTART: ("restarts memcached in", ""),
 }
 """What a change does to pods that it does not replace: the words before and after their number."""
 
-LOST: Final[dict[bool | None, str]] = {
+ITEMS_TEXT: Final[dict[bool | None, str]] = {
     False: "no cached item is lost",
     True: "an older release cannot read the cached items, which are lost",
     None: "no cached item is lost, except with an older release",
@@ -125,7 +125,7 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
     return [*_size_warnings(new, before), *restart, *threads, *image, *_agent_warnings(new, before, images)]
 
 
-def _update_warnings(found: Update, pods: int, pace: str, *, older: bool | None) -> Iterator[str]:
+def _update_warnings(found: ChangeEffect, pods: int, pace: str, *, older: bool | None) -> Iterator[str]:
     """A warning about what a change does to the pods, and whether their items are lost.
 
     `older`: whether the image is older; None if that is not known.
@@ -134,10 +134,10 @@ def _update_warnings(found: Update, pods: int, pace: str, *, older: bool | None)
         return iter(())
     if found.effect is Effect.REPLACE:
         return restart_warnings(found.fields, pods, "cached items", pace)
-    lost = LOST[older if found.effect is Effect.RESTART else False]
+    lost = ITEMS_TEXT[older if found.effect is Effect.RESTART else False]
     # Which cluster loses them is of no interest if all do.
-    resizes = found.resizes and lost != LOST[True]
-    return in_place_warnings(found.fields, pods, DONE[found.effect], pace, lost, resizes=resizes)
+    resizes = found.resizes and lost != ITEMS_TEXT[True]
+    return in_place_warnings(found.fields, pods, EFFECT_TEXT[found.effect], pace, lost, resizes=resizes)
 
 
 def _pace(new: MemcachedSpec) -> str:
@@ -147,7 +147,7 @@ def _pace(new: MemcachedSpec) -> str:
     return ONE if warm_up_of(new) is None else f"{ONE}, each after the previous one is warm"
 
 
-def _is_one_pod_more_or_less(rollout: Rollout) -> bool:
+def _is_one_pod_more_or_less(rollout: RolloutSpec) -> bool:
     """Whether a rollout is limited to one additional or one missing pod. A percentage can mean several pods."""
     return [each for each in (rollout.max_surge, rollout.max_unavailable) if each not in ZERO] == [1]
 
@@ -210,4 +210,4 @@ def _thread_warnings(new: MemcachedSpec, old: MemcachedSpec | None) -> Iterator[
 
 def _cpu_limit(spec: MemcachedSpec) -> Decimal | None:
     given = spec.resources.limits.get("cpu") if spec.resources else None
-    return None if given is None else parse(given)
+    return None if given is None else parse_quantity(given)

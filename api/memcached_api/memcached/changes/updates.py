@@ -14,7 +14,7 @@ from memcached_api.memcached.types import MemcachedSpec, is_stable, needs_agent,
 from memcached_api.resizing import Amounts, by_value, shape
 
 
-class Update(NamedTuple):
+class ChangeEffect(NamedTuple):
     """The effect of a change, the fields that have it, and whether the pods are also resized."""
 
     effect: Effect
@@ -22,22 +22,22 @@ class Update(NamedTuple):
     resizes: bool = False
 
 
-def update(new: MemcachedSpec, old: MemcachedSpec) -> Update:
+def update(new: MemcachedSpec, old: MemcachedSpec) -> ChangeEffect:
     """The effect of a change of a Memcached. Both specs must be valid.
 
     The strongest effect of the changed fields counts. A downgrade of memcached that cannot read the items is not seen.
     """
     names = changed_fields(new, old)
     if not is_stable(new):
-        return Update(Effect.REPLACE if names else Effect.NOTHING, sections(names, new, old))
+        return ChangeEffect(Effect.REPLACE if names else Effect.NOTHING, sections(names, new, old))
     sizes, others = resource_effect(new, old), changed(used(new), used(old))
     effects = {name: _effect(name, new, old) if name in others else Effect.NOTHING for name in names}
     effects |= {name: max(effects[name], sizes) for name in effects if FIELDS[name].sizes}
     effect = max(effects.values(), default=Effect.NOTHING)
     if effect is Effect.NOTHING:
-        return Update(effect, [])
+        return ChangeEffect(effect, [])
     strongest = [name for name, each in effects.items() if each is effect]
-    return Update(effect, sections(strongest, new, old), Effect.RESIZE in (effect, sizes))
+    return ChangeEffect(effect, sections(strongest, new, old), Effect.RESIZE in (effect, sizes))
 
 
 def _effect(name: str, new: MemcachedSpec, old: MemcachedSpec) -> Effect:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from memcached_api.memcached import memory
 from memcached_api.memcached.memory import Need, Settings
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 from memcached_api.validation.common_rules import range_rule
 from memcached_api.validation.rules import Rule, Violation, value_rule
 from memcached_api.values import is_object, nested_field
@@ -41,7 +41,7 @@ _SETTINGS_CEL: Final = (
 
 CACHE_MEMORY: Final = value_rule(
     "spec.cache.memory",
-    lambda amount: memory.MIN_CACHE <= parse(amount) <= memory.MAX_CACHE,
+    lambda amount: memory.MIN_CACHE <= parse_quantity(amount) <= memory.MAX_CACHE,
     "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('2Mi')) >= 0"
     " && quantity(string(self)).compareTo(quantity('1Pi')) <= 0",
     f"must be a quantity from 2Mi (memcached does not start with less) to 1Pi; the default is {DEFAULT_CACHE_MEMORY}",
@@ -52,7 +52,8 @@ _BYTES_CEL: Final = "int(quantity(string(self)).asApproximateFloat() + 0.5)"  # 
 MAX_ITEM_SIZE: Final = value_rule(
     "spec.cache.maxItemSize",
     lambda amount: (
-        memory.MIN_ITEM_SIZE <= parse(amount) <= memory.MAX_ITEM_SIZE and not parse(amount) % memory.ITEM_SIZE_STEP
+        memory.MIN_ITEM_SIZE <= parse_quantity(amount) <= memory.MAX_ITEM_SIZE
+        and not parse_quantity(amount) % memory.ITEM_SIZE_STEP
     ),
     "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('512Ki')) >= 0"
     " && quantity(string(self)).compareTo(quantity('1Gi')) <= 0"
@@ -124,8 +125,8 @@ def _memory_limit_too_low(spec: Spec) -> Iterable[Violation]:
     if limit is None or cache is None:
         return ()
     settings = _settings(spec)
-    minimum = memory.exact_minimum(parse(cache), settings)
-    if parse(limit) >= minimum:
+    minimum = memory.exact_minimum(parse_quantity(cache), settings)
+    if parse_quantity(limit) >= minimum:
         return ()
     message = _minimum_message(
         memory.mebibytes_text(minimum),
@@ -141,8 +142,8 @@ def _memory_limit_below_the_first(spec: Spec) -> Iterable[Violation]:
     limit, cache = nested_field(spec, "resources", "limits", "memory"), nested_field(spec, "cache", "memory")
     if limit is None or cache is None:
         return ()
-    needed = memory.needed(memory.FIRST_NEED, parse(cache), _settings(spec))
-    return _memory_limit_too_low(spec) if parse(limit) < needed else ()
+    needed = memory.needed(memory.FIRST_NEED, parse_quantity(cache), _settings(spec))
+    return _memory_limit_too_low(spec) if parse_quantity(limit) < needed else ()
 
 
 def _connections_text(connections: str, *, tls: bool) -> str:
@@ -202,9 +203,9 @@ def _limit_without_cache(spec: Spec) -> Iterable[Violation]:
         return ()
     size = nested_field(spec, "cache", "maxItemSize")
     least = memory.MIN_WARM_CACHE if nested_field(spec, "cache", "warmRestart") is True else memory.MIN_CACHE
-    smallest = max(least, 0 if size is None else 2 * parse(size))
+    smallest = max(least, 0 if size is None else 2 * parse_quantity(size))
     minimum = memory.exact_limit_for(smallest, _settings(spec))
-    if parse(limit) >= minimum:
+    if parse_quantity(limit) >= minimum:
         return ()
     return (Violation(f".{_LIMIT}", limit, _derived_message(*map(memory.mebibytes_text, (minimum, least)))),)
 
@@ -244,7 +245,7 @@ def _item_size_too_large(spec: Spec) -> Iterable[Violation]:
     if size is None or (cache is None and nested_field(spec, "resources", "limits", "memory") is not None):
         return ()
     cache = DEFAULT_CACHE_MEMORY if cache is None else cache
-    if parse(size) * 2 <= parse(cache):
+    if parse_quantity(size) * 2 <= parse_quantity(cache):
         return ()
     message = (
         f"must be at most half of spec.cache.memory, which is {cache}; lower this field or raise spec.cache.memory"

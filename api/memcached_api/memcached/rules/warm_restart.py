@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from memcached_api.memcached import memory
 from memcached_api.memcached.rules.warm_up import STABLE
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 from memcached_api.validation.rules import Rule, Violation, field_rule
 from memcached_api.values import nested_field
 
@@ -34,7 +34,7 @@ _MEMORY: Final = (
 
 def _too_little_memory(cache: Mapping[str, Any]) -> Iterable[Violation]:
     given = cache.get("memory")
-    if cache.get("warmRestart") is True and given is not None and parse(given) < memory.MIN_WARM_CACHE:
+    if cache.get("warmRestart") is True and given is not None and parse_quantity(given) < memory.MIN_WARM_CACHE:
         yield Violation(".memory", given, _MEMORY)
 
 

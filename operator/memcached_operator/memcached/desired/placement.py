@@ -10,7 +10,7 @@ from memcached_api.memcached.placing import (
     PodMetadata,
     PodSpec,
     PodTemplate,
-    Rollout,
+    RolloutSpec,
 )
 from memcached_api.memcached.rules.placing import RESTARTED_AT
 from memcached_api.memcached.warm_up import setting
@@ -39,7 +39,7 @@ def _constraint(given: TopologySpreadConstraint, selector: dict[str, str]) -> di
     return {"labelSelector": {"matchLabels": selector}} | msgspec.to_builtins(given)
 
 
-def pod_metadata(template: PodTemplate | None, rollout: Rollout | None) -> dict[str, dict[str, str]]:
+def pod_metadata(template: PodTemplate | None, rollout: RolloutSpec | None) -> dict[str, dict[str, str]]:
     """Labels and annotations of the pods from the spec. The operator's labels are added to them."""
     given = template.metadata if template else PodMetadata()
     own: dict[str, str] = {}
@@ -50,7 +50,7 @@ def pod_metadata(template: PodTemplate | None, rollout: Rollout | None) -> dict[
     return {"labels": given.labels, "annotations": {**given.annotations, **own}}
 
 
-def strategy(rollout: Rollout | None) -> dict[str, Any]:
+def strategy(rollout: RolloutSpec | None) -> dict[str, Any]:
     """The fields of a Deployment's spec about rollouts."""
     if rollout is None:
         return {}

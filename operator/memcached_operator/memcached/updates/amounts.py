@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from memcached_api.quantity import parse
+from memcached_api.quantity import parse_quantity
 from memcached_api.resizing import PARTS, Amounts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of
@@ -34,13 +34,13 @@ def effective_limits(pod: Object) -> dict[str, Amounts]:
 def has_amounts(found: Amounts, wanted: Amounts) -> bool:
     """Whether all wanted amounts are found. A policy of the cluster may have added others."""
     return all(
-        name in found.get(part, {}) and parse(found[part][name]) == parse(value)
+        name in found.get(part, {}) and parse_quantity(found[part][name]) == parse_quantity(value)
         for part, amounts in wanted.items()
         for name, value in amounts.items()
     )
 
 
-def falls(new: Amounts, old: Amounts) -> bool:
+def lowers_memory_limit(new: Amounts, old: Amounts) -> bool:
     """Whether the memory limit becomes lower, which the process in the container must have been prepared for."""
     before, after = memory_limit(old), memory_limit(new)
     return before is not None and after is not None and after < before
@@ -49,7 +49,7 @@ def falls(new: Amounts, old: Amounts) -> bool:
 def memory_limit(found: Amounts) -> Decimal | None:
     """The memory limit in bytes; None without one."""
     text = found.get("limits", {}).get("memory")
-    return None if text is None else parse(text)
+    return None if text is None else parse_quantity(text)
 
 
 def pending(pod: Object) -> Mapping[str, Any]:

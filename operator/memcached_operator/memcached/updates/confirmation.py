@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.observed import ready_since, revision_of, runs, waiting_for
-from memcached_operator.memcached.updates.record import MAX_MESSAGE, Ran, Record, age, ends
+from memcached_operator.memcached.updates.record import MAX_MESSAGE, Ran, UpdateRecord, age, ends
 from memcached_operator.memcached.updates.target import Target
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.pods import (
@@ -41,7 +41,7 @@ class Wait(NamedTuple):
     seconds: float | None = None
 
 
-def unconfirmed(pod: Object, record: Record, target: Target, now: datetime) -> Wait | None:
+def unconfirmed(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> Wait | None:
     """What the pod waits for until its update is in effect; None if it is."""
     for name, ran in record.restarts.items():
         if (seconds := until_confirmed(pod, name, ran, record, now)) is not None:
@@ -51,7 +51,7 @@ def unconfirmed(pod: Object, record: Record, target: Target, now: datetime) -> W
     return None
 
 
-def until_confirmed(pod: Object, name: str, ran: Ran, record: Record, now: datetime) -> float | None:
+def until_confirmed(pod: Object, name: str, ran: Ran, record: UpdateRecord, now: datetime) -> float | None:
     """Seconds until the restart of a container is confirmed without an event, 0 if an event must come; None if it is.
 
     A new image: by its identity, or if that is the same, by the time that the container has run. New arguments: also by
@@ -72,22 +72,29 @@ def until_confirmed(pod: Object, name: str, ran: Ran, record: Record, now: datet
     return left
 
 
-def overdue(pod: Object, record: Record, target: Target, wait: Wait, now: datetime) -> tuple[str, float]:
-    """Why an unconfirmed update needs help, empty if it does not, and the seconds until it does."""
+class Overdue(NamedTuple):
+    """The problem of an update that needs help; empty if it does not, and then `seconds` until it does."""
+
+    problem: str
+    seconds: float = 0
+
+
+def overdue(pod: Object, record: UpdateRecord, target: Target, wait: Wait, now: datetime) -> Overdue:
+    """Whether an unconfirmed update needs help."""
     agent, waited = target.rules.agent, age(record, now)
     if any(each.args for each in record.restarts.values()) and not runs(pod, agent):
         if waited >= UNSEEN:
             problem = f"its container {agent}, which restarts memcached with the new arguments, does not run"
-            return f"{problem}; see kubectl logs -c {agent}", 0
-        return "", (UNSEEN - waited).total_seconds()
+            return Overdue(f"{problem}; see kubectl logs -c {agent}")
+        return Overdue("", (UNSEEN - waited).total_seconds())
     limit = PROGRESS_DEADLINE + timedelta(seconds=target.warm_up)
     if waited < limit:
-        return "", (limit - waited).total_seconds()
+        return Overdue("", (limit - waited).total_seconds())
     minutes = int(limit.total_seconds() // 60)
-    return f"it {wait.doing}, which is not confirmed after {minutes} minutes", 0
+    return Overdue(f"it {wait.doing}, which is not confirmed after {minutes} minutes")
 
 
-def in_flight(pod: Object, record: Record, target: Target, now: datetime) -> float:
+def in_flight(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> float:
     """Seconds for which the next change waits, because the kubelet may not have seen the one before.
 
     0 if it has made it, if a container cannot start, or if the agent that must cause a restart does not run.
@@ -103,13 +110,13 @@ def in_flight(pod: Object, record: Record, target: Target, now: datetime) -> flo
     return max(0.0, (UNSEEN - age(record, now)).total_seconds()) if blocked else 0
 
 
-def has_restarted(pod: Object, container: str, record: Record) -> bool:
+def has_restarted(pod: Object, container: str, record: UpdateRecord) -> bool:
     """Whether another container runs or has run since the record was written, or need not."""
     ran = record.restarts.get(container)
     return ran is None or container_status(pod, container).get("containerID", "") not in ("", ran.id)
 
 
-def is_forgettable(pod: Object, record: Record, now: datetime) -> float:
+def is_forgettable(pod: Object, record: UpdateRecord, now: datetime) -> float:
     """Seconds until the record of a confirmed update can be removed: until then it explains the end of a container."""
     if not ends(pod, record):
         return 0
@@ -117,7 +124,7 @@ def is_forgettable(pod: Object, record: Record, now: datetime) -> float:
     return RECOVERY_PERIOD if since is None else max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
 
 
-def image_failure(pod: Object, record: Record) -> str:
+def image_failure(pod: Object, record: UpdateRecord) -> str:
     """Why an image of the update cannot be pulled; empty if it can, or if it was pulled before.
 
     The kubelet reports the error of the image before for a moment, so the error must name the present one.
@@ -131,14 +138,14 @@ def image_failure(pod: Object, record: Record) -> str:
     return ""
 
 
-def _was_pulled(pod: Object, container: str, record: Record) -> bool:
+def _was_pulled(pod: Object, container: str, record: UpdateRecord) -> bool:
     """Whether the image of the update has run. The container before can have started once more with its own image."""
     ran = record.restarts.get(container)
     has_same = ran is not None and container_status(pod, container).get("imageID") == ran.image != ""
     return has_restarted(pod, container, record) and not has_same
 
 
-def _left(since: datetime | None, record: Record, now: datetime, period: timedelta = SETTLED) -> float | None:
+def _left(since: datetime | None, record: UpdateRecord, now: datetime, period: timedelta = SETTLED) -> float | None:
     """Seconds until a period has passed since a time and since the update; None if it has.
 
     What began before the update proves nothing: the status of a pod can be late, and the clock of its node slow.

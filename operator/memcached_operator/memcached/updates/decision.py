@@ -9,7 +9,7 @@ from memcached_operator.kind import PodStep, PodUpdate, Problem, Resize
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.origin import origin_of
 from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, is_unreadable
-from memcached_operator.memcached.updates.slot import Slot, State, assess
+from memcached_operator.memcached.updates.slot import Slot, SlotState, assess
 from memcached_operator.memcached.updates.target import InPlace, Target
 from memcached_operator.workloads.pods import is_active
 from memcached_operator.workloads.times import earliest
@@ -19,7 +19,7 @@ MAX_DOING: Final = 3
 
 
 @dataclass(frozen=True)
-class Decision:
+class UpdateDecision:
     """What the update of the pods of a StatefulSet needs.
 
     `complete`: all pods are updated. `step`: the next write. `must_finish`: the step completes or restores a pod, also
@@ -44,7 +44,7 @@ class Decision:
 
 def decide(
     live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None, now: datetime
-) -> Decision | None:
+) -> UpdateDecision | None:
     """The decision about the pods of a StatefulSet; None until its controller has seen its latest spec."""
     target = _target(live, rules, resize)
     if target is None:
@@ -53,7 +53,7 @@ def decide(
     by_name = {pod["metadata"]["name"]: pod for pod in pods if is_active(pod)}
     names = [f"{live['metadata']['name']}-{slot}" for slot in reversed(range(size))]
     slots = [assess(by_name[name], target, now) for name in names if name in by_name]
-    slots += [Slot(name, State.BUSY, "is being replaced") for name in names if name not in by_name]
+    slots += [Slot(name, SlotState.BUSY, "is being replaced") for name in names if name not in by_name]
     unreadable = (name for name, pod in by_name.items() if is_unreadable(pod))
     return replace(_decision(slots), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
 
@@ -70,15 +70,15 @@ def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | Non
     return Target(revision, template, origin, rules, resize, live["spec"].get("minReadySeconds", 0))
 
 
-def _decision(slots: Sequence[Slot]) -> Decision:
+def _decision(slots: Sequence[Slot]) -> UpdateDecision:
     """The decision, given the slots, the highest first."""
     problems = tuple(each.problem for each in slots if each.problem)
     next_one = _next(slots)
-    doing = [each for each in slots if each.doing and (each is next_one or each.state is not State.OUTDATED)]
-    return Decision(
-        complete=all(each.state is State.DONE for each in slots),
+    doing = [each for each in slots if each.doing and (each is next_one or each.state is not SlotState.OUTDATED)]
+    return UpdateDecision(
+        complete=all(each.state is SlotState.DONE for each in slots),
         step=next_one.step if next_one else None,
-        must_finish=next_one is not None and next_one.state is State.UNFINISHED,
+        must_finish=next_one is not None and next_one.state is SlotState.UNFINISHED,
         doing={each.name: each.doing for each in doing[:MAX_DOING]},
         problems=problems,
         requeue_after=earliest(each.requeue_after for each in slots),
@@ -87,9 +87,9 @@ def _decision(slots: Sequence[Slot]) -> Decision:
 
 def _next(slots: Sequence[Slot]) -> Slot | None:
     """The slot whose pod is to be changed now, or None. Records of completed updates are removed last."""
-    if unfinished := [each for each in slots if each.state is State.UNFINISHED]:
+    if unfinished := [each for each in slots if each.state is SlotState.UNFINISHED]:
         return unfinished[0]
-    return _outdated(slots) or next((each for each in slots if each.state is State.DONE and each.step), None)
+    return _outdated(slots) or next((each for each in slots if each.state is SlotState.DONE and each.step), None)
 
 
 def _outdated(slots: Sequence[Slot]) -> Slot | None:
@@ -99,10 +99,10 @@ def _outdated(slots: Sequence[Slot]) -> Slot | None:
     need the correction, and has nothing to lose. It does not wait for others if its first container does not run, or
     if the step does not touch that.
     """
-    if any(each.state in (State.BUSY, State.STUCK) for each in slots):
+    if any(each.state in (SlotState.BUSY, SlotState.STUCK) for each in slots):
         return None
-    outdated = [each for each in slots if each.state is State.OUTDATED]
+    outdated = [each for each in slots if each.state is SlotState.OUTDATED]
     outdated.sort(key=lambda each: (each.ready, not each.begun))
-    if urgent := [each for each in outdated if each.broken or (each.free and not each.ready)]:
+    if urgent := [each for each in outdated if each.broken or (each.keeps_memcached_running and not each.ready)]:
         return urgent[0]
     return outdated[0] if outdated and all(each.ready for each in slots if each is not outdated[0]) else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,7 +12,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.confirmation import has_restarted, until_confirmed
 from memcached_operator.memcached.updates.observed import revision_of
 from memcached_operator.memcached.updates.origin import Origin
-from memcached_operator.memcached.updates.record import Before, Ran, Record, annotation, ends
+from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, ends
 from memcached_operator.memcached.updates.target import REVISION_LABEL, Target
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.pods import container_status
@@ -23,7 +23,7 @@ def delete(pod: Object) -> PodStep:
     return PodStep(pod)
 
 
-def record(pod: Object, content: Record | None) -> PodStep:
+def record(pod: Object, content: UpdateRecord | None) -> PodStep:
     """Write the record of a pod; None removes it."""
     return PodStep(pod, {"metadata": {"annotations": annotation(content)}})
 
@@ -34,13 +34,19 @@ def resize(pod: Object, amounts: Mapping[str, Amounts], remedy: str) -> PodStep:
     return PodStep(pod, {"spec": {"containers": containers}}, "resize", f"To replace the pods, {remedy}")
 
 
+class Change(NamedTuple):
+    """A step that changes images and annotations. `keeps_memcached_running`: the first container is not touched."""
+
+    step: PodStep
+    keeps_memcached_running: bool
+
+
 def change(
-    pod: Object, target: Target, origin: Origin, previous: Record, now: datetime, *, lowers: bool
-) -> tuple[PodStep, bool]:
+    pod: Object, target: Target, origin: Origin, previous: UpdateRecord, now: datetime, *, lowers: bool
+) -> Change:
     """Change images and annotations, and label the pod with the new revision.
 
-    `previous`: the record of the pod, which can be empty. `lowers`: limits become lower afterwards. Returns also
-    whether the first container is not touched.
+    `previous`: the record of the pod, which can be empty. `lowers`: limits become lower afterwards.
     """
     images = {name: image for name, image in target.origin.images.items() if origin.images.get(name) != image}
     changed, old = target.changed_annotations(pod), target.annotations(pod)
@@ -54,9 +60,9 @@ def change(
     ended = ends(pod, previous)
     if restarts or lowers or ended:
         changed_at, amounts = timestamp(now), previous.amounts
-        content = Record(target.revision, changed_at, restarts, before, amounts, lowers=lowers, ended=ended)
-    is_free = not (images.keys() | arguments) & {target.containers[0]} and not lowers
-    return PodStep(pod, _patch(target.revision, images, changed | annotation(content))), is_free
+        content = UpdateRecord(target.revision, changed_at, restarts, before, amounts, lowers=lowers, ended=ended)
+    keeps = not (images.keys() | arguments) & {target.containers[0]} and not lowers
+    return Change(PodStep(pod, _patch(target.revision, images, changed | annotation(content))), keeps)
 
 
 def annotate(pod: Object, target: Target) -> PodStep | None:
@@ -65,7 +71,7 @@ def annotate(pod: Object, target: Target) -> PodStep | None:
     return PodStep(pod, {"metadata": {"annotations": changed}}) if changed else None
 
 
-def restore(pod: Object, target: Target, found: Record, before: Before, message: str, now: datetime) -> PodStep:
+def restore(pod: Object, target: Target, found: UpdateRecord, before: Before, message: str, now: datetime) -> PodStep:
     """Restore what the pod had before an image of the revision of `found`, which is not available."""
     known = {name: text for name, text in before.annotations.items() if name in target.annotations(pod)}
     restarts = {name: _ran(pod, name, found.restarts.get(name), image=True) for name in before.images}
@@ -92,7 +98,7 @@ def _ran(pod: Object, container: str, pending: Ran | None, *, image: bool, args:
     return Ran(status.get("containerID", ""), image_id, args or (pending is not None and pending.args))
 
 
-def _pending(pod: Object, previous: Record, undone: set[str], now: datetime) -> dict[str, Ran]:
+def _pending(pod: Object, previous: UpdateRecord, undone: set[str], now: datetime) -> dict[str, Ran]:
     """The restarts of an earlier update that are not confirmed, without those that are undone."""
     return {
         name: ran
@@ -101,14 +107,14 @@ def _pending(pod: Object, previous: Record, undone: set[str], now: datetime) -> 
     }
 
 
-def _undone(pod: Object, target: Target, previous: Record) -> set[str]:
+def _undone(pod: Object, target: Target, previous: UpdateRecord) -> set[str]:
     """The containers that do not restart, because the target undoes an update before it has begun."""
     return {
         name for name in previous.restarts if not has_restarted(pod, name, previous) and _undoes(target, previous, name)
     }
 
 
-def _undoes(target: Target, previous: Record, container: str) -> bool:
+def _undoes(target: Target, previous: UpdateRecord, container: str) -> bool:
     """Whether the target has the image and the arguments that a container had before an update."""
     before = previous.before
     if before is None:
@@ -121,7 +127,9 @@ def _undoes(target: Target, previous: Record, container: str) -> bool:
     )
 
 
-def _before(pod: Object, changed: Iterable[str], annotations: Mapping[str, str | None], previous: Record) -> Before:
+def _before(
+    pod: Object, changed: Iterable[str], annotations: Mapping[str, str | None], previous: UpdateRecord
+) -> Before:
     """What to restore. If the previous image may be missing too, it is what was there before that."""
     # Those of the pod: admission of the cluster may have changed those of the template.
     images = {each["name"]: each["image"] for each in pod["spec"]["containers"] if each["name"] in changed}

@@ -52,7 +52,7 @@ class Before(msgspec.Struct, frozen=True):
     annotations: dict[str, str | None]
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """An update of a pod to a revision of its template.
 
     `since`: when it was written. `restarts`: the containers that restart. `before`: what to restore if an image is not
@@ -72,7 +72,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: dict[str, str] = {}
 
 
-def record_of(pod: Mapping[str, Any]) -> Record | None:
+def record_of(pod: Mapping[str, Any]) -> UpdateRecord | None:
     """The record of a pod; None without a valid one."""
     try:
         found = _RECORDS.decode(_text(pod) or "")
@@ -89,13 +89,13 @@ def is_unreadable(pod: Mapping[str, Any]) -> bool:
     return _text(pod) is not None and record_of(pod) is None
 
 
-def age(record: Record, now: datetime) -> timedelta:
+def age(record: UpdateRecord, now: datetime) -> timedelta:
     """How long ago a record was written; very long ago if it does not say so, so that nothing waits for it."""
     written = time_of(record.since)
     return LONG_AGO if written is None or written > now + MAX_SKEW else max(timedelta(), now - written)
 
 
-def is_end_of(record: Record | None, container: str, terminated: Mapping[str, Any]) -> bool:
+def is_end_of(record: UpdateRecord | None, container: str, terminated: Mapping[str, Any]) -> bool:
     """Whether a container ended because of an update: it is the one that ran before, and has not failed."""
     if record is None or terminated.get("exitCode") != 0:
         return False
@@ -103,19 +103,19 @@ def is_end_of(record: Record | None, container: str, terminated: Mapping[str, An
     return terminated.get("containerID") in (record.ended.get(container, NOTHING), ran.id if ran else NOTHING)
 
 
-def ends(pod: Mapping[str, Any], record: Record) -> dict[str, str]:
+def ends(pod: Mapping[str, Any], record: UpdateRecord) -> dict[str, str]:
     """The containerIDs of the last containers that an update has ended, by name."""
     statuses = nested_list(pod, "status", "containerStatuses")
     found = {each["name"]: nested_map(each, "lastState", "terminated") for each in statuses}
     return {name: end["containerID"] for name, end in found.items() if is_end_of(record, name, end)}
 
 
-def annotation(record: Record | None) -> dict[str, str | None]:
+def annotation(record: UpdateRecord | None) -> dict[str, str | None]:
     """The annotation in a patch; None removes it."""
     return {RECORD_ANNOTATION: None if record is None else msgspec.json.encode(record).decode()}
 
 
-def _is_valid(record: Record, names: set[str]) -> bool:
+def _is_valid(record: UpdateRecord, names: set[str]) -> bool:
     revisions = [record.revision, *([record.before.revision] if record.before else [])]
     images = record.before.images if record.before else {}
     return (
@@ -131,4 +131,4 @@ def _text(pod: Mapping[str, Any]) -> str | None:
     return nested_map(pod, "metadata", "annotations").get(RECORD_ANNOTATION)
 
 
-_RECORDS: Final = msgspec.json.Decoder(Record)
+_RECORDS: Final = msgspec.json.Decoder(UpdateRecord)

@@ -14,17 +14,17 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates import confirmation, observed, patches
 from memcached_operator.memcached.updates.amounts import (
     effective_limits,
-    falls,
     has_amounts,
     is_in_effect,
     is_infeasible,
+    lowers_memory_limit,
     obstacle,
     plain,
     spec_amounts,
 )
 from memcached_operator.memcached.updates.confirmation import SETTLED, Wait
 from memcached_operator.memcached.updates.origin import Origin, origin_of
-from memcached_operator.memcached.updates.record import MAX_MESSAGE, Record, age, ends, is_unreadable, record_of
+from memcached_operator.memcached.updates.record import MAX_MESSAGE, UpdateRecord, age, ends, is_unreadable, record_of
 from memcached_operator.memcached.updates.target import Target
 from memcached_operator.status.conditions import timestamp, truncate
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
@@ -38,7 +38,7 @@ UNKNOWN: Final = 60.0
 MINUTE: Final = timedelta(minutes=1)
 
 
-class State(Enum):
+class SlotState(Enum):
     """The state of the pod of a slot."""
 
     DONE = "done"
@@ -57,18 +57,18 @@ class State(Enum):
 class Slot:
     """The pod of a slot. `doing`: what happens to it, for messages. `begun`: its update has begun.
 
-    `broken`: it is outdated, and cannot become ready. `free`: its step does not touch the first container.
-    `ready`: it is available. `requeue_after`: seconds until it may be.
+    `broken`: it is outdated, and cannot become ready. `keeps_memcached_running`: its step does not touch the first
+    container. `ready`: it is available. `requeue_after`: seconds until it may be.
     """
 
     name: str
-    state: State
+    state: SlotState
     doing: str = ""
     step: PodStep | None = None
     problem: Problem | None = None
     begun: bool = False
     broken: bool = False
-    free: bool = False
+    keeps_memcached_running: bool = False
     ready: bool = False
     requeue_after: float | None = None
 
@@ -88,13 +88,15 @@ def _has_revision(pod: Object, target: Target) -> bool:
     return observed.revision_of(pod) == target.revision and origin_of(pod) in (None, target.origin)
 
 
-def _slot(pod: Object, state: State, doing: str = "", step: PodStep | None = None, after: float | None = None) -> Slot:
+def _slot(
+    pod: Object, state: SlotState, doing: str = "", step: PodStep | None = None, after: float | None = None
+) -> Slot:
     return Slot(pod["metadata"]["name"], state, doing, step, requeue_after=after)
 
 
 def _stuck(pod: Object, reason: str, message: str) -> Slot:
     name = pod["metadata"]["name"]
-    return Slot(name, State.STUCK, "cannot be updated", problem=Problem(reason, f"Pod {name}: {message}"))
+    return Slot(name, SlotState.STUCK, "cannot be updated", problem=Problem(reason, f"Pod {name}: {message}"))
 
 
 def _labelled(pod: Object, target: Target, left: float | None, now: datetime) -> Slot:
@@ -105,49 +107,49 @@ def _labelled(pod: Object, target: Target, left: float | None, now: datetime) ->
     if record is not None:
         if (failure := confirmation.image_failure(pod, record)) and record.before is not None:
             step = patches.restore(pod, target, record, record.before, failure, now)
-            return _slot(pod, State.UNFINISHED, "gets its image back", step)
+            return _slot(pod, SlotState.UNFINISHED, "gets its image back", step)
         if wait := confirmation.unconfirmed(pod, record, target, now):
             if step := patches.annotate(pod, target):  # without its arguments, memcached cannot start
-                return _slot(pod, State.UNFINISHED, "gets its annotations back", step)
+                return _slot(pod, SlotState.UNFINISHED, "gets its annotations back", step)
             return _waiting(pod, target, record, wait, now)
         if record.lowers:
             return _lowering(pod, target, msgspec.structs.replace(record, lowers=False))
     if step := patches.annotate(pod, target):
-        return replace(_slot(pod, State.OUTDATED, "gets its annotations back", step), free=True)
+        return replace(_slot(pod, SlotState.OUTDATED, "gets its annotations back", step), keeps_memcached_running=True)
     if left != 0:
-        return _slot(pod, State.BUSY, "is not ready yet")
+        return _slot(pod, SlotState.BUSY, "is not ready yet")
     if record is None:
-        return _slot(pod, State.DONE, step=patches.record(pod, None) if is_unreadable(pod) else None)
+        return _slot(pod, SlotState.DONE, step=patches.record(pod, None) if is_unreadable(pod) else None)
     return _confirmed(pod, record, now)
 
 
-def _waiting(pod: Object, target: Target, record: Record, wait: Wait, now: datetime) -> Slot:
+def _waiting(pod: Object, target: Target, record: UpdateRecord, wait: Wait, now: datetime) -> Slot:
     """The state of a pod whose update is not confirmed."""
     problem, left = confirmation.overdue(pod, record, target, wait, now)
     if problem:
         message = f"{problem}. To replace it, which loses its items, delete it"
         return replace(_stuck(pod, c.PROGRESS_DEADLINE_EXCEEDED, message), requeue_after=wait.seconds)
-    return _slot(pod, State.BUSY, wait.doing, after=min(left, wait.seconds or left))
+    return _slot(pod, SlotState.BUSY, wait.doing, after=min(left, wait.seconds or left))
 
 
-def _confirmed(pod: Object, record: Record, now: datetime) -> Slot:
+def _confirmed(pod: Object, record: UpdateRecord, now: datetime) -> Slot:
     """The state of a pod whose update is in effect: its record is removed when nothing needs it any more."""
     if after := confirmation.is_forgettable(pod, record, now):
-        return _slot(pod, State.DONE, after=after)
-    return _slot(pod, State.DONE, step=patches.record(pod, None))
+        return _slot(pod, SlotState.DONE, after=after)
+    return _slot(pod, SlotState.DONE, step=patches.record(pod, None))
 
 
-def _abandoned(pod: Object, target: Target, record: Record) -> Slot:
+def _abandoned(pod: Object, target: Target, record: UpdateRecord) -> Slot:
     """The state of a pod whose update to another revision was not completed, or failed."""
     then = None
     if record.restarts:
-        then = Record(target.revision, record.since, record.restarts)
+        then = UpdateRecord(target.revision, record.since, record.restarts)
     if record.amounts is not None or record.lowers:
         return _lowering(pod, target, then)
-    return _slot(pod, State.UNFINISHED, "is not updated any more", patches.record(pod, then))
+    return _slot(pod, SlotState.UNFINISHED, "is not updated any more", patches.record(pod, then))
 
 
-def _lowering(pod: Object, target: Target, then: Record | None) -> Slot:
+def _lowering(pod: Object, target: Target, then: UpdateRecord | None) -> Slot:
     """The state of a pod that gets the amounts of the target now. `then`: the record afterwards.
 
     Nothing depends on when they are in effect: the node lowers a memory limit only when less memory is used. Where the
@@ -156,8 +158,8 @@ def _lowering(pod: Object, target: Target, then: Record | None) -> Slot:
     if target.resize is None:
         return _unknown(pod)
     if wanted := _possible(pod, target, target.amounts()):
-        return _slot(pod, State.UNFINISHED, RESIZING, patches.resize(pod, wanted, target.rules.replace))
-    return _slot(pod, State.UNFINISHED, RESIZING, patches.record(pod, then))
+        return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.resize(pod, wanted, target.rules.replace))
+    return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, then))
 
 
 def _possible(pod: Object, target: Target, amounts: dict[str, Amounts]) -> dict[str, Amounts]:
@@ -167,7 +169,7 @@ def _possible(pod: Object, target: Target, amounts: dict[str, Amounts]) -> dict[
     has, wanted = spec_amounts(pod), _missing(pod, amounts)
     if target.resize is Resize.ANY:
         return wanted
-    return {name: found for name, found in wanted.items() if not falls(found, has.get(name, {}))}
+    return {name: found for name, found in wanted.items() if not lowers_memory_limit(found, has.get(name, {}))}
 
 
 def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
@@ -177,22 +179,22 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
     if record is not None and begun and record.failed:
         return _failed(pod, target, record)
     if record is not None and not begun and _is_complete(pod, target, record, now):
-        record = Record("", ended=ends(pod, record))
+        record = UpdateRecord("", ended=ends(pod, record))
     if origin is None or origin.images.keys() != target.origin.images.keys() or _needs_replacement(pod, target, origin):
-        found = _slot(pod, State.OUTDATED, "is being replaced", patches.delete(pod))
+        found = _slot(pod, SlotState.OUTDATED, "is being replaced", patches.delete(pod))
     else:
         found = _in_place(pod, target, origin, record, now)
     left = observed.until_broken(pod, target.containers, target.warm_up, now)
     return replace(found, begun=begun, broken=left == 0, requeue_after=earliest((found.requeue_after, left)))
 
 
-def _is_complete(pod: Object, target: Target, record: Record, now: datetime) -> bool:
+def _is_complete(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> bool:
     """Whether a record is of an earlier update that is in effect, so that nothing depends on it."""
     is_open = bool(record.failed) or record.lowers or record.revision != observed.revision_of(pod)
     return not is_open and confirmation.unconfirmed(pod, record, target, now) is None
 
 
-def _failed(pod: Object, target: Target, record: Record) -> Slot:
+def _failed(pod: Object, target: Target, record: UpdateRecord) -> Slot:
     """The state of a pod that was restored, and gets the resources back that it had."""
     if record.amounts is not None and target.resize is None:
         return _unknown(pod)
@@ -201,7 +203,7 @@ def _failed(pod: Object, target: Target, record: Record) -> Slot:
     }
     if back := _possible(pod, target, back):
         step = patches.resize(pod, back, target.rules.replace)
-        return _slot(pod, State.UNFINISHED, "gets its resources back", step)
+        return _slot(pod, SlotState.UNFINISHED, "gets its resources back", step)
     had = "image" if record.reason == c.IMAGE_UNAVAILABLE else "resources"
     message = f"{record.failed}. It has its previous {had} again, and its items"
     if record.reason == c.APPLY_FAILED:
@@ -209,57 +211,59 @@ def _failed(pod: Object, target: Target, record: Record) -> Slot:
     return _stuck(pod, record.reason, message)
 
 
-def _in_place(pod: Object, target: Target, origin: Origin, record: Record | None, now: datetime) -> Slot:
+def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord | None, now: datetime) -> Slot:
     """The next step of an update in place. It waits until the kubelet has made the one before, so that it sees each."""
     flight = confirmation.in_flight(pod, record, target, now) if record else 0
     if after := max(observed.restarting(pod, now), flight):
-        return _slot(pod, State.BUSY, "restarts", after=after)
+        return _slot(pod, SlotState.BUSY, "restarts", after=after)
     wanted = target.amounts() if _has_other_amounts(target, origin, record) else {}
     if wanted and target.resize is None:
         return _unknown(pod)
     # By what is in effect: the spec can have a limit for which there is not enough memory.
     limits = effective_limits(pod)
-    falling = {name for name, found in wanted.items() if falls(found, limits.get(name, {}))}
+    falling = {name for name, found in wanted.items() if lowers_memory_limit(found, limits.get(name, {}))}
     first = {name: found for name, found in wanted.items() if name not in falling}
     if missing := _missing(pod, first):
         if record is None or record.revision != target.revision or record.amounts is None:
             step = patches.record(pod, _begun(pod, target, record, now))
         else:
             step = patches.resize(pod, missing, target.rules.replace)
-        return replace(_slot(pod, State.OUTDATED, RESIZING, step), free=True)
+        return replace(_slot(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
     if not is_in_effect(pod, first):
         if record is None:  # another client has resized the pod, or removed the record
-            started = Record(target.revision, timestamp(now))
-            return replace(_slot(pod, State.OUTDATED, RESIZING, patches.record(pod, started)), free=True)
+            step = patches.record(pod, UpdateRecord(target.revision, timestamp(now)))
+            return replace(_slot(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
         return _resizing(pod, target, record, now)
-    step, free = patches.change(pod, target, origin, record or Record(""), now, lowers=bool(_missing(pod, wanted)))
-    return replace(_slot(pod, State.OUTDATED, "is being updated", step), free=free)
+    lowers = bool(_missing(pod, wanted))
+    change = patches.change(pod, target, origin, record or UpdateRecord(""), now, lowers=lowers)
+    changed = _slot(pod, SlotState.OUTDATED, "is being updated", change.step)
+    return replace(changed, keeps_memcached_running=change.keeps_memcached_running)
 
 
 def _unknown(pod: Object) -> Slot:
     """The state of a pod whose next step depends on whether the cluster can resize pods."""
-    return _slot(pod, State.BUSY, "waits until the API server has reported what it serves", after=UNKNOWN)
+    return _slot(pod, SlotState.BUSY, "waits until the API server has reported what it serves", after=UNKNOWN)
 
 
-def _begun(pod: Object, target: Target, record: Record | None, now: datetime) -> Record:
+def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
-    found = record or Record(target.revision)
+    found = record or UpdateRecord(target.revision)
     amounts = found.amounts or {name: plain(spec_amounts(pod)[name]) for name in target.containers}
     return msgspec.structs.replace(found, revision=target.revision, since=timestamp(now), amounts=amounts, failed="")
 
 
-def _resizing(pod: Object, target: Target, record: Record, now: datetime) -> Slot:
+def _resizing(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:
     """The state of a pod whose resize is not in effect yet."""
     left = (PROGRESS_DEADLINE - age(record, now)).total_seconds()
     reason = obstacle(pod) or (f"it has not done so for {PROGRESS_DEADLINE // MINUTE} minutes" if left <= 0 else "")
     if not reason:
-        return _slot(pod, State.BUSY, RESIZING, after=left)
+        return _slot(pod, SlotState.BUSY, RESIZING, after=left)
     message = f"its node cannot resize it: {truncate(reason, MAX_MESSAGE)}"
     # Before that, the node may not have seen the latest resize.
     settles = (SETTLED - age(record, now)).total_seconds() if record.amounts and is_infeasible(pod) else None
     if settles is not None and settles <= 0:
         failed = msgspec.structs.replace(record, revision=target.revision, failed=message, reason=c.APPLY_FAILED)
-        return _slot(pod, State.UNFINISHED, RESIZING, patches.record(pod, failed))
+        return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, failed))
     keeps = "It keeps its items, and the resources that it has"
     remedy = f"Free resources of its node, or to replace the pods, {target.rules.replace}"
     found = _stuck(pod, c.APPLY_FAILED, f"{message}. {keeps}. {remedy}")
@@ -276,11 +280,11 @@ def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
     if target.resize is None or not _has_other_amounts(target, origin, record_of(pod)):
         return False
     missing, has = _missing(pod, target.amounts()), spec_amounts(pod)
-    lower = any(falls(found, has.get(name, {})) for name, found in missing.items())
+    lower = any(lowers_memory_limit(found, has.get(name, {})) for name, found in missing.items())
     return bool(missing) and (target.resize is Resize.NONE or (target.resize is Resize.RAISE and lower))
 
 
-def _has_other_amounts(target: Target, origin: Origin, record: Record | None) -> bool:
+def _has_other_amounts(target: Target, origin: Origin, record: UpdateRecord | None) -> bool:
     """Whether a pod was created with other amounts, or an update may have changed them."""
     changed = record is not None and (record.amounts is not None or record.lowers)
     return origin.resources != target.origin.resources or changed

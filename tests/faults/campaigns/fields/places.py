@@ -60,8 +60,8 @@ def _tls_options(mode: str = "", version: int = 2) -> str:
 
 
 DERIVED: dict[str, Callable[[Any], Any]] = {
-    "memcacheds/cache.memory": lambda value: str(int(quantity.parse(value)) // 2**20),  # memcached -m, in MiB
-    "memcacheds/cache.maxItemSize": lambda value: str(int(quantity.parse(value))),
+    "memcacheds/cache.memory": lambda value: str(int(quantity.parse_quantity(value)) // 2**20),  # memcached -m, in MiB
+    "memcacheds/cache.maxItemSize": lambda value: str(int(quantity.parse_quantity(value))),
     "memcacheds/cache.maxConnections": str,
     "memcacheds/cache.threads": str,
     # Without an option, only the program's name shows that there is a command.

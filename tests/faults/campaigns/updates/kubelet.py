@@ -16,8 +16,8 @@ from typing import Any
 from faults.background import while_running
 from faults.campaigns.updates.ledger import Ledger, State, Work, annotation, images, resources, slot_of
 from faults.sandbox import Sandbox
-from memcached_api.quantity import parse
-from memcached_operator.kube.client import MERGE_PATCH, ApiError, Client
+from memcached_api.quantity import parse_quantity
+from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import PODS, Object, nested_map
 from memcached_operator.status.conditions import timestamp
 from support.lists import listed
@@ -69,7 +69,7 @@ class Kubelet:
     is changed, because they end at this moment. `kills`: slots whose memcached is killed when it is resized.
     """
 
-    client: Client
+    client: ApiClient
     namespace: str
     selector: str = ""
     ledger: Ledger = field(default_factory=Ledger)
@@ -387,7 +387,7 @@ def _id(name: str, restarts: int) -> str:
 
 
 def _limit(size: Mapping[str, Any]) -> Decimal:
-    return parse(nested_map(size, "limits").get("memory", "0"))
+    return parse_quantity(nested_map(size, "limits").get("memory", "0"))
 
 
 def _now() -> str:

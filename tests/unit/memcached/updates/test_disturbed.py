@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Before, Ran, Record
+from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Before, Ran, UpdateRecord
 from unit.memcached.updates.test_steps import (
     AMOUNTS,
     BEFORE,
@@ -59,7 +59,7 @@ def test_limit_for_which_there_is_no_room_is_not_taken_for_one_that_falls() -> N
 
 
 @pytest.mark.parametrize("record", [replace(RAISED, revision="cache-bad"), RAISED])
-def test_resize_is_verified_also_if_the_rest_changes_meanwhile(record: Record) -> None:
+def test_resize_is_verified_also_if_the_rest_changes_meanwhile(record: UpdateRecord) -> None:
     pod = with_limit(created(0, BEFORE, record=record), "8Gi")
     pod = with_condition(pod, "PodResizePending", **PENDING)
     found = decided(changed(limit="8Gi", agent="agent:2"), pod)
@@ -110,7 +110,7 @@ def test_memcached_restarts_again_with_arguments_that_are_taken_back(
     target = changed(agent="agent:2", annotations={ARGS: "-c 2", MEMORY: "64"})
     restarts = {"memcached": ARGUMENTS, "agent": Ran("id-1", "sha-agent:1")}
     before = Before(OLD, {"agent": "agent:1"}, {ARGS: "-c 1"})
-    pod = with_status(created(0, target, NEW, Record(NEW, LATER, restarts, before)), containerID=present)
+    pod = with_status(created(0, target, NEW, UpdateRecord(NEW, LATER, restarts, before)), containerID=present)
     message = 'failed to pull "agent:2"'
     waiting = {"waiting": {"reason": "ErrImagePull", "message": message}}
     record = read(decided(target, with_status(pod, "agent", imageID="sha-agent:1", state=waiting)).step)
@@ -141,14 +141,14 @@ def test_image_before_two_missing_ones_is_restored() -> None:
     failing = created(0, missing, "cache-bad", replace(FAILED, revision="cache-bad"))
     step = decided(target, with_status(failing, lastState=ended(), **MISSING)).step
     assert step is not None
-    record = msgspec.json.decode(recorded(step.patch) or "", type=Record)
+    record = msgspec.json.decode(recorded(step.patch) or "", type=UpdateRecord)
     assert record.before is not None
     assert (record.before.revision, record.before.images) == (OLD, {"memcached": "memcached:1"})
 
 
 @pytest.mark.parametrize("resize", list(Resize))
 def test_corrected_image_keeps_the_items_in_every_cluster(resize: Resize) -> None:
-    record = Record("cache-bad", SINCE, {"memcached": IMAGE}, amounts=AMOUNTS, failed="no image")
+    record = UpdateRecord("cache-bad", SINCE, {"memcached": IMAGE}, amounts=AMOUNTS, failed="no image")
     found = decided(changed(image="memcached:3"), created(0, BEFORE, record=record), resize=resize)
     assert kind(found.step) == "cache-0 updated"
 
@@ -159,7 +159,7 @@ def test_raised_limit_stays_where_it_cannot_be_lowered() -> None:
 
 
 MIDDLE = changed(annotations={ARGS: "-c 2", MEMORY: "64"})
-UNSEEN = Record("cache-middle", LATER, {"memcached": ARGUMENTS}, Before(OLD, {}, {ARGS: "-c 1"}))
+UNSEEN = UpdateRecord("cache-middle", LATER, {"memcached": ARGUMENTS}, Before(OLD, {}, {ARGS: "-c 1"}))
 THIRD = changed(annotations={ARGS: "-c 3", MEMORY: "64"})
 
 
@@ -185,7 +185,7 @@ def test_change_that_nothing_makes_is_superseded(target: Object, waits: dict[str
 def test_end_that_an_earlier_update_caused_stays_explained() -> None:
     """The next update begins before the record of the one before is removed."""
     middle = created(
-        0, changed(image="memcached:2"), "cache-middle", Record("cache-middle", LATER, {"memcached": IMAGE})
+        0, changed(image="memcached:2"), "cache-middle", UpdateRecord("cache-middle", LATER, {"memcached": IMAGE})
     )
     for target in (changed(image="memcached:3"), changed(image="memcached:2", agent="agent:2")):
         assert read(decided(target, with_restart(middle)).step).ended == {"memcached": "id-1"}
@@ -199,7 +199,9 @@ def test_new_agent_signals_for_the_arguments_that_wait() -> None:
 
 def test_image_of_a_change_that_was_superseded_proves_nothing() -> None:
     target = changed(image="memcached:3")
-    expired = Record("cache-middle", READY_SINCE, {"memcached": IMAGE}, Before(OLD, {"memcached": "memcached:1"}, {}))
+    expired = UpdateRecord(
+        "cache-middle", READY_SINCE, {"memcached": IMAGE}, Before(OLD, {"memcached": "memcached:1"}, {})
+    )
     step = decided(target, created(0, changed(image="memcached:2"), "cache-middle", expired)).step
     assert read(step).restarts == {"memcached": Ran("id-1")}
 
@@ -270,7 +272,7 @@ def test_image_of_the_pod_is_restored_and_not_that_of_its_template() -> None:
     pod["spec"] = {"containers": [mirrored, pod["spec"]["containers"][1]]}
     step = decided(changed(image="memcached:2"), pod).step
     assert step is not None
-    record = msgspec.json.decode(recorded(step.patch) or "", type=Record)
+    record = msgspec.json.decode(recorded(step.patch) or "", type=UpdateRecord)
     assert record.before is not None
     assert record.before.images == {"memcached": "mirror/memcached:1"}
 
@@ -308,7 +310,7 @@ def test_annotations_of_other_clients_do_not_stop_an_update(forged: dict[str, st
 
 
 def test_record_that_names_a_container_of_others_does_not_stop_an_update() -> None:
-    forged = Record("other", LATER, {"sidecar": Ran("id-9")}, Before(OLD, {}, {}))
+    forged = UpdateRecord("other", LATER, {"sidecar": Ran("id-9")}, Before(OLD, {}, {}))
     pod = created(0, BEFORE)
     sidecar = {**pod["spec"]["containers"][1], "name": "sidecar"}
     spec = {**pod["spec"], "containers": [*pod["spec"]["containers"], sidecar]}
@@ -356,7 +358,7 @@ def test_annotations_that_are_restored_are_those_of_an_update() -> None:
 
 
 def test_text_of_others_is_bounded() -> None:
-    record = Record(NEW, failed="a\nb" * 100_000)
+    record = UpdateRecord(NEW, failed="a\nb" * 100_000)
     (problem,) = decided(changed(image="memcached:2"), created(0, BEFORE, record=record)).problems
     assert len(problem.message) < 600
     assert "\n" not in problem.message

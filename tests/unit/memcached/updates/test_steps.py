@@ -11,7 +11,7 @@ from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import decide
 from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
-from memcached_operator.memcached.updates.record import Before, Ran, Record
+from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord
 from unit.builders import NOW
 from unit.memcached.updates.updating import (
     ARGS,
@@ -60,9 +60,9 @@ def kind(step: PodStep | None) -> str:
     return f"{step.pod['metadata']['name']} {verb}"
 
 
-def read(step: PodStep | None) -> Record:
+def read(step: PodStep | None) -> UpdateRecord:
     """The record that a step writes."""
-    return msgspec.json.decode(recorded(step and step.patch) or "", type=Record)
+    return msgspec.json.decode(recorded(step and step.patch) or "", type=UpdateRecord)
 
 
 NEEDS: dict[str, tuple[Object, Resize, str]] = {
@@ -132,30 +132,30 @@ def test_changes_are_one_patch() -> None:
     annotations = step.patch["metadata"]["annotations"]
     assert (annotations[ARGS], MEMORY in annotations) == ("-c 2", False)
     assert annotations[ORIGIN_ANNOTATION] == target["metadata"]["annotations"][ORIGIN_ANNOTATION]
-    record = msgspec.json.decode(recorded(step.patch) or "", type=Record)
+    record = msgspec.json.decode(recorded(step.patch) or "", type=UpdateRecord)
     assert (record.revision, record.since, record.restarts) == (NEW, SINCE, {"memcached": replace(IMAGE, args=True)})
     assert record.before is not None
     assert (record.before.revision, record.before.images) == (OLD, {"memcached": "memcached:1"})
     assert record.before.annotations[ARGS] == "-c 1"
 
 
-RECORDS: dict[str, tuple[Object, Record | None]] = {
+RECORDS: dict[str, tuple[Object, UpdateRecord | None]] = {
     "arguments": (
         changed(annotations={ARGS: "-c 2", MEMORY: "64"}),
-        Record(NEW, SINCE, {"memcached": ARGUMENTS}, Before(OLD, {}, {ARGS: "-c 1"})),
+        UpdateRecord(NEW, SINCE, {"memcached": ARGUMENTS}, Before(OLD, {}, {ARGS: "-c 1"})),
     ),
     "memory": (changed(annotations={ARGS: "-c 1", MEMORY: "128"}), None),
     "a gate": (changed(annotations={ARGS: "-c 1", MEMORY: "64", GATE: "1"}), None),
-    "a lower limit": (changed(limit="64Mi"), Record(NEW, SINCE, lowers=True)),
+    "a lower limit": (changed(limit="64Mi"), UpdateRecord(NEW, SINCE, lowers=True)),
 }
 
 
 @pytest.mark.parametrize(("target", "expected"), RECORDS.values(), ids=RECORDS.keys())
-def test_record_says_what_to_wait_for(target: Object, expected: Record | None) -> None:
+def test_record_says_what_to_wait_for(target: Object, expected: UpdateRecord | None) -> None:
     step = decided(target, created(0, BEFORE)).step
     assert step is not None
     text = recorded(step.patch)
-    assert (None if text is None else msgspec.json.decode(text, type=Record)) == expected
+    assert (None if text is None else msgspec.json.decode(text, type=UpdateRecord)) == expected
 
 
 def test_annotation_that_the_template_lacks_is_removed() -> None:
@@ -168,7 +168,7 @@ def test_annotation_that_the_template_lacks_is_removed() -> None:
 
 def test_limits_rise_before_the_rest() -> None:
     target = changed(limit="256Mi", annotations={ARGS: "-c 2", MEMORY: "64"})
-    begun = Record(NEW, SINCE, amounts=AMOUNTS)
+    begun = UpdateRecord(NEW, SINCE, amounts=AMOUNTS)
     first = decided(target, created(0, BEFORE)).step
     assert (kind(first), read(first)) == ("cache-0 recorded", begun)
     step = decided(target, created(0, BEFORE, record=begun)).step
@@ -186,7 +186,7 @@ def test_limits_rise_before_the_rest() -> None:
 
 def test_limits_fall_after_the_rest() -> None:
     target = changed(limit="64Mi", annotations={ARGS: "-c 2", MEMORY: "64"})
-    record = Record(NEW, LATER, {"memcached": ARGUMENTS}, lowers=True)
+    record = UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}, lowers=True)
     restarting = with_limit(created(0, target, NEW, record), "128Mi", in_effect=True)
     assert decided(target, restarting).doing == {"cache-0": "restarts with its items"}
     restarted = with_restart(restarting)
@@ -204,7 +204,7 @@ def test_limits_fall_after_the_rest() -> None:
     assert "lowers" not in (recorded(step.patch) or "")
 
 
-RAISED = Record(NEW, SINCE, amounts=AMOUNTS)
+RAISED = UpdateRecord(NEW, SINCE, amounts=AMOUNTS)
 PENDING = {"reason": "Infeasible", "message": "Node didn't have enough capacity"}
 
 
@@ -296,7 +296,7 @@ CONFIRMED: dict[str, tuple[Ran, Callable[[Object], Object], str, float | None]] 
 def test_restart_is_confirmed_by_identities_and_times(
     ran: Ran, then: Callable[[Object], Object], doing: str, after: float | None
 ) -> None:
-    record = Record(NEW, "2030-01-01T11:59:30Z", {"memcached": ran})
+    record = UpdateRecord(NEW, "2030-01-01T11:59:30Z", {"memcached": ran})
     found = decided(BEFORE, then(created(0, BEFORE, NEW, record)))
     assert (found.complete, found.doing) == (not doing, {"cache-0": doing} if doing else {})
     assert (found.requeue_after, found.problems) == (after, ())
@@ -305,14 +305,14 @@ def test_restart_is_confirmed_by_identities_and_times(
 @pytest.mark.parametrize("ran", [IMAGE, ARGUMENTS])
 def test_what_ran_before_the_update_confirms_nothing(ran: Ran) -> None:
     """The status of the pod was late, or the clock of its node is slow."""
-    pod = with_restart(created(0, BEFORE, NEW, Record(NEW, JUST_NOW, {"memcached": ran})), code=137)
+    pod = with_restart(created(0, BEFORE, NEW, UpdateRecord(NEW, JUST_NOW, {"memcached": ran})), code=137)
     found = decided(BEFORE, pod)
     assert (found.complete, found.step, found.requeue_after) == (False, None, 7)
 
 
 def test_arguments_that_were_removed_are_restored_before_memcached_runs() -> None:
     """Without them, memcached does not start, so that nothing would confirm the restart."""
-    pod = created(0, BEFORE, NEW, Record(NEW, LATER, {"memcached": ARGUMENTS}))
+    pod = created(0, BEFORE, NEW, UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}))
     del pod["metadata"]["annotations"][ARGS]
     found = decided(BEFORE, pod)
     assert found.step is not None
@@ -322,16 +322,16 @@ def test_arguments_that_were_removed_are_restored_before_memcached_runs() -> Non
 
 @pytest.mark.parametrize(("since", "after"), [(JUST_NOW, 17), (LATER, None)])
 def test_arguments_after_a_crash_are_confirmed_by_the_readiness_of_the_agent(since: str, after: float | None) -> None:
-    pod = with_restart(created(0, BEFORE, NEW, Record(NEW, LATER, {"memcached": ARGUMENTS}), ready=since), code=1)
+    pod = with_restart(created(0, BEFORE, NEW, UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}), ready=since), code=1)
     found = decided(BEFORE, pod)
     assert (found.complete, found.requeue_after) == (after is None, after)
-    cold = with_restart(created(0, BEFORE, NEW, Record(NEW, LATER, {"memcached": ARGUMENTS}), ready=None), code=1)
+    cold = with_restart(created(0, BEFORE, NEW, UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}), ready=None), code=1)
     assert decided(BEFORE, cold).doing == {"cache-0": RESTARTS}
 
 
 def test_record_is_removed_when_it_explains_nothing_any_more() -> None:
     """Until then, the end of the container that the update has caused is not taken for a crash."""
-    record = Record(NEW, LATER, {"memcached": IMAGE})
+    record = UpdateRecord(NEW, LATER, {"memcached": IMAGE})
     found = decided(BEFORE, with_restart(created(0, BEFORE, NEW, record, ready=JUST_NOW)))
     assert (found.complete, found.step, found.requeue_after) == (True, None, 27)
     for then in (with_restart(created(0, BEFORE, NEW, record)), with_restart(created(0, BEFORE, NEW, record), code=1)):
@@ -343,27 +343,31 @@ def test_record_is_removed_when_it_explains_nothing_any_more() -> None:
         )
 
 
-OVERDUE: dict[str, tuple[Record, dict[str, Any], str]] = {
-    "an image after 11 minutes": (Record(NEW, "2030-01-01T11:49:00Z", {"memcached": IMAGE}), {}, "after 10 minutes"),
-    "an image after 9 minutes": (Record(NEW, "2030-01-01T11:51:00Z", {"memcached": IMAGE}), {}, ""),
-    "arguments": (Record(NEW, "2030-01-01T11:49:00Z", {"memcached": ARGUMENTS}), {}, "after 10 minutes"),
+OVERDUE: dict[str, tuple[UpdateRecord, dict[str, Any], str]] = {
+    "an image after 11 minutes": (
+        UpdateRecord(NEW, "2030-01-01T11:49:00Z", {"memcached": IMAGE}),
+        {},
+        "after 10 minutes",
+    ),
+    "an image after 9 minutes": (UpdateRecord(NEW, "2030-01-01T11:51:00Z", {"memcached": IMAGE}), {}, ""),
+    "arguments": (UpdateRecord(NEW, "2030-01-01T11:49:00Z", {"memcached": ARGUMENTS}), {}, "after 10 minutes"),
     "arguments without an agent": (
-        Record(NEW, "2030-01-01T11:57:00Z", {"memcached": ARGUMENTS}),
+        UpdateRecord(NEW, "2030-01-01T11:57:00Z", {"memcached": ARGUMENTS}),
         {"state": {"waiting": {"reason": "CrashLoopBackOff"}}},
         "see kubectl logs -c agent",
     ),
     "arguments without an agent for a minute": (
-        Record(NEW, LATER, {"memcached": ARGUMENTS}),
+        UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}),
         {"state": {"waiting": {"reason": "CrashLoopBackOff"}}},
         "",
     ),
-    "no time": (Record(NEW, restarts={"memcached": IMAGE}), {}, "after 10 minutes"),
-    "a time in the future": (Record(NEW, "2031-01-01T00:00:00Z", {"memcached": IMAGE}), {}, "after 10 minutes"),
+    "no time": (UpdateRecord(NEW, restarts={"memcached": IMAGE}), {}, "after 10 minutes"),
+    "a time in the future": (UpdateRecord(NEW, "2031-01-01T00:00:00Z", {"memcached": IMAGE}), {}, "after 10 minutes"),
 }
 
 
 @pytest.mark.parametrize(("record", "agent", "problem"), OVERDUE.values(), ids=OVERDUE.keys())
-def test_each_wait_has_a_deadline(record: Record, agent: dict[str, Any], problem: str) -> None:
+def test_each_wait_has_a_deadline(record: UpdateRecord, agent: dict[str, Any], problem: str) -> None:
     found = decided(BEFORE, with_status(created(0, BEFORE, NEW, record), "agent", **agent))
     assert [problem in each.message for each in found.problems] == ([True] if problem else [])
     assert bool(found.requeue_after) == (not problem)
@@ -371,7 +375,7 @@ def test_each_wait_has_a_deadline(record: Record, agent: dict[str, Any], problem
 
 
 PREVIOUS = Before(OLD, {"memcached": "memcached:1"}, {ARGS: "-c 1", GATE: None})
-FAILED = Record(NEW, SINCE, {"memcached": IMAGE}, PREVIOUS, AMOUNTS)
+FAILED = UpdateRecord(NEW, SINCE, {"memcached": IMAGE}, PREVIOUS, AMOUNTS)
 NOT_FOUND = 'failed to pull "memcached:2"'
 MISSING: dict[str, Any] = {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_FOUND}}, "ready": False}
 
@@ -387,26 +391,26 @@ def test_pod_gets_its_image_back_if_the_new_one_is_missing() -> None:
     assert step.patch["metadata"]["labels"] == {"controller-revision-hash": OLD}
     annotations = step.patch["metadata"]["annotations"]
     assert (annotations[ARGS], annotations[GATE]) == ("-c 1", None)
-    record = msgspec.json.decode(recorded(step.patch) or "", type=Record)
+    record = msgspec.json.decode(recorded(step.patch) or "", type=UpdateRecord)
     failed = f"the image memcached:2 cannot be pulled: {NOT_FOUND}"
-    assert record == Record(NEW, SINCE, {"memcached": Ran("id-1")}, amounts=AMOUNTS, failed=failed)
+    assert record == UpdateRecord(NEW, SINCE, {"memcached": Ran("id-1")}, amounts=AMOUNTS, failed=failed)
 
 
 def test_failed_revision_is_not_tried_again() -> None:
     target = changed(image="memcached:2")
-    pods = [created(0, BEFORE), created(1, BEFORE), created(2, BEFORE, record=Record(NEW, failed="no image"))]
+    pods = [created(0, BEFORE), created(1, BEFORE), created(2, BEFORE, record=UpdateRecord(NEW, failed="no image"))]
     found = decided(target, *pods)
     assert found.step is None
     assert [(each.reason, each.message[:25]) for each in found.problems] == [
         ("ImageUnavailable", "Pod cache-2: no image. It")
     ]
-    other = [*pods[:2], created(2, BEFORE, record=Record("cache-bad", failed="no image"))]
+    other = [*pods[:2], created(2, BEFORE, record=UpdateRecord("cache-bad", failed="no image"))]
     assert kind(decided(target, *other).step) == "cache-2 updated"
 
 
 def test_record_of_a_failure_is_removed_with_the_change() -> None:
     """Otherwise the same change, made again, would not be tried."""
-    step = decided(BEFORE, created(0, BEFORE, NEW, Record("cache-bad", failed="no image"))).step
+    step = decided(BEFORE, created(0, BEFORE, NEW, UpdateRecord("cache-bad", failed="no image"))).step
     assert step is not None
     assert (kind(step), recorded(step.patch)) == ("cache-0 recorded", None)
 

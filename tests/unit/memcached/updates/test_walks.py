@@ -10,7 +10,7 @@ import pytest
 
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.updates.decision import Decision, decide
+from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
 from memcached_operator.memcached.updates.record import RECORD_ANNOTATION
 from memcached_operator.status.conditions import timestamp
@@ -84,7 +84,7 @@ class World:
         found["failed"] = chance.choice(("", "", "it has failed"))
         return found
 
-    def decide(self) -> Decision:
+    def decide(self) -> UpdateDecision:
         """The decision about the pod now."""
         found = decide(statefulset(self.target, 1), [self.pod], RULES, self.resize, self.now)
         assert found is not None

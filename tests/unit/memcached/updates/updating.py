@@ -4,9 +4,9 @@ from typing import Any
 
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import STATEFULSETS, Object
-from memcached_operator.memcached.updates.decision import Decision, decide
+from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.memcached.updates.origin import with_origin
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Ran, Record, annotation
+from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Ran, UpdateRecord, annotation
 from memcached_operator.memcached.updates.target import InPlace
 from unit.builders import NOW, owned
 
@@ -38,7 +38,7 @@ def template(
 
 
 def created(
-    slot: int, origin: Object, revision: str = OLD, record: Record | None = None, ready: str | None = READY_SINCE
+    slot: int, origin: Object, revision: str = OLD, record: UpdateRecord | None = None, ready: str | None = READY_SINCE
 ) -> Object:
     """A running pod that was created from a template. `ready`: since when it is; None if it is not."""
     meta = {
@@ -116,7 +116,9 @@ def statefulset(target: Object, size: int = 3, **changed: Any) -> Object:
     return {**owned(resource=STATEFULSETS, generation=2), "spec": spec, "status": status} | changed
 
 
-def decided(target: Object, *pods: Object, resize: Resize | None = Resize.ANY, size: int | None = None) -> Decision:
+def decided(
+    target: Object, *pods: Object, resize: Resize | None = Resize.ANY, size: int | None = None
+) -> UpdateDecision:
     """The update of these pods to a template."""
     found = decide(statefulset(target, len(pods) if size is None else size), pods, RULES, resize, NOW)
     assert found is not None

@@ -38,10 +38,10 @@ def once_per_spec(check: Check[Spec]) -> Check[Spec]:
             results[encoded] = check({"metadata": {"name": name}, "spec": spec})
             size += len(encoded)
         results.move_to_end(encoded)
-        found = results[encoded]
+        result = results[encoded]
         while len(results) > CHECKED_SPECS or size > CHECKED_BYTES:
             size -= len(results.popitem(last=False)[0])
-        return found
+        return result
 
     return checked
 
@@ -56,7 +56,7 @@ class Problem:
 
 
 class Resize(IntEnum):
-    """What the cluster can do with the resources of a running pod."""
+    """The changes of requests and limits of running pods that the cluster supports."""
 
     NONE = 0
     RAISE = 1
@@ -110,7 +110,7 @@ class PodStep:
 
     @property
     def verb(self) -> str:
-        """What the step does to the pod, for messages: `Pod a-0 cannot be deleted`."""
+        """The effect on the pod, for messages: `Pod a-0 cannot be deleted`."""
         return "deleted" if self.patch is None else "resized" if self.subresource else "updated"
 
 
@@ -180,7 +180,7 @@ class PodController(Protocol):
 
 @dataclass(frozen=True)
 class Foreign:
-    """What plans read of the objects of others, in the namespace of the custom resource.
+    """The objects of others that plans read, in the namespace of the custom resource.
 
     `resources`: those of these objects. `ignores`: True for one that no plan needs, so that its events cause no work.
     `reads`: the fields that are read of the others, besides their identity.
@@ -221,8 +221,8 @@ class Controller:
 
     def key_of(self, child: Object) -> Key:
         """The key of a desired child."""
-        found = (each for each in self.owns if (each.api_version, each.kind) == (child["apiVersion"], child["kind"]))
-        return key_of(next(found), child)
+        type_ = (child["apiVersion"], child["kind"])
+        return key_of(next(owned for owned in self.owns if (owned.api_version, owned.kind) == type_), child)
 
     def expect_owner(self, key: Key, cr: Object) -> None:
         """Raise ValueError if `owners` does not name `cr` for this child: then the cache does not keep it whole."""

@@ -96,21 +96,21 @@ class Acceptor:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_PERIOD)
-            for each in list(self.connections):
-                each.abort_if_expired(loop.time())
+            for connection in list(self.connections):
+                connection.abort_if_expired(loop.time())
 
     async def close(self) -> None:
         """Close idle connections at once, the others after their response or after the grace period."""
         self.draining = True
-        for each in list(self.connections):
-            each.close_if_idle()
+        for connection in list(self.connections):
+            connection.close_if_idle()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 while self.connections:
                     self._all_closed.clear()
                     await self._all_closed.wait()
-        for each in list(self.connections):
-            each.abort()
+        for connection in list(self.connections):
+            connection.abort()
 
     def forget(self, connection: "Connection") -> None:
         """Remove a closed connection."""

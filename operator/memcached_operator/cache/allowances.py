@@ -1,4 +1,4 @@
-"""How much of what nothing needs is kept of a namespace: a flood in one must not take the memory of the others."""
+"""Limits of what is kept of a namespace although nothing needs it: a flood in one must not fill the memory."""
 
 import logging
 from collections import Counter
@@ -44,12 +44,12 @@ class Allowances:
 
     def forget_refused(self, resource: Resource, namespace: str | None) -> None:
         """Count those of a resource again, from a list of one namespace or of all."""
-        for each in [namespace] if namespace else list(self._refused):
-            found = self._refused.get(each, Counter())
-            found.pop(resource, None)
-            if not found:
-                self._refused.pop(each, None)
-            self._report(each)
+        for name in [namespace] if namespace else list(self._refused):
+            counts = self._refused.get(name, Counter())
+            counts.pop(resource, None)
+            if not counts:
+                self._refused.pop(name, None)
+            self._report(name)
 
     def refused(self, namespace: str) -> int:
         """The number of objects of a namespace that were not stored. Those that changed since a list count again."""

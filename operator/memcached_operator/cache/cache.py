@@ -49,7 +49,7 @@ class RetentionRules(Protocol):
     """Decides what is kept of each object."""
 
     def keep(self, cache: "Cache", key: Key, obj: Object) -> Kept:
-        """What is kept of an object that belongs into the cache."""
+        """The part of an object that is kept, if it belongs into the cache."""
         ...
 
     def observes(self, resource: Resource, obj: Object) -> bool:

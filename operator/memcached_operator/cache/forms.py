@@ -20,7 +20,7 @@ _POD_STATUS: Final = ("phase", "observedGeneration", "conditions", "containerSta
 
 
 class Kept(NamedTuple):
-    """What is cached of an object.
+    """The part of an object that is cached.
 
     `needed`: a plan can depend on it, so it is stored whatever its size. `complete`: it has all that a plan reads.
     """
@@ -44,8 +44,8 @@ def outline(obj: Object) -> Object:
     """The identity of an object: enough to find its owner, and to delete it."""
     own = obj["metadata"]
     meta = _only(own, _IDENTITY)
-    if found := _only(nested_map(own, "labels"), _LABELS):
-        meta["labels"] = found
+    if kept_labels := _only(nested_map(own, "labels"), _LABELS):
+        meta["labels"] = kept_labels
     if (controller := controller_of(obj)) is not None:
         meta["ownerReferences"] = [_only(controller, ("apiVersion", "kind", "name", "uid", "controller"))]
     return {**_only(obj, ("apiVersion", "kind")), "metadata": meta}
@@ -61,8 +61,10 @@ def pod(obj: Object) -> Object:
         "annotations": {name: text for name, text in annotations.items() if name.startswith(ANNOTATION_PREFIX)},
         "managedFields": _managed_fields(own),
     }
-    containers = [_only(each, _CONTAINER) for each in nested_list(spec, "containers")]
-    volumes = [_only(each, _VOLUME) for each in nested_list(spec, "volumes") if each.keys() & {"secret", "projected"}]
+    containers = [_only(container, _CONTAINER) for container in nested_list(spec, "containers")]
+    volumes = [
+        _only(volume, _VOLUME) for volume in nested_list(spec, "volumes") if volume.keys() & {"secret", "projected"}
+    ]
     return {
         **_only(obj, ("apiVersion", "kind")),
         "metadata": meta,
@@ -76,5 +78,5 @@ def _managed_fields(meta: Mapping[str, Any]) -> list[Object]:
     return [_only(entry, _MANAGER_FIELDS) for entry in nested_list(meta, "managedFields")]
 
 
-def _only(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: found[name] for name in names if name in found}
+def _only(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: fields[name] for name in names if name in fields}

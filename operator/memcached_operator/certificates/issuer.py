@@ -141,10 +141,10 @@ def ca_bundle_patch(live: Object, ca: bytes, now: datetime, *, exclusive: bool =
     patch: list[dict[str, Any]] = []
     for index, webhook in enumerate(live.get("webhooks") or ()):
         known = base64.b64decode(webhook["clientConfig"].get("caBundle") or "")
-        wanted = pki.ca_bundle(ca, b"" if exclusive else known, now)
-        if wanted != known:
+        bundle = pki.ca_bundle(ca, b"" if exclusive else known, now)
+        if bundle != known:
             path = f"/webhooks/{index}/clientConfig/caBundle"
-            patch.append({"op": "add", "path": path, "value": base64.b64encode(wanted).decode()})
+            patch.append({"op": "add", "path": path, "value": base64.b64encode(bundle).decode()})
     version = live["metadata"]["resourceVersion"]
     return [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *patch] if patch else []
 

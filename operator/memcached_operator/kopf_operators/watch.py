@@ -22,7 +22,7 @@ MAX_MESSAGE = 300
 
 
 class HandlerContext:
-    """What the handlers of one kopf operator use: its session, and the function that receives its events."""
+    """The parts that the handlers of one kopf operator use: its session, and the function that receives its events."""
 
     def __init__(self, config: Config, reflector: Reflector, on_event: EventHandler) -> None:
         self.stop = asyncio.Event()

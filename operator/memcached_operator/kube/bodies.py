@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What the start of an event says about its object."""
+    """The fields of an object that the start of its event contains."""
 
     event_type: str
     namespace: str
@@ -49,14 +49,14 @@ class Identity(NamedTuple):
 
 async def read(chunks: AsyncIterable[bytes], limit: int) -> bytes:
     """The whole response. Raises TooLargeError if it has more bytes than `limit`."""
-    found: list[bytes] = []
+    received: list[bytes] = []
     size = 0
     async for chunk in chunks:
         size += len(chunk)
         if size > limit:
             raise TooLargeError
-        found.append(chunk)
-    return b"".join(found)
+        received.append(chunk)
+    return b"".join(received)
 
 
 async def lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[Line]:
@@ -80,7 +80,7 @@ def _line(text: bytearray, cut: bool) -> Line:
 
 
 def identity(head: bytes) -> Identity | None:
-    """What identifies the object of an event that was cut.
+    """The identity of the object of an event that was cut.
 
     None if the start of the event does not show it: the API server writes the name of a built-in type first, but that
     of a custom resource after its annotations.

@@ -181,10 +181,10 @@ class ApiClient:
             payload = await self._send("GET", path, None, JSON, {**params, "limit": str(size)}, limit)
         response = _decode(payload, _LISTS, request)
         type_meta = {"apiVersion": resource.api_version, "kind": resource.kind}
-        found = response.items or ()
-        items = (type_meta | validated(_decode(item, _OBJECTS, request)) for item in found)
+        encoded_items = response.items or ()
+        items = (type_meta | validated(_decode(item, _OBJECTS, request)) for item in encoded_items)
         meta = response.metadata
-        return Page(items, len(found), len(payload), meta.resource_version, meta.continue_ or "")
+        return Page(items, len(encoded_items), len(payload), meta.resource_version, meta.continue_ or "")
 
     async def watch(
         self, resource: Resource, namespace: str | None, selector: str, version: str
@@ -295,30 +295,30 @@ def _event(line: bytes) -> tuple[str, Object]:
 
 
 def _oversized(head: bytes, resource: Resource) -> tuple[str, Object]:
-    """What is known of an object that is too large. Raises ApiError to have the resource listed again."""
-    found = bodies.identity(head)
-    if found is None:
+    """The known part of an object that is too large. Raises ApiError to have the resource listed again."""
+    identity = bodies.identity(head)
+    if identity is None:
         message = f"an event of {resource.plural} is longer than {bodies.MAX_LINE} bytes"
         raise ApiError(410, "Oversized", message)
     metadata = {
-        "name": found.name,
-        "namespace": found.namespace,
-        "uid": found.uid,
-        "resourceVersion": found.version,
+        "name": identity.name,
+        "namespace": identity.namespace,
+        "uid": identity.uid,
+        "resourceVersion": identity.version,
     }
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
-    return found.event_type if found.event_type == "DELETED" else "OVERSIZED", obj
+    return identity.event_type if identity.event_type == "DELETED" else "OVERSIZED", obj
 
 
 def _too_large(request: str) -> ApiError:
     return ApiError(200, "TooLarge", f"the response to {request} is longer than {bodies.MAX_BODY} bytes")
 
 
-def _next_size(size: int, found: int) -> int:
-    """How many objects the next page has. `found`: the bytes of the last one, which had `size` objects."""
-    if found > bodies.MAX_PAGE // 2:
+def _next_size(size: int, length: int) -> int:
+    """The number of objects of the next page. `length`: the bytes of the last one, which had `size` objects."""
+    if length > bodies.MAX_PAGE // 2:
         return max(1, size // 2)
-    return min(MAX_OBJECTS, size * 2) if found < bodies.MAX_PAGE // 8 else size
+    return min(MAX_OBJECTS, size * 2) if length < bodies.MAX_PAGE // 8 else size
 
 
 def describe(error: BaseException) -> str:

@@ -80,23 +80,25 @@ def projection(live: Any, desired: Any, path: tuple[str, ...] = ()) -> Any:
 
 
 def _project_fields(live: Object, desired: Object, path: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in desired.items():
         if name in ALLOCATED_FIELDS and not value:
-            found[name] = value  # 0 accepts any allocated value
+            fields[name] = value  # 0 accepts any allocated value
         elif name in live:
-            found[name] = live[name] if name in ATOMIC_FIELDS else projection(live[name], value, (*path, name))
+            fields[name] = live[name] if name in ATOMIC_FIELDS else projection(live[name], value, (*path, name))
         elif (*path, name) in DROPPED_FIELDS or UNSTORED.get((*path, name)) == value:
-            found[name] = value
-    return found
+            fields[name] = value
+    return fields
 
 
 def _project_items(live: list[Any], desired: list[Any]) -> list[Any]:
     for merge_key in MERGE_KEYS:
-        wanted = _by_merge_key(merge_key, desired)
-        if wanted and len(wanted) == len(desired):
-            found = _by_merge_key(merge_key, live)
-            return [projection(found[key], item, _IN_LIST) for key, item in wanted.items() if key in found]
+        desired_items = _by_merge_key(merge_key, desired)
+        if desired_items and len(desired_items) == len(desired):
+            live_items = _by_merge_key(merge_key, live)
+            return [
+                projection(live_items[key], item, _IN_LIST) for key, item in desired_items.items() if key in live_items
+            ]
     if len(live) != len(desired):
         return live
     return [projection(one, other, _IN_LIST) for one, other in zip(live, desired, strict=True)]

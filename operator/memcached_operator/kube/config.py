@@ -85,13 +85,13 @@ def _has_credentials(info: kopf.ConnectionInfo) -> bool:
     return any((info.token, info.password, info.certificate_path, info.certificate_data))
 
 
-def _logged_in(found: kopf.ConnectionInfo) -> Config:
+def _logged_in(login: kopf.ConnectionInfo) -> Config:
     """Log in as the user of a kubeconfig without credentials, whose plug-in or provider must be called."""
     info = login_with_client()
     if info is None:
         log.warning("the kubeconfig contains no credentials; credential plug-ins need the Python package kubernetes")
-        return _config(found)
-    config = _config(replace(info, default_namespace=found.default_namespace))
+        return _config(login)
+    config = _config(replace(info, default_namespace=login.default_namespace))
     return replace(config, headers={}, credentials=Login(login_with_client, info, config.tls))
 
 

@@ -81,8 +81,10 @@ async def run_reflectors(
     """Call `on_event` for every event of these reflectors until `stop` is set."""
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_list_and_watch(client, each, list_func, on_event, max_backoff), name=f"watch {each}")
-            for each in reflectors
+            group.create_task(
+                _list_and_watch(client, reflector, list_func, on_event, max_backoff), name=f"watch {reflector}"
+            )
+            for reflector in reflectors
         ]
         await stop.wait()
         for task in tasks:

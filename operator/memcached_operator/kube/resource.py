@@ -50,8 +50,8 @@ def nested_map(obj: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
 
 def nested_list(obj: Mapping[str, Any], *path: str) -> Sequence[Mapping[str, Any]]:
     """The list of mappings at a path, or an empty one: `nested_list(pod, "status", "conditions")`."""
-    found: Sequence[Mapping[str, Any]] | None = nested_map(obj, *path[:-1]).get(path[-1])
-    return found or ()
+    items: Sequence[Mapping[str, Any]] | None = nested_map(obj, *path[:-1]).get(path[-1])
+    return items or ()
 
 
 def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:

@@ -69,11 +69,11 @@ class Applier:
         ValueError for a child whose name is not one that the kind's `owners` knows.
         """
         result = Result(tolerant=failures + 1 < DEGRADED_THRESHOLD)
-        wanted: set[Key] = set()
+        desired_keys: set[Key] = set()
         for child in desired:
             key = kind.key_of(child)
             kind.expect_owner(key, snapshot.cr)
-            wanted.add(key)
+            desired_keys.add(key)
             intended = build_intent(snapshot.cr, child)
             with (
                 result.record_errors(key, optional=key.resource in kind.optional),
@@ -81,7 +81,7 @@ class Applier:
             ):
                 await self._reconcile_child(snapshot, key, intended, result)
         for resource in kind.owns:
-            await self._delete_unwanted(snapshot.cr, resource, wanted, result)
+            await self._delete_unwanted(snapshot.cr, resource, desired_keys, result)
         return result
 
     async def _reconcile_child(self, snapshot: Snapshot, key: Key, child: Object, result: Result) -> None:
@@ -203,9 +203,9 @@ class Applier:
     async def _refresh(self, key: Key) -> Object | None:
         return await get_live(self._client, self._cache, key)
 
-    async def _delete_unwanted(self, cr: Object, resource: Resource, wanted: set[Key], result: Result) -> None:
+    async def _delete_unwanted(self, cr: Object, resource: Resource, desired_keys: set[Key], result: Result) -> None:
         for key in self._cache.owned_by(resource, cr["metadata"]["uid"]):
-            live = None if key in wanted else self._cache.get(key)
+            live = None if key in desired_keys else self._cache.get(key)
             if live is None or live["metadata"].get("deletionTimestamp") or not is_controlled_by(live, cr):
                 continue
             with result.record_errors(key), self._cooldown.guard(key, DELETION):

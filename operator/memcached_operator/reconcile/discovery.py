@@ -12,14 +12,14 @@ LOWERS_LIMITS = 34
 
 
 async def discover_resize(client: ApiClient) -> Resize:
-    """What the cluster can do with the resources of a running pod. Raises ApiError."""
+    """The changes of requests and limits of running pods that the cluster supports. Raises ApiError."""
     served = await client.request("GET", f"/api/{PODS.version}")
-    if not any(each.get("name") == f"{PODS.plural}/resize" for each in served.get("resources") or ()):
+    if not any(resource.get("name") == f"{PODS.plural}/resize" for resource in served.get("resources") or ()):
         return Resize.NONE
     return Resize.ANY if _minor(await client.request("GET", "/version")) >= LOWERS_LIMITS else Resize.RAISE
 
 
 def _minor(version: dict[str, Any]) -> int:
     """The minor version, such as 33 of `33+`; 0 if it has another form."""
-    found = re.match(r"[0-9]{1,4}", str(version.get("minor", "")))
-    return int(found[0]) if found and version.get("major") == "1" else 0
+    number = re.match(r"[0-9]{1,4}", str(version.get("minor", "")))
+    return int(number[0]) if number and version.get("major") == "1" else 0

@@ -170,7 +170,7 @@ class Manager:
         """The custom resources whose plan reads a foreign object."""
         for kind in self._kinds.values():
             if key.resource in kind.foreign.resources:
-                yield from (each for each in self._cache.keys(kind.resource) if each.namespace == key.namespace)
+                yield from (cr_key for cr_key in self._cache.keys(kind.resource) if cr_key.namespace == key.namespace)
 
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""
@@ -189,9 +189,9 @@ class Manager:
 
     async def _until_kinds_are_listed(self, namespace: str | None) -> None:
         """Wait for the custom resources, on which it depends what is kept of an object, unless they are not served."""
-        for each in self._reflectors:
-            if each.namespace == namespace and self._kind_of(each.resource):
-                await each.tried.wait()
+        for reflector in self._reflectors:
+            if reflector.namespace == namespace and self._kind_of(reflector.resource):
+                await reflector.tried.wait()
 
     async def _start(self, reflector: Reflector, kind: Controller) -> None:
         """List a kind, and wait until what its plans read has been listed. Raises ApiError.
@@ -205,9 +205,9 @@ class Manager:
             await self._list(reflector)
         finally:
             reflector.tried.set()
-        for each in self._reflectors:
-            if each.namespace == reflector.namespace and each.resource in (*kind.owns, *kind.foreign.resources, PODS):
-                await each.synced.wait()
+        for other in self._reflectors:
+            if other.namespace == reflector.namespace and other.resource in (*kind.owns, *kind.foreign.resources, PODS):
+                await other.synced.wait()
         self._starting.discard(starting)
 
     async def _list(self, reflector: Reflector) -> None:
@@ -255,13 +255,13 @@ class Manager:
         """Find out what the cluster can do with running pods, now and at each resync, after upgrades of the cluster."""
         while True:
             try:
-                found = await discover_resize(self._client)
+                resize = await discover_resize(self._client)
             except ApiError as error:
                 log.warning("cannot find out whether pods can be resized: %s", explain(error))
                 await asyncio.sleep(self._max_backoff)
                 continue
-            if found is not self._reconciler.resize:
-                self._reconciler.resize = found
+            if resize is not self._reconciler.resize:
+                self._reconciler.resize = resize
                 for kind in self._kinds.values():
                     self._enqueue(self._cache.keys(kind.resource) if kind.updates_pods else ())
             await asyncio.sleep(self._sync_period)

@@ -24,7 +24,7 @@ MAX_BYTES = 2**22
 
 @dataclass
 class _State:
-    """What is known of one object.
+    """The reads of Events for one object.
 
     `events`: None before the first read. `held`: its status waits for that. Times in seconds of the event loop's clock:
     `known_since`; `read_at`, of the last read; `not_before`, from the API server's Retry-After; `due`, of the next
@@ -125,31 +125,31 @@ class MountEvents:
 
     async def _read(self, key: Key, state: _State, uids: tuple[str, ...]) -> tuple[Object, ...]:
         """The Events of these pods, or those that are known if they cannot be read."""
-        found: list[Object] = []
+        events: list[Object] = []
         try:
             for uid in uids:
                 fields = mounts.FIELDS.format(uid)
-                found += await self._events(key.namespace, fields)
+                events += await self._events(key.namespace, fields)
         except ApiError as error:
             state.not_before = _now() + (error.retry_after or 0.0)
             self._log(key, error)
             return state.events or ()
         self._forbidden.discard(key.namespace)
-        return tuple(found)
+        return tuple(events)
 
     async def _events(self, namespace: str, fields: str) -> list[Object]:
         """The relevant ones of at most MAX_EVENTS Events and MAX_BYTES."""
-        found: list[Object] = []
+        events: list[Object] = []
         read = 0
         async for page in self._client.list(EVENTS, namespace, fields=fields, limit=mounts.MAX_EVENTS):
-            found += mounts.relevant(page.items)
+            events += mounts.relevant(page.items)
             read += page.bytes
             if read > MAX_BYTES:
                 log.warning(
                     "Events in namespace %r: only %d MiB of those about one pod are read", namespace, read >> 20
                 )
                 break
-        return found
+        return events
 
     def _log(self, key: Key, error: ApiError) -> None:
         """Log an error; a missing permission only once per namespace."""

@@ -137,18 +137,18 @@ def _removals(desired: Mapping[str, Any], live: Mapping[str, Any], path: str) ->
     The whole map, because the API server may deny, or set again, the one without the other: `rollingUpdate` of a
     StatefulSet depends on `type`.
     """
-    found: list[Object] = []
+    patch: list[Object] = []
     for name, value in desired.items():
         other = live.get(name)
         if not isinstance(value, dict) or not isinstance(other, dict):
             continue
-        wanted, actual = cast("Object", value), cast("Object", other)
-        if any(item is None and isinstance(actual.get(field), dict) for field, item in wanted.items()):
-            kept = {field: item for field, item in {**actual, **wanted}.items() if item is not None}
-            found.append({"op": "replace", "path": f"{path}/{name}", "value": kept})
+        desired, actual = cast("Object", value), cast("Object", other)
+        if any(item is None and isinstance(actual.get(field), dict) for field, item in desired.items()):
+            kept = {field: item for field, item in {**actual, **desired}.items() if item is not None}
+            patch.append({"op": "replace", "path": f"{path}/{name}", "value": kept})
         else:
-            found += _removals(wanted, actual, f"{path}/{name}")
-    return found
+            patch += _removals(desired, actual, f"{path}/{name}")
+    return patch
 
 
 def _owner_id(owner: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -135,8 +135,8 @@ class Reconciler:
             self._mount_events.forget(key)
             self._applier.forget_deleted()
             return "success"
-        for each in self._retention.incomplete(self._cache, kind, cr):
-            await get_live(self._client, self._cache, each)
+        for child_key in self._retention.incomplete(self._cache, kind, cr):
+            await get_live(self._client, self._cache, child_key)
         revision = self._cache.revision
         snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
@@ -159,9 +159,9 @@ class Reconciler:
         outcome = Outcome(problems, notices, plan.update)
         held = self._mount_events.holds_status(key)
         delay = None if held else await self._status.write(kind, key, snapshot, outcome)
-        delays = [each for each in (plan.requeue_after, result.requeue_after, delay) if each is not None]
-        for each in delays:
-            self._queue.add_after(key, each)
+        delays = [seconds for seconds in (plan.requeue_after, result.requeue_after, delay) if seconds is not None]
+        for seconds in delays:
+            self._queue.add_after(key, seconds)
         if result.errors:
             raise most_severe(result.errors)
         if not self._status.has_failed(key):
@@ -169,7 +169,7 @@ class Reconciler:
         return "requeue_after" if delays else "success"
 
     def _notices(self, namespace: str) -> Iterator[str]:
-        """What users of a namespace must know that no plan does."""
+        """Sentences for the users of a namespace that no plan can know."""
         if number := self._cache.refused(namespace):
             yield (
                 f"{number} objects of namespace {namespace} are ignored: they have the label {SELECTOR}, belong to no "
@@ -204,16 +204,18 @@ def gather(cache: Cache, kind: Controller, cr: Object, missing: AbstractSet[tupl
     children = {key: child for key in owned if (child := cache.get(key)) is not None}
     pods: list[Object] = []
     orphans: dict[Key, Object] = {}
-    for each in kind.workloads:
-        workload_key = Key(each.resource, meta["namespace"], meta["name"])
+    for controller in kind.workloads:
+        workload_key = Key(controller.resource, meta["namespace"], meta["name"])
         if workload := children.get(workload_key):
-            found = cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
-            pods += [pod for pod in found if each.owns(pod, workload)]
-        elif (found := cache.get(workload_key)) and is_orphan(found, selector_labels(kind.app_name, meta["name"])):
-            orphans[workload_key] = found
+            labeled = cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
+            pods += [pod for pod in labeled if controller.owns(pod, workload)]
+        elif (other := cache.get(workload_key)) and is_orphan(other, selector_labels(kind.app_name, meta["name"])):
+            orphans[workload_key] = other
     foreign = {resource: tuple(cache.foreign(resource, meta["namespace"])) for resource in kind.foreign.resources}
-    here = frozenset(each for each in kind.optional if missing & {(each, None), (each, meta["namespace"])})
-    return Snapshot(cr, children, tuple(pods), here, foreign, orphans)
+    missing_here = frozenset(
+        resource for resource in kind.optional if missing & {(resource, None), (resource, meta["namespace"])}
+    )
+    return Snapshot(cr, children, tuple(pods), missing_here, foreign, orphans)
 
 
 def most_severe(errors: list[ApiError]) -> ApiError:

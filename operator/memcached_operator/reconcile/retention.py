@@ -34,7 +34,7 @@ class Retention:
         self._by_app = {kind.app_name: kind for kind in self._kinds}
 
     def keep(self, cache: Cache, key: Key, obj: Object) -> Kept:
-        """What is kept of an object."""
+        """The part of an object that is kept."""
         if key.resource in self._by_resource:
             return Kept(forms.whole(obj))
         if key.resource == PODS:
@@ -73,7 +73,7 @@ class Retention:
     def incomplete(self, cache: Cache, kind: Controller, cr: Object) -> list[Key]:
         """The needed children of a custom resource that must be read, because they became needed or are very large."""
         meta = cr["metadata"]
-        workloads = (Key(each.resource, meta["namespace"], meta["name"]) for each in kind.workloads)
+        workloads = (Key(workload.resource, meta["namespace"], meta["name"]) for workload in kind.workloads)
         owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))
         return [
             key
@@ -89,12 +89,12 @@ class Retention:
             yield from cache.keys_of_instance(resource, meta["namespace"], kind.app_name, meta["name"])
 
     def _pod(self, cache: Cache, key: Key, obj: Object) -> Kept:
-        found = forms.pod(obj)
+        used = forms.pod(obj)
         own = nested_map(obj, "metadata", "labels")
         kind = self._by_app.get(own.get(labels.NAME, ""))
         instance = own.get(labels.INSTANCE, "")
         cr = None if kind is None else cache.entry(Key(kind.resource, key.namespace, instance))
-        if kind is None or cr is None or len(msgspec.json.encode(found)) > MAX_POD:
-            return Kept(found, needed=False)
+        if kind is None or cr is None or len(msgspec.json.encode(used)) > MAX_POD:
+            return Kept(used, needed=False)
         known = cache.count_of_instance(PODS, key.namespace, kind.app_name, instance)
-        return Kept(found, needed=known <= 2 * cr.size + SURGE)
+        return Kept(used, needed=known <= 2 * cr.size + SURGE)

@@ -80,7 +80,7 @@ venv: ## Make .venv from requirements/dev.txt (locked with hashes).
 lock: venv ## Write requirements/*.txt after a change of the dependencies in pyproject.toml.
 	@compile="$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header"; \
 	$$compile pyproject.toml -o requirements/runtime.txt >/dev/null; \
-	$$compile --extra dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt >/dev/null; \
+	$$compile --group dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt >/dev/null; \
 	$$compile --group clients -o requirements/clients.txt >/dev/null
 
 manifests: venv ## Write the CRDs, roles and webhook configurations; `make generate` writes the pages in docs/ that follow.

@@ -35,8 +35,7 @@ def test_lock_of_npm_names_no_registry() -> None:
 
 
 def test_locks_contain_every_dependency_of_the_project() -> None:
-    given = PROJECT["project"]
-    wanted = {RUNTIME: given["dependencies"], DEV: given["optional-dependencies"]["dev"]}
+    wanted = {RUNTIME: PROJECT["project"]["dependencies"], DEV: PROJECT["dependency-groups"]["dev"]}
     for lock, dependencies in wanted.items():
         locked = {pin.split("==")[0] for pin in requirements(lock)}
         assert {re.split(r"[<>=!~\[; ]", each)[0].lower() for each in dependencies} <= locked

@@ -153,6 +153,10 @@ class Reconciler:
             return "requeue"
         self._deferred.discard(key)
         if self._cache.revision != revision:
+            if self._cache.entry(key) is None or self._retention.incomplete(self._cache, kind, cr):
+                # It was deleted meanwhile, or a child has become too large to be kept: not all of it is known now.
+                self._queue.add(key)
+                return "requeue"
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(key.namespace))

@@ -136,6 +136,18 @@ def test_deleted_or_terminating_object_is_not_reconciled() -> None:
     assert api.calls == []
 
 
+def test_status_of_an_object_that_is_deleted_while_its_children_are_written_is_not_computed() -> None:
+    """The cache keeps less of its children then, such as no spec of a Deployment."""
+    cache, queue = Cache(), Queue[Key]("test")
+    api = Api(always={"create": lambda: cast("None", cache.remove(KEY, 10**9))})
+    cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
+    kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
+    reconciler = Reconciler(api.client, cache, queue, [kind])
+    assert asyncio.run(reconciler.reconcile(KEY)) == "requeue"
+    assert api.statuses == []
+    assert asyncio.run(reconciler.reconcile(KEY)) == "success"
+
+
 def test_unexpected_error_of_one_object_does_not_stop_the_others() -> None:
     api = Api()
 

@@ -15,7 +15,7 @@ COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "
 """Fields that are copied from the Deployment's status."""
 
 POD_RULES = PodRules("imagePullSecrets of the ServiceAccount default")
-"""What is known about failures of its pods."""
+"""The rules for the failures of its pods."""
 
 RESUME = "run kubectl rollout resume for the Deployment"
 """The remedy for a pause. An AppService has no field for it, so a user has paused the Deployment."""

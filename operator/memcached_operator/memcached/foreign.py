@@ -28,20 +28,20 @@ def foreign_budget(snapshot: Snapshot, labels: Mapping[str, str]) -> str | None:
     the name of ours is not returned: it is a Conflict, or an orphan that is adopted again.
     """
     own = snapshot.cr["metadata"]["name"]
-    found = snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ())
-    others = (budget for budget in found if budget["metadata"]["name"] != own)
-    pods = [labels, *(nested_map(pod, "metadata", "labels") for pod in snapshot.pods)]
+    budgets = snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ())
+    others = (budget for budget in budgets if budget["metadata"]["name"] != own)
+    all_labels = [labels, *(nested_map(pod, "metadata", "labels") for pod in snapshot.pods)]
     selecting = (
         budget["metadata"]["name"]
         for budget in others
         if (selector := nested_map(budget, "spec").get("selector")) is not None
-        and any(selects(selector, each) for each in pods)
+        and any(selects(selector, pod_labels) for pod_labels in all_labels)
     )
     return next(selecting, None)
 
 
 def budget_notice(name: str) -> str:
-    """Why no PodDisruptionBudget exists, with the remedy. `name`: that of the budget of others."""
+    """The reason why no PodDisruptionBudget is created, and the remedy. `name`: that of another user's budget."""
     return (
         f"No PodDisruptionBudget is created, because PodDisruptionBudget {name} selects the same pods, and "
         "Kubernetes evicts no pod that has two. Delete it, or set spec.podDisruptionBudget.enabled to false"
@@ -56,7 +56,7 @@ def ignores(obj: Object) -> bool:
     target = nested_map(obj, "spec").get("scaleTargetRef")
     if target is None:
         return False
-    return not any(_targets(target, each) for each in WORKLOADS)
+    return not any(_targets(target, workload) for workload in WORKLOADS)
 
 
 def reads(obj: Object) -> Object:
@@ -77,7 +77,7 @@ def autoscaler_problems(snapshot: Snapshot) -> Iterator[Problem]:
     None if the workload does not belong to the Memcached: the controller does not change that one.
     """
     name = snapshot.cr["metadata"]["name"]
-    existing = [each for each in WORKLOADS if snapshot.child(each) is not None]
+    existing = [workload for workload in WORKLOADS if snapshot.child(workload) is not None]
     for autoscaler in snapshot.foreign.get(AUTOSCALERS, ()):
         target = nested_map(autoscaler, "spec", "scaleTargetRef")
         for workload in existing:
@@ -92,4 +92,4 @@ def autoscaler_problems(snapshot: Snapshot) -> Iterator[Problem]:
 
 
 FOREIGN = Foreign((POD_DISRUPTION_BUDGETS, AUTOSCALERS), ignores, reads)
-"""What a plan reads of the objects of others."""
+"""The objects of other users that a plan reads."""

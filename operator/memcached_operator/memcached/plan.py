@@ -66,33 +66,33 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             *_network_policy(snapshot, spec, ports, workload),
             *_pod_monitor(snapshot, spec, workload, cluster_domain),
         )
-        found = _update(snapshot, spec, workload, now)
+        decision = _update(snapshot, spec, workload, now)
         notices = (budget_notice(other_budget),) if other_budget is not None else ()
         return Plan(
             children,
-            problems=(*autoscaler_problems(snapshot), *(found.problems if found else ())),
-            notices=(*notices, *(found.notices if found else ())),
-            requeue_after=earliest((_retry_delay(cr) if missing else None, found and found.requeue_after)),
-            update=found and found.update,
+            problems=(*autoscaler_problems(snapshot), *(decision.problems if decision else ())),
+            notices=(*notices, *(decision.notices if decision else ())),
+            requeue_after=earliest((_retry_delay(cr) if missing else None, decision and decision.requeue_after)),
+            update=decision and decision.update,
         )
 
     return plan
 
 
 def _update(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, now: datetime) -> UpdateDecision | None:
-    """What the update of the pods of slots needs. During a pause, a pod is only completed or restored.
+    """The decision about the update of the pods of slots. During a pause, a pod is only completed or restored.
 
     `workload`: the desired one. A step must wait until it has been applied.
     """
     live = snapshot.child(STATEFULSETS)
     if live is None or not is_stable(spec):
         return None
-    found = decide(live, snapshot.pods, IN_PLACE, snapshot.resize, now)
-    if found is None or found.step is None:
-        return found
+    decision = decide(live, snapshot.pods, IN_PLACE, snapshot.resize, now)
+    if decision is None or decision.step is None:
+        return decision
     paused = spec.rollout is not None and spec.rollout.paused is True
-    wanted = found.must_finish or not paused
-    return found if wanted and has_template(workload, live) else replace(found, step=None)
+    allowed = decision.must_finish or not paused
+    return decision if allowed and has_template(workload, live) else replace(decision, step=None)
 
 
 def _connection(cr: Object, spec: MemcachedSpec, ports: Ports, domain: str, *, fixed: bool) -> tuple[Object, ...]:
@@ -109,19 +109,19 @@ def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, ports: Ports, workl
     if spec.network_policy is None:
         return ()
     in_use = (ports, *(memcached_ports(pod["spec"]) for pod in snapshot.pods if not has_completed(pod)))
-    opened = list(dict.fromkeys(port for each in in_use for port in each if port is not None))
+    opened = list(dict.fromkeys(port for pod_ports in in_use for port in pod_ports if port is not None))
     metrics = is_enabled(spec.monitoring) and has_agent(workload) and METRICS_PORT not in opened
     return (network_policy(snapshot.cr, opened, spec.network_policy, metrics=metrics),)
 
 
 def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, domain: str) -> tuple[Object, ...]:
     """The PodMonitor if there is to be one, the pods have agents, and the API server serves PodMonitors."""
-    given = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec)
-    if given is None or not has_agent(workload):
+    monitor = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec)
+    if monitor is None or not has_agent(workload):
         return ()
     secret = certificate_secret(workload) if has_https(workload) else None
     https = {} if secret is None else https_fields(snapshot.cr, secret, domain)
-    return (pod_monitor(snapshot.cr, given, https),)
+    return (pod_monitor(snapshot.cr, monitor, https),)
 
 
 def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:
@@ -146,17 +146,17 @@ def _retry_delay(cr: Object) -> float:
 
 def _has_conflict(cr: Object) -> bool:
     """Whether the last status reports a conflict."""
-    return c.CONFLICT in [each.get("reason") for each in nested_list(cr, "status", "conditions")]
+    return c.CONFLICT in [condition.get("reason") for condition in nested_list(cr, "status", "conditions")]
 
 
 def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Object:
     """The Deployment or the StatefulSet."""
     live = snapshot.workload(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
-    found = chosen(spec, live, defaults)
+    choice = chosen(spec, live, defaults)
     if not is_stable(spec):
-        return with_metadata(deployment(snapshot.cr, spec, found.images), {}, found.pins)
-    built = updatable(statefulset(snapshot.cr, spec, found.images), spec)
-    return with_metadata(with_pause(built, spec, live), {}, found.pins)
+        return with_metadata(deployment(snapshot.cr, spec, choice.images), {}, choice.pins)
+    built = updatable(statefulset(snapshot.cr, spec, choice.images), spec)
+    return with_metadata(with_pause(built, spec, live), {}, choice.pins)
 
 
 def _other_budget(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> str | None:

@@ -55,15 +55,17 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
 
 def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> WorkloadState:
     has_slots = nested_map(snapshot.cr, "spec").get("identity") == STABLE
-    found = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(snapshot.child(DEPLOYMENTS))
-    return workload_state(found, snapshot, outcome, now, rules=POD_RULES, resume=RESUME)
+    workload_rollout = (
+        rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(snapshot.child(DEPLOYMENTS))
+    )
+    return workload_state(workload_rollout, snapshot, outcome, now, rules=POD_RULES, resume=RESUME)
 
 
 def _start_remedy(cause: str) -> str:
     """The remedy for the error with which a container cannot be started."""
-    found = MISSING_SHELL.search(cause)
+    match = MISSING_SHELL.search(cause)
     remedy = "spec.cache.warmRestart needs an image with the program sh: use another image, or set it to false"
-    return remedy if found else ""
+    return remedy if match else ""
 
 
 def _is_planned(pod: Object, container: str, ended: Mapping[str, Any]) -> bool:
@@ -72,11 +74,11 @@ def _is_planned(pod: Object, container: str, ended: Mapping[str, Any]) -> bool:
 
 
 POD_RULES = PodRules("spec.imagePullSecrets", _start_remedy, _is_planned)
-"""What is known about failures of its pods."""
+"""The rules for the failures of its pods."""
 
 
 def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
-    """What follows from the spec. An invalid spec leaves the pods as they are, and so the previous values."""
+    """The fields that depend only on the spec and the ports of its pods. An invalid spec keeps the previous values."""
     cr = snapshot.cr
     spec, errors = checked(cr)
     if spec is None or errors:
@@ -90,10 +92,10 @@ def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
 
 def _cache(spec: MemcachedSpec) -> Object:
     """The `CacheStatus`."""
-    found = effective(spec)
+    cache = effective(spec)
     return {
-        "memory": canonical(f"{megabytes(found.memory)}Mi"),
-        "maxItemSize": canonical(f"{found.item_size // 1024}Ki"),
-        "maxConnections": found.settings.connections,
-        "threads": found.settings.threads,
+        "memory": canonical(f"{megabytes(cache.memory)}Mi"),
+        "maxItemSize": canonical(f"{cache.item_size // 1024}Ki"),
+        "maxConnections": cache.settings.connections,
+        "threads": cache.settings.threads,
     }

@@ -77,19 +77,25 @@ def debounce_period(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
 
 def _only_starts_rollout(old: Mapping[str, Any], changed: Sequence[Condition]) -> bool:
     """True if the only change is that Progressing turns from RolloutComplete to RollingOut."""
-    after = [(each["type"], *_state(each)) for each in changed]
+    after = [(condition["type"], *_state(condition)) for condition in changed]
     return _progress(old) == (c.FALSE, c.ROLLOUT_COMPLETE) and after == [(c.PROGRESSING, c.TRUE, c.ROLLING_OUT)]
 
 
 def _progress(status: Mapping[str, Any]) -> tuple[Any, Any]:
     """Status and reason of Progressing, or (None, None)."""
-    states = (_state(each) for each in nested_list(status, "conditions") if each["type"] == c.PROGRESSING)
+    states = (
+        _state(condition) for condition in nested_list(status, "conditions") if condition["type"] == c.PROGRESSING
+    )
     return next(states, (None, None))
 
 
 def _user_visible(status: Mapping[str, Any]) -> tuple[Any, ...]:
     """The part of a status that matters to users during a rollout."""
-    messages = [each.get("message") for each in nested_list(status, "conditions") if each["type"] != c.PROGRESSING]
+    messages = [
+        condition.get("message")
+        for condition in nested_list(status, "conditions")
+        if condition["type"] != c.PROGRESSING
+    ]
     return status.get("readyReplicas"), status.get("availableReplicas"), *messages
 
 

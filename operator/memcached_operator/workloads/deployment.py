@@ -26,12 +26,12 @@ DEPLOYMENT: Final[PodController] = _Deployment()
 
 def deployment_rollout(live: Object | None) -> Rollout:
     """The rollout of a live Deployment, from the counts and conditions of its controller. `live`: None without one."""
-    found = counted(DEPLOYMENTS.kind, live)
+    counts = counted(DEPLOYMENTS.kind, live)
     conditions = {condition["type"]: condition for condition in nested_list(live or {}, "status", "conditions")}
     failure = nested_map(conditions, "ReplicaFailure")
     return replace(
-        found,
-        complete=found.current and found.size == found.replicas == found.updated == found.available_pods,
+        counts,
+        complete=counts.current and counts.size == counts.replicas == counts.updated == counts.available_pods,
         deadline_exceeded=nested_map(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
         replica_failure=failure.get("message", "") if failure.get("status") == "True" else "",
     )

@@ -125,11 +125,11 @@ def failures(pods: Iterable[Object], events: Sequence[Object], now: datetime) ->
         by_uid.setdefault(nested_map(event, "involvedObject").get("uid", ""), []).append(event)
     if not by_uid:
         return []
-    found: list[Failure] = []
+    pod_failures: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         if is_active(pod) and _uid(pod) in by_uid:
-            found += _pod_failures(pod, by_uid[_uid(pod)], now)
-    return found
+            pod_failures += _pod_failures(pod, by_uid[_uid(pod)], now)
+    return pod_failures
 
 
 def _pod_failures(pod: Object, events: Iterable[Object], now: datetime) -> Iterator[Failure]:
@@ -139,12 +139,12 @@ def _pod_failures(pod: Object, events: Iterable[Object], now: datetime) -> Itera
         return
     occurrences = _by_volume(events)
     for volume, secrets in _secrets_by_volume(pod).items():
-        found = occurrences.get(volume)
+        occurrence = occurrences.get(volume)
         # The times of a pod and of the Events about it are by the same clock, in seconds.
-        if found is None or (since is not None and found.seen <= since):
+        if occurrence is None or (since is not None and occurrence.seen <= since):
             continue
-        clears_in = RECENT - max(0.0, (now - found.seen).total_seconds())
-        if clears_in > 0 and (text := _explanation(found.message, secrets, mounted=not waits)):
+        clears_in = RECENT - max(0.0, (now - occurrence.seen).total_seconds())
+        if clears_in > 0 and (text := _explanation(occurrence.message, secrets, mounted=not waits)):
             message = f"Pod {pod['metadata']['name']}: volume {volume} {text}"
             yield Failure(c.SECRET_UNAVAILABLE, message, clears_in)
 
@@ -181,7 +181,7 @@ def _by_volume(events: Iterable[Object]) -> dict[str, _Occurrence]:
 def _last_seen(event: Object) -> datetime | None:
     """The time of the last occurrence of an Event; None if it has no valid time."""
     values = (nested_map(event, "series").get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return max((found for each in values if (found := time_of(each)) is not None), default=None)
+    return max((seen for value in values if (seen := time_of(value)) is not None), default=None)
 
 
 def _is_missing(text: str) -> bool:
@@ -189,7 +189,7 @@ def _is_missing(text: str) -> bool:
 
 
 def _explanation(text: str, secrets: Mapping[str, frozenset[str]], *, mounted: bool) -> str:
-    """What is missing and the remedy; empty if the Event is not about a missing Secret of the volume.
+    """The cause and the remedy; empty if the Event is not about a missing Secret of the volume.
 
     Of the Event's text, only names are used: everyone who can create Events can write it. `secrets`: the keys that the
     volume names, by Secret.
@@ -211,12 +211,12 @@ def _explanation(text: str, secrets: Mapping[str, frozenset[str]], *, mounted: b
 
 def _secrets_by_volume(pod: Object) -> dict[str, dict[str, frozenset[str]]]:
     """The keys that a pod requires, by volume and Secret. Optional Secrets may be missing, so they are left out."""
-    found: dict[str, dict[str, frozenset[str]]] = {}
+    by_volume: dict[str, dict[str, frozenset[str]]] = {}
     for volume in nested_list(pod, "spec", "volumes"):
         whole = nested_map(volume, "secret")
         sources = [(whole.get("secretName"), whole)]
-        for each in nested_list(volume, "projected", "sources"):
-            source = nested_map(each, "secret")
+        for projection in nested_list(volume, "projected", "sources"):
+            source = nested_map(projection, "secret")
             sources.append((source.get("name"), source))
         secrets: dict[str, frozenset[str]] = {}
         for name, source in sources:
@@ -224,8 +224,8 @@ def _secrets_by_volume(pod: Object) -> dict[str, dict[str, frozenset[str]]]:
                 keys = frozenset(item["key"] for item in nested_list(source, "items"))
                 secrets[name] = secrets.get(name, frozenset()) | keys
         if secrets:
-            found[volume["name"]] = secrets
-    return found
+            by_volume[volume["name"]] = secrets
+    return by_volume
 
 
 def _waits_since(pod: Object, now: datetime) -> datetime | None:
@@ -239,8 +239,8 @@ def _waits_since(pod: Object, now: datetime) -> datetime | None:
     if not all(map(_is_creating, _containers(pod))):
         return None
     # After a restart of its node, a pod has waited since it lost its sandbox.
-    times = (past_time(each.get("lastTransitionTime"), now) for each in (scheduled, started) if each)
-    return max((found for found in times if found is not None), default=now)
+    times = (past_time(condition.get("lastTransitionTime"), now) for condition in (scheduled, started) if condition)
+    return max((since for since in times if since is not None), default=now)
 
 
 def _mounted_since(pod: Object) -> datetime | None:
@@ -248,8 +248,8 @@ def _mounted_since(pod: Object) -> datetime | None:
     started = condition_of(pod, "PodReadyToStartContainers")
     if started.get("status") == "True" and (since := time_of(started.get("lastTransitionTime"))) is not None:
         return since
-    running = (nested_map(each, "state", "running").get("startedAt") for each in _containers(pod))
-    return min((found for each in running if (found := time_of(each)) is not None), default=None)
+    running = (nested_map(status, "state", "running").get("startedAt") for status in _containers(pod))
+    return min((start for text in running if (start := time_of(text)) is not None), default=None)
 
 
 def _containers(pod: Object) -> list[Mapping[str, Any]]:

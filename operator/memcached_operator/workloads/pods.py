@@ -42,7 +42,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 @dataclass(frozen=True)
 class PodRules:
-    """What a kind knows about the failures of its pods.
+    """The rules of a kind for the failures of its pods.
 
     `pull_secrets`: the field that names image pull secrets. `start_remedy`: the remedy for the error with which a
     container cannot be started, empty without one. `is_planned`: whether the operator itself has made a container of a
@@ -80,11 +80,11 @@ def has_completed(pod: Object) -> bool:
 
 def failures(pods: Iterable[Object], now: datetime, rules: PodRules) -> list[Failure]:
     """One failure per failing container, in the order of the pods' names."""
-    found: list[Failure] = []
+    container_failures: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         if is_active(pod):
-            found += _pod_failures(pod, now, rules)
-    return found
+            container_failures += _pod_failures(pod, now, rules)
+    return container_failures
 
 
 def unschedulable(pods: Iterable[Object]) -> str:
@@ -98,14 +98,14 @@ def unschedulable(pods: Iterable[Object]) -> str:
 
 def condition_of(pod: Object, name: str) -> Mapping[str, Any]:
     """A condition of a pod; empty if it is not reported."""
-    found = (condition for condition in nested_list(pod, "status", "conditions") if condition["type"] == name)
-    return next(found, _NOTHING)
+    conditions = (condition for condition in nested_list(pod, "status", "conditions") if condition["type"] == name)
+    return next(conditions, _NOTHING)
 
 
 def container_status(pod: Object, name: str) -> Mapping[str, Any]:
     """The status of a container of a pod; empty if it is not reported."""
-    found = (status for status in nested_list(pod, "status", "containerStatuses") if status["name"] == name)
-    return next(found, _NOTHING)
+    statuses = (status for status in nested_list(pod, "status", "containerStatuses") if status["name"] == name)
+    return next(statuses, _NOTHING)
 
 
 def is_ready(pod: Object) -> bool:
@@ -171,8 +171,8 @@ def _recovers_in(pod: Object, container: Mapping[str, Any], now: datetime) -> fl
 
 def _image(pod: Object, container: Mapping[str, Any]) -> str:
     """The image of a container: that of its spec, because the status can have the one before."""
-    found = (each["image"] for each in nested_list(pod, "spec", "containers") if each["name"] == container["name"])
-    return next(found, container.get("image", ""))
+    images = (spec["image"] for spec in nested_list(pod, "spec", "containers") if spec["name"] == container["name"])
+    return next(images, container.get("image", ""))
 
 
 def _image_message(image: str, waiting: Mapping[str, Any], rules: PodRules) -> str:

@@ -10,7 +10,7 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """True if a LabelSelector selects an object with these labels. An empty one selects every object."""
     exact = nested_map(selector, "matchLabels")
     return all(labels.get(key) == value for key, value in exact.items()) and all(
-        _holds(each, labels) for each in nested_list(selector, "matchExpressions")
+        _holds(requirement, labels) for requirement in nested_list(selector, "matchExpressions")
     )
 
 

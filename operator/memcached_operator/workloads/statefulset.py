@@ -35,22 +35,22 @@ STATEFULSET: Final[PodController] = _StatefulSet()
 def statefulset_rollout(snapshot: Snapshot, now: datetime) -> Rollout:
     """The rollout of the StatefulSet of a custom resource, from the counts of its controller, and times in its pods."""
     live = snapshot.child(STATEFULSETS)
-    found = counted(STATEFULSETS.kind, live)
-    return found if live is None else with_progress(found, live, snapshot, now)
+    counts = counted(STATEFULSETS.kind, live)
+    return counts if live is None else with_progress(counts, live, snapshot, now)
 
 
 def with_progress(
-    found: Rollout, live: Object, snapshot: Snapshot, now: datetime, *, updated: bool = True, extra: int = 0
+    counts: Rollout, live: Object, snapshot: Snapshot, now: datetime, *, updated: bool = True, extra: int = 0
 ) -> Rollout:
     """The rollout with whether it is complete, and otherwise whether it is late.
 
-    `found`: the counts of `live`. `updated`: whether the pods have what the counts do not show. `extra`: seconds that a
-    pod may need until it is ready, besides PROGRESS_DEADLINE.
+    `counts`: those of `live`. `updated`: whether the pods have what the counts do not show. `extra`: seconds that a pod
+    may need until it is ready, besides PROGRESS_DEADLINE.
     """
-    complete = updated and found.current and found.size == found.replicas == found.available_pods == found.updated
-    left = float("inf") if complete or found.paused else _until_deadline(live, snapshot, now, extra)
+    complete = updated and counts.current and counts.size == counts.replicas == counts.available_pods == counts.updated
+    left = float("inf") if complete or counts.paused else _until_deadline(live, snapshot, now, extra)
     return replace(
-        found,
+        counts,
         complete=complete,
         deadline_exceeded=left <= 0,
         requeue_after=left if 0 < left < float("inf") else None,
@@ -60,7 +60,7 @@ def with_progress(
 def _until_deadline(live: Object, snapshot: Snapshot, now: datetime, extra: int) -> float:
     """Seconds until the rollout has made no progress for PROGRESS_DEADLINE. A StatefulSet has no field for it."""
     texts = [*_write_times(live), *_pod_times(snapshot)]
-    progress = (found for text in texts if (found := past_time(text, now)) is not None)
+    progress = (time for text in texts if (time := past_time(text, now)) is not None)
     last = max([_started(snapshot, now), *progress])
     ready = timedelta(seconds=live["spec"].get("minReadySeconds", 0) + extra)
     return (last + PROGRESS_DEADLINE + ready - now).total_seconds()

@@ -8,18 +8,18 @@ from typing import Any
 def time_of(value: Any) -> datetime | None:
     """A time in the format of Kubernetes; None if it is missing or invalid."""
     try:
-        found = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-    return found if found.tzinfo is not None else None
+    return time if time.tzinfo is not None else None
 
 
 def past_time(value: Any, now: datetime) -> datetime | None:
     """A time in the format of Kubernetes; None if it is missing, invalid or later than `now`, as of a fast clock."""
-    found = time_of(value)
-    return found if found is not None and found <= now else None
+    time = time_of(value)
+    return time if time is not None and time <= now else None
 
 
 def earliest(delays: Iterable[float | None]) -> float | None:
     """The shortest of some delays, in seconds; None without one. None and 0 are no delays."""
-    return min((each for each in delays if each), default=None)
+    return min((delay for delay in delays if delay), default=None)

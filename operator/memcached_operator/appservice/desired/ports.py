@@ -52,8 +52,8 @@ class _AllocatedNodePorts:
     def __init__(self, ports: Sequence[ServicePort], live: LivePorts) -> None:
         self._requested = {(port.protocol, port.node_port) for port in ports}
         self._by_port = {(entry["protocol"], entry["port"]): entry for entry in live}
-        wanted = {(port.protocol, port.port) for port in ports}
-        self._removed = [entry for port, entry in self._by_port.items() if port not in wanted]
+        desired = {(port.protocol, port.port) for port in ports}
+        self._removed = [entry for port, entry in self._by_port.items() if port not in desired]
         self._new = [port for port in ports if (port.protocol, port.port) not in self._by_port]
 
     def of(self, port: ServicePort) -> int | None:

@@ -33,8 +33,8 @@ def connection(cr: Object, size: int, ports: Ports, domain: str, *, fixed: bool)
     return children.child(CONFIG_MAPS, cr, APP_NAME, COMPONENT, name=connection_name(cr), data=data)
 
 
-def _listed(prefix: str, kind: str, found: list[str]) -> dict[str, str]:
+def _listed(prefix: str, kind: str, addresses: list[str]) -> dict[str, str]:
     """The variable `MEMCACHED_TLS_SERVERS` and the file `tls-servers`, for the prefix `tls-` and the kind `servers`."""
     file = f"{prefix}{kind}"
     variable = f"MEMCACHED_{file.upper().replace('-', '_')}"
-    return {variable: ",".join(found), file: "".join(f"{each}\n" for each in found)}
+    return {variable: ",".join(addresses), file: "".join(f"{address}\n" for address in addresses)}

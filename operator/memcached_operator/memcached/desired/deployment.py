@@ -34,5 +34,5 @@ def pooled_ports(spec: MemcachedSpec, pods: Iterable[Object]) -> Ports:
     if not (spec.rollout and spec.rollout.paused):
         return ports(spec)
     existing = sorted((pod for pod in pods if not has_completed(pod)), key=lambda pod: pod["metadata"]["name"])
-    found = Counter(each for pod in existing if any(each := memcached_ports(pod["spec"])))
-    return found.most_common(1)[0][0] if found else ports(spec)
+    counts = Counter(pod_ports for pod in existing if any(pod_ports := memcached_ports(pod["spec"])))
+    return counts.most_common(1)[0][0] if counts else ports(spec)

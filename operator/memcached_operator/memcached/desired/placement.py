@@ -27,39 +27,43 @@ _DEFAULTS = {"serviceAccountName": DEFAULT_ACCOUNT, "terminationGracePeriodSecon
 
 def placement(pod: PodSpec, selector: dict[str, str]) -> dict[str, Any]:
     """The fields of a pod spec. `selector`: the labels of the object's pods."""
-    given = {name: value for name, value in msgspec.to_builtins(pod).items() if value != _DEFAULTS.get(name)}
-    given.pop("securityContext", None)
+    fields = {name: value for name, value in msgspec.to_builtins(pod).items() if value != _DEFAULTS.get(name)}
+    fields.pop("securityContext", None)
     if pod.topology_spread_constraints:
-        given["topologySpreadConstraints"] = [_constraint(each, selector) for each in pod.topology_spread_constraints]
-    return given
+        fields["topologySpreadConstraints"] = [
+            _constraint(constraint, selector) for constraint in pod.topology_spread_constraints
+        ]
+    return fields
 
 
-def _constraint(given: TopologySpreadConstraint, selector: dict[str, str]) -> dict[str, Any]:
+def _constraint(constraint: TopologySpreadConstraint, selector: dict[str, str]) -> dict[str, Any]:
     """A constraint; without a selector, for the object's pods: one without a selector would count no pods."""
-    return {"labelSelector": {"matchLabels": selector}} | msgspec.to_builtins(given)
+    return {"labelSelector": {"matchLabels": selector}} | msgspec.to_builtins(constraint)
 
 
 def pod_metadata(template: PodTemplate | None, rollout: RolloutSpec | None) -> dict[str, dict[str, str]]:
     """Labels and annotations of the pods from the spec. The operator's labels are added to them."""
-    given = template.metadata if template else PodMetadata()
+    metadata = template.metadata if template else PodMetadata()
     own: dict[str, str] = {}
     if rollout and rollout.restarted_at:
         own[RESTARTED_AT] = rollout.restarted_at
     if rollout and rollout.warm_up is not None:
         own[WARM_UP_ANNOTATION] = setting(rollout.warm_up)
-    return {"labels": given.labels, "annotations": {**given.annotations, **own}}
+    return {"labels": metadata.labels, "annotations": {**metadata.annotations, **own}}
 
 
 def strategy(rollout: RolloutSpec | None) -> dict[str, Any]:
     """The fields of a Deployment's spec about rollouts."""
     if rollout is None:
         return {}
-    found: dict[str, Any] = {} if rollout.paused is None else {"paused": rollout.paused}
+    fields: dict[str, Any] = {} if rollout.paused is None else {"paused": rollout.paused}
     if rollout.min_ready_seconds:
-        found["minReadySeconds"] = rollout.min_ready_seconds
+        fields["minReadySeconds"] = rollout.min_ready_seconds
         # It must be greater than minReadySeconds.
-        found["progressDeadlineSeconds"] = PROGRESS_DEADLINE.seconds + rollout.min_ready_seconds
+        fields["progressDeadlineSeconds"] = PROGRESS_DEADLINE.seconds + rollout.min_ready_seconds
     limits = {"maxUnavailable": rollout.max_unavailable, "maxSurge": rollout.max_surge}
-    given = {name: value for name, value in limits.items() if value is not None}
+    explicit = {name: value for name, value in limits.items() if value is not None}
     # Both, so that none of another client stays beside a given one: with two zeros, no repair would be valid.
-    return found | ({"strategy": {"type": "RollingUpdate", "rollingUpdate": DEFAULT_LIMITS | given}} if given else {})
+    return fields | (
+        {"strategy": {"type": "RollingUpdate", "rollingUpdate": DEFAULT_LIMITS | explicit}} if explicit else {}
+    )

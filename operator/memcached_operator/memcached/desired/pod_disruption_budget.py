@@ -12,16 +12,16 @@ MIN_SIZE = 2
 
 def wants_budget(spec: MemcachedSpec) -> bool:
     """Whether there should be a PodDisruptionBudget."""
-    given = spec.pod_disruption_budget
-    return given is not None and given.enabled is not False and spec.size >= MIN_SIZE
+    budget = spec.pod_disruption_budget
+    return budget is not None and budget.enabled is not False and spec.size >= MIN_SIZE
 
 
 def pod_disruption_budget(cr: Object, spec: MemcachedSpec) -> Object:
     """Build the budget. Pods that are not ready can always be evicted, so that no failure blocks a drain, unless they
     warm up.
     """
-    given = spec.pod_disruption_budget
-    limit = None if given is None else given.max_unavailable
+    budget = spec.pod_disruption_budget
+    limit = None if budget is None else budget.max_unavailable
     content = {
         "maxUnavailable": DEFAULT_MAX_UNAVAILABLE if limit is None else limit,
         # Removes that of another client: with both, the API server would reject every repair.

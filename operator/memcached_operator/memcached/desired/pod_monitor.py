@@ -12,23 +12,23 @@ from memcached_operator.workloads import children
 
 def wanted_pod_monitor(spec: MemcachedSpec) -> PodMonitor | None:
     """The PodMonitor that the spec asks for, or None."""
-    given = spec.monitoring and spec.monitoring.pod_monitor
-    return given if is_enabled(spec.monitoring) and is_enabled(given) else None
+    monitor = spec.monitoring and spec.monitoring.pod_monitor
+    return monitor if is_enabled(spec.monitoring) and is_enabled(monitor) else None
 
 
-def pod_monitor(cr: Object, given: PodMonitor, https: Object) -> Object:
+def pod_monitor(cr: Object, monitor: PodMonitor, https: Object) -> Object:
     """Build the PodMonitor. `https`: the fields of its endpoint for HTTPS; empty for HTTP."""
-    interval = {} if given.interval is None else {"interval": given.interval}
+    interval = {} if monitor.interval is None else {"interval": monitor.interval}
     content = {
         "selector": {"matchLabels": children.selector(cr, APP_NAME)},
         "podMetricsEndpoints": [{"port": METRICS_PORT_NAME, **interval, **https}],
     }
     built = children.child(POD_MONITORS, cr, APP_NAME, COMPONENT, spec=content)
-    return children.with_metadata(built, given.labels, {})
+    return children.with_metadata(built, monitor.labels, {})
 
 
 def https_fields(cr: Object, secret: str, domain: str) -> Object:
-    """How Prometheus verifies the agents: by the CA in the Secret, and the name of the headless Service.
+    """The fields with which Prometheus verifies the agents: the CA in the Secret, the name of the headless Service.
 
     It connects to the addresses of pods, which no certificate contains. `secret`: that of the certificate. `domain`:
     the DNS domain of the cluster.

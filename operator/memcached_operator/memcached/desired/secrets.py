@@ -41,15 +41,19 @@ def volumes(spec: MemcachedSpec) -> Iterator[Object]:
 
 def mounts(spec: MemcachedSpec) -> list[Object]:
     """The mounts of the volumes, the same in memcached's and in the agent's container."""
-    given = ((TLS_VOLUME, TLS_PATH, spec.tls), (AUTH_VOLUME, AUTH_PATH, spec.auth))
-    return [{"name": name, "mountPath": path, "readOnly": True} for name, path, wanted in given if wanted is not None]
+    secret_volumes = ((TLS_VOLUME, TLS_PATH, spec.tls), (AUTH_VOLUME, AUTH_PATH, spec.auth))
+    return [
+        {"name": name, "mountPath": path, "readOnly": True}
+        for name, path, settings in secret_volumes
+        if settings is not None
+    ]
 
 
 def certificate_secret(workload: Object) -> str | None:
     """The name of the Secret with the certificate of the pods of a workload, or None."""
-    volumes = nested_list(workload, "spec", "template", "spec", "volumes")
-    found = (each for each in volumes if each["name"] == TLS_VOLUME)
-    return next((each["projected"]["sources"][0]["secret"]["name"] for each in found), None)
+    pod_volumes = nested_list(workload, "spec", "template", "spec", "volumes")
+    tls_volumes = (volume for volume in pod_volumes if volume["name"] == TLS_VOLUME)
+    return next((volume["projected"]["sources"][0]["secret"]["name"] for volume in tls_volumes), None)
 
 
 def options(spec: MemcachedSpec) -> Iterator[str]:
@@ -90,10 +94,10 @@ def _source(name: str, files: dict[str, str], *, optional: bool = False) -> Obje
 
 def _addresses(spec: MemcachedSpec) -> Iterator[str]:
     """The addresses on which memcached listens. `*` is IPv4 and, where it is enabled, IPv6."""
-    found = ports(spec)
-    yield f"*:{found.tls}"
-    if found.plain is not None:
-        yield f"notls:*:{found.plain}"
+    spec_ports = ports(spec)
+    yield f"*:{spec_ports.tls}"
+    if spec_ports.plain is not None:
+        yield f"notls:*:{spec_ports.plain}"
     yield f"notls:127.0.0.1:{LOOPBACK_PORT}"
 
 

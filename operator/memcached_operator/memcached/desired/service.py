@@ -43,9 +43,10 @@ def _slot_service(cr: Object, spec: MemcachedSpec, ports: Ports, name: str) -> O
     return {**built, "spec": {**built["spec"], "selector": selector}}
 
 
-def _service(cr: Object, ports: Ports, content: Mapping[str, Any], given: Service, name: str | None = None) -> Object:
+def _service(cr: Object, ports: Ports, content: Mapping[str, Any], service: Service, name: str | None = None) -> Object:
     listed = [
-        {"name": each, "port": port, "protocol": "TCP", "targetPort": each} for each, port in named_ports(ports).items()
+        {"name": port_name, "port": port, "protocol": "TCP", "targetPort": port_name}
+        for port_name, port in named_ports(ports).items()
     ]
     built = children.service(cr, APP_NAME, COMPONENT, {**content, "ports": listed}, name)
-    return children.with_metadata(built, given.labels, given.annotations)
+    return children.with_metadata(built, service.labels, service.annotations)

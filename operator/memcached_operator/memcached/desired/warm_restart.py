@@ -22,7 +22,7 @@ CACHE_PATH: Final = "/cache"
 ITEMS: Final = f"{CACHE_PATH}/items"
 PROCESS_ID: Final = f"{CACHE_PATH}/memcached.pid"
 META: Final = f"{ITEMS}.meta"
-"""What memcached writes at its end, and reads and removes at its next start."""
+"""The file that memcached writes when it stops, and reads and removes at its next start."""
 ARGS_FILE: Final = "args"
 
 VOLUME_MARGIN: Final = 16

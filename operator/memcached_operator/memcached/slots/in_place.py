@@ -1,4 +1,4 @@
-"""What changes in the running pods of a Memcached with `identity: Stable`, and what needs new ones."""
+"""The parts of a Memcached's running pods that can change (`identity: Stable`), and the parts that need new pods."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -42,33 +42,33 @@ def has_template(desired: Object, live: Object) -> bool:
 
     Templates are compared by their annotations: a policy of the cluster may change other parts.
     """
-    templates = [each["spec"]["template"]["metadata"] for each in (live, desired)]
+    templates = [workload["spec"]["template"]["metadata"] for workload in (live, desired)]
     return live["spec"].get("replicas") == desired["spec"]["replicas"] and covers(*templates)
 
 
 def _with_amounts(template: Object) -> Object:
     """A pod template in which equal amounts are written alike: another notation must not be another revision."""
     pod = template["spec"]
-    containers = [{**each, "resources": by_value(each["resources"])} for each in pod["containers"]]
+    containers = [{**container, "resources": by_value(container["resources"])} for container in pod["containers"]]
     return {**template, "spec": {**pod, "containers": containers}}
 
 
 def _settings(spec: MemcachedSpec) -> Mapping[str, str]:
     """The annotations with what can change in place."""
     parts = changeable(spec)
-    found: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     if Part.ARGUMENTS in parts:
-        found[ARGS_ANNOTATION] = args(changeable_arguments(spec))
+        annotations[ARGS_ANNOTATION] = args(changeable_arguments(spec))
     if Part.MEMORY in parts:
-        found[MEMORY_ANNOTATION] = str(megabytes(effective(spec).memory))
-    return found
+        annotations[MEMORY_ANNOTATION] = str(megabytes(effective(spec).memory))
+    return annotations
 
 
 def _fixed(template: Object, spec: MemcachedSpec) -> Any:
     """The part of a pod template that needs a new pod, besides requests and limits."""
     annotations = nested_map(template, "metadata", "annotations").items()
     kept = {name: text for name, text in annotations if name not in IN_PLACE.annotations}
-    containers = [_fixed_container(each, spec) for each in template["spec"]["containers"]]
+    containers = [_fixed_container(container, spec) for container in template["spec"]["containers"]]
     return [kept, template["metadata"]["labels"], {**template["spec"], "containers": containers}, *_layout(spec)]
 
 
@@ -83,8 +83,10 @@ def _fixed_container(container: Object, spec: MemcachedSpec) -> Object:
     left_out = {"resources"} if Part.RESOURCES in parts else set[str]()
     if (Part.AGENT_IMAGE if is_agent else Part.IMAGE) in parts:
         left_out.add("image")
-    found = {name: value for name, value in container.items() if name not in left_out}
-    return {**found, "command": _without_memory(found["command"])} if Part.MEMORY in parts and not is_agent else found
+    fields = {name: value for name, value in container.items() if name not in left_out}
+    return (
+        {**fields, "command": _without_memory(fields["command"])} if Part.MEMORY in parts and not is_agent else fields
+    )
 
 
 def _without_memory(line: list[str]) -> list[str]:

@@ -58,15 +58,15 @@ def _record(template: Object) -> dict[str, str]:
 
 def _held(live: Object) -> Object | None:
     """The pod template that was recorded during this pause, or None. One that another client changed is ignored."""
-    found = nested_map(live, "metadata", "annotations")
-    if found.get(PAUSED_ANNOTATION) != OUTDATED:
+    annotations = nested_map(live, "metadata", "annotations")
+    if annotations.get(PAUSED_ANNOTATION) != OUTDATED:
         return None
-    _, _, text = found.get(HELD_ANNOTATION, "").partition(" ")
+    _, _, text = annotations.get(HELD_ANNOTATION, "").partition(" ")
     try:
         template = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):
         return None
-    return template if _record(template) == {HELD_ANNOTATION: found[HELD_ANNOTATION]} else None
+    return template if _record(template) == {HELD_ANNOTATION: annotations[HELD_ANNOTATION]} else None
 
 
 def _is_applied(built: Object, live: Object, applied: dict[str, str]) -> bool:
@@ -77,5 +77,5 @@ def _is_applied(built: Object, live: Object, applied: dict[str, str]) -> bool:
 
 def _recorded(live: Object) -> dict[str, str]:
     """The digest of the pod template that was applied, if the live object records one."""
-    found = nested_map(live, "metadata", "annotations").get(TEMPLATE_ANNOTATION)
-    return {} if found is None else {TEMPLATE_ANNOTATION: found}
+    digest = nested_map(live, "metadata", "annotations").get(TEMPLATE_ANNOTATION)
+    return {} if digest is None else {TEMPLATE_ANNOTATION: digest}

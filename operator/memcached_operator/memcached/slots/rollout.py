@@ -23,17 +23,17 @@ MAX_NAMES = 3
 def rollout(snapshot: Snapshot, update: PodUpdate | None, now: datetime) -> Rollout:
     """The rollout, from the counts of the StatefulSet controller, the times in its pods, and the update of the pods."""
     live = snapshot.child(STATEFULSETS)
-    found = counted(STATEFULSETS.kind, live)
+    counts = counted(STATEFULSETS.kind, live)
     if live is None:
-        return found
+        return counts
     template = nested_map(live, "spec", "template")
-    found = _with_serving(_with_pause(found, live, snapshot.cr), template, snapshot.pods)
+    counts = _with_serving(_with_pause(counts, live, snapshot.cr), template, snapshot.pods)
     seconds = warm_up.timeout_of(template)
     warming = [] if seconds is None else _warming(template, snapshot.pods)
     others = update.doing.items() if update else ()
     doing = [f"{name} {text}" for name, text in others if name not in warming]
     return with_progress(
-        replace(found, doing=(*_sentences(warming, seconds or 0), *doing)),
+        replace(counts, doing=(*_sentences(warming, seconds or 0), *doing)),
         live,
         snapshot,
         now,
@@ -42,18 +42,18 @@ def rollout(snapshot: Snapshot, update: PodUpdate | None, now: datetime) -> Roll
     )
 
 
-def _with_pause(found: Rollout, live: Object, cr: Object) -> Rollout:
+def _with_pause(counts: Rollout, live: Object, cr: Object) -> Rollout:
     """The counts during a pause: pods with an older template than the spec's are not updated."""
     if nested_map(cr, "spec", "rollout").get("paused") is not True:
-        return found
+        return counts
     outdated = nested_map(live, "metadata", "annotations").get(PAUSED_ANNOTATION) == OUTDATED
-    return replace(found, paused=True, updated=0 if outdated else found.updated)
+    return replace(counts, paused=True, updated=0 if outdated else counts.updated)
 
 
-def _with_serving(found: Rollout, template: Mapping[str, Any], pods: Iterable[Object]) -> Rollout:
+def _with_serving(counts: Rollout, template: Mapping[str, Any], pods: Iterable[Object]) -> Rollout:
     """The counts if pods serve before they are ready: those whose first container is ready, beside others."""
     first, *others = nested_list(template, "spec", "containers")
-    return replace(found, serving=sum(serves(pod, first["name"]) for pod in pods)) if others else found
+    return replace(counts, serving=sum(serves(pod, first["name"]) for pod in pods)) if others else counts
 
 
 def _warming(template: Mapping[str, Any], pods: Iterable[Object]) -> list[str]:
@@ -64,7 +64,7 @@ def _warming(template: Mapping[str, Any], pods: Iterable[Object]) -> list[str]:
 
 
 def _sentences(warming: list[str], seconds: int) -> Iterator[str]:
-    """What the pods that are not warm yet do, for messages."""
+    """A sentence about the pods that are still warming up, for messages; none without such pods."""
     if not warming:
         return
     names = ", ".join(warming[:MAX_NAMES])

@@ -12,18 +12,18 @@ from memcached_operator.workloads.pods import condition_of
 
 def amounts_of(container: Mapping[str, Any]) -> Amounts:
     """The amounts of a container, in its spec or its status."""
-    found = nested_map(container, "resources")
-    return {part: found[part] for part in PARTS if found.get(part)}
+    resources = nested_map(container, "resources")
+    return {part: resources[part] for part in PARTS if resources.get(part)}
 
 
-def plain(found: Amounts) -> dict[str, dict[str, str]]:
+def plain(amounts: Amounts) -> dict[str, dict[str, str]]:
     """A copy of amounts that can be encoded."""
-    return {part: dict(amounts) for part, amounts in found.items()}
+    return {part: dict(values) for part, values in amounts.items()}
 
 
 def spec_amounts(pod: Object) -> dict[str, Amounts]:
     """The amounts that the spec of a pod asks for, by container."""
-    return {each["name"]: amounts_of(each) for each in pod["spec"]["containers"]}
+    return {container["name"]: amounts_of(container) for container in pod["spec"]["containers"]}
 
 
 def effective_limits(pod: Object) -> dict[str, Amounts]:
@@ -31,12 +31,12 @@ def effective_limits(pod: Object) -> dict[str, Amounts]:
     return spec_amounts(pod) | _reported_amounts(pod)
 
 
-def has_amounts(found: Amounts, wanted: Amounts) -> bool:
-    """Whether all wanted amounts are found. A policy of the cluster may have added others."""
+def has_amounts(amounts: Amounts, desired: Amounts) -> bool:
+    """Whether `amounts` include all desired ones. A policy of the cluster may have added others."""
     return all(
-        name in found.get(part, {}) and parse_quantity(found[part][name]) == parse_quantity(value)
-        for part, amounts in wanted.items()
-        for name, value in amounts.items()
+        name in amounts.get(part, {}) and parse_quantity(amounts[part][name]) == parse_quantity(value)
+        for part, values in desired.items()
+        for name, value in values.items()
     )
 
 
@@ -46,25 +46,25 @@ def lowers_memory_limit(new: Amounts, old: Amounts) -> bool:
     return before is not None and after is not None and after < before
 
 
-def memory_limit(found: Amounts) -> Decimal | None:
+def memory_limit(amounts: Amounts) -> Decimal | None:
     """The memory limit in bytes; None without one."""
-    text = found.get("limits", {}).get("memory")
+    text = amounts.get("limits", {}).get("memory")
     return None if text is None else parse_quantity(text)
 
 
 def pending(pod: Object) -> Mapping[str, Any]:
     """The condition of a pod that says why the node cannot resize it now; empty if it can."""
-    found = condition_of(pod, "PodResizePending")
-    return found if found.get("status") == "True" else {}
+    condition = condition_of(pod, "PodResizePending")
+    return condition if condition.get("status") == "True" else {}
 
 
 def obstacle(pod: Object) -> str:
-    """Why the node cannot resize a pod: for lack of resources, or because its kubelet is too old; empty if it can."""
+    """The reason why the node cannot resize a pod: no resources, or a kubelet that is too old; empty if it can."""
     statuses = nested_list(pod, "status", "containerStatuses")
-    if any("running" in nested_map(each, "state") and not each.get("resources") for each in statuses):
+    if any("running" in nested_map(status, "state") and not status.get("resources") for status in statuses):
         return "it does not report the resources of containers, as kubelets do from Kubernetes 1.33 on"
-    found = pending(pod)
-    return (found.get("message") or found.get("reason") or "no reason given") if found else ""
+    condition = pending(pod)
+    return (condition.get("message") or condition.get("reason") or "no reason given") if condition else ""
 
 
 def is_infeasible(pod: Object) -> bool:
@@ -72,37 +72,41 @@ def is_infeasible(pod: Object) -> bool:
     return pending(pod).get("reason") == "Infeasible"
 
 
-def is_in_effect(pod: Object, wanted: Mapping[str, Amounts]) -> bool:
-    """Whether the node has allocated the wanted requests and memory limits, and no resize is left to do.
+def is_in_effect(pod: Object, desired: Mapping[str, Amounts]) -> bool:
+    """Whether the node has allocated the desired requests and memory limits, and no resize is left to do.
 
     At least these limits, because a node can take long to lower one. Requests as they are allocated: those in effect
     are rounded. Nodes that do not report what is allocated (before Kubernetes 1.33, or with another feature gate) may
     refuse requests after the update.
     """
-    if not wanted:
+    if not desired:
         return True
     if obstacle(pod) or condition_of(pod, "PodResizeInProgress").get("status") == "True":
         return False
-    found, requests = _reported_amounts(pod), _allocated_requests(pod)
+    reported, requests = _reported_amounts(pod), _allocated_requests(pod)
     return all(
-        _reaches(found.get(name, {}), each)
-        and has_amounts(requests.get(name, each), {"requests": each.get("requests", {})})
-        for name, each in wanted.items()
+        _reaches(reported.get(name, {}), amounts)
+        and has_amounts(requests.get(name, amounts), {"requests": amounts.get("requests", {})})
+        for name, amounts in desired.items()
     )
 
 
 def _allocated_requests(pod: Object) -> dict[str, Amounts]:
     """The requests that the node has allocated, by container, if it reports them."""
     statuses = nested_list(pod, "status", "containerStatuses")
-    return {each["name"]: {"requests": each["allocatedResources"]} for each in statuses if "allocatedResources" in each}
+    return {
+        status["name"]: {"requests": status["allocatedResources"]}
+        for status in statuses
+        if "allocatedResources" in status
+    }
 
 
 def _reported_amounts(pod: Object) -> dict[str, Amounts]:
     """The amounts that the node reports, by container."""
     statuses = nested_list(pod, "status", "containerStatuses")
-    return {each["name"]: amounts_of(each) for each in statuses if each.get("resources")}
+    return {status["name"]: amounts_of(status) for status in statuses if status.get("resources")}
 
 
-def _reaches(found: Amounts, wanted: Amounts) -> bool:
-    least, limit = memory_limit(wanted), memory_limit(found)
+def _reaches(reported: Amounts, desired: Amounts) -> bool:
+    least, limit = memory_limit(desired), memory_limit(reported)
     return least is None or (limit is not None and limit >= least)

@@ -35,14 +35,14 @@ memcached and does not run is a problem."""
 
 
 class Wait(NamedTuple):
-    """What a pod waits for, for messages. `seconds`: until that can be over without an event, or None."""
+    """The reason why a pod waits, for messages. `seconds`: until that can be over without an event, or None."""
 
     doing: str
     seconds: float | None = None
 
 
 def unconfirmed(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> Wait | None:
-    """What the pod waits for until its update is in effect; None if it is."""
+    """The reason why a pod waits until its update is in effect; None if it is in effect."""
     for name, ran in record.restarts.items():
         if (seconds := until_confirmed(pod, name, ran, record, now)) is not None:
             first = name == target.containers[0]
@@ -82,7 +82,7 @@ class Overdue(NamedTuple):
 def overdue(pod: Object, record: UpdateRecord, target: Target, wait: Wait, now: datetime) -> Overdue:
     """Whether an unconfirmed update needs help."""
     agent, waited = target.rules.agent, age(record, now)
-    if any(each.args for each in record.restarts.values()) and not runs(pod, agent):
+    if any(ran.args for ran in record.restarts.values()) and not runs(pod, agent):
         if waited >= UNSEEN:
             problem = f"its container {agent}, which restarts memcached with the new arguments, does not run"
             return Overdue(f"{problem}; see kubectl logs -c {agent}")
@@ -125,11 +125,11 @@ def is_forgettable(pod: Object, record: UpdateRecord, now: datetime) -> float:
 
 
 def image_failure(pod: Object, record: UpdateRecord) -> str:
-    """Why an image of the update cannot be pulled; empty if it can, or if it was pulled before.
+    """The reason why an image of the update cannot be pulled; empty if it can, or if it was pulled before.
 
     The kubelet reports the error of the image before for a moment, so the error must name the present one.
     """
-    images = {each["name"]: each["image"] for each in pod["spec"]["containers"]}
+    images = {container["name"]: container["image"] for container in pod["spec"]["containers"]}
     for name in record.before.images if record.before else ():
         waiting, image = waiting_for(pod, name), images[name]
         cause: str = waiting.get("message") or ""
@@ -150,7 +150,7 @@ def _left(since: datetime | None, record: UpdateRecord, now: datetime, period: t
 
     What began before the update proves nothing: the status of a pod can be late, and the clock of its node slow.
     """
-    times = [each for each in (since, past_time(record.since, now)) if each is not None]
+    times = [time for time in (since, past_time(record.since, now)) if time is not None]
     left = (period - (now - max(times))).total_seconds() if times else 0.0
     return left if left > 0 else None
 

@@ -20,7 +20,7 @@ MAX_DOING: Final = 3
 
 @dataclass(frozen=True)
 class UpdateDecision:
-    """What the update of the pods of a StatefulSet needs.
+    """A decision about the update of the pods of a StatefulSet.
 
     `complete`: all pods are updated. `step`: the next write. `must_finish`: the step completes or restores a pod, also
     during a pause. `doing`: what happens to pods now, such as `is being resized`, by their names. `problems`: why the
@@ -72,24 +72,24 @@ def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | Non
 
 def _decision(slots: Sequence[Slot]) -> UpdateDecision:
     """The decision, given the slots, the highest first."""
-    problems = tuple(each.problem for each in slots if each.problem)
+    problems = tuple(slot.problem for slot in slots if slot.problem)
     next_one = _next(slots)
-    doing = [each for each in slots if each.doing and (each is next_one or each.state is not SlotState.OUTDATED)]
+    doing = [slot for slot in slots if slot.doing and (slot is next_one or slot.state is not SlotState.OUTDATED)]
     return UpdateDecision(
-        complete=all(each.state is SlotState.DONE for each in slots),
+        complete=all(slot.state is SlotState.DONE for slot in slots),
         step=next_one.step if next_one else None,
         must_finish=next_one is not None and next_one.state is SlotState.UNFINISHED,
-        doing={each.name: each.doing for each in doing[:MAX_DOING]},
+        doing={slot.name: slot.doing for slot in doing[:MAX_DOING]},
         problems=problems,
-        requeue_after=earliest(each.requeue_after for each in slots),
+        requeue_after=earliest(slot.requeue_after for slot in slots),
     )
 
 
 def _next(slots: Sequence[Slot]) -> Slot | None:
     """The slot whose pod is to be changed now, or None. Records of completed updates are removed last."""
-    if unfinished := [each for each in slots if each.state is SlotState.UNFINISHED]:
+    if unfinished := [slot for slot in slots if slot.state is SlotState.UNFINISHED]:
         return unfinished[0]
-    return _outdated(slots) or next((each for each in slots if each.state is SlotState.DONE and each.step), None)
+    return _outdated(slots) or next((slot for slot in slots if slot.state is SlotState.DONE and slot.step), None)
 
 
 def _outdated(slots: Sequence[Slot]) -> Slot | None:
@@ -99,10 +99,10 @@ def _outdated(slots: Sequence[Slot]) -> Slot | None:
     need the correction, and has nothing to lose. It does not wait for others if its first container does not run, or
     if the step does not touch that.
     """
-    if any(each.state in (SlotState.BUSY, SlotState.STUCK) for each in slots):
+    if any(slot.state in (SlotState.BUSY, SlotState.STUCK) for slot in slots):
         return None
-    outdated = [each for each in slots if each.state is SlotState.OUTDATED]
-    outdated.sort(key=lambda each: (each.ready, not each.begun))
-    if urgent := [each for each in outdated if each.broken or (each.keeps_memcached_running and not each.ready)]:
+    outdated = [slot for slot in slots if slot.state is SlotState.OUTDATED]
+    outdated.sort(key=lambda slot: (slot.ready, not slot.begun))
+    if urgent := [slot for slot in outdated if slot.broken or (slot.keeps_memcached_running and not slot.ready)]:
         return urgent[0]
-    return outdated[0] if outdated and all(each.ready for each in slots if each is not outdated[0]) else None
+    return outdated[0] if outdated and all(slot.ready for slot in slots if slot is not outdated[0]) else None

@@ -1,4 +1,4 @@
-"""What the pod of a slot shows: whether it is available, and whether it can become ready."""
+"""The observed state of the pod of a slot: whether it is available, and whether it can become ready."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -44,7 +44,7 @@ def runs(pod: Object, container: str) -> bool:
 
 def restarting(pod: Object, now: datetime) -> float:
     """Seconds for which a container that has just ended delays a change: its restart could be taken for that of it."""
-    ends = (nested_map(each, "state").get("terminated") for each in nested_list(pod, "status", "containerStatuses"))
+    ends = (nested_map(status, "state").get("terminated") for status in nested_list(pod, "status", "containerStatuses"))
     times = [past_time(end.get("finishedAt"), now) for end in ends if end is not None]
     return max([0.0, *((RESTARTING - (now - at)).total_seconds() for at in times if at is not None)])
 
@@ -52,7 +52,7 @@ def restarting(pod: Object, now: datetime) -> float:
 def never_started(pod: Object, container: str) -> bool:
     """Whether a container has never run, so that a new pod loses nothing."""
     states = (_state(pod, container), _state(pod, container, "lastState"))
-    return not any("running" in each or "terminated" in each for each in states)
+    return not any("running" in state or "terminated" in state for state in states)
 
 
 def until_available(pod: Object, min_ready: int, now: datetime) -> float | None:
@@ -63,8 +63,8 @@ def until_available(pod: Object, min_ready: int, now: datetime) -> float | None:
 
 def ready_since(pod: Object, now: datetime) -> datetime | None:
     """The time at which the pod became ready; None if it is not ready."""
-    found = condition_of(pod, "Ready")
-    return past_time(found.get("lastTransitionTime"), now) or now if found.get("status") == "True" else None
+    ready = condition_of(pod, "Ready")
+    return past_time(ready.get("lastTransitionTime"), now) or now if ready.get("status") == "True" else None
 
 
 def waiting_for(pod: Object, container: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What a pod was created from: an annotation of the pod template, and so of each pod, with which both are compared.
+"""The origin of a pod: an annotation of the pod template, and so of each pod, with which both are compared.
 
 The spec of a pod is not compared: admission of the cluster may have changed it, for example the registry of an image.
 """
@@ -38,20 +38,20 @@ def with_origin(template: Object, fixed: Any) -> Object:
     """A pod template with its ORIGIN_ANNOTATION. `fixed`: the part that needs a new pod, without the resources."""
     containers = template["spec"]["containers"]
     origin = Origin(
-        _digest([fixed, shape({each["name"]: amounts_of(each) for each in containers})]),
-        {each["name"]: each["image"] for each in containers},
-        {each["name"]: plain(amounts_of(each)) for each in containers},
+        _digest([fixed, shape({container["name"]: amounts_of(container) for container in containers})]),
+        {container["name"]: container["image"] for container in containers},
+        {container["name"]: plain(amounts_of(container)) for container in containers},
     )
     return children.with_metadata(template, {}, {ORIGIN_ANNOTATION: _encode(origin).decode()})
 
 
 def origin_of(obj: Mapping[str, Any]) -> Origin | None:
-    """What a pod was created from, or its template; None without a valid annotation."""
+    """Return the origin of a pod or of a pod template; None without a valid annotation."""
     try:
-        found = _ORIGINS.decode(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION) or "")
+        origin = _ORIGINS.decode(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION) or "")
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return found if found.version == VERSION and are_amounts(found.resources) else None
+    return origin if origin.version == VERSION and are_amounts(origin.resources) else None
 
 
 def _digest(value: Any) -> str:

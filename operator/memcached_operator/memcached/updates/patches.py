@@ -30,7 +30,7 @@ def record(pod: Object, content: UpdateRecord | None) -> PodStep:
 
 def resize(pod: Object, amounts: Mapping[str, Amounts], remedy: str) -> PodStep:
     """Change requests and limits of containers."""
-    containers = [{"name": name, "resources": found} for name, found in amounts.items()]
+    containers = [{"name": name, "resources": resources} for name, resources in amounts.items()]
     return PodStep(pod, {"spec": {"containers": containers}}, "resize", f"To replace the pods, {remedy}")
 
 
@@ -71,25 +71,25 @@ def annotate(pod: Object, target: Target) -> PodStep | None:
     return PodStep(pod, {"metadata": {"annotations": changed}}) if changed else None
 
 
-def restore(pod: Object, target: Target, found: UpdateRecord, before: Before, message: str, now: datetime) -> PodStep:
-    """Restore what the pod had before an image of the revision of `found`, which is not available."""
+def restore(pod: Object, target: Target, update: UpdateRecord, before: Before, message: str, now: datetime) -> PodStep:
+    """Restore the state of the pod before `update`, an image of which is not available."""
     known = {name: text for name, text in before.annotations.items() if name in target.annotations(pod)}
-    restarts = {name: _ran(pod, name, found.restarts.get(name), image=True) for name in before.images}
-    first, ended = target.containers[0], ends(pod, found)
+    restarts = {name: _ran(pod, name, update.restarts.get(name), image=True) for name in before.images}
+    first, ended = target.containers[0], ends(pod, update)
     if target.rules.arguments in known and first not in restarts:
         ran = _ran(pod, first, None, image=False, args=True)
-        if has_restarted(pod, first, found):
+        if has_restarted(pod, first, update):
             restarts[first] = ran
         else:  # the agent may have signalled it
             ended[first] = ran.id
     content = msgspec.structs.replace(
-        found, since=timestamp(now), restarts=restarts, before=None, failed=message, ended=ended
+        update, since=timestamp(now), restarts=restarts, before=None, failed=message, ended=ended
     )
     return PodStep(pod, _patch(before.revision, before.images, known | annotation(content)))
 
 
 def _ran(pod: Object, container: str, pending: Ran | None, *, image: bool, args: bool = False) -> Ran:
-    """What runs in a container before it restarts. `pending`: a restart before that, which is not confirmed.
+    """The state of a container before its restart. `pending`: an earlier restart, which is not confirmed.
 
     Then another image than the present one can be that of the earlier change, so the image proves nothing.
     """
@@ -119,20 +119,22 @@ def _undoes(target: Target, previous: UpdateRecord, container: str) -> bool:
     before = previous.before
     if before is None:
         return False
-    arguments, wanted = target.rules.arguments, target.annotations(target.template)
+    arguments, desired = target.rules.arguments, target.annotations(target.template)
     image = target.origin.images.get(container)
     return (
         before.images.get(container, image) == image
-        and before.annotations.get(arguments, wanted[arguments]) == wanted[arguments]
+        and before.annotations.get(arguments, desired[arguments]) == desired[arguments]
     )
 
 
 def _before(
     pod: Object, changed: Iterable[str], annotations: Mapping[str, str | None], previous: UpdateRecord
 ) -> Before:
-    """What to restore. If the previous image may be missing too, it is what was there before that."""
+    """The state to restore. If the previous image may be missing too, it is the state before that."""
     # Those of the pod: admission of the cluster may have changed those of the template.
-    images = {each["name"]: each["image"] for each in pod["spec"]["containers"] if each["name"] in changed}
+    images = {
+        container["name"]: container["image"] for container in pod["spec"]["containers"] if container["name"] in changed
+    }
     earlier = previous.before
     if earlier is None or all(has_restarted(pod, name, previous) for name in previous.restarts):
         return Before(revision_of(pod), images, dict(annotations))

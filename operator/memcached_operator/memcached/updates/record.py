@@ -33,7 +33,7 @@ _REVISION: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 class Ran(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What ran in a container before an update that restarts it.
+    """The state of a container before an update that restarts it.
 
     `id`: the containerID. `image`: the imageID, if the update changes the image and the next one can be told from it.
     `args`: the update changes the arguments.
@@ -45,7 +45,7 @@ class Ran(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Before(msgspec.Struct, frozen=True):
-    """What a pod had before: to restore it. `annotations`: None: the pod had none of this name."""
+    """The state of a pod before an update, to restore it. `annotations`: None if the pod had none of this name."""
 
     revision: str
     images: dict[str, str]
@@ -75,13 +75,13 @@ class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 def record_of(pod: Mapping[str, Any]) -> UpdateRecord | None:
     """The record of a pod; None without a valid one."""
     try:
-        found = _RECORDS.decode(_text(pod) or "")
+        record = _RECORDS.decode(_text(pod) or "")
     except (msgspec.MsgspecError, RecursionError):
         return None
-    names = {each["name"] for each in nested_list(pod, "spec", "containers")}
-    if not _is_valid(found, names):
+    names = {container["name"] for container in nested_list(pod, "spec", "containers")}
+    if not _is_valid(record, names):
         return None
-    return msgspec.structs.replace(found, failed=truncate(" ".join(found.failed.split()), MAX_MESSAGE))
+    return msgspec.structs.replace(record, failed=truncate(" ".join(record.failed.split()), MAX_MESSAGE))
 
 
 def is_unreadable(pod: Mapping[str, Any]) -> bool:
@@ -90,7 +90,7 @@ def is_unreadable(pod: Mapping[str, Any]) -> bool:
 
 
 def age(record: UpdateRecord, now: datetime) -> timedelta:
-    """How long ago a record was written; very long ago if it does not say so, so that nothing waits for it."""
+    """The time since a record was written. LONG_AGO without a valid time, so that nothing waits for it."""
     written = time_of(record.since)
     return LONG_AGO if written is None or written > now + MAX_SKEW else max(timedelta(), now - written)
 
@@ -106,8 +106,8 @@ def is_end_of(record: UpdateRecord | None, container: str, terminated: Mapping[s
 def ends(pod: Mapping[str, Any], record: UpdateRecord) -> dict[str, str]:
     """The containerIDs of the last containers that an update has ended, by name."""
     statuses = nested_list(pod, "status", "containerStatuses")
-    found = {each["name"]: nested_map(each, "lastState", "terminated") for each in statuses}
-    return {name: end["containerID"] for name, end in found.items() if is_end_of(record, name, end)}
+    terminations = {status["name"]: nested_map(status, "lastState", "terminated") for status in statuses}
+    return {name: end["containerID"] for name, end in terminations.items() if is_end_of(record, name, end)}
 
 
 def annotation(record: UpdateRecord | None) -> dict[str, str | None]:

@@ -1,4 +1,4 @@
-"""What the pod of one slot needs."""
+"""Assesses the pod of a slot: its state, and the next step of its update."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -76,8 +76,8 @@ class Slot:
 def assess(pod: Object, target: Target, now: datetime) -> Slot:
     """The state of a pod that is not being deleted."""
     left = observed.until_available(pod, target.min_ready, now)
-    found = _labelled(pod, target, left, now) if _has_revision(pod, target) else _outdated(pod, target, now)
-    return replace(found, ready=left == 0, requeue_after=earliest((found.requeue_after, left)))
+    slot = _labelled(pod, target, left, now) if _has_revision(pod, target) else _outdated(pod, target, now)
+    return replace(slot, ready=left == 0, requeue_after=earliest((slot.requeue_after, left)))
 
 
 def _has_revision(pod: Object, target: Target) -> bool:
@@ -157,8 +157,8 @@ def _lowering(pod: Object, target: Target, then: UpdateRecord | None) -> Slot:
     """
     if target.resize is None:
         return _unknown(pod)
-    if wanted := _possible(pod, target, target.amounts()):
-        return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.resize(pod, wanted, target.rules.replace))
+    if missing := _possible(pod, target, target.amounts()):
+        return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.resize(pod, missing, target.rules.replace))
     return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, then))
 
 
@@ -166,10 +166,10 @@ def _possible(pod: Object, target: Target, amounts: dict[str, Amounts]) -> dict[
     """Those of the amounts that a pod does not have, and that the cluster can give it."""
     if target.resize is Resize.NONE:
         return {}
-    has, wanted = spec_amounts(pod), _missing(pod, amounts)
+    has, missing = spec_amounts(pod), _missing(pod, amounts)
     if target.resize is Resize.ANY:
-        return wanted
-    return {name: found for name, found in wanted.items() if not lowers_memory_limit(found, has.get(name, {}))}
+        return missing
+    return {name: desired for name, desired in missing.items() if not lowers_memory_limit(desired, has.get(name, {}))}
 
 
 def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
@@ -181,11 +181,11 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
     if record is not None and not begun and _is_complete(pod, target, record, now):
         record = UpdateRecord("", ended=ends(pod, record))
     if origin is None or origin.images.keys() != target.origin.images.keys() or _needs_replacement(pod, target, origin):
-        found = _slot(pod, SlotState.OUTDATED, "is being replaced", patches.delete(pod))
+        slot = _slot(pod, SlotState.OUTDATED, "is being replaced", patches.delete(pod))
     else:
-        found = _in_place(pod, target, origin, record, now)
+        slot = _in_place(pod, target, origin, record, now)
     left = observed.until_broken(pod, target.containers, target.warm_up, now)
-    return replace(found, begun=begun, broken=left == 0, requeue_after=earliest((found.requeue_after, left)))
+    return replace(slot, begun=begun, broken=left == 0, requeue_after=earliest((slot.requeue_after, left)))
 
 
 def _is_complete(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> bool:
@@ -199,7 +199,7 @@ def _failed(pod: Object, target: Target, record: UpdateRecord) -> Slot:
     if record.amounts is not None and target.resize is None:
         return _unknown(pod)
     back: dict[str, Amounts] = {
-        name: found for name, found in (record.amounts or {}).items() if name in target.containers
+        name: amounts for name, amounts in (record.amounts or {}).items() if name in target.containers
     }
     if back := _possible(pod, target, back):
         step = patches.resize(pod, back, target.rules.replace)
@@ -216,13 +216,13 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord 
     flight = confirmation.in_flight(pod, record, target, now) if record else 0
     if after := max(observed.restarting(pod, now), flight):
         return _slot(pod, SlotState.BUSY, "restarts", after=after)
-    wanted = target.amounts() if _has_other_amounts(target, origin, record) else {}
-    if wanted and target.resize is None:
+    desired = target.amounts() if _has_other_amounts(target, origin, record) else {}
+    if desired and target.resize is None:
         return _unknown(pod)
     # By what is in effect: the spec can have a limit for which there is not enough memory.
     limits = effective_limits(pod)
-    falling = {name for name, found in wanted.items() if lowers_memory_limit(found, limits.get(name, {}))}
-    first = {name: found for name, found in wanted.items() if name not in falling}
+    falling = {name for name, amounts in desired.items() if lowers_memory_limit(amounts, limits.get(name, {}))}
+    first = {name: amounts for name, amounts in desired.items() if name not in falling}
     if missing := _missing(pod, first):
         if record is None or record.revision != target.revision or record.amounts is None:
             step = patches.record(pod, _begun(pod, target, record, now))
@@ -234,7 +234,7 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord 
             step = patches.record(pod, UpdateRecord(target.revision, timestamp(now)))
             return replace(_slot(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
         return _resizing(pod, target, record, now)
-    lowers = bool(_missing(pod, wanted))
+    lowers = bool(_missing(pod, desired))
     change = patches.change(pod, target, origin, record or UpdateRecord(""), now, lowers=lowers)
     changed = _slot(pod, SlotState.OUTDATED, "is being updated", change.step)
     return replace(changed, keeps_memcached_running=change.keeps_memcached_running)
@@ -247,9 +247,9 @@ def _unknown(pod: Object) -> Slot:
 
 def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
-    found = record or UpdateRecord(target.revision)
-    amounts = found.amounts or {name: plain(spec_amounts(pod)[name]) for name in target.containers}
-    return msgspec.structs.replace(found, revision=target.revision, since=timestamp(now), amounts=amounts, failed="")
+    current = record or UpdateRecord(target.revision)
+    amounts = current.amounts or {name: plain(spec_amounts(pod)[name]) for name in target.containers}
+    return msgspec.structs.replace(current, revision=target.revision, since=timestamp(now), amounts=amounts, failed="")
 
 
 def _resizing(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:
@@ -266,8 +266,8 @@ def _resizing(pod: Object, target: Target, record: UpdateRecord, now: datetime) 
         return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, failed))
     keeps = "It keeps its items, and the resources that it has"
     remedy = f"Free resources of its node, or to replace the pods, {target.rules.replace}"
-    found = _stuck(pod, c.APPLY_FAILED, f"{message}. {keeps}. {remedy}")
-    return replace(found, requeue_after=settles)
+    slot = _stuck(pod, c.APPLY_FAILED, f"{message}. {keeps}. {remedy}")
+    return replace(slot, requeue_after=settles)
 
 
 def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
@@ -280,7 +280,7 @@ def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
     if target.resize is None or not _has_other_amounts(target, origin, record_of(pod)):
         return False
     missing, has = _missing(pod, target.amounts()), spec_amounts(pod)
-    lower = any(lowers_memory_limit(found, has.get(name, {})) for name, found in missing.items())
+    lower = any(lowers_memory_limit(amounts, has.get(name, {})) for name, amounts in missing.items())
     return bool(missing) and (target.resize is Resize.NONE or (target.resize is Resize.RAISE and lower))
 
 
@@ -290,10 +290,10 @@ def _has_other_amounts(target: Target, origin: Origin, record: UpdateRecord | No
     return origin.resources != target.origin.resources or changed
 
 
-def _missing(pod: Object, wanted: dict[str, Amounts]) -> dict[str, Amounts]:
+def _missing(pod: Object, desired: dict[str, Amounts]) -> dict[str, Amounts]:
     """The amounts, by container, that the spec of a pod does not have."""
     has = spec_amounts(pod)
-    return {name: found for name, found in wanted.items() if not has_amounts(has.get(name, {}), found)}
+    return {name: amounts for name, amounts in desired.items() if not has_amounts(has.get(name, {}), amounts)}
 
 
 def _number(text: str | None) -> int:

@@ -1,4 +1,4 @@
-"""What pods are updated to, and which parts of a running pod a kind can change."""
+"""The target of an update of pods, and the parts of a running pod that a kind can change."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +15,7 @@ REVISION_LABEL: Final = "controller-revision-hash"
 
 @dataclass(frozen=True)
 class InPlace:
-    """What a kind changes in running pods, besides images, requests and limits.
+    """The parts of running pods that a kind changes, besides images, requests and limits.
 
     `annotations`: those of the pod template that can change. `arguments`: that of them with which the first container
     restarts, upon a signal of the container `agent`, which is ready only if the arguments are in effect.
@@ -45,8 +45,8 @@ class Target:
 
     def annotations(self, obj: Object) -> dict[str, str | None]:
         """The annotations of a pod or its template that can change, None for those that it does not have."""
-        found = nested_map(obj, "metadata", "annotations")
-        return {name: found.get(name) for name in (*self.rules.annotations, ORIGIN_ANNOTATION)}
+        annotations = nested_map(obj, "metadata", "annotations")
+        return {name: annotations.get(name) for name in (*self.rules.annotations, ORIGIN_ANNOTATION)}
 
     def changed_annotations(self, pod: Object) -> dict[str, str | None]:
         """The annotations of the template that a pod does not have."""
@@ -65,4 +65,4 @@ class Target:
     @property
     def containers(self) -> list[str]:
         """The names of the containers; a pod can have more of other clients."""
-        return [each["name"] for each in self.template["spec"]["containers"]]
+        return [container["name"] for container in self.template["spec"]["containers"]]

@@ -8,7 +8,7 @@ CLUSTER_DOMAIN = "cluster.local"
 """The DNS domain of most clusters. The API server does not know it, so it is an option of the controller."""
 
 CONNECTION_SUFFIX = "-connection"
-"""Of the name of the ConfigMap with the addresses."""
+"""The suffix of the name of the ConfigMap with the addresses."""
 
 MAX_DIGITS = 9
 """Digits of the number of a slot."""

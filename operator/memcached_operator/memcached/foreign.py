@@ -1,4 +1,4 @@
-"""The objects of others that affect a Memcached: budgets for its pods, and autoscalers of its workload."""
+"""The objects of other users that affect a Memcached: budgets for its pods, and autoscalers of its workload."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,10 +22,10 @@ WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
 
 
 def foreign_budget(snapshot: Snapshot, labels: Mapping[str, str]) -> str | None:
-    """The name of the first PodDisruptionBudget of others that selects a pod, or new pods with these labels, or None.
+    """The name of another user's first PodDisruptionBudget that selects a pod, or new pods with these labels, or None.
 
     The labels of existing pods differ during a rollout, and by those that Kubernetes and webhooks add. A budget with
-    the name of ours is not returned: it is a Conflict, or an orphan that is adopted again.
+    the name of the Memcached's own budget is not returned: it is a Conflict, or an orphan that is adopted again.
     """
     own = snapshot.cr["metadata"]["name"]
     budgets = snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ())
@@ -49,7 +49,7 @@ def budget_notice(name: str) -> str:
 
 
 def ignores(obj: Object) -> bool:
-    """True for a HorizontalPodAutoscaler of anything else than a workload of ours, such as a Memcached.
+    """True for a HorizontalPodAutoscaler whose target is no Deployment and no StatefulSet, such as a Memcached.
 
     There can be one for each Memcached of a namespace, and each would cause a reconciliation of all of them.
     """

@@ -125,7 +125,7 @@ def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, doma
 
 
 def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:
-    """Whether an existing slot has no Service of ours: others' may have the name, and other servers.
+    """Whether an existing slot lacks its Service. Another user's Service may have the name, and other servers.
 
     False until the ConfigMap exists, unless a conflict is reported: it is created after the Services.
     """
@@ -160,6 +160,6 @@ def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Obje
 
 
 def _other_budget(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> str | None:
-    """The name of the budget of others because of which there is none, although the spec asks for it; or None."""
+    """The name of another user's budget that prevents the one for which the spec asks; None without one."""
     labels = workload["spec"]["template"]["metadata"]["labels"]
     return foreign_budget(snapshot, labels) if wants_budget(spec) else None

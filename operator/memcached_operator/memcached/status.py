@@ -78,7 +78,7 @@ POD_RULES = PodRules("spec.imagePullSecrets", _start_remedy, _is_planned)
 
 
 def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
-    """The fields that depend only on the spec and the ports of its pods. An invalid spec keeps the previous values."""
+    """The fields `cache` and `servers`. An invalid spec does not change the pods, so these fields keep their values."""
     cr = snapshot.cr
     spec, errors = checked(cr)
     if spec is None or errors:

@@ -32,9 +32,9 @@ def with_transition_times(old: Iterable[Mapping[str, Any]], new: Iterable[Condit
     before = {condition["type"]: condition for condition in old}
     result: list[Condition] = []
     for condition in new:
-        known = before.get(condition["type"])
-        same = known is not None and known.get("status") == condition["status"]
-        since = known.get("lastTransitionTime") if known is not None and same else None
+        old_condition = before.get(condition["type"])
+        same = old_condition is not None and old_condition.get("status") == condition["status"]
+        since = old_condition.get("lastTransitionTime") if old_condition is not None and same else None
         message = truncate(condition.get("message", ""))
         result.append({**condition, "message": message, "lastTransitionTime": since or timestamp(now)})
     return result

@@ -58,8 +58,8 @@ class StatusWriter:
         self._pruned.pop(key, None)
         if _is_outdated(cr, new, changes, reply):
             return 0.0
-        if conditions.differs(kept := nested_map(reply, "status"), new):
-            self._pruned[key] = (new, kept)
+        if conditions.differs(stored := nested_map(reply, "status"), new):
+            self._pruned[key] = (new, stored)
         return desired.requeue_after
 
     def has_failed(self, key: Key) -> bool:

@@ -213,8 +213,8 @@ def _secrets_by_volume(pod: Object) -> dict[str, dict[str, frozenset[str]]]:
     """The keys that a pod requires, by volume and Secret. Optional Secrets may be missing, so they are left out."""
     by_volume: dict[str, dict[str, frozenset[str]]] = {}
     for volume in nested_list(pod, "spec", "volumes"):
-        whole = nested_map(volume, "secret")
-        sources = [(whole.get("secretName"), whole)]
+        secret_source = nested_map(volume, "secret")
+        sources = [(secret_source.get("secretName"), secret_source)]
         for projection in nested_list(volume, "projected", "sources"):
             source = nested_map(projection, "secret")
             sources.append((source.get("name"), source))

@@ -177,7 +177,7 @@ def _image(pod: Object, container: Mapping[str, Any]) -> str:
 
 def _image_message(image: str, waiting: Mapping[str, Any], rules: PodRules) -> str:
     text: str = waiting.get("message") or waiting["reason"]
-    # The kubelet's message alternates between "<error>" and "Back-off …: <error>"; the prefix is removed.
+    # The kubelet's message alternates between "<error>" and "Back-off …: <error>". Without the prefix, ours does not.
     cause = BACK_OFF_PREFIX.sub("", text, count=1)
     remedy = f"correct spec.image, or name a Secret with the registry's credentials in {rules.pull_secrets}"
     return f"the image {image} cannot be pulled: {cause}; {remedy}"

@@ -13,7 +13,7 @@ from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout, cou
 from memcached_operator.workloads.times import past_time
 
 _EPOCH = datetime(1970, 1, 2, tzinfo=UTC)
-"""Earlier times are not computed with."""
+"""The earliest time from which PROGRESS_DEADLINE is subtracted: a difference before the year 1 is an OverflowError."""
 
 _REASONS_OF_PODS = (c.PROGRESS_DEADLINE_EXCEEDED, c.PODS_CRASHING, c.IMAGE_UNAVAILABLE, c.SECRET_UNAVAILABLE)
 """Reasons of Degraded that a stalled rollout can have. Other reasons prevent the rollout."""

@@ -21,5 +21,5 @@ def past_time(value: Any, now: datetime) -> datetime | None:
 
 
 def earliest(delays: Iterable[float | None]) -> float | None:
-    """The shortest of some delays, in seconds; None without one. None and 0 are no delays."""
+    """The shortest of some delays, in seconds; None without one. None and 0 do not count as delays."""
     return min((delay for delay in delays if delay), default=None)

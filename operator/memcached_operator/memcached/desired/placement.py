@@ -59,11 +59,11 @@ def strategy(rollout: RolloutSpec | None) -> dict[str, Any]:
     fields: dict[str, Any] = {} if rollout.paused is None else {"paused": rollout.paused}
     if rollout.min_ready_seconds:
         fields["minReadySeconds"] = rollout.min_ready_seconds
-        # It must be greater than minReadySeconds.
+        # Kubernetes rejects a deadline that is not greater than minReadySeconds.
         fields["progressDeadlineSeconds"] = PROGRESS_DEADLINE.seconds + rollout.min_ready_seconds
     limits = {"maxUnavailable": rollout.max_unavailable, "maxSurge": rollout.max_surge}
     explicit = {name: value for name, value in limits.items() if value is not None}
-    # Both, so that none of another client stays beside a given one: with two zeros, no repair would be valid.
+    # Always both: otherwise another client's value stays beside ours, and Kubernetes rejects a strategy with two zeros.
     return fields | (
         {"strategy": {"type": "RollingUpdate", "rollingUpdate": DEFAULT_LIMITS | explicit}} if explicit else {}
     )

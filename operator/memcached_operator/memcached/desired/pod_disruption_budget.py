@@ -24,7 +24,7 @@ def pod_disruption_budget(cr: Object, spec: MemcachedSpec) -> Object:
     limit = None if budget is None else budget.max_unavailable
     content = {
         "maxUnavailable": DEFAULT_MAX_UNAVAILABLE if limit is None else limit,
-        # Removes that of another client: with both, the API server would reject every repair.
+        # Removes another client's value: the API server rejects a budget with both fields, and so every later apply.
         "minAvailable": None,
         "selector": {"matchLabels": children.selector(cr, APP_NAME)},
         "unhealthyPodEvictionPolicy": "AlwaysAllow" if warm_up_of(spec) is None else "IfHealthyBudget",

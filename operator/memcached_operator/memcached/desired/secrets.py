@@ -80,7 +80,7 @@ def local_port(spec: MemcachedSpec) -> int:
 def _sources(tls: TLS) -> Iterator[Object]:
     yield _source(tls.secret_name, {CERTIFICATE: CERTIFICATE, KEY: KEY})
     is_client_ca = tls.client_auth in _VERIFY_MODES and tls.client_ca_secret_name is None
-    # Not each issuer adds its CA, which only verifies the certificate before it is used.
+    # Optional, because some issuers do not add their CA. It only verifies the certificate before it is used.
     yield _source(tls.secret_name, {CA: CA}, optional=not is_client_ca)
     if tls.client_auth in _VERIFY_MODES and tls.client_ca_secret_name is not None:
         yield _source(tls.client_ca_secret_name, {CA: CLIENT_CA})

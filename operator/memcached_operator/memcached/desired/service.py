@@ -44,9 +44,9 @@ def _slot_service(cr: Object, spec: MemcachedSpec, ports: Ports, name: str) -> O
 
 
 def _service(cr: Object, ports: Ports, content: Mapping[str, Any], service: Service, name: str | None = None) -> Object:
-    listed = [
+    port_entries = [
         {"name": port_name, "port": port, "protocol": "TCP", "targetPort": port_name}
         for port_name, port in named_ports(ports).items()
     ]
-    built = children.service(cr, APP_NAME, COMPONENT, {**content, "ports": listed}, name)
+    built = children.service(cr, APP_NAME, COMPONENT, {**content, "ports": port_entries}, name)
     return children.with_metadata(built, service.labels, service.annotations)

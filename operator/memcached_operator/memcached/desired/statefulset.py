@@ -21,7 +21,8 @@ def _updates(spec: MemcachedSpec) -> dict[str, Any]:
     """The fields about updates. The operator updates the pods itself: a StatefulSet would replace each of them."""
     return {
         "podManagementPolicy": "Parallel",
-        "updateStrategy": {"type": "OnDelete", "rollingUpdate": None},  # see preparation_patch
+        # rollingUpdate is null, so that preparation_patch removes the value of another client.
+        "updateStrategy": {"type": "OnDelete", "rollingUpdate": None},
         "minReadySeconds": (spec.rollout and spec.rollout.min_ready_seconds) or 0,
-        "ordinals": {"start": 0},  # with that of another client, all slots would have other names
+        "ordinals": {"start": 0},  # another client's start would rename all slots
     }

@@ -67,9 +67,9 @@ def _settings(spec: MemcachedSpec) -> Mapping[str, str]:
 def _fixed(template: Object, spec: MemcachedSpec) -> Any:
     """The part of a pod template that needs a new pod, besides requests and limits."""
     annotations = nested_map(template, "metadata", "annotations").items()
-    kept = {name: text for name, text in annotations if name not in IN_PLACE.annotations}
+    fixed = {name: text for name, text in annotations if name not in IN_PLACE.annotations}
     containers = [_fixed_container(container, spec) for container in template["spec"]["containers"]]
-    return [kept, template["metadata"]["labels"], {**template["spec"], "containers": containers}, *_layout(spec)]
+    return [fixed, template["metadata"]["labels"], {**template["spec"], "containers": containers}, *_layout(spec)]
 
 
 def _layout(spec: MemcachedSpec) -> list[Any]:

@@ -64,7 +64,7 @@ def _held(live: Object) -> Object | None:
     _, _, text = annotations.get(HELD_ANNOTATION, "").partition(" ")
     try:
         template = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError):  # deeply nested JSON: another client can change the annotation
         return None
     return template if _record(template) == {HELD_ANNOTATION: annotations[HELD_ANNOTATION]} else None
 

@@ -22,11 +22,11 @@ from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.times import past_time
 
 SETTLED: Final = timedelta(seconds=10)
-"""For how long a container must run to be one of the changed pod: a kubelet that was just starting it ran the previous
+"""The time that a container must run to be one of the changed pod: a kubelet that was just starting it ran the previous
 image for up to 3 s. In this time the agent signals a memcached that started with the previous arguments."""
 
 PROVEN: Final = timedelta(seconds=20)
-"""For how long a pod must be ready to prove that memcached has the new arguments: after that time, two probes of the
+"""The time for which a pod must be ready to prove that memcached has the new arguments: in that time, two probes of the
 agent, every 5 s with a timeout of 5 s, would have failed."""
 
 UNSEEN: Final = timedelta(seconds=120)

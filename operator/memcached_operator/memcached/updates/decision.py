@@ -51,6 +51,7 @@ def decide(
         return None
     size = live["spec"].get("replicas", 1)
     by_name = {pod["metadata"]["name"]: pod for pod in pods if is_active(pod)}
+    # The highest slot first, as in a rolling update by the StatefulSet controller.
     names = [f"{live['metadata']['name']}-{slot}" for slot in reversed(range(size))]
     slots = [assess(by_name[name], target, now) for name in names if name in by_name]
     slots += [Slot(name, SlotState.BUSY, "is being replaced") for name in names if name not in by_name]

@@ -11,7 +11,7 @@ from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.times import past_time
 
 RESTARTING: Final = timedelta(seconds=60)
-"""For how long a container that has ended delays a change. A kubelet restarts it, or waits with it, within seconds."""
+"""The time for which an ended container delays a change. A kubelet restarts it, or waits with it, within seconds."""
 
 
 def revision_of(pod: Object) -> str:

@@ -17,7 +17,7 @@ from memcached_operator.workloads import children
 ORIGIN_ANNOTATION: Final = "memcached-operator.example.com/created-from"
 
 VERSION: Final = 1
-"""Of the format of the annotation."""
+"""The version of the format of the annotation."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ def origin_of(obj: Mapping[str, Any]) -> Origin | None:
     """Return the origin of a pod or of a pod template; None without a valid annotation."""
     try:
         origin = _ORIGINS.decode(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION) or "")
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError):  # deeply nested JSON: another client can change the annotation
         return None
     return origin if origin.version == VERSION and are_amounts(origin.resources) else None
 

@@ -73,10 +73,10 @@ def annotate(pod: Object, target: Target) -> PodStep | None:
 
 def restore(pod: Object, target: Target, update: UpdateRecord, before: Before, message: str, now: datetime) -> PodStep:
     """Restore the state of the pod before `update`, an image of which is not available."""
-    known = {name: text for name, text in before.annotations.items() if name in target.annotations(pod)}
+    annotations = {name: text for name, text in before.annotations.items() if name in target.annotations(pod)}
     restarts = {name: _ran(pod, name, update.restarts.get(name), image=True) for name in before.images}
     first, ended = target.containers[0], ends(pod, update)
-    if target.rules.arguments in known and first not in restarts:
+    if target.rules.arguments in annotations and first not in restarts:
         ran = _ran(pod, first, None, image=False, args=True)
         if has_restarted(pod, first, update):
             restarts[first] = ran
@@ -85,7 +85,7 @@ def restore(pod: Object, target: Target, update: UpdateRecord, before: Before, m
     content = msgspec.structs.replace(
         update, since=timestamp(now), restarts=restarts, before=None, failed=message, ended=ended
     )
-    return PodStep(pod, _patch(before.revision, before.images, known | annotation(content)))
+    return PodStep(pod, _patch(before.revision, before.images, annotations | annotation(content)))
 
 
 def _ran(pod: Object, container: str, pending: Ran | None, *, image: bool, args: bool = False) -> Ran:
@@ -131,7 +131,7 @@ def _before(
     pod: Object, changed: Iterable[str], annotations: Mapping[str, str | None], previous: UpdateRecord
 ) -> Before:
     """The state to restore. If the previous image may be missing too, it is the state before that."""
-    # Those of the pod: admission of the cluster may have changed those of the template.
+    # From the pod, not from the template: an admission webhook may have changed the images of the pod.
     images = {
         container["name"]: container["image"] for container in pod["spec"]["containers"] if container["name"] in changed
     }

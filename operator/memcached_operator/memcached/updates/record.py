@@ -26,7 +26,7 @@ LONG_AGO: Final = timedelta(days=365)
 NOTHING: Final = object()
 """Equals no containerID."""
 MAX_SKEW: Final = timedelta(seconds=60)
-"""By how much the clock of another leader can be fast."""
+"""The maximum by which the clock of another leader can be fast."""
 
 _REVISION: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """A value of a label."""
@@ -76,7 +76,7 @@ def record_of(pod: Mapping[str, Any]) -> UpdateRecord | None:
     """The record of a pod; None without a valid one."""
     try:
         record = _RECORDS.decode(_text(pod) or "")
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError):  # deeply nested JSON: another client can change the annotation
         return None
     names = {container["name"] for container in nested_list(pod, "spec", "containers")}
     if not _is_valid(record, names):

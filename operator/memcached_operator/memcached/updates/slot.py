@@ -141,16 +141,16 @@ def _confirmed(pod: Object, record: UpdateRecord, now: datetime) -> Slot:
 
 def _abandoned(pod: Object, target: Target, record: UpdateRecord) -> Slot:
     """The state of a pod whose update to another revision was not completed, or failed."""
-    then = None
+    new_record = None
     if record.restarts:
-        then = UpdateRecord(target.revision, record.since, record.restarts)
+        new_record = UpdateRecord(target.revision, record.since, record.restarts)
     if record.amounts is not None or record.lowers:
-        return _lowering(pod, target, then)
-    return _slot(pod, SlotState.UNFINISHED, "is not updated any more", patches.record(pod, then))
+        return _lowering(pod, target, new_record)
+    return _slot(pod, SlotState.UNFINISHED, "is not updated any more", patches.record(pod, new_record))
 
 
-def _lowering(pod: Object, target: Target, then: UpdateRecord | None) -> Slot:
-    """The state of a pod that gets the amounts of the target now. `then`: the record afterwards.
+def _lowering(pod: Object, target: Target, new_record: UpdateRecord | None) -> Slot:
+    """The state of a pod that gets the amounts of the target now. `new_record`: the record afterwards.
 
     Nothing depends on when they are in effect: the node lowers a memory limit only when less memory is used. Where the
     cluster cannot lower it, it stays.
@@ -159,17 +159,19 @@ def _lowering(pod: Object, target: Target, then: UpdateRecord | None) -> Slot:
         return _unknown(pod)
     if missing := _possible(pod, target, target.amounts()):
         return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.resize(pod, missing, target.rules.replace))
-    return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, then))
+    return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, new_record))
 
 
 def _possible(pod: Object, target: Target, amounts: dict[str, Amounts]) -> dict[str, Amounts]:
     """Those of the amounts that a pod does not have, and that the cluster can give it."""
     if target.resize is Resize.NONE:
         return {}
-    has, missing = spec_amounts(pod), _missing(pod, amounts)
+    current, missing = spec_amounts(pod), _missing(pod, amounts)
     if target.resize is Resize.ANY:
         return missing
-    return {name: desired for name, desired in missing.items() if not lowers_memory_limit(desired, has.get(name, {}))}
+    return {
+        name: desired for name, desired in missing.items() if not lowers_memory_limit(desired, current.get(name, {}))
+    }
 
 
 def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
@@ -198,14 +200,14 @@ def _failed(pod: Object, target: Target, record: UpdateRecord) -> Slot:
     """The state of a pod that was restored, and gets the resources back that it had."""
     if record.amounts is not None and target.resize is None:
         return _unknown(pod)
-    back: dict[str, Amounts] = {
+    previous: dict[str, Amounts] = {
         name: amounts for name, amounts in (record.amounts or {}).items() if name in target.containers
     }
-    if back := _possible(pod, target, back):
-        step = patches.resize(pod, back, target.rules.replace)
+    if previous := _possible(pod, target, previous):
+        step = patches.resize(pod, previous, target.rules.replace)
         return _slot(pod, SlotState.UNFINISHED, "gets its resources back", step)
-    had = "image" if record.reason == c.IMAGE_UNAVAILABLE else "resources"
-    message = f"{record.failed}. It has its previous {had} again, and its items"
+    restored = "image" if record.reason == c.IMAGE_UNAVAILABLE else "resources"
+    message = f"{record.failed}. It has its previous {restored} again, and its items"
     if record.reason == c.APPLY_FAILED:
         message += f". Lower what the spec asks for, or to replace the pods, {target.rules.replace}"
     return _stuck(pod, record.reason, message)
@@ -219,7 +221,7 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord 
     desired = target.amounts() if _has_other_amounts(target, origin, record) else {}
     if desired and target.resize is None:
         return _unknown(pod)
-    # By what is in effect: the spec can have a limit for which there is not enough memory.
+    # Compared with the limits in effect: the spec of the pod can have a limit for which its node lacks memory.
     limits = effective_limits(pod)
     falling = {name for name, amounts in desired.items() if lowers_memory_limit(amounts, limits.get(name, {}))}
     first = {name: amounts for name, amounts in desired.items() if name not in falling}
@@ -259,15 +261,15 @@ def _resizing(pod: Object, target: Target, record: UpdateRecord, now: datetime) 
     if not reason:
         return _slot(pod, SlotState.BUSY, RESIZING, after=left)
     message = f"its node cannot resize it: {truncate(reason, MAX_MESSAGE)}"
-    # Before that, the node may not have seen the latest resize.
-    settles = (SETTLED - age(record, now)).total_seconds() if record.amounts and is_infeasible(pod) else None
-    if settles is not None and settles <= 0:
+    # Earlier, the condition can be about the previous resize, because the node may not have seen the latest one.
+    settled_in = (SETTLED - age(record, now)).total_seconds() if record.amounts and is_infeasible(pod) else None
+    if settled_in is not None and settled_in <= 0:
         failed = msgspec.structs.replace(record, revision=target.revision, failed=message, reason=c.APPLY_FAILED)
         return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, failed))
     keeps = "It keeps its items, and the resources that it has"
     remedy = f"Free resources of its node, or to replace the pods, {target.rules.replace}"
     slot = _stuck(pod, c.APPLY_FAILED, f"{message}. {keeps}. {remedy}")
-    return replace(slot, requeue_after=settles)
+    return replace(slot, requeue_after=settled_in)
 
 
 def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
@@ -279,8 +281,8 @@ def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
         return True
     if target.resize is None or not _has_other_amounts(target, origin, record_of(pod)):
         return False
-    missing, has = _missing(pod, target.amounts()), spec_amounts(pod)
-    lower = any(lowers_memory_limit(amounts, has.get(name, {})) for name, amounts in missing.items())
+    missing, current = _missing(pod, target.amounts()), spec_amounts(pod)
+    lower = any(lowers_memory_limit(amounts, current.get(name, {})) for name, amounts in missing.items())
     return bool(missing) and (target.resize is Resize.NONE or (target.resize is Resize.RAISE and lower))
 
 
@@ -292,8 +294,8 @@ def _has_other_amounts(target: Target, origin: Origin, record: UpdateRecord | No
 
 def _missing(pod: Object, desired: dict[str, Amounts]) -> dict[str, Amounts]:
     """The amounts, by container, that the spec of a pod does not have."""
-    has = spec_amounts(pod)
-    return {name: amounts for name, amounts in desired.items() if not has_amounts(has.get(name, {}), amounts)}
+    current = spec_amounts(pod)
+    return {name: amounts for name, amounts in desired.items() if not has_amounts(current.get(name, {}), amounts)}
 
 
 def _number(text: str | None) -> int:

@@ -39,7 +39,7 @@ AS_EXPECTED: Final = "AsExpected"
 
 
 class Meaning(NamedTuple):
-    """What a reason means for a user, and what the user can do; the action is empty if there is nothing to do."""
+    """The meaning of a reason, and the action that it requires from the user; empty if it requires none."""
 
     meaning: str
     action: str = ""

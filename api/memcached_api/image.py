@@ -55,14 +55,14 @@ def has_fixed_version(text: str) -> bool:
 def is_older(new: str | None, old: str | None) -> bool | None:
     """Whether the version with which the tag of `new` begins is lower than that of `old`: 1.6.9 is below 1.6.10.
 
-    None if the references do not tell: 1.6 can be any 1.6.x, `latest` and other repositories anything.
+    None if this is unknown: 1.6 can be any 1.6.x, `latest` and other repositories anything.
     """
     if new == old:
         return False
-    after, before = (_REFERENCE.fullmatch(each or "") for each in (new, old))
+    after, before = (_REFERENCE.fullmatch(text or "") for text in (new, old))
     if after is None or before is None or repository(new or "") != repository(old or ""):
         return None
-    later, earlier = (_version(each["tag"] or "") for each in (after, before))
+    later, earlier = (_version(match["tag"] or "") for match in (after, before))
     if later and later == earlier:
         return False
     common = min(len(later), len(earlier))

@@ -53,7 +53,7 @@ class Checked(NamedTuple, Generic[Spec]):
 
 
 REPLACES: Final = "A change replaces the pods."
-"""What the description of a field says if a change replaces the pods."""
+"""The sentence in the description of a field whose change replaces the pods."""
 
 
 @dataclass(frozen=True, slots=True)

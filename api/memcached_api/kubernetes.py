@@ -15,11 +15,12 @@ from memcached_api.values import MAX_INTEGER, MIN_INTEGER
 LIST_BY_NAME: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 LIST_BY_TYPE: Final[dict[str, Any]] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
-# The syntax that `quantity.parse` accepts. It differs from controller-tools' pattern only in the exponent: an integer,
+# The syntax that `parse_quantity` accepts. It differs from controller-tools' pattern only in the exponent: an integer,
 # as in apimachinery, of at most three digits.
 QUANTITY: Final = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?"
 
-# An int-or-string in the CRD. The end of a string is `$` in the CRD's patterns and `\Z` in Python's.
+# An int-or-string in the CRD. The end of a string is `$` in the CRD's patterns and `\Z` in Python's, where `$` also
+# matches before a final newline.
 Quantity = Annotated[
     Annotated[int, Meta(ge=MIN_INTEGER, le=MAX_INTEGER)]
     | Annotated[str, Meta(pattern=rf"^{QUANTITY}\Z", max_length=64)],
@@ -149,8 +150,8 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 def comparable_resources(resources: ResourceRequirements | None) -> list[dict[str, object]]:
     """Limits and requests as numbers, normalized for comparison."""
-    given = resources or ResourceRequirements()
+    requirements = resources or ResourceRequirements()
     return [
         {name: parse_quantity(canonical_resource(amount)) for name, amount in part.items()}
-        for part in (given.limits, given.requests)
+        for part in (requirements.limits, requirements.requests)
     ]

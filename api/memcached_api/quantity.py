@@ -39,7 +39,8 @@ def parse_quantity(q: str | float) -> Decimal:
 def canonical(q: str | float) -> str:
     """The canonical form in which the API server stores a quantity: `1024Mi` → `1Gi`, `0.5` → `500m`, `1e3` → `1e3`.
 
-    Raises ValueError as `parse` does. Within a container's resources the server also rounds: see `canonical_resource`.
+    Raises ValueError as `parse_quantity` does. Within a container's resources the server also rounds: see
+    `canonical_resource`.
     """
     return _canonical(_text(q))
 
@@ -48,26 +49,29 @@ def canonical_resource(q: str | float) -> str:
     """The canonical form in which the API server stores a quantity of a container's `limits` or `requests`.
 
     Only these values are also rounded up to thousandths: `100u` → `1m` (SetDefaults_ResourceList of
-    kubernetes pkg/apis/core/v1/defaults.go). Raises ValueError as `parse` does.
+    kubernetes pkg/apis/core/v1/defaults.go). Raises ValueError as `parse_quantity` does.
     """
     return _canonical_resource(_text(q))
 
 
 def canonical_resource_list(amounts: Mapping[str, str | int | float]) -> dict[str, str]:
-    """`limits` or `requests` in canonical form, as the API server stores them. Raises ValueError as `parse` does."""
+    """`limits` or `requests` in canonical form, as the API server stores them.
+
+    Raises ValueError as `parse_quantity` does.
+    """
     return {name: canonical_resource(amount) for name, amount in amounts.items()}
 
 
 def shortest_resource(q: str | float) -> str:
     """The shortest form of a quantity of `limits` or `requests`; equal amounts have the same: `536870912` → `512Mi`.
 
-    Raises ValueError as `parse` does.
+    Raises ValueError as `parse_quantity` does.
     """
     return _shortest_resource(_text(q))
 
 
 def equal(a: str | float, b: str | float) -> bool:
-    """Whether two quantities have the same value, in any form. Raises ValueError as `parse` does."""
+    """Whether two quantities have the same value, in any form. Raises ValueError as `parse_quantity` does."""
     return a == b or parse_quantity(a) == parse_quantity(b)
 
 
@@ -154,7 +158,7 @@ def _canonical_resource(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _shortest_resource(text: str) -> str:
     value = _rounded(_parse(text).value, _MILLI)
-    return min((_format(value, each) for each in ("binary", "decimal")), key=len)
+    return min((_format(value, number_format) for number_format in ("binary", "decimal")), key=len)
 
 
 def _format(value: Decimal, number_format: str) -> str:

@@ -1,4 +1,4 @@
-"""What Kubernetes can change in running pods: amounts of CPU and memory (KEP-1287), but not which amounts there are."""
+"""Resizes of running pods (KEP-1287): they change amounts of CPU and memory, but neither add nor remove an amount."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,25 +14,29 @@ PARTS: Final = ("limits", "requests")
 
 
 def shape(containers: Mapping[str, Amounts]) -> list[Any]:
-    """What a resize cannot change: which amounts are set, those of other resources, and the QoS class Guaranteed.
+    """The properties that a resize cannot change: the names of the amounts, and whether the QoS class is Guaranteed.
 
-    `containers`: the amounts of each container of a pod, by name, in the order of the pod. The result can be encoded as
-    JSON; its form is part of what pods are compared with, and must stay the same.
+    They include the amounts of other resources than CPU and memory. `containers`: the amounts of each container of a
+    pod, by name, in the order of the pod. The result can be encoded as JSON; its form is part of what pods are compared
+    with, and must stay the same.
     """
-    fixed = [[name, {part: _fixed(found.get(part, {})) for part in PARTS}] for name, found in containers.items()]
+    fixed = [[name, {part: _fixed(amounts.get(part, {})) for part in PARTS}] for name, amounts in containers.items()]
     return [*fixed, all(map(_is_guaranteed, containers.values()))]
 
 
-def by_value(found: Amounts) -> dict[str, dict[str, str]]:
+def by_value(amounts: Amounts) -> dict[str, dict[str, str]]:
     """Amounts in a form that depends on their values only. Raises ValueError if one is not a quantity."""
-    return {part: {name: shortest_resource(text) for name, text in each.items()} for part, each in found.items()}
+    return {
+        part: {name: shortest_resource(text) for name, text in quantities.items()}
+        for part, quantities in amounts.items()
+    }
 
 
-def are_amounts(found: Mapping[str, Amounts]) -> bool:
+def are_amounts(containers: Mapping[str, Amounts]) -> bool:
     """Whether all amounts, by container, are quantities."""
     try:
-        for each in found.values():
-            by_value(each)
+        for amounts in containers.values():
+            by_value(amounts)
     except ValueError:
         return False
     return True
@@ -42,8 +46,8 @@ def _fixed(amounts: Mapping[str, str]) -> dict[str, str]:
     return {name: "" if name in RESIZABLE else amounts[name] for name in sorted(amounts)}
 
 
-def _is_guaranteed(found: Amounts) -> bool:
-    limits, requests = found.get("limits", {}), found.get("requests", {})
+def _is_guaranteed(amounts: Amounts) -> bool:
+    limits, requests = amounts.get("limits", {}), amounts.get("requests", {})
     return all(
         name in limits and parse_quantity(requests.get(name, limits[name])) == parse_quantity(limits[name])
         for name in RESIZABLE

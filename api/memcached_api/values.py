@@ -27,12 +27,12 @@ def is_integer(value: object) -> TypeGuard[int | float]:
 
 def nested_field(value: object, *fields: str) -> Any:
     """The value at a path of fields; None if it does not exist."""
-    found: Any = value
+    nested: Any = value
     for field in fields:
-        if not isinstance(found, dict):  # not `is_object`, whose calls would take a tenth of the time of a review
+        if not isinstance(nested, dict):  # not `is_object`, whose calls would take a tenth of the time of a review
             return None
-        found = found.get(field)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return found  # pyright: ignore[reportUnknownVariableType]
+        nested = nested.get(field)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return nested  # pyright: ignore[reportUnknownVariableType]
 
 
 def normalized(value: Any, depth: int = 8) -> Any:

@@ -64,15 +64,15 @@ class Admission:
 
     def _filtered(self, handler: _ObjectHandler) -> Handler:
         """A handler that denies other kinds, and allows deletions, objects being deleted and status writes."""
-        wanted = (self.kind.group, self.kind.name)
+        group_kind = (self.kind.group, self.kind.name)
 
         def filtered(request: ReviewRequest) -> ReviewResponse:
-            if (request.kind.group, request.kind.kind) != wanted:
-                return ReviewResponse(bad_request(request, *wanted))
+            if (request.kind.group, request.kind.kind) != group_kind:
+                return ReviewResponse(bad_request(request, *group_kind))
             if request.operation in (DELETE, CONNECT) or request.sub_resource == "status":
                 return ALLOWED
             if request.operation not in (CREATE, UPDATE) or request.sub_resource:
-                return ReviewResponse(bad_request(request, *wanted))
+                return ReviewResponse(bad_request(request, *group_kind))
             try:
                 obj, old = self.kind.decode_object(request.object), self.kind.decode_object(request.old_object)
             except SpecDecodeError as error:

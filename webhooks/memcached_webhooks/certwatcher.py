@@ -32,7 +32,7 @@ class CertWatcher:
     def __init__(self, certificate: Path, key: Path, metrics: Metrics) -> None:
         self._files = (certificate, key)
         self._metrics = metrics
-        self._seen = _MISSING
+        self._last_fingerprint = _MISSING
         self._current: ssl.SSLContext | None = None
         # A handshake starts with this context and switches to the current one, so that a pair is replaced atomically.
         self.context = _context()
@@ -45,21 +45,21 @@ class CertWatcher:
 
     def refresh(self) -> None:
         """Load the pair if its files have changed. Never raises for invalid content."""
-        seen = _fingerprint(*self._files)
-        if seen == self._seen:
+        fingerprint = _fingerprint(*self._files)
+        if fingerprint == self._last_fingerprint:
             return
-        self._seen = seen
+        self._last_fingerprint = fingerprint
         self._metrics.certificate_reads.inc()
         try:
-            self._current, until = _load(*self._files)
+            self._current, expires_at = _load(*self._files)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             if not isinstance(error, ssl.SSLError):
-                self._seen = _MISSING  # retry, because the same files may be readable the next time
+                self._last_fingerprint = _MISSING  # retry, because the same files may be readable the next time
             self._metrics.certificate_errors.inc()
             consequence = "the previous pair stays in use" if self.ready else "waiting for a valid pair"
             log.error("certificate %s and its key cannot be used: %s; %s", self._files[0], error, consequence)
             return
-        self._metrics.certificate_expiry.set(until)
+        self._metrics.certificate_expiry.set(expires_at)
         log.info("certificate %s loaded", self._files[0])
 
     async def watch(self) -> None:

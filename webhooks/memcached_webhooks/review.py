@@ -109,10 +109,10 @@ def handle_review(body: bytes | bytearray, handler: Handler) -> Reviewed:
 def bad_request(request: ReviewRequest, group: str, kind: str) -> Denial:
     """The denial of a request that this path does not handle."""
     part = f"/{quote_if_needed(request.sub_resource)}" if request.sub_resource else ""
-    given = f"{quote_if_needed(request.operation)} of {quote_if_needed(request.kind.kind) or 'nothing'}{part}"
-    given += f" of group {quote(request.kind.group)}"
-    wanted = f"{CREATE} and {UPDATE} of {kind} of group {quote(group)}"
-    message = f"this webhook handles {wanted}, not {given}; correct the rules of the webhook configuration"
+    received = f"{quote_if_needed(request.operation)} of {quote_if_needed(request.kind.kind) or 'nothing'}{part}"
+    received += f" of group {quote(request.kind.group)}"
+    expected = f"{CREATE} and {UPDATE} of {kind} of group {quote(group)}"
+    message = f"this webhook handles {expected}, not {received}; correct the rules of the webhook configuration"
     return Denial(400, "BadRequest", message, {})
 
 
@@ -157,8 +157,8 @@ def _request(body: bytes | bytearray) -> ReviewRequest:
     except DECODE_ERRORS as error:
         raise InvalidReviewError(f"the body is not a valid AdmissionReview: {error}") from error
     if review.api_version != API_VERSION or review.kind != "AdmissionReview":
-        given = f"{quote(review.kind)} of {quote(review.api_version)}"
-        raise InvalidReviewError(f"expected an AdmissionReview of {API_VERSION}, got {given}")
+        received = f"{quote(review.kind)} of {quote(review.api_version)}"
+        raise InvalidReviewError(f"expected an AdmissionReview of {API_VERSION}, got {received}")
     if review.request is None:
         raise InvalidReviewError("the AdmissionReview has no request")
     return review.request

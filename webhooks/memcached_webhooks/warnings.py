@@ -11,7 +11,7 @@ Spec = TypeVar("Spec")
 MAX_IMAGE_LENGTH = 79
 """Characters of an image in a warning: Kubernetes recommends warnings of at most 120 characters."""
 ONE, FEW = "one at a time", "a few at a time"
-"""How many pods are changed at once. By Kubernetes' own default, a Deployment replaces a quarter."""
+"""The number of pods that are changed at once. By Kubernetes' own default, a Deployment replaces a quarter."""
 MAX_KEPT_LENGTH = 250
 """Characters of a warning about a kept error, which includes the remedy. The API server may truncate those of 256."""
 
@@ -33,14 +33,14 @@ def image_warnings(image: str | None, field: str = "spec.image") -> Iterator[str
 def restart_warnings(fields: Sequence[str], pods: int, lost: str = "", pace: str = FEW) -> Iterator[str]:
     """A warning if fields change that replace the pods. `pods`: their number. `lost`: what they lose."""
     if fields:
-        replaced, whose = ("1 pod", "its") if pods == 1 else (f"{pods} pods, {pace}", "their")
-        yield f"{_names(fields)}: this change replaces {replaced}{f'; {whose} {lost} are lost' if lost else ''}"
+        replaced, possessive = ("1 pod", "its") if pods == 1 else (f"{pods} pods, {pace}", "their")
+        yield f"{_names(fields)}: this change replaces {replaced}{f'; {possessive} {lost} are lost' if lost else ''}"
 
 
 def in_place_warnings(
     fields: Sequence[str],
     pods: int,
-    done: tuple[str, str],
+    effect_text: tuple[str, str],
     pace: str,
     lost: str,
     *,
@@ -48,18 +48,18 @@ def in_place_warnings(
 ) -> Iterator[str]:
     """A warning about fields whose change keeps the pods.
 
-    `pods`: their number. `done`: what the change does to them, before and after the number. `lost`: what becomes of
-    their items. `resizes`: whether the cluster must be able to resize pods.
+    `pods`: their number. `effect_text`: the words about the change, before and after the number. `lost`: the effect
+    on their items. `resizes`: whether the cluster must be able to resize pods.
     """
     number = "1 pod" if pods == 1 else f"{pods} pods"
-    verb, place = done
+    verb, place = effect_text
     paced = f"{verb} {number}{place}{'' if pods == 1 else f', {pace}'}"
     yield f"{_names(fields)}: this change {paced}; {lost}{_without_resize(pods) if resizes else ''}"
 
 
 def _without_resize(pods: int) -> str:
-    them, whose = ("it", "its") if pods == 1 else ("them", "their")
-    return f". A cluster that cannot resize pods replaces {them}, and {whose} cached items are lost"
+    pronoun, possessive = ("it", "its") if pods == 1 else ("them", "their")
+    return f". A cluster that cannot resize pods replaces {pronoun}, and {possessive} cached items are lost"
 
 
 def _names(fields: Sequence[str]) -> str:

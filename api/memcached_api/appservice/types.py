@@ -129,33 +129,33 @@ def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     """
     size = DEFAULT_SIZE if spec.get("size") is None else spec["size"]
     ports = spec.get("ports")
-    found = {**spec, "size": size}
+    defaulted = {**spec, "size": size}
     if not is_array(ports) or len(ports) > MAX_PORTS:
-        return found  # the time to generate names is quadratic in the number of ports
-    return {**found, "ports": _with_names([_port(port) for port in ports])}
+        return defaulted  # the time to generate names is quadratic in the number of ports
+    return {**defaulted, "ports": _with_names([_port(port) for port in ports])}
 
 
 def _port(port: Any) -> Any:
     if not is_object(port):
         return port
-    given = {field: value for field, value in port.items() if value is not None}
-    number, protocol = given.get("port"), given.get("protocol", DEFAULT_PROTOCOL)
+    fields = {field: value for field, value in port.items() if value is not None}
+    number, protocol = fields.get("port"), fields.get("protocol", DEFAULT_PROTOCOL)
     target = {"targetPort": int(number)} if is_integer(number) else {}
-    return {"protocol": protocol, **target, **given}
+    return {"protocol": protocol, **target, **fields}
 
 
 def _with_names(ports: list[Any]) -> list[Any]:
     if len(ports) < 2:
         return ports
-    taken = {port["name"] for port in ports if is_object(port) and isinstance(port.get("name"), str)}
-    return [_named(port, taken) if is_object(port) else port for port in ports]
+    used_names = {port["name"] for port in ports if is_object(port) and isinstance(port.get("name"), str)}
+    return [_named(port, used_names) if is_object(port) else port for port in ports]
 
 
-def _named(port: Mapping[str, Any], taken: Collection[str]) -> Mapping[str, Any]:
+def _named(port: Mapping[str, Any], used_names: Collection[str]) -> Mapping[str, Any]:
     number, protocol = port.get("port"), port["protocol"]
     if "name" in port or not is_integer(number) or not isinstance(protocol, str):
         return port
-    return {"name": generated_name(protocol, int(number), taken), **port}
+    return {"name": generated_name(protocol, int(number), used_names), **port}
 
 
 def decode_spec(obj: Mapping[str, Any]) -> AppServiceSpec:

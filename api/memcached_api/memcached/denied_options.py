@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 
-def _each(names: Iterable[str], remedy: str) -> Iterator[tuple[str, str]]:
+def _with_remedy(names: Iterable[str], remedy: str) -> Iterator[tuple[str, str]]:
     return ((name, remedy) for name in names)
 
 
@@ -33,7 +33,7 @@ DENIED: Final[dict[str, str]] = dict(
         ("--port", "use spec.containerPort"),
         ("--listen", _ADDRESSES),
         ("--udp-port", "remove the item, because memcached serves TCP only, on spec.containerPort"),
-        *_each(("--unix-socket", "--unix-mask"), _NO_SOCKET),
+        *_with_remedy(("--unix-socket", "--unix-mask"), _NO_SOCKET),
         ("--memory-limit", "use spec.cache.memory"),
         ("--max-item-size", "use spec.cache.maxItemSize"),
         ("--conn-limit", "use spec.cache.maxConnections"),
@@ -42,7 +42,7 @@ DENIED: Final[dict[str, str]] = dict(
         ("--verbose", "use spec.cache.verbosity"),
         ("--extended", "write the item as -o key=value"),
         ("--enable-shutdown", "remove the item, because with it any client could stop the server"),
-        *_each(("--help", "--license", "--version"), _EXITS),
+        *_with_remedy(("--help", "--license", "--version"), _EXITS),
         ("--daemon", "remove the item, because with it the container exits at once"),
         ("--user", "remove the item, because only root can change the user, and the container does not run as root"),
         ("--pidfile", "remove the item, because the file system of the container is read-only"),
@@ -63,26 +63,26 @@ DENIED: Final[dict[str, str]] = dict(
         ("-o read_buf_mem_limit", "use spec.cache.maxConnections; at this limit memcached closes connections"),
         ("-o no_hashexpand", "use -o hashpower for a larger table at the start; a full table makes every request slow"),
         ("-o tail_repair_time", "remove the item, because it can free items that are in use"),
-        *_each(("-o watcher_logbuf_size", "-o worker_logbuf_size"), _LOG_BUFFERS),
+        *_with_remedy(("-o watcher_logbuf_size", "-o worker_logbuf_size"), _LOG_BUFFERS),
         ("-o slab_sizes", "use --slab-growth-factor and --slab-min-size"),
         ("-o slab_chunk_max", "use spec.cache.maxItemSize; the unit of slab_chunk_max depends on the release"),
-        *_each(_keys("no_", "chunked_items modern"), _CHUNKS),
-        *_each(_keys("no_slab_", "reassign automove"), "use -o slab_automove=0"),
+        *_with_remedy(_keys("no_", "chunked_items modern"), _CHUNKS),
+        *_with_remedy(_keys("no_slab_", "reassign automove"), "use -o slab_automove=0"),
         ("-o no_lru_maintainer", "use -o slab_automove=0 or -o no_lru_crawler; other options need the maintainer"),
-        *_each(_keys("", "lru_crawler lru_maintainer maxconns_fast slab_reassign"), _DEFAULT),
-        *_each(_keys("", "inline_ascii_resp no_inline_ascii_resp resp_obj_mem_limit"), _NO_EFFECT),
-        *_each(_keys("", "drop_privileges no_drop_privileges"), _PRIVILEGES),
+        *_with_remedy(_keys("", "lru_crawler lru_maintainer maxconns_fast slab_reassign"), _DEFAULT),
+        *_with_remedy(_keys("", "inline_ascii_resp no_inline_ascii_resp resp_obj_mem_limit"), _NO_EFFECT),
+        *_with_remedy(_keys("", "drop_privileges no_drop_privileges"), _PRIVILEGES),
         (
             "-o sock_cookie_id",
             "remove the item, because marking sockets needs a privilege that the container does not have",
         ),
-        *_each(_keys("ssl_", "chain_cert key"), _TLS),
+        *_with_remedy(_keys("ssl_", "chain_cert key"), _TLS),
         ("-o ssl_verify_mode", "use spec.tls.clientAuth"),
         ("-o ssl_ca_cert", "use spec.tls.clientCASecretName"),
         ("-o ssl_min_version", "use spec.tls.minVersion"),
-        *_each(_keys("ssl_", "keyformat ciphers wbuf_size session_cache kernel_tls"), _TLS_DEFAULT),
-        *_each(_keys("proxy_", "config arg uring memprofile"), _PROXY),
-        *_each(
+        *_with_remedy(_keys("ssl_", "keyformat ciphers wbuf_size session_cache kernel_tls"), _TLS_DEFAULT),
+        *_with_remedy(_keys("proxy_", "config arg uring memprofile"), _PROXY),
+        *_with_remedy(
             _keys(
                 "ext_",
                 "path page_size wbuf_size threads io_depth item_size item_age low_ttl recache_rate compact_under "

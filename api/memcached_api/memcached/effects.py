@@ -1,4 +1,4 @@
-"""What a change of each field does to the pods of a Memcached: the one table for admission, controller and docs.
+"""The effect of a change of each field on the pods of a Memcached: the one table for admission, controller and docs.
 
 It is for `identity: Stable`. Otherwise, each change of the pods replaces them.
 """
@@ -14,7 +14,7 @@ ITEM_OPTIONS: Final = ("--disable-cas", "--slab-growth-factor", "--slab-min-size
 
 
 class Effect(IntEnum):
-    """What happens to the pods, the least first."""
+    """The effect of a change on the pods, the weakest first."""
 
     NOTHING = 0
     IN_PLACE = 1
@@ -28,14 +28,14 @@ class Effect(IntEnum):
 
 
 class Needs(Enum):
-    """What a change needs, so that it has no stronger effect; otherwise it replaces the pods."""
+    """The condition for the effect of a field; a change that does not meet it replaces the pods."""
 
     NOTHING = ""
     AGENT = "with an agent before and after"
     AMOUNTS = "the same amounts of CPU and memory are set, with other values"
     GROWTH = "raised, with an agent and without `cache.warmRestart`"
     WARM = "with `cache.warmRestart`"
-    LAYOUT = f"with `cache.warmRestart`, except {', '.join(f'`{each}`' for each in ITEM_OPTIONS)}"
+    LAYOUT = f"with `cache.warmRestart`, except {', '.join(f'`{option}`' for option in ITEM_OPTIONS)}"
 
 
 class Part(Enum):
@@ -52,7 +52,8 @@ class Part(Enum):
 class FieldEffect(NamedTuple):
     """The effect of a change of one field.
 
-    `part`: what carries it in a running pod. `sizes`: requests and limits follow from it too, which has its own effect.
+    `part`: the part of a running pod that carries it. `sizes`: whether requests and limits also follow from it, which
+    has an effect of its own.
     """
 
     effect: Effect
@@ -136,4 +137,4 @@ SENTENCES: Final[Mapping[str, str]] = {
     for name, row in FIELDS.items()
     if row.effect is not Effect.NOTHING
 }
-"""What the description of a field says about a change."""
+"""The sentence about a change in the description of each field."""

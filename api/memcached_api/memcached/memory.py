@@ -59,11 +59,11 @@ class Need(NamedTuple):
 
 
 NEED: Final = Need(118, 42 * MEBIBYTE)
-"""What was measured. Percentage: the smallest items while the hash table doubles, when both tables exist. Fixed: a page
+"""The measured need. Percentage: the smallest items while the hash table doubles, when both tables exist. Fixed: a page
 of 1 MiB for each of 39 sizes of items, which memcached allocates also when the cache is full, and the process."""
 
 FIRST_NEED: Final = Need(110, 16 * MEBIBYTE)
-"""What release 0.1.0 expected. The derived limit is based on it: see `default_limit`."""
+"""The need that release 0.1.0 expected. The derived limit is based on it: see `default_limit`."""
 
 BYTES_PER_CONNECTION: Final = 8 * 2**10  # with an incomplete command
 BYTES_PER_TLS_CONNECTION: Final = 88 * 2**10  # all clients reconnect at once; see docs/sizing.md

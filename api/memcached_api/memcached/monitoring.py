@@ -47,6 +47,6 @@ class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
     """HTTPS for the metrics, with the certificate of `tls`. If absent, HTTP; `{}` enables it."""
 
 
-def is_enabled(given: Monitoring | PodMonitor | MonitoringTLS | None) -> bool:
-    """Whether something that can be switched off is present and not switched off."""
-    return given is not None and given.enabled is not False
+def is_enabled(section: Monitoring | PodMonitor | MonitoringTLS | None) -> bool:
+    """Whether a section of the spec is present and not disabled."""
+    return section is not None and section.enabled is not False

@@ -99,9 +99,8 @@ ALLOWED: Final = (
     Option("-o no_lru_crawler", "Do not remove expired items in the background"),
     Option(
         "-o slab_automove",
-        # With 2, memcached 1.6.38 crashes at the first eviction.
         "Move memory between slab classes: 0 never, 1 slowly (the default)",
-        "[01]",
+        "[01]",  # with 2, memcached 1.6.38 crashes at the first eviction
         "0 or 1",
     ),
     Option(
@@ -158,7 +157,7 @@ def arguments(items: Sequence[str]) -> list[str]:
 
 
 def explanation(item: str) -> str:
-    """What to write instead of an item that PATTERN does not match: `must …`, in one sentence."""
+    """The message about an item that PATTERN does not match, with the remedy: `must …`, in one sentence."""
     if item.startswith("-o") and "," in item:
         return "must contain one option; write each option of a comma-separated list as an item of its own"
     names = _meant(name_of(item))
@@ -168,7 +167,7 @@ def explanation(item: str) -> str:
 
 
 def correction(name: str) -> str:
-    """What to write instead of an item with this option, which is accepted in another form or denied."""
+    """The message about an item with this option, which is accepted in another form or denied; with the remedy."""
     option = _BY_NAME.get(name)
     if option is None:
         return f"must not set {name}; {DENIED[name]}"
@@ -183,7 +182,7 @@ def forms_pattern(name: str) -> str:
     unique = next(length for length in range(len("--x"), len(name) + 1) if _meant(name[:length]) == [name])
     optional = name[unique:]
     long = name[:unique] + "".join(f"({letter}" for letter in optional) + ")?" * len(optional)
-    short = [f"|{short}(?s:.*)" for short, each in SHORT_NAMES.items() if each == name]
+    short = [f"|{short}(?s:.*)" for short, long_name in SHORT_NAMES.items() if long_name == name]
     return f"^({long}(=(?s:.*))?{''.join(short)})$"
 
 

@@ -202,7 +202,7 @@ class Service(msgspec.Struct, frozen=True, rename="camel"):
 
 def security_context(pod: PodSpec) -> dict[str, Any]:
     """The security context of the pods, as in a pod template: not as root, and with a seccomp profile."""
-    given: dict[str, Any] = {"runAsUser": DEFAULT_USER, "runAsGroup": DEFAULT_USER}
+    context: dict[str, Any] = {"runAsUser": DEFAULT_USER, "runAsGroup": DEFAULT_USER}
     if pod.security_context is not None:
-        given = msgspec.to_builtins(pod.security_context)
-    return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}} | given
+        context = msgspec.to_builtins(pod.security_context)
+    return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}} | context

@@ -14,10 +14,10 @@ class Ports(NamedTuple):
     @property
     def default(self) -> int:
         """The port of clients that do not choose: without TLS while there is one."""
-        found = self.plain or self.tls
-        if found is None:
+        port = self.plain or self.tls
+        if port is None:
             raise ValueError("memcached has no port")
-        return found
+        return port
 
 
 def ports(spec: MemcachedSpec) -> Ports:

@@ -21,20 +21,20 @@ def requirements(spec: MemcachedSpec) -> dict[str, ResourceList]:
     The derived memory request equals the derived limit, from the measured memory need of the cache. A derived request
     never exceeds a limit from the spec, and a derived limit is never below a request from the spec.
     """
-    limits, requests = _given(spec.resources)
+    limits, requests = _limits_and_requests(spec.resources)
     memory = _memory(spec, limits.get("memory"))
     return _complete(limits, requests, REQUEST_CPU, memory, memory)
 
 
-def agent_requirements(given: ResourceRequirements | None) -> dict[str, ResourceList]:
+def agent_requirements(resources: ResourceRequirements | None) -> dict[str, ResourceList]:
     """The `resources` of the agent's container in canonical form. Values from the spec take precedence.
 
     A default request never exceeds a limit from the spec, and the default limit is never below a request from the spec.
     """
-    return _complete(*_given(given), AGENT_CPU, AGENT_REQUEST, AGENT_LIMIT)
+    return _complete(*_limits_and_requests(resources), AGENT_CPU, AGENT_REQUEST, AGENT_LIMIT)
 
 
-def _given(resources: ResourceRequirements | None) -> tuple[ResourceList, ResourceList]:
+def _limits_and_requests(resources: ResourceRequirements | None) -> tuple[ResourceList, ResourceList]:
     """The limits and requests of a spec in canonical form."""
     if resources is None:
         return {}, {}
@@ -57,16 +57,16 @@ def _memory(spec: MemcachedSpec, limit: str | None) -> str:
     """The memory for the cache: the limit if the cache is derived from it."""
     if limit is not None and spec.cache.memory is None:
         return limit
-    found = effective(spec)
-    return canonical_resource(mebibytes_text(default_limit(found.memory, found.settings)))
+    memory, settings, _ = effective(spec)
+    return canonical_resource(mebibytes_text(default_limit(memory, settings)))
 
 
-def _smaller(one: str, other: str) -> str:
-    return min(one, other, key=_amount)
+def _smaller(first: str, second: str) -> str:
+    return min(first, second, key=_amount)
 
 
-def _larger(one: str, other: str) -> str:
-    return max(one, other, key=_amount)
+def _larger(first: str, second: str) -> str:
+    return max(first, second, key=_amount)
 
 
 def _amount(quantity: str) -> Decimal:

@@ -219,7 +219,7 @@ MEMCACHED: Final = Kind(
 
 def needs_agent(spec: MemcachedSpec) -> bool:
     """Whether each pod has an agent."""
-    needed = any(each is not None for each in (spec.tls, spec.auth, warm_up_of(spec)))
+    needed = any(section is not None for section in (spec.tls, spec.auth, warm_up_of(spec)))
     return needed or is_enabled(spec.monitoring) or restarts_warm(spec)
 
 
@@ -229,7 +229,7 @@ def restarts_warm(spec: MemcachedSpec) -> bool:
 
 
 def warm_up_of(spec: MemcachedSpec) -> WarmUp | None:
-    """When a replaced pod is warm; None if it must only be ready."""
+    """The condition for a replaced pod to be warm; None if it must only be ready."""
     return None if spec.rollout is None else spec.rollout.warm_up
 
 

@@ -30,15 +30,15 @@ class WarmUp(msgspec.Struct, frozen=True, rename="camel"):
     """
 
 
-def setting(given: WarmUp) -> str:
+def setting(warm_up: WarmUp) -> str:
     """The settings as the agent reads them, all of them: `hitRatio=80,timeout=900,minRequests=100`."""
-    ratio = DEFAULT_HIT_RATIO if given.hit_ratio is None else given.hit_ratio
-    requests = DEFAULT_MIN_REQUESTS if given.min_requests is None else given.min_requests
-    return f"hitRatio={ratio},timeout={timeout_seconds(given)},minRequests={requests}"
+    ratio = DEFAULT_HIT_RATIO if warm_up.hit_ratio is None else warm_up.hit_ratio
+    requests = DEFAULT_MIN_REQUESTS if warm_up.min_requests is None else warm_up.min_requests
+    return f"hitRatio={ratio},timeout={timeout_seconds(warm_up)},minRequests={requests}"
 
 
-def timeout_seconds(given: WarmUp) -> int:
+def timeout_seconds(warm_up: WarmUp) -> int:
     """The timeout of a valid spec, in seconds."""
-    match = _PARTS.fullmatch(given.timeout or DEFAULT_TIMEOUT)
+    match = _PARTS.fullmatch(warm_up.timeout or DEFAULT_TIMEOUT)
     hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     return hours * 3600 + minutes * 60 + seconds

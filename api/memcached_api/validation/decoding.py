@@ -92,8 +92,8 @@ def _known_fields(type_: inspect.Type) -> Any:
         case inspect.Metadata():
             return _known_fields(type_.type)
         case inspect.UnionType():
-            given = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
-            return _known_fields(given[0]) if len(given) == 1 else Scalar
+            members = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
+            return _known_fields(members[0]) if len(members) == 1 else Scalar
         case _:
             return Scalar
 

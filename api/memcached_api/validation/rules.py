@@ -68,10 +68,11 @@ class TransitionRule:
 def transition_errors(rules: Iterable[TransitionRule], obj: Any, old: Any) -> Iterator[FieldError]:
     """All violations of a change from `old` to `obj`."""
     for rule in rules:
-        before, after = (nested_field(each, *rule.path.split(".")) for each in (old, obj))
+        fields = rule.path.split(".")
+        before, after = nested_field(old, *fields), nested_field(obj, *fields)
         if before is not None and after is not None:
-            for subpath, found, message in rule.violations(after, before):
-                yield FieldError(f"{rule.path}{subpath}", found, message)
+            for subpath, value, message in rule.violations(after, before):
+                yield FieldError(f"{rule.path}{subpath}", value, message)
 
 
 def value_rule(path: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
@@ -87,8 +88,8 @@ def field_rule(path: str, field: str, holds: Callable[[Mapping[str, Any]], bool]
     """A rule about an object that is reported for one of its fields, such as `tls.port`."""
     names = field.split(".")
 
-    def violations(given: Mapping[str, Any]) -> Iterable[Violation]:
-        return () if holds(given) else (Violation(f".{field}", nested_field(given, *names), message),)
+    def violations(obj: Mapping[str, Any]) -> Iterable[Violation]:
+        return () if holds(obj) else (Violation(f".{field}", nested_field(obj, *names), message),)
 
     return Rule(path, violations, cel, message, field_path=f".{field}")
 
@@ -109,8 +110,10 @@ def rule_errors(
         for path, value in _select(parent, root, steps):
             if not type_errors or not _has_type_error(path, rule.fields, type_errors):
                 yield from (
-                    FieldError(f"{path}{subpath}", found, message, inputs=_inputs(rule, value))
-                    for subpath, found, message in violations(value)
+                    FieldError(
+                        f"{path}{violation.subpath}", violation.value, violation.message, inputs=_inputs(rule, value)
+                    )
+                    for violation in violations(value)
                 )
 
 
@@ -119,8 +122,8 @@ def _inputs(rule: Rule, value: Any) -> tuple[Any, ...]:
     if not rule.inputs:
         return ()
     defaults = dict(rule.optional_inputs)
-    given = ((nested_field(value, *_names(field)), defaults.get(field)) for field in rule.fields)
-    return tuple(json.loads(default) if found is None and default else found for found, default in given)
+    inputs = ((nested_field(value, *_names(field)), defaults.get(field)) for field in rule.fields)
+    return tuple(json.loads(default) if item is None and default else item for item, default in inputs)
 
 
 def _names(field: str) -> list[str]:
@@ -130,10 +133,10 @@ def _names(field: str) -> list[str]:
 
 def _select(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str, Any]]:
     """The values at a path with steps, each with its own path: for `spec.limits[*]`, `spec.limits[cpu]` and so on."""
-    found = [(path, value)]
+    pairs = [(path, value)]
     for step in steps:
-        found = [pair for path, value in found for pair in _children(path, value, step) if pair[1] is not None]
-    return found
+        pairs = [pair for path, value in pairs for pair in _children(path, value, step) if pair[1] is not None]
+    return pairs
 
 
 @cache

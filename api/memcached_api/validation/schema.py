@@ -101,19 +101,19 @@ def _boolean(value: Any, _: inspect.BoolType, path: str) -> Iterator[FieldError]
 
 def _union(value: Any, type_: inspect.UnionType, path: str) -> Iterator[FieldError]:
     """The specs use these unions: `X | None`, int-or-string, and quantities. Nulls are skipped earlier."""
-    given = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
-    if len(given) == 1:
-        yield from _check(value, given[0], path)
-    elif any(isinstance(member, inspect.StrType) and member.pattern for member in given):
+    members = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
+    if len(members) == 1:
+        yield from _check(value, members[0], path)
+    elif any(isinstance(member, inspect.StrType) and member.pattern for member in members):
         yield from _quantity(value, path)
     else:
-        yield from _integer_or_string(value, given, path)
+        yield from _integer_or_string(value, members, path)
 
 
-def _integer_or_string(value: Any, given: list[inspect.Type], path: str) -> Iterator[FieldError]:
-    wanted = inspect.StrType if isinstance(value, str) else inspect.IntType
-    for member in given:
-        if isinstance(member, wanted) and (isinstance(value, str) or is_integer(value)):
+def _integer_or_string(value: Any, members: list[inspect.Type], path: str) -> Iterator[FieldError]:
+    member_type = inspect.StrType if isinstance(value, str) else inspect.IntType
+    for member in members:
+        if isinstance(member, member_type) and (isinstance(value, str) or is_integer(value)):
             yield from _check(value, member, path)
             return
     yield _type_invalid(path, value, "an integer or a string")

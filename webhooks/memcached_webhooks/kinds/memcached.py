@@ -45,14 +45,14 @@ EFFECT_TEXT: Final = {
     Effect.RESIZE: ("resizes", " in place"),
     Effect.RESTART: ("restarts memcached in", ""),
 }
-"""What a change does to pods that it does not replace: the words before and after their number."""
+"""The effect of a change on pods that it does not replace: the words before and after their number."""
 
 ITEMS_TEXT: Final[dict[bool | None, str]] = {
     False: "no cached item is lost",
     True: "an older release cannot read the cached items, which are lost",
     None: "no cached item is lost, except with an older release",
 }
-"""What becomes of the items if a change keeps the pods, by whether the release of memcached is older."""
+"""The effect on the items of a change that keeps the pods, by whether the release of memcached is older."""
 
 MUTATE: Final = path_of("mutate", MEMCACHED)
 VALIDATE: Final = path_of("validate", MEMCACHED)
@@ -70,14 +70,14 @@ def defaults(spec: Spec, old: Spec | None, images: Images) -> dict[str, Any]:
     old object has none, because the webhook was unavailable on create, the controller keeps the image that it chose.
     The image of the agent is set when an agent is first needed, and then kept in the same way.
     """
-    wanted: dict[str, Any] = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
+    fields: dict[str, Any] = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
     new = {"image": images.memcached, **placing_defaults(spec.get("identity"))}
-    wanted |= new if old is None else _kept(old)
+    fields |= new if old is None else _kept(old)
     if asks_for_agent(spec) and not (old and asks_for_agent(old)):
-        wanted = {"agent/image": images.agent} | wanted
+        fields = {"agent/image": images.agent} | fields
     if field_at(spec, "rollout/maxSurge") in ZERO:
-        wanted.pop("rollout/maxUnavailable", None)  # no pod could be replaced
-    return {path: value for path, value in wanted.items() if field_at(spec, path) is None}
+        fields.pop("rollout/maxUnavailable", None)  # no pod could be replaced
+    return {path: value for path, value in fields.items() if field_at(spec, path) is None}
 
 
 def placing_defaults(identity: Any) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def _kept(old: Spec) -> dict[str, Any]:
     that a new object gets, with the same values, the image, and the time of a restart.
     """
     agent = ("agent/image",) if asks_for_agent(old) else ()
-    found = {path: field_at(old, path) for path in ("image", *agent, "rollout/restartedAt")}
-    kept = {path: value for path, value in found.items() if isinstance(value, str)}
+    old_values = {path: field_at(old, path) for path in ("image", *agent, "rollout/restartedAt")}
+    kept = {path: value for path, value in old_values.items() if isinstance(value, str)}
     return kept | {
         path: value for path, value in placing_defaults(old.get("identity")).items() if field_at(old, path) == value
     }
@@ -125,23 +125,23 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
     return [*_size_warnings(new, before), *restart, *threads, *image, *_agent_warnings(new, before, images)]
 
 
-def _update_warnings(found: ChangeEffect, pods: int, pace: str, *, older: bool | None) -> Iterator[str]:
+def _update_warnings(change: ChangeEffect, pods: int, pace: str, *, older: bool | None) -> Iterator[str]:
     """A warning about what a change does to the pods, and whether their items are lost.
 
     `older`: whether the image is older; None if that is not known.
     """
-    if found.effect is Effect.NOTHING:
+    if change.effect is Effect.NOTHING:
         return iter(())
-    if found.effect is Effect.REPLACE:
-        return restart_warnings(found.fields, pods, "cached items", pace)
-    lost = ITEMS_TEXT[older if found.effect is Effect.RESTART else False]
-    # Which cluster loses them is of no interest if all do.
-    resizes = found.resizes and lost != ITEMS_TEXT[True]
-    return in_place_warnings(found.fields, pods, EFFECT_TEXT[found.effect], pace, lost, resizes=resizes)
+    if change.effect is Effect.REPLACE:
+        return restart_warnings(change.fields, pods, "cached items", pace)
+    lost = ITEMS_TEXT[older if change.effect is Effect.RESTART else False]
+    # If every cluster loses the items, the ability to resize pods makes no difference.
+    resizes = change.resizes and lost != ITEMS_TEXT[True]
+    return in_place_warnings(change.fields, pods, EFFECT_TEXT[change.effect], pace, lost, resizes=resizes)
 
 
 def _pace(new: MemcachedSpec) -> str:
-    """How many pods are changed at once."""
+    """The number of pods that are changed at once, in words."""
     if not is_stable(new):
         return ONE if new.rollout and _is_one_pod_more_or_less(new.rollout) else FEW
     return ONE if warm_up_of(new) is None else f"{ONE}, each after the previous one is warm"
@@ -149,7 +149,7 @@ def _pace(new: MemcachedSpec) -> str:
 
 def _is_one_pod_more_or_less(rollout: RolloutSpec) -> bool:
     """Whether a rollout is limited to one additional or one missing pod. A percentage can mean several pods."""
-    return [each for each in (rollout.max_surge, rollout.max_unavailable) if each not in ZERO] == [1]
+    return [limit for limit in (rollout.max_surge, rollout.max_unavailable) if limit not in ZERO] == [1]
 
 
 def _outdated_image_warnings(new: MemcachedSpec, images: Images) -> Iterator[str]:
@@ -159,7 +159,7 @@ def _outdated_image_warnings(new: MemcachedSpec, images: Images) -> Iterator[str
 
 def _agent_warnings(new: MemcachedSpec, old: MemcachedSpec | None, images: Images) -> Iterator[str]:
     """A warning if the agent's image has no fixed version, or is an outdated one that is kept."""
-    image, before = (each and each.agent and each.agent.image for each in (new, old))
+    image, before = (spec and spec.agent and spec.agent.image for spec in (new, old))
     if not needs_agent(new) or not image:
         return iter(())
     field = "spec.agent.image"
@@ -168,7 +168,7 @@ def _agent_warnings(new: MemcachedSpec, old: MemcachedSpec | None, images: Image
 
 def _outdated_warnings(field: str, image: str | None, default_image: str) -> Iterator[str]:
     if image and image != default_image and repository(image) == repository(default_image):
-        kept, default = (truncate(each, MAX_IMAGE_LENGTH) for each in (image, default_image))
+        kept, default = (truncate(reference, MAX_IMAGE_LENGTH) for reference in (image, default_image))
         yield f"{field} {kept} is kept; this operator's default is {default}"
 
 
@@ -189,7 +189,7 @@ def _size_warnings(new: MemcachedSpec, old: MemcachedSpec) -> Iterator[str]:
 
 
 def _lost(new: MemcachedSpec, old_size: int) -> str:
-    """What a smaller size deletes."""
+    """The end of the warning: the slots and the items that a smaller size deletes."""
     if not is_stable(new):
         return "; the cached items of the deleted pods are lost"
     slots = f"slot {new.size}" if old_size - new.size == 1 else f"slots {new.size} to {old_size - 1}"
@@ -209,5 +209,5 @@ def _thread_warnings(new: MemcachedSpec, old: MemcachedSpec | None) -> Iterator[
 
 
 def _cpu_limit(spec: MemcachedSpec) -> Decimal | None:
-    given = spec.resources.limits.get("cpu") if spec.resources else None
-    return None if given is None else parse_quantity(given)
+    limit = spec.resources.limits.get("cpu") if spec.resources else None
+    return None if limit is None else parse_quantity(limit)

@@ -1,1 +1,1 @@
-"""What a change of a Memcached does to its pods."""
+"""The effect of a change of a Memcached on its pods."""

@@ -1,4 +1,4 @@
-"""Which fields of a Memcached a change concerns, and what the pods use of them."""
+"""The fields that a change of a Memcached concerns, and their values as the pods use them."""
 
 from collections.abc import Iterable
 
@@ -22,10 +22,10 @@ def changed_fields(new: MemcachedSpec, old: MemcachedSpec) -> list[str]:
     Both specs must be valid. Requests and limits are derived from several fields, and memcached uses whole mebibytes:
     if all that the pods use is the same, a different value keeps them.
     """
-    found = changed(values(new), values(old)) if changed(used(new), used(old)) else []
+    names = changed(values(new), values(old)) if changed(used(new), used(old)) else []
     if needs_agent(new) != needs_agent(old):
-        found = [name for name in found if not name.startswith("spec.agent.")]  # it follows from the other fields
-    return found
+        names = [name for name in names if not name.startswith("spec.agent.")]  # it follows from the other fields
+    return names
 
 
 def sections(names: Iterable[str], new: MemcachedSpec, old: MemcachedSpec) -> list[str]:
@@ -73,9 +73,9 @@ def values(spec: MemcachedSpec) -> dict[str, object]:
     }
 
 
-def _warm_up(given: WarmUp | None) -> dict[str, object]:
+def _warm_up(warm_up: WarmUp | None) -> dict[str, object]:
     """The values of `spec.rollout.warmUp`."""
-    ratio, timeout, requests = setting(given).split(",") if given is not None else (None, None, None)
+    ratio, timeout, requests = setting(warm_up).split(",") if warm_up is not None else (None, None, None)
     return {
         "spec.rollout.warmUp.hitRatio": ratio,
         "spec.rollout.warmUp.timeout": timeout,
@@ -83,27 +83,27 @@ def _warm_up(given: WarmUp | None) -> dict[str, object]:
     }
 
 
-def _tls(given: TLS | None) -> dict[str, object]:
+def _tls(tls: TLS | None) -> dict[str, object]:
     """The values of `spec.tls`."""
     return {
-        "spec.tls.secretName": given and given.secret_name,
-        "spec.tls.clientAuth": (given and given.client_auth) or "None",
-        "spec.tls.clientCASecretName": given and given.client_ca_secret_name,
-        "spec.tls.port": given and given.port,
-        "spec.tls.plaintext": (given and given.plaintext) or "Disabled",
-        "spec.tls.minVersion": (given and given.min_version) or "1.2",
+        "spec.tls.secretName": tls and tls.secret_name,
+        "spec.tls.clientAuth": (tls and tls.client_auth) or "None",
+        "spec.tls.clientCASecretName": tls and tls.client_ca_secret_name,
+        "spec.tls.port": tls and tls.port,
+        "spec.tls.plaintext": (tls and tls.plaintext) or "Disabled",
+        "spec.tls.minVersion": (tls and tls.min_version) or "1.2",
     }
 
 
 def _agent(spec: MemcachedSpec) -> dict[str, object]:
     """The values of `spec.agent`, which have no effect without an agent."""
-    given = (needs_agent(spec) and spec.agent) or Agent()
-    return {"spec.agent.image": given.image, "spec.agent.resources": comparable_resources(given.resources)}
+    agent = (needs_agent(spec) and spec.agent) or Agent()
+    return {"spec.agent.image": agent.image, "spec.agent.resources": comparable_resources(agent.resources)}
 
 
-def _template(given: PodTemplate) -> dict[str, object]:
+def _template(template: PodTemplate) -> dict[str, object]:
     """The values of `spec.podTemplate`."""
-    metadata, pod = given.metadata, given.spec
+    metadata, pod = template.metadata, template.spec
     grace = pod.termination_grace_period_seconds
     return {
         "spec.podTemplate.metadata.labels": metadata.labels,
@@ -120,13 +120,13 @@ def _template(given: PodTemplate) -> dict[str, object]:
 
 
 def used(spec: MemcachedSpec) -> dict[str, object]:
-    """What the pods use of the values, by the same names."""
-    found: dict[str, object] = {
+    """The values as the pods use them, by the same names."""
+    derived: dict[str, object] = {
         "spec.resources": requirements(spec),
         "spec.cache.memory": megabytes(effective(spec).memory),
         "spec.monitoring.enabled": needs_agent(spec),
         "spec.tls.port": ports(spec).tls,
     }
     if needs_agent(spec):
-        found["spec.agent.resources"] = agent_requirements(spec.agent and spec.agent.resources)
-    return values(spec) | found
+        derived["spec.agent.resources"] = agent_requirements(spec.agent and spec.agent.resources)
+    return values(spec) | derived

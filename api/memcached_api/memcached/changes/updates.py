@@ -36,7 +36,7 @@ def update(new: MemcachedSpec, old: MemcachedSpec) -> ChangeEffect:
     effect = max(effects.values(), default=Effect.NOTHING)
     if effect is Effect.NOTHING:
         return ChangeEffect(effect, [])
-    strongest = [name for name, each in effects.items() if each is effect]
+    strongest = [name for name in effects if effects[name] is effect]
     return ChangeEffect(effect, sections(strongest, new, old), Effect.RESIZE in (effect, sizes))
 
 
@@ -45,7 +45,7 @@ def _effect(name: str, new: MemcachedSpec, old: MemcachedSpec) -> Effect:
     row = FIELDS[name]
     if row.needs is Needs.AMOUNTS:
         return Effect.NOTHING
-    holds = all(_HAS[row.needs](each) for each in (new, old)) and _ALLOWS.get(row.needs, _any)(new, old)
+    holds = all(_HAS[row.needs](spec) for spec in (new, old)) and _ALLOWS.get(row.needs, _any)(new, old)
     return row.effect if holds else Effect.REPLACE
 
 
@@ -55,7 +55,7 @@ def changeable(spec: MemcachedSpec) -> frozenset[Part]:
 
 
 def _grows(new: MemcachedSpec, old: MemcachedSpec) -> bool:
-    after, before = (megabytes(effective(each).memory) for each in (new, old))
+    after, before = (megabytes(effective(spec).memory) for spec in (new, old))
     return after > before
 
 
@@ -79,7 +79,7 @@ def resource_effect(new: MemcachedSpec, old: MemcachedSpec) -> Effect:
 def _containers(spec: MemcachedSpec) -> dict[str, Amounts]:
     """Requests and limits of each container."""
     agents = {"agent": agent_requirements(spec.agent and spec.agent.resources)} if needs_agent(spec) else {}
-    return {name: by_value(each) for name, each in {"memcached": requirements(spec), **agents}.items()}
+    return {name: by_value(resources) for name, resources in {"memcached": requirements(spec), **agents}.items()}
 
 
 def _any(*_: MemcachedSpec) -> bool:

@@ -82,12 +82,12 @@ VERBOSITY: Final = range_rule(
 
 
 def _too_few_connections(cache: Mapping[str, Any]) -> Iterable[Violation]:
-    given = nested_field(cache, "maxConnections")
-    connections, threads, _ = memory.settings_of(given, nested_field(cache, "threads"), tls=False)
+    max_connections = nested_field(cache, "maxConnections")
+    connections, threads, _ = memory.settings_of(max_connections, nested_field(cache, "threads"), tls=False)
     minimum = memory.minimum_connections(threads)
-    if given is None or connections >= minimum:
+    if max_connections is None or connections >= minimum:
         return ()
-    return (Violation(".maxConnections", given, _connections_message(str(minimum), str(threads))),)
+    return (Violation(".maxConnections", max_connections, _connections_message(str(minimum), str(threads))),)
 
 
 def _connections_message(minimum: str, threads: str) -> str:

@@ -1,6 +1,6 @@
 """The rules about placement, rollouts and the objects beside the Deployment, each in Python and in CEL."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcached.placing import MAX_GRACE_SECONDS, MAX_READY_SECONDS, MIN_GRACE_SECONDS
@@ -38,8 +38,8 @@ _RFC_3339: Final = (
 def _key_rule(path: str, holds: Callable[[str], bool], cel: str, message: str) -> Rule:
     """The rule that a map has only keys for which this holds. `cel`: the same about `key`."""
 
-    def violations(given: Mapping[str, Any]) -> Iterable[Violation]:
-        return (Violation(f"[{key}]", value, message) for key, value in given.items() if not holds(key))
+    def violations(entries: Mapping[str, Any]) -> Iterable[Violation]:
+        return (Violation(f"[{key}]", value, message) for key, value in entries.items() if not holds(key))
 
     return Rule(
         path,
@@ -102,7 +102,7 @@ def syntax_rule(path: str, prefix: str, name: str) -> Rule:
     key, short = f"^({prefix}/)?{name}$", "^(.{1,253}/)?[^/]*$"
     return _key_rule(
         path,
-        lambda given: matches(short, given) and matches(key, given),
+        lambda text: matches(short, text) and matches(key, text),
         f"key.matches('{short}') && key.matches('{key}')",
         "must have a key of at most 63 letters, digits, '-', '_' and '.', which begins and ends with a letter or a "
         "digit; a domain and '/' may precede it, as in example.com/team",
@@ -137,12 +137,19 @@ GRACE_PERIOD: Final = range_rule(
 
 MIN_READY_SECONDS: Final = range_rule("spec.rollout.minReadySeconds", 0, MAX_READY_SECONDS, ", a day; the default is 0")
 
+
+def _constraint_key(constraint: Mapping[str, Any]) -> Hashable:
+    """The values that must be unique together; None without `topologyKey`, which the schema requires."""
+    key = constraint.get("topologyKey")
+    return None if key is None else (key, constraint.get("whenUnsatisfiable"))
+
+
 UNIQUE_CONSTRAINTS: Final = unique_rule(
     "spec.podTemplate.spec.topologySpreadConstraints",
     "topologyKey",
     "a.topologyKey == b.topologyKey && a.whenUnsatisfiable == b.whenUnsatisfiable",
     "must be unique in topologySpreadConstraints for its whenUnsatisfiable; remove one of the two",
-    lambda each: None if each.get("topologyKey") is None else (each["topologyKey"], each.get("whenUnsatisfiable")),
+    _constraint_key,
 )
 
 RUN_AS_USER: Final = value_rule(
@@ -231,7 +238,7 @@ def _set_fields(peer: Mapping[str, Any]) -> list[str]:
 
 
 def _mixed(peer: Mapping[str, Any]) -> Iterable[Violation]:
-    if "ipBlock" in (found := _set_fields(peer)) and len(found) > 1:
+    if "ipBlock" in (fields := _set_fields(peer)) and len(fields) > 1:
         yield Violation(".ipBlock", peer["ipBlock"], _MIXED_PEER)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from memcached_api.validation.rules import Rule, field_rule
 
-Given = Mapping[str, Any]
+Requirement = Mapping[str, Any]
 
 _POD: Final = "spec.podTemplate.spec"
 
@@ -20,7 +20,7 @@ _CEL_EXISTS: Final = "(has(self.operator) && self.operator == 'Exists')"
 TOLERATION_KEY: Final = field_rule(
     _TOLERATIONS,
     "key",
-    lambda given: bool(given.get("key")) or given.get("operator") == "Exists",
+    lambda toleration: bool(toleration.get("key")) or toleration.get("operator") == "Exists",
     f"(has(self.key) && self.key != '') || {_CEL_EXISTS}",
     "must be set, unless operator is Exists, which then tolerates all taints; set the key or operator: Exists",
 )
@@ -28,7 +28,7 @@ TOLERATION_KEY: Final = field_rule(
 TOLERATION_VALUE: Final = field_rule(
     _TOLERATIONS,
     "value",
-    lambda given: not given.get("value") or given.get("operator") != "Exists",
+    lambda toleration: not toleration.get("value") or toleration.get("operator") != "Exists",
     f"!has(self.value) || self.value == '' || !{_CEL_EXISTS}",
     "must not be set with operator Exists, which tolerates all values; remove it or set operator: Equal",
 )
@@ -36,7 +36,7 @@ TOLERATION_VALUE: Final = field_rule(
 TOLERATION_SECONDS: Final = field_rule(
     _TOLERATIONS,
     "tolerationSeconds",
-    lambda given: given.get("tolerationSeconds") is None or given.get("effect") == "NoExecute",
+    lambda toleration: toleration.get("tolerationSeconds") is None or toleration.get("effect") == "NoExecute",
     "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
     "must be set only with effect NoExecute, because no other effect evicts pods; remove it or set effect: NoExecute",
 )
@@ -44,7 +44,7 @@ TOLERATION_SECONDS: Final = field_rule(
 MIN_DOMAINS: Final = field_rule(
     f"{_POD}.topologySpreadConstraints[*]",
     "minDomains",
-    lambda given: given.get("minDomains") is None or given.get("whenUnsatisfiable") == "DoNotSchedule",
+    lambda constraint: constraint.get("minDomains") is None or constraint.get("whenUnsatisfiable") == "DoNotSchedule",
     "!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",
     "must be set only with whenUnsatisfiable DoNotSchedule; remove it or set whenUnsatisfiable: DoNotSchedule",
 )
@@ -52,12 +52,11 @@ MIN_DOMAINS: Final = field_rule(
 SECCOMP_PROFILE: Final = field_rule(
     f"{_POD}.securityContext.seccompProfile",
     "localhostProfile",
-    lambda given: (given.get("type") == "Localhost") == (given.get("localhostProfile") is not None),
+    lambda profile: (profile.get("type") == "Localhost") == (profile.get("localhostProfile") is not None),
     "(self.type == 'Localhost') == has(self.localhostProfile)",
     "must be set with type Localhost, and only with it; set it to a file on the node, or remove it",
 )
 
-# Affinity: `required…` and `preferred…`.
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _NODE_TERMS: Final = tuple(
@@ -89,13 +88,13 @@ _VALUES: Final = (
 )
 
 
-def _count(given: Given) -> int:
-    return len(given.get("values") or ())
+def _count(requirement: Requirement) -> int:
+    return len(requirement.get("values") or ())
 
 
-def _has_values(given: Given) -> bool:
+def _has_values(requirement: Requirement) -> bool:
     """Whether the number of values is that of the operator."""
-    operator, count = given.get("operator"), _count(given)
+    operator, count = requirement.get("operator"), _count(requirement)
     return (
         (operator not in _LISTED or count > 0)
         and (operator not in _UNLISTED or count == 0)
@@ -122,7 +121,7 @@ def _nodefield_rule(path: str) -> Rule:
     return field_rule(
         f"{path}.matchFields[*]",
         "values",
-        lambda given: given.get("operator") in _LISTED and _count(given) == 1,
+        lambda requirement: requirement.get("operator") in _LISTED and _count(requirement) == 1,
         f"self.operator in {list(_LISTED)} && {_CEL_COUNT} == 1",
         "must have exactly one value, with operator In or NotIn; use matchExpressions for other operators",
     )

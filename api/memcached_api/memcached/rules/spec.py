@@ -78,7 +78,7 @@ _IDENTITY: Final = (
 
 
 def _identity_changes(spec: Any, old: Any) -> Iterable[Violation]:
-    new, before = (nested_field(each, "identity") or POOLED for each in (spec, old))
+    new, before = (nested_field(value, "identity") or POOLED for value in (spec, old))
     if new != before:
         yield Violation(".identity", new, _IDENTITY)
 
@@ -87,7 +87,7 @@ IDENTITY: Final = TransitionRule(
     "spec",
     _identity_changes,
     # Not with optional values: Kubernetes bases its estimate of the cost on the longest possible string, 3 MB.
-    " == ".join(f"(has({each}.identity) && {each}.identity == '{STABLE}')" for each in ("self", "oldSelf")),
+    " == ".join(f"(has({variable}.identity) && {variable}.identity == '{STABLE}')" for variable in ("self", "oldSelf")),
     _IDENTITY,
     ".identity",
 )

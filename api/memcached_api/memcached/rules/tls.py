@@ -122,8 +122,8 @@ _NO_CERTIFICATE: Final = "must not be enabled without spec.tls, whose certificat
 
 
 def _serves_https(spec: Spec) -> bool:
-    given = nested_field(spec, "monitoring", "tls")
-    return is_object(given) and given.get("enabled") is not False
+    monitoring_tls = nested_field(spec, "monitoring", "tls")
+    return is_object(monitoring_tls) and monitoring_tls.get("enabled") is not False
 
 
 MONITORING_TLS: Final = field_rule(
@@ -142,8 +142,8 @@ _PROTOCOL: Final = (
 
 
 def _any_protocol(spec: Spec) -> Iterable[Violation]:
-    given = nested_field(spec, "cache", "extraArgs")
-    if is_object(spec.get("auth")) and is_array(given) and _ANY_PROTOCOL in given:
+    extra_args = nested_field(spec, "cache", "extraArgs")
+    if is_object(spec.get("auth")) and is_array(extra_args) and _ANY_PROTOCOL in extra_args:
         yield Violation(".cache.extraArgs", _ANY_PROTOCOL, _PROTOCOL)
 
 

@@ -33,9 +33,9 @@ _MEMORY: Final = (
 
 
 def _too_little_memory(cache: Mapping[str, Any]) -> Iterable[Violation]:
-    given = cache.get("memory")
-    if cache.get("warmRestart") is True and given is not None and parse_quantity(given) < memory.MIN_WARM_CACHE:
-        yield Violation(".memory", given, _MEMORY)
+    amount = cache.get("memory")
+    if cache.get("warmRestart") is True and amount is not None and parse_quantity(amount) < memory.MIN_WARM_CACHE:
+        yield Violation(".memory", amount, _MEMORY)
 
 
 ENOUGH_MEMORY: Final = Rule(

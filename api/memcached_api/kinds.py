@@ -110,10 +110,12 @@ class Kind(Generic[Spec]):
         raw, spec, structural = self._decode(_spec(obj))
         if len(structural) >= MAX_ERRORS or any(error.type == TOO_MANY for error in structural):
             return Checked(spec, structural)  # the time to evaluate the rules would be unbounded
-        unreadable = [error for error in structural if error.type == TYPE_INVALID]
-        ruled = list(rule_errors(self.rules, {"metadata": obj.get("metadata"), "spec": raw}, unreadable, stored=stored))
-        reported = {error.field for error in ruled}  # a rule's error has a remedy, so it replaces the structural one
-        return Checked(spec, [error for error in structural if error.field not in reported] + ruled)
+        type_errors = [error for error in structural if error.type == TYPE_INVALID]
+        values = {"metadata": obj.get("metadata"), "spec": raw}
+        violations = list(rule_errors(self.rules, values, type_errors, stored=stored))
+        # A rule's error has a remedy, so it replaces the structural error of the same field.
+        violated_fields = {error.field for error in violations}
+        return Checked(spec, [error for error in structural if error.field not in violated_fields] + violations)
 
     def _not_an_object(self, obj: Any) -> list[FieldError]:
         message = f"must be an object of kind {self.name}"

@@ -201,10 +201,10 @@ def _is_port_name(name: Any) -> bool:
 
 
 def _unknown_target_ports(ports: Sequence[_Entry]) -> Iterator[Violation]:
-    numbered = [
+    numeric_ports = [
         port for port in ports if not isinstance(port.get("targetPort"), str) and _is_port_name(port.get("name"))
     ]
-    targets = {(port["name"], _protocol(port)) for port in numbered}
+    targets = {(port["name"], _protocol(port)) for port in numeric_ports}
     for index, port in enumerate(ports):
         target = port.get("targetPort")
         if isinstance(target, str) and (target, _protocol(port)) not in targets:

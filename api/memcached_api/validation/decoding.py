@@ -51,11 +51,11 @@ def _decode_whole(raw: bytes, error: msgspec.ValidationError) -> Any:
         obj = {"spec": msgspec.Raw(raw)}
         if len(raw) <= MAX_CHECKED_SIZE:
             return msgspec.json.decode(raw)
-    unread = obj.get("spec") or msgspec.Raw(b"null")
-    if len(bytes(unread)) > MAX_CHECKED_SIZE:
+    raw_spec = obj.get("spec") or msgspec.Raw(b"null")
+    if len(bytes(raw_spec)) > MAX_CHECKED_SIZE:
         message = f"{error}; only the first error of a spec of more than {MAX_CHECKED_SIZE} bytes is reported"
-        raise SpecDecodeError([FieldError("spec", len(bytes(unread)), message)])
-    return {**obj, "spec": msgspec.json.decode(unread)}
+        raise SpecDecodeError([FieldError("spec", len(bytes(raw_spec)), message)])
+    return {**obj, "spec": msgspec.json.decode(raw_spec)}
 
 
 class _Metadata(TypedDict, total=False):

@@ -82,11 +82,11 @@ def defaults(spec: Spec, old: Spec | None, images: Images) -> dict[str, Any]:
 
 def placing_defaults(identity: Any) -> dict[str, Any]:
     """The defaults of a new object that an existing one does not get, because it would lose its cache."""
-    # The slots are updated in place: all pods count for the distribution, not only those of one rollout.
     rollout = (1, 0) if identity == STABLE else (0, 1)
-    counted = {} if identity == STABLE else {"matchLabelKeys": ["pod-template-hash"]}
+    # The slots are updated in place: all pods count for the distribution, not only those of one rollout.
+    match_label_keys = {} if identity == STABLE else {"matchLabelKeys": ["pod-template-hash"]}
     return {
-        "podTemplate/spec/topologySpreadConstraints": [_spread(key) | counted for key in SPREAD_KEYS],
+        "podTemplate/spec/topologySpreadConstraints": [_spread(key) | match_label_keys for key in SPREAD_KEYS],
         "podDisruptionBudget": {"enabled": True, "maxUnavailable": 1},
         "rollout/maxUnavailable": rollout[0],
         "rollout/maxSurge": rollout[1],

@@ -95,6 +95,7 @@ def main() -> int:
     started = time.monotonic()
     # SIGTERM ends the run like Ctrl-C: processes are stopped, and cases that have not ended are kept as interrupted.
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background commands ignore it
     try:
         with _plane() as plane:
             settings, on_result = Settings(sync_period=options.sync_period), _reporter(options.results)

@@ -162,9 +162,12 @@ class Cache:
 
         It has one if its version is newer, or known only from a live read: other reconciliations may depend on it.
         """
-        if self.put(resource, obj):
-            return True
         key = key_of(resource, obj)
+        known = self.entry(key)
+        # Most events are of own writes, whose reply was stored: only a list decides again what is kept of them.
+        is_stored = known is not None and known.version == version_of(obj) and known.needed and known.complete
+        if not is_stored and self.put(resource, obj):
+            return True
         known = self.entry(key)
         if known is None or not known.from_live_read or known.version != version_of(obj):
             return False

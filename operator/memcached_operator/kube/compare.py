@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -60,9 +60,40 @@ def digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def covers(live: Any, desired: Any) -> bool:
-    """True if `live` has every desired value. Additional values in `live` are ignored."""
-    return bool(projection(live, desired) == desired)
+def covers(live: Any, desired: Any, path: tuple[str, ...] = ()) -> bool:
+    """True if `live` has every desired value: if `projection(live, desired)` equals `desired`.
+
+    Additional values in `live` are ignored. `path`: the names of the fields above. It builds nothing and ends at the
+    first difference, because each reconcile compares every child.
+    """
+    if live == desired:  # most parts are equal, and Python compares trees much faster than this function
+        return True
+    if isinstance(desired, dict) and isinstance(live, dict):
+        return _covers_fields(cast("Object", live), cast("Object", desired), path)
+    if isinstance(desired, list) and isinstance(live, list):
+        pairs = _pairs(cast("list[Any]", live), cast("list[Any]", desired))
+        return pairs is not None and all(covers(other, item, _IN_LIST) for other, item in pairs)
+    return False
+
+
+def _covers_fields(live: Object, desired: Object, path: tuple[str, ...]) -> bool:
+    for name, value in desired.items():
+        other = live.get(name, _MISSING)
+        if other == value or (name in ALLOCATED_FIELDS and not value):
+            continue
+        if other is _MISSING:
+            if not _is_absent(path, name, value):
+                return False
+        elif name in ATOMIC_FIELDS or not covers(other, value, (*path, name)):
+            return False
+    return True
+
+
+def _is_absent(path: tuple[str, ...], name: str, value: Any) -> bool:
+    """Whether a live object without a field has its desired value."""
+    if name in ALLOCATED_FIELDS and not value:
+        return True  # 0 accepts any allocated value
+    return (*path, name) in DROPPED_FIELDS or UNSTORED.get((*path, name)) == value
 
 
 def projection(live: Any, desired: Any, path: tuple[str, ...] = ()) -> Any:
@@ -75,33 +106,38 @@ def projection(live: Any, desired: Any, path: tuple[str, ...] = ()) -> Any:
     if isinstance(desired, dict) and isinstance(live, dict):
         return _project_fields(cast("Object", live), cast("Object", desired), path)
     if isinstance(desired, list) and isinstance(live, list):
-        return _project_items(cast("list[Any]", live), cast("list[Any]", desired))
-    return live
+        pairs = _pairs(cast("list[Any]", live), cast("list[Any]", desired))
+        if pairs is not None:
+            return [projection(other, item, _IN_LIST) for other, item in pairs if other is not _MISSING]
+    return cast("Any", live)
 
 
 def _project_fields(live: Object, desired: Object, path: tuple[str, ...]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in desired.items():
         if name in ALLOCATED_FIELDS and not value:
-            fields[name] = value  # 0 accepts any allocated value
+            fields[name] = value
         elif name in live:
             fields[name] = live[name] if name in ATOMIC_FIELDS else projection(live[name], value, (*path, name))
-        elif (*path, name) in DROPPED_FIELDS or UNSTORED.get((*path, name)) == value:
+        elif _is_absent(path, name, value):
             fields[name] = value
     return fields
 
 
-def _project_items(live: list[Any], desired: list[Any]) -> list[Any]:
+_MISSING: Final = object()
+"""Stands for a live item that does not exist."""
+
+
+def _pairs(live: list[Any], desired: list[Any]) -> list[tuple[Any, Any]] | None:
+    """Each desired item after its live one, or after _MISSING; None for lists that cannot be matched."""
     for merge_key in MERGE_KEYS:
+        if not desired or not isinstance(desired[0], dict) or merge_key[0] not in desired[0]:
+            continue
         desired_items = _by_merge_key(merge_key, desired)
         if desired_items and len(desired_items) == len(desired):
             live_items = _by_merge_key(merge_key, live)
-            return [
-                projection(live_items[key], item, _IN_LIST) for key, item in desired_items.items() if key in live_items
-            ]
-    if len(live) != len(desired):
-        return live
-    return [projection(one, other, _IN_LIST) for one, other in zip(live, desired, strict=True)]
+            return [(live_items.get(key, _MISSING), item) for key, item in desired_items.items()]
+    return list(zip(live, desired, strict=True)) if len(live) == len(desired) else None
 
 
 _IN_LIST = ("[]",)

@@ -181,8 +181,9 @@ class Applier:
 
     def _is_ineffective(self, key: Key, child: Object) -> bool:
         """True if this intent was applied to this child before and had no effect, and neither has changed since."""
-        live = self._cache.get(key)
-        return live is not None and self._ineffective.get(key) == _effect(child, live)
+        effect = self._ineffective.get(key)
+        live = None if effect is None else self._cache.get(key)
+        return live is not None and effect == _effect(child, live)
 
     def _record_effect(self, key: Key, child: Object, reply: Object) -> None:
         self._ineffective.pop(key, None)

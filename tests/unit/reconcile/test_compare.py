@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_operator.kube.compare import covers
+from memcached_operator.kube.compare import covers, projection
 from memcached_operator.kube.resource import Object
 from memcached_operator.reconcile.intent import (
     INTENT_ANNOTATION,
@@ -21,6 +21,7 @@ JSON = st.recursive(
     max_leaves=10,
 )
 OBJECTS = st.dictionaries(TEXT, JSON, max_size=4)
+WITH_EXCEPTIONS = st.dictionaries(TEXT | st.sampled_from(["nodePort", "paused", "minReadySeconds"]), JSON, max_size=4)
 
 
 COVERED: dict[str, tuple[Any, Any]] = {
@@ -116,6 +117,14 @@ def test_node_port_0_is_covered_by_any_allocated_one() -> None:
 @pytest.mark.parametrize(("live", "desired"), NOT_COVERED.values(), ids=NOT_COVERED.keys())
 def test_not_covered(live: Any, desired: Any) -> None:
     assert not covers(live, desired)
+
+
+@given(WITH_EXCEPTIONS, WITH_EXCEPTIONS, TEXT)
+def test_covering_is_an_equal_projection(first: dict[str, Any], second: dict[str, Any], name: str) -> None:
+    """Both are used: one decides about a write, the other one says what it changed."""
+    for one, other in ((first, second), (first | second, first), ({name: first}, {name: first | second})):
+        for live, desired in ((one, other), ([one, second], [other, first]), ({"spec": one}, {"spec": other})):
+            assert covers(live, desired) == (projection(live, desired) == desired)
 
 
 @given(JSON)

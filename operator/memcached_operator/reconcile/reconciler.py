@@ -182,8 +182,9 @@ class Reconciler:
             )
 
     def _gather(self, kind: Controller, key: Key, cr: Object) -> Snapshot:
-        snapshot = replace(gather(self._cache, kind, cr, self._missing), resize=self.resize)
-        return replace(snapshot, events=self._mount_events.of(key, snapshot, datetime.now(UTC)))
+        snapshot = gather(self._cache, kind, cr, self._missing, self.resize)
+        events = self._mount_events.of(key, snapshot, datetime.now(UTC))
+        return replace(snapshot, events=events) if events else snapshot
 
     async def _apply(self, kind: Controller, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
         if plan.children is None:
@@ -198,10 +199,16 @@ class Reconciler:
         return result
 
 
-def gather(cache: Cache, kind: Controller, cr: Object, missing: AbstractSet[tuple[Resource, str | None]]) -> Snapshot:
+def gather(
+    cache: Cache,
+    kind: Controller,
+    cr: Object,
+    missing: AbstractSet[tuple[Resource, str | None]],
+    resize: Resize | None = None,
+) -> Snapshot:
     """The snapshot of a custom resource from the cache. Decodes each child and each pod once.
 
-    `missing`: as for `Reconciler`.
+    `missing`, `resize`: as for `Reconciler`.
     """
     meta = cr["metadata"]
     owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))
@@ -219,7 +226,7 @@ def gather(cache: Cache, kind: Controller, cr: Object, missing: AbstractSet[tupl
     missing_here = frozenset(
         resource for resource in kind.optional if missing & {(resource, None), (resource, meta["namespace"])}
     )
-    return Snapshot(cr, children, tuple(pods), missing_here, foreign, orphans)
+    return Snapshot(cr, children, tuple(pods), missing_here, foreign, orphans, resize=resize)
 
 
 def most_severe(errors: list[ApiError]) -> ApiError:

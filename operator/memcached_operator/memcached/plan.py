@@ -6,8 +6,8 @@ from datetime import datetime
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
+from memcached_api.memcached.effective import Ports
 from memcached_api.memcached.monitoring import METRICS_PORT, is_enabled
-from memcached_api.memcached.ports import Ports
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Plan, Snapshot, invalid

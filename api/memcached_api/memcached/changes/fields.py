@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from memcached_api.changes import changed
 from memcached_api.kubernetes import comparable_resources
 from memcached_api.memcached.agent import Agent
-from memcached_api.memcached.effective import effective, verbosity
+from memcached_api.memcached.effective import effective, ports, verbosity
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.monitoring import is_enabled
 from memcached_api.memcached.placing import DEFAULT_ACCOUNT, DEFAULT_GRACE_SECONDS, PodTemplate, security_context
-from memcached_api.memcached.ports import ports
 from memcached_api.memcached.requirements import agent_requirements, requirements
 from memcached_api.memcached.tls import TLS
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm, serves_https, warm_up_of

@@ -10,11 +10,10 @@ from itertools import chain
 from typing import Any
 
 from memcached_api.images import Images
-from memcached_api.memcached.effective import Effective, effective, verbosity
+from memcached_api.memcached.effective import Effective, Ports, effective, ports, verbosity
 from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
 from memcached_api.memcached.options import arguments
 from memcached_api.memcached.placing import PodSpec, security_context
-from memcached_api.memcached.ports import Ports, ports
 from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
 from memcached_operator.kube.resource import Object

@@ -6,7 +6,7 @@ The operator itself reads no Secret. The kubelet writes their content into the v
 from collections.abc import Iterator
 from typing import Any, Final
 
-from memcached_api.memcached.ports import ports
+from memcached_api.memcached.effective import ports
 from memcached_api.memcached.tls import LOOPBACK_PORT, TLS
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object, nested_list

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from memcached_api.memcached.ports import Ports, ports
+from memcached_api.memcached.effective import Ports, ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.compare import covers, fingerprint
 from memcached_operator.kube.resource import Object, nested_map

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
@@ -159,17 +160,26 @@ def blocks(cases: Sequence[Case], results: Published) -> dict[str, str]:
     }
 
 
-def totals(cases: Sequence[Case], known: dict[str, History]) -> list[int]:
-    """Scripts, cases, cases that have run, that passed, and that ever failed."""
+class Totals(NamedTuple):
+    """Numbers of scripts and cases, of cases that have run, that passed, and that ever failed."""
+
+    scripts: int
+    cases: int
+    run: int
+    passed: int
+    ever_failed: int
+
+
+def totals(cases: Sequence[Case], known: dict[str, History]) -> Totals:
+    """The numbers of these cases."""
     run = [known[case.name] for case in cases if case.name in known]
-    passed = sum(not history.last.error for history in run)
-    return [
-        len({case.script for case in cases}),
-        len(cases),
-        len(run),
-        passed,
-        sum(bool(each.failures) for each in run),
-    ]
+    return Totals(
+        scripts=len({case.script for case in cases}),
+        cases=len(cases),
+        run=len(run),
+        passed=sum(not history.last.error for history in run),
+        ever_failed=sum(bool(history.failures) for history in run),
+    )
 
 
 def figures(cases: Sequence[Case], known: dict[str, History]) -> str:

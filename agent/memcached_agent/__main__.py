@@ -1,7 +1,6 @@
 """The command `memcached-agent`."""
 
 import logging
-import os
 import sys
 from typing import Any, cast
 
@@ -12,7 +11,7 @@ log = logging.getLogger("memcached_agent")
 
 
 def main() -> None:
-    """Run the agent. Exits with code 2 if the command line is invalid, and 1 if the address cannot be used."""
+    """Run the agent. Exits with code 2 if the command line is invalid, and 1 if an address cannot be used."""
     options = parse(sys.argv[1:])
     configure(options.log_level, options.log_format)
     if not options.tls:  # asyncio imports ssl if it can, which needs 4 MiB of memory
@@ -20,12 +19,12 @@ def main() -> None:
     import asyncio
 
     from memcached_agent.app import run
+    from memcached_agent.web.server import ListenError
 
     try:
         asyncio.run(run(options))
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else error
-        log.error("cannot listen on %s: %s", options.metrics, reason)
+    except ListenError as error:
+        log.error("%s", error)
         sys.exit(1)
 
 

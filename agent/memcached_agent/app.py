@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 async def run(options: Options) -> None:
-    """Run until SIGTERM or SIGINT. Raises OSError if the address of the metrics cannot be used."""
+    """Run until SIGTERM or SIGINT. Raises ListenError if an address cannot be used."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stop.set)
@@ -37,10 +37,12 @@ async def run(options: Options) -> None:
     checks |= {each.name: each.problem for each in reloads.watchers} | dict(pod.checks if pod else {})
     scrape = Exporter(client, *(each.metrics for each in (reloads, pod) if each)).metrics
     routes = {"/metrics": Shared(scrape), "/healthz": lambda: healthz(checks)}
+    server = Server(routes)
     ready = partial(readyz, Shared(pod.obstacle)) if pod else serving
-    server = Server({**routes, "/livez": serving, "/readyz": ready}, ("/livez", "/readyz"))
-    async with listen(server, options.metrics, _protocols(server, options, reloads)):
-        log.info("serving the metrics of memcached at %s on %s", options.memcached, options.metrics)
+    probes = Server({"/livez": serving, "/readyz": ready})
+    async with listen(probes, options.probes), listen(server, options.metrics, _protocols(server, options, reloads)):
+        words = "serving the metrics of memcached at %s on %s, and probes on %s"
+        log.info(words, options.memcached, options.metrics, options.probes)
         gc.freeze()  # the collector need not visit what exists now
         await _until(stop, _all(*(each.run() for each in (reloads, pod) if each)))
 
@@ -49,9 +51,9 @@ def _protocols(server: Server, options: Options, reloads: Reloads) -> Protocols 
     """What handles a new connection to the port of the metrics. None: HTTP without TLS."""
     if not options.tls or not options.tls.metrics or not reloads.certificates:
         return None
-    from memcached_agent.web.tls import Layer  # imports ssl
+    from memcached_agent.web.tls import protocols  # imports ssl
 
-    return partial(Layer, server, reloads.certificates.context)
+    return protocols(server, reloads.certificates.context)
 
 
 def _pod(options: Options, client: Client) -> "Watcher | None":

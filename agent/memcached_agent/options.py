@@ -14,7 +14,7 @@ MAX_PATH: Final = 256
 MAX_QUOTED: Final = 64
 """Characters of an invalid value that become part of a message."""
 DESCRIPTION: Final = """Serve the metrics of a memcached server to Prometheus: /metrics. /healthz names
-problems; /livez and /readyz are for probes.
+problems. /livez and /readyz are for probes, on a port of their own.
 
 The agent runs beside memcached, in the same pod. It opens one connection to memcached, and keeps it open.
 
@@ -28,7 +28,7 @@ not ready, and how much memory memcached gets while it runs. With
 class Tls:
     """Where memcached's certificates are, and the port on loopback where it serves them.
 
-    `metrics`: whether the agent serves its own port by HTTPS, with the same certificate.
+    `metrics`: whether the agent serves the metrics by HTTPS, with the same certificate.
     """
 
     directory: str
@@ -62,6 +62,7 @@ class Options:
 
     memcached: Address
     metrics: Address
+    probes: Address
     log_level: str
     log_format: str
     tls: Tls | None = None
@@ -94,8 +95,8 @@ def parse(arguments: Sequence[str]) -> Options:
     restart = values.arguments_file and Restart(values.arguments_file, values.items_file)
     pod = values.annotations_file and Pod(values.annotations_file, values.state_directory, restart)
     tls = None if values.tls_directory is None else Tls(values.tls_directory, values.tls_port, values.metrics_tls)
-    common = (values.memcached, values.metrics_bind_address, values.log_level, values.log_format)
-    return Options(*common, tls, values.users_file, pod)
+    addresses = (values.memcached, values.metrics_bind_address, values.probes)
+    return Options(*addresses, values.log_level, values.log_format, tls, values.users_file, pod)
 
 
 def _parser() -> Parser:
@@ -118,6 +119,14 @@ def _parser() -> Parser:
         type=_address(host_required=False),
         default=":9150",
         help="address of /metrics and /healthz; without IP, all addresses of IPv4 and IPv6 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--probes",
+        metavar="[IP]:PORT",
+        type=_address(host_required=False),
+        default=":9151",
+        help="address of /livez and /readyz, always HTTP; without IP, all addresses of IPv4 and IPv6 "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--log-level", choices=LEVELS, default="info", help="minimum severity of log lines (default: %(default)s)"

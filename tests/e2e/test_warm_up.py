@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support import kube
-from support.agents import metrics
+from support.agents import readyz
 from support.kube import Object, eventually, kubectl, must_get
 from support.load import Load, fill, load
 from support.memcached import SMALL, conditions, memcached, pods_of, states, wait_until_ready
@@ -46,7 +46,7 @@ def ready_since(pod: Object) -> str:
 def is_cold(namespace: str, slot: int) -> bool:
     """Whether the agent of a slot's pod runs, and says that the pod is not warm."""
     with suppress(OSError, KeyError):  # it has not started yet
-        return "not warm yet" in metrics(must_get("pods", namespace, f"gated-{slot}"), "/readyz")
+        return "not warm yet" in readyz(must_get("pods", namespace, f"gated-{slot}"))
     return False
 
 

@@ -395,7 +395,7 @@ def _monitoring(rng: Random) -> Object:
     """An interval, an agent, or a port close to those that are denied."""
     interval = _near(rng, rng.choice(("30s", "1m30s", "1h", "500ms", "0s", "1s1m")))
     monitoring = rng.choice(({}, {"enabled": True}, {"enabled": False}, {"podMonitor": {"interval": interval}}))
-    port = rng.choice((9149, 9150, 9150, 9151))
+    port = rng.choice((9149, 9150, 9151, 9152))
     agent: Object = {"resources": {"limits": {"memory": rng.choice(("48Mi", "-1"))}, "requests": {"memory": "47Mi"}}}
     return {"monitoring": monitoring, **rng.choice(({}, {"containerPort": port}, {"agent": agent}))}
 

@@ -120,7 +120,7 @@ def test_agent_is_started_at_the_connection_limit(root: Path) -> None:
 MAX_MEMORY, MAX_LOADED_MEMORY = 20 * 2**20, 32 * 2**20
 """Bytes of private memory, without clients and while many of them read no responses. The container may use 48 MiB."""
 CLIENTS, REQUESTS = 64, 10
-"""Clients that read no responses; the agent serves 32 of them. Each sends some requests."""
+"""Clients of each port that read no responses; the agent serves 32 of them. Each sends some requests."""
 IDLE_SECONDS, MAX_WAKEUPS = 2.0, 20
 
 
@@ -137,11 +137,13 @@ def test_agent_needs_little(live: Server, tmp_path: Path, kind: str) -> None:
         before = agent.wakeups()
         time.sleep(IDLE_SECONDS)
         assert agent.wakeups() - before < MAX_WAKEUPS
-        for _ in range(CLIENTS):
-            client = stack.enter_context(socket.create_connection(("127.0.0.1", agent.port)))
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            sender = stack.enter_context(unverified().wrap_socket(client)) if kind == "tls" else client
-            sender.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * REQUESTS)
+        for path, port in (("/metrics", agent.port), ("/readyz", agent.probes)):
+            for _ in range(CLIENTS):
+                client = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                encrypts = kind == "tls" and port == agent.port
+                sender = stack.enter_context(unverified().wrap_socket(client)) if encrypts else client
+                sender.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode() * REQUESTS)
         assert up(agent) == 1
         assert agent.private_bytes() < MAX_LOADED_MEMORY
 

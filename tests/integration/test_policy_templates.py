@@ -152,8 +152,12 @@ CHANGES: dict[str, tuple[Object, str]] = {
     },
     "request as a liveness probe": (container("livenessProbe", METADATA_SERVICE), "livenessProbe.httpGet"),
     "request to another path": (
-        container("livenessProbe", {"httpGet": {"path": "/quit", "port": "metrics"}}),
+        container("livenessProbe", {"httpGet": {"path": "/quit", "port": "probes"}}),
         "livenessProbe.httpGet.path",
+    ),
+    "request to the port of the metrics": (
+        container("livenessProbe", {"httpGet": {"path": "/livez", "port": "metrics"}}),
+        "livenessProbe.httpGet.port",
     ),
     "request to another port": (
         container("readinessProbe", {"httpGet": {"path": "/readyz", "port": 10250}}),

@@ -9,6 +9,7 @@ from support.kube import Object, must_get
 from support.waiting import REQUEST
 
 METRICS_PORT = 9150
+PROBES_PORT = 9151
 
 
 def metrics(pod: Object, path: str = "/metrics", tls: ssl.SSLContext | None = None) -> str:
@@ -16,19 +17,27 @@ def metrics(pod: Object, path: str = "/metrics", tls: ssl.SSLContext | None = No
 
     Fails if the agent does not respond: only pods with a warm gate or slots wait for it, so tests may have to.
     """
-    url = f"{'http' if tls is None else 'https'}://{pod['status']['podIP']}:{METRICS_PORT}{path}"
-    try:
-        with urlopen(url, timeout=REQUEST, context=tls) as response:  # noqa: S310 - one of these two schemes
-            return response.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.read().decode()
-    except urllib.error.URLError as error:
-        raise AssertionError(f"{url}: {error.reason}") from None
+    return _response(f"{'http' if tls is None else 'https'}://{pod['status']['podIP']}:{METRICS_PORT}{path}", tls)
 
 
 def healthz(pod: Object) -> str:
     """The problems that the agent of a pod names, or `ok`."""
     return metrics(pod, "/healthz")
+
+
+def readyz(pod: Object) -> str:
+    """Why the agent of a pod says that it is not ready, or `ok`. Fails if it does not respond."""
+    return _response(f"http://{pod['status']['podIP']}:{PROBES_PORT}/readyz")
+
+
+def _response(url: str, tls: ssl.SSLContext | None = None) -> str:
+    try:
+        with urlopen(url, timeout=REQUEST, context=tls) as response:  # noqa: S310 - http or https
+            return response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
+    except urllib.error.URLError as error:
+        raise AssertionError(f"{url}: {error.reason}") from None
 
 
 def value(pod: Object, series: str) -> float:

@@ -171,11 +171,11 @@ _RULES: Table = {
     ),
     "port of the metrics with a warm restart": (
         {"identity": "Stable", "cache": {"warmRestart": True}, "containerPort": 9150},
-        ("spec.containerPort", "must not be 9150 with spec.monitoring"),
+        ("spec.containerPort", "must not be 9150 or 9151 with spec.monitoring"),
     ),
     "port of the metrics with a warm gate": (
         {"identity": "Stable", "rollout": {"warmUp": {}}, "containerPort": 9150},
-        ("spec.containerPort", "must not be 9150 with spec.monitoring"),
+        ("spec.containerPort", "must not be 9150 or 9151 with spec.monitoring"),
     ),
     "several violations": (
         {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}},

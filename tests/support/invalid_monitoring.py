@@ -48,6 +48,10 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "port of the metrics": (
         {"monitoring": {}, "containerPort": 9150},
-        ("spec.containerPort", "must not be 9150 with spec.monitoring"),
+        ("spec.containerPort", "must not be 9150 or 9151 with spec.monitoring"),
+    ),
+    "port of the probes": (
+        {"monitoring": {}, "containerPort": 9151},
+        ("spec.containerPort", "must not be 9150 or 9151 with spec.monitoring"),
     ),
 }

@@ -5,8 +5,8 @@ from typing import Any, Final
 TLS: Final = {"secretName": "sessions-tls"}
 
 SECRET: Final = "must be the name of a Secret in this namespace"
-RESERVED: Final = "must not be 11210 or 9150"
-METRICS: Final = "must not be 9150 with spec.monitoring"
+RESERVED: Final = "must not be 11210, 9150 or 9151"
+METRICS: Final = "must not be 9150 or 9151 with spec.monitoring"
 PLAINTEXT: Final = ("spec.tls.plaintext", "must not be Enabled unless spec.tls.port is another port")
 CLIENT_CA: Final = ("spec.tls.clientCASecretName", "must be set only with clientAuth Request or Require")
 
@@ -25,6 +25,7 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "privileged port for TLS": ({"tls": {**TLS, "port": 443}}, ("spec.tls.port", "must be between 1024 and 65535")),
     "port of the agent's connection for TLS": ({"tls": {**TLS, "port": 11210}}, ("spec.tls.port", RESERVED)),
     "port of the metrics for TLS": ({"tls": {**TLS, "port": 9150}}, ("spec.tls.port", RESERVED)),
+    "port of the probes for TLS": ({"tls": {**TLS, "port": 9151}}, ("spec.tls.port", RESERVED)),
     "port of the agent's connection": (
         {"tls": TLS, "containerPort": 11210},
         ("spec.containerPort", "must not be 11210 with spec.tls"),
@@ -87,5 +88,6 @@ VALID: Final[dict[str, dict[str, Any]]] = {
     "HTTPS switched off": {"monitoring": {"tls": {"enabled": False}}},
     "reserved ports without TLS": {"containerPort": 11210},
     "port of the metrics without an agent": {"containerPort": 9150},
+    "port beside those of the agent": {"tls": {**TLS, "port": 9152}, "containerPort": 9149},
 }
 """Valid specs that are close to a rule."""

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import os
 import socket
 import struct
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from enum import IntEnum
 from http import HTTPStatus
@@ -17,9 +18,12 @@ from memcached_agent.web.messages import END_OF_HEAD, MAX_HEAD, Request, Respons
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 32
+"""Open connections of a port. Each port has its own limit: many clients of one do not affect those of the other."""
 BACKLOG: Final = 8
 """Connections that wait to be accepted; if there are more, clients retry after 1 s. asyncio accepts as many before it
 reads from any: with a quarter of MAX_CONNECTIONS, a burst never displaces one whose request is not read yet."""
+PIECE: Final = 2**14
+"""Bytes that are written at once, and that TLS reads at once: its largest record."""
 KERNEL_BUFFER: Final = 2**16
 """Bytes of the kernel's buffers of a connection, per direction; its default grows to several MiB."""
 
@@ -53,23 +57,17 @@ Protocols = Callable[[], asyncio.BaseProtocol]
 
 
 class Server:
-    """Serves GET and HEAD requests for the paths in `routes`.
+    """Serves GET and HEAD requests for the paths in `routes`, over at most MAX_CONNECTIONS connections."""
 
-    `unencrypted`: the paths for clients without TLS, on a port for TLS.
-    """
-
-    def __init__(self, routes: Mapping[str, Handler], unencrypted: Collection[str] = ()) -> None:
+    def __init__(self, routes: Mapping[str, Handler]) -> None:
         self.connections: Final[dict[Connection, None]] = {}  # the oldest first
         self._routes = routes
-        self._unencrypted = {path: routes[path] for path in unencrypted}
 
-    async def respond(self, request: Request, *, restricted: bool) -> Response:
-        """The response to a request. `restricted`: it came without TLS to a port for TLS."""
-        routes = self._unencrypted if restricted else self._routes
-        handler = routes.get(request.path)
+    async def respond(self, request: Request) -> Response:
+        """The response to a request."""
+        handler = self._routes.get(request.path)
         if handler is None:
-            words = "without TLS, the paths are" if restricted else "the paths are"
-            return text(HTTPStatus.NOT_FOUND, f"not found; {words} {', '.join(routes)}")
+            return text(HTTPStatus.NOT_FOUND, f"not found; the paths are {', '.join(self._routes)}")
         if request.method not in ("GET", "HEAD"):
             return text(HTTPStatus.METHOD_NOT_ALLOWED, "the methods are GET and HEAD")
         return await handler()
@@ -92,11 +90,13 @@ class Server:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: reads a request, writes the response, and so on. `handshake`: `established` is called before."""
+    """One connection: reads a request, writes the response, and so on.
 
-    def __init__(self, server: Server, *, handshake: bool = False) -> None:
-        self.state = State.HANDSHAKE if handshake else State.IDLE
-        self._restricted = False
+    Over TLS, two transports belong to it: of the socket, which limits apply to, and of the data in it.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.state = State.HANDSHAKE
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()
@@ -104,24 +104,27 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._keep_alive = True
         self._client_closed = False
+        self._raw: asyncio.Transport | None = None
         self._transport: asyncio.Transport | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for a request, or for the handshake before it."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(0)
-        self._enter(self.state)
+    def register(self, raw: asyncio.BaseTransport) -> None:
+        """Register the connection when its socket is accepted; over TLS, the handshake follows."""
+        self._raw = cast("asyncio.Transport", raw)
+        self._raw.set_write_buffer_limits(0)
+        self._enter(State.HANDSHAKE)
         self._server.opened(self)
 
-    def established(self, *, encrypted: bool) -> None:
-        """Wait for a request, after a handshake, or without TLS."""
-        self._restricted = not encrypted
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for a request; over TLS, when the handshake is complete."""
+        if self._raw is None:
+            self.register(transport)
+        self._transport = cast("asyncio.Transport", transport)
         self._enter(State.IDLE)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002
         """Release everything."""
         self._server.closed(self)
-        self._transport = None
+        self._raw = self._transport = None
         if self._timer:
             self._timer.cancel()
         if self._task:
@@ -137,9 +140,12 @@ class Connection(asyncio.Protocol):
         self._limit_reading()
 
     def eof_received(self) -> bool:
-        """Close the connection when the client has sent all it will send, but finish the response before."""
+        """Close the connection when the client has sent all it will send, but finish the response before.
+
+        Over TLS, asyncio closes the connection in any case.
+        """
         self._keep_alive, self._client_closed = False, True
-        return self.state in (State.HANDLING, State.WRITING)
+        return self._transport is self._raw and self.state in (State.HANDLING, State.WRITING)
 
     def resume_writing(self) -> None:
         """The response is sent."""
@@ -149,10 +155,10 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close the connection at once, and release the memory of unsent data, also in the kernel."""
         self._server.closed(self)
-        if self._transport:
-            plain = self._transport.get_extra_info("socket")
+        if self._raw:
+            plain = self._raw.get_extra_info("socket")
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self._transport.abort()
+            self._raw.abort()
 
     def _enter(self, state: State) -> None:
         self.state = state
@@ -186,7 +192,7 @@ class Connection(asyncio.Protocol):
 
     async def _handle(self, request: Request) -> None:
         try:
-            response = await self._server.respond(request, restricted=self._restricted)
+            response = await self._server.respond(request)
         except Exception:  # the outermost edge of a request
             log.exception("internal error while handling a request")
             response = text(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log of the agent")
@@ -197,15 +203,17 @@ class Connection(asyncio.Protocol):
         self._send(text(status, sentence), with_body=True)
 
     def _send(self, response: Response, *, with_body: bool) -> None:
-        if self._transport is None:
+        if self._raw is None or self._transport is None:
             return
         self._enter(State.WRITING)
-        self._transport.write(encode(response, with_body=with_body, keep_alive=self._keep_alive))
-        if not self._transport.get_write_buffer_size():
+        data = memoryview(encode(response, with_body=with_body, keep_alive=self._keep_alive))
+        for start in range(0, len(data), PIECE):
+            self._transport.write(data[start : start + PIECE])
+        if not self._raw.get_write_buffer_size():
             self._sent()
 
     def _sent(self) -> None:
-        if self._transport is None:
+        if self._raw is None or self._transport is None:
             return
         if self._keep_alive:
             self._enter(State.IDLE)
@@ -219,21 +227,27 @@ class Connection(asyncio.Protocol):
         self._received.clear()
         self._enter(State.CLOSING)
         self._limit_reading()
-        self._transport.write_eof()
+        if self._transport is not self._raw:
+            self._transport.close()  # only TLS, because the client does not end it yet
+        self._raw.write_eof()
 
     def _limit_reading(self) -> None:
         """Read more only while less than a head is waiting: a client could send requests and read no responses."""
-        if self._transport is None or self._transport.is_closing():
+        if self._raw is None or self._raw.is_closing():
             return
         if len(self._received) > MAX_HEAD:
-            self._transport.pause_reading()
+            self._raw.pause_reading()
         else:
-            self._transport.resume_reading()
+            self._raw.resume_reading()
+
+
+class ListenError(Exception):
+    """An address cannot be used. The text is one clause that names the address and the reason."""
 
 
 @asynccontextmanager
 async def listen(server: Server, address: Address, protocol: Protocols | None = None) -> AsyncGenerator[None]:
-    """Serve on an address during the block. Raises OSError, for example if the port is in use.
+    """Serve on an address during the block. Raises ListenError, for example if the port is in use.
 
     `protocol`: for each new connection; None: HTTP without TLS.
     """
@@ -251,7 +265,11 @@ def _listener(address: Address) -> socket.socket:
     """A listening socket; without a host, on all addresses of IPv4 and, where it is enabled, of IPv6."""
     dual = not address.host and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual or ":" in address.host else socket.AF_INET
-    listener = socket.create_server(address, family=family, backlog=BACKLOG, dualstack_ipv6=dual)
+    try:
+        listener = socket.create_server(address, family=family, backlog=BACKLOG, dualstack_ipv6=dual)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else error
+        raise ListenError(f"cannot listen on {address}: {reason}") from error
     for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):  # accepted sockets inherit them
         listener.setsockopt(socket.SOL_SOCKET, buffer, KERNEL_BUFFER)
     return listener

@@ -9,6 +9,10 @@ from memcached_api.scheduling import Labels
 
 METRICS_PORT: Final = 9150
 """The port of the agent's metrics, which prometheus/memcached_exporter uses too."""
+PROBES_PORT: Final = 9151
+"""The port of the agent's probes, for the kubelet."""
+AGENT_PORTS: Final = (METRICS_PORT, PROBES_PORT)
+"""The ports on which the agent listens in each pod that has one."""
 
 MAX_INTERVAL_LENGTH: Final = 32
 

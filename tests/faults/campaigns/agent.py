@@ -36,7 +36,10 @@ MAX_MEMORY = 40.0
 CLIENTS = 200
 PROBES = 20
 MAX_FILES = 64
-"""Open files of the agent: 32 connections of clients, one of memcached, and a few of its own."""
+"""Open files of the agent: 32 connections of a port, one of memcached, and a few of its own."""
+PROBE_PATHS = ("/livez", "/readyz")
+"""The paths on the port for probes."""
+PROBE = b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 HALF_HEAD = b"GET /metrics HTTP/1.1\r\nHost: a\r\nA: "
 REQUESTS = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 50
 
@@ -49,11 +52,13 @@ class Setup:
     process: Operator
     memcached: FakeMemcached
     port: int
+    probes: int
     session: aiohttp.ClientSession
 
     async def get(self, path: str = "/metrics") -> tuple[int, str]:
         """The status and the body of a response."""
-        async with self.session.get(f"http://127.0.0.1:{self.port}{path}") as response:
+        port = self.probes if path in PROBE_PATHS else self.port
+        async with self.session.get(f"http://127.0.0.1:{port}{path}") as response:
             return response.status, await response.text()
 
     async def scrape(self) -> dict[str, float]:
@@ -92,7 +97,7 @@ class Setup:
 
     async def check_probes(self) -> None:
         """Check that the probes of the kubelet succeed."""
-        for path in ("/livez", "/readyz"):
+        for path in PROBE_PATHS:
             answer = await self.get(path)
             self.sandbox.check(answer == (200, "ok\n"), f"{path}: {answer}")
 
@@ -116,14 +121,15 @@ Scenario = Callable[[Setup], Awaitable[None]]
 
 async def run(sandbox: Sandbox, _: References, scenario: Scenario) -> None:
     """One scenario; the agent reports the values of memcached before and after it."""
-    memcached, port = FakeMemcached(), free_port()
-    arguments = [f"--memcached=127.0.0.1:{memcached.port}", f"--metrics-bind-address=127.0.0.1:{port}"]
+    memcached, port, probes = FakeMemcached(), free_port(), free_port()
+    addresses = {"memcached": memcached.port, "metrics-bind-address": port, "probes": probes}
+    arguments = [f"--{name}=127.0.0.1:{number}" for name, number in addresses.items()]
     log = sandbox.operator.log.with_suffix(".agent.log")
     process = Operator(arguments, {}, sandbox.settings.sources, log, "memcached_agent")
     timeout = aiohttp.ClientTimeout(total=30 * TIMEOUT_FACTOR)
     async with memcached.running(), supervised(process), aiohttp.ClientSession(timeout=timeout) as session:
         process.start()
-        setup = Setup(sandbox, process, memcached, port, session)
+        setup = Setup(sandbox, process, memcached, port, probes, session)
         await setup.check_works()
         await scenario(setup)
         await setup.check_works()
@@ -148,11 +154,15 @@ async def parallel(setup: Setup) -> None:
     setup.sandbox.check(sent <= 12, f"20 parallel scrapes sent {sent} commands")
 
 
-async def slow_clients(setup: Setup, data: bytes) -> None:
-    """Many clients send an incomplete request, or many requests whose responses they do not read."""
+async def slow_clients(setup: Setup, data: bytes, *, probes: bool = False) -> None:
+    """Many clients send an incomplete request, or many requests whose responses they do not read.
+
+    `probes`: to the port of the probes instead of that of the metrics.
+    """
     async with AsyncExitStack() as stack:
         for _ in range(CLIENTS):
-            _, writer = await asyncio.open_connection("127.0.0.1", setup.port, limit=2**10)
+            port = setup.probes if probes else setup.port
+            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**10)
             stack.callback(_abort, writer)  # a StreamWriter without a reference closes its connection
             writer.write(data)
         for _ in range(3):
@@ -166,20 +176,33 @@ def _abort(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
+async def crowded_metrics(setup: Setup) -> None:
+    """A probe that has connected is answered, although many clients connect to the port of the metrics."""
+    with socket.create_connection(("127.0.0.1", setup.probes)) as probe:
+        await slow_clients(setup, HALF_HEAD)
+        with suppress(ConnectionError):
+            probe.sendall(PROBE)
+        await _check_answered(setup, probe)
+
+
 async def bursts(setup: Setup) -> None:
-    """A probe arrives just before many other connections, while the agent is busy: they do not displace it."""
+    """A probe arrives just before many others on its port, while the agent is busy: they do not displace it."""
     for _ in range(PROBES):
         with ExitStack() as stack:
             setup.process.signal(signal.SIGSTOP)
-            probe = stack.enter_context(socket.create_connection(("127.0.0.1", setup.port)))
-            probe.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            probe = stack.enter_context(socket.create_connection(("127.0.0.1", setup.probes)))
+            probe.sendall(PROBE)
             for _ in range(MAX_FILES):
                 other = stack.enter_context(socket.socket())
                 other.setblocking(False)
-                other.connect_ex(("127.0.0.1", setup.port))
+                other.connect_ex(("127.0.0.1", setup.probes))
             setup.process.signal(signal.SIGCONT)
-            answer = await asyncio.to_thread(_answer, probe)
-            setup.sandbox.check(answer.startswith(b"HTTP/1.1 200 "), f"a probe was answered with {answer[:80]!r}")
+            await _check_answered(setup, probe)
+
+
+async def _check_answered(setup: Setup, probe: socket.socket) -> None:
+    answer = await asyncio.to_thread(_answer, probe)
+    setup.sandbox.check(answer.startswith(b"HTTP/1.1 200 "), f"a probe was answered with {answer[:80]!r}")
 
 
 def _answer(client: socket.socket) -> bytes:
@@ -192,9 +215,11 @@ def _answer(client: socket.socket) -> bytes:
 
 SCENARIOS: dict[str, Scenario] = {
     "bursts": bursts,
+    "crowded-metrics": crowded_metrics,
     "hangs-at-once": hangs,
     "parallel-scrapes": parallel,
     "half-heads": partial(slow_clients, data=HALF_HEAD),
+    "half-probes": partial(slow_clients, data=HALF_HEAD, probes=True),
     "unread-responses": partial(slow_clients, data=REQUESTS),
 }
 

@@ -26,7 +26,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "certificate-not-loaded": ("certificates",),
     "bad-users": ("users", "accounts"),
     "memcached-restarted": ("certificates",),
-    "no-certificate": ("tls",),
+    "no-certificate": ("app", "tls"),
     "half-handshakes": ("tls",),
     "warm-latch": ("warm_watcher",),
     "warm-last-minute": ("warm",),

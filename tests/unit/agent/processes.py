@@ -15,6 +15,11 @@ from typing import Final
 
 from support.ports import free_port
 
+PROBES: Final = ("/livez", "/readyz")
+"""The paths on the port for probes."""
+READY: Final = (200, "memcached_agent_info", "/metrics")
+LIVE: Final = (200, "ok", "/livez")
+"""The first response of an agent that serves metrics, and of one that has no certificate for them yet."""
 START: Final = 60.0
 """Seconds until the agent serves its port; enough for a busy machine."""
 
@@ -50,11 +55,12 @@ class Agent:
 
     process: subprocess.Popen[str]
     port: int
+    probes: int
     tls: bool = False
 
     def get(self, path: str = "/metrics", timeout: float = 30) -> tuple[int, str]:
         """The status and the body of a response."""
-        connection = self._connection(timeout)
+        connection = self._connection(path, timeout)
         try:
             connection.request("GET", path)
             response = connection.getresponse()
@@ -82,7 +88,9 @@ class Agent:
         _, log = self.process.communicate(timeout=seconds)
         return self.process.returncode, log
 
-    def _connection(self, timeout: float) -> HTTPConnection:
+    def _connection(self, path: str, timeout: float) -> HTTPConnection:
+        if path in PROBES:
+            return HTTPConnection("127.0.0.1", self.probes, timeout=timeout)
         if self.tls:
             return HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=unverified())
         return HTTPConnection("127.0.0.1", self.port, timeout=timeout)
@@ -100,14 +108,20 @@ class Agent:
 
 
 @contextmanager
-def running(memcached_port: int, *arguments: str, measured: bool = True, tls: bool = False) -> Generator[Agent]:
-    """Run the agent during the block; it serves a free port. `tls`: by HTTPS."""
-    port = free_port()
-    words = command(f"--memcached=127.0.0.1:{memcached_port}", f"--metrics-bind-address=:{port}", *arguments)
+def running(
+    memcached_port: int, *arguments: str, measured: bool = True, tls: bool = False, certified: bool = True
+) -> Generator[Agent]:
+    """Run the agent during the block; it serves free ports.
+
+    `tls`: it serves the metrics by HTTPS. `certified`: it has a certificate for that, or needs none.
+    """
+    port, probes = free_port(), free_port()
+    addresses = (f"--memcached=127.0.0.1:{memcached_port}", f"--metrics-bind-address=:{port}", f"--probes=:{probes}")
+    words = command(*addresses, *arguments)
     with subprocess.Popen(words, env=environment(measured=measured), stderr=subprocess.PIPE, text=True) as process:
         try:
-            agent = Agent(process, port, tls)
-            agent.wait_for(200, "memcached_agent_info", "/metrics")
+            agent = Agent(process, port, probes, tls)
+            agent.wait_for(*(READY if certified else LIVE))
             yield agent
         finally:
             process.kill()

@@ -5,8 +5,10 @@ import json
 import resource
 import signal
 import socket
+import ssl
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,11 +23,13 @@ from memcached_agent.options import Options
 from memcached_agent.shared import Shared
 from memcached_agent.version import version
 from memcached_agent.web.health import healthz
+from memcached_agent.web.server import BACKLOG, MAX_CONNECTIONS
+from support.pki import CA
 from support.ports import free_port
 from support.streams import until
 
 from .memcacheds import HANG, FakeMemcached, replies_again, with_client
-from .processes import finished, running
+from .processes import PROBES, finished, running
 from .samples import COMMANDS, types, value
 
 
@@ -41,10 +45,12 @@ def test_signal_ends_a_busy_process() -> None:
         assert (code, "Traceback" in log) == (0, False), log
 
 
-def test_port_in_use_exits_1_with_one_sentence() -> None:
+@pytest.mark.parametrize("option", ["--metrics-bind-address", "--probes"])
+def test_port_in_use_exits_1_with_one_sentence(option: str) -> None:
+    others = (f"{each}=:{free_port()}" for each in ("--metrics-bind-address", "--probes"))
     with socket.create_server(("", 0)) as used:
         port = used.getsockname()[1]
-        done = finished(f"--metrics-bind-address=:{port}", "--log-format=json")
+        done = finished(*others, f"{option}=:{port}", "--log-format=json")
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert json.loads(line)["msg"] == f"cannot listen on :{port}: Address already in use"
@@ -54,7 +60,7 @@ def test_agent_without_memcached_serves_its_own_metrics() -> None:
     port = free_port()
     with running(port) as agent:
         agent.wait_for(503, f"memcached: memcached at 127.0.0.1:{port} refuses the connection: nothing listens on")
-        for path in ("/livez", "/readyz"):
+        for path in PROBES:
             assert agent.get(path) == (200, "ok\n"), path
         status, text = agent.get()
         assert status == 200
@@ -70,13 +76,54 @@ def test_agent_without_memcached_serves_its_own_metrics() -> None:
         assert (code, "Traceback" in log) == (0, False), log
 
 
+def test_each_path_has_one_port() -> None:
+    with running(free_port()) as agent:
+        ports = {"/metrics": agent.port, "/healthz": agent.port, **dict.fromkeys(PROBES, agent.probes)}
+        for path, port in ports.items():
+            other = replace(agent, port=agent.probes, probes=agent.port)
+            paths = ", ".join(each for each in ports if ports[each] != port)
+            assert other.get(path) == (404, f"not found; the paths are {paths}\n")
+
+
+def test_probes_need_no_certificate(tmp_path: Path) -> None:
+    """An agent that starts while the Secret is bad would be restarted again and again."""
+    options = (f"--tls-directory={tmp_path}", f"--tls-port={free_port()}", "--metrics-tls")
+    with running(free_port(), *options, tls=True, certified=False) as agent:
+        for path in PROBES:
+            assert agent.get(path) == (200, "ok\n"), path
+        with pytest.raises((ConnectionError, ssl.SSLError)):
+            agent.get()
+        pair = CA().issue()
+        (tmp_path / "tls.crt").write_bytes(pair.cert)
+        (tmp_path / "tls.key").write_bytes(pair.key)
+        agent.wait_for(200, "memcached_agent_info", "/metrics")
+
+
+def test_clients_of_the_metrics_do_not_displace_probes() -> None:
+    """As many clients of one port would: they close the oldest connection."""
+    with running(free_port()) as agent, ExitStack() as stack:
+
+        def get(client: socket.socket, path: str) -> bytes:
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            return client.recv(2**16).partition(b"\r\n")[0]
+
+        def opened(port: int) -> socket.socket:
+            return stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+
+        probe = opened(agent.probes)
+        assert get(probe, "/livez") == b"HTTP/1.1 200 OK"
+        for _ in range(2 * MAX_CONNECTIONS):
+            assert get(opened(agent.port), "/healthz") == b"HTTP/1.1 503 Service Unavailable"
+        assert get(probe, "/livez") == b"HTTP/1.1 200 OK"
+
+
 def test_error_in_the_background_ends_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(_: Client) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(Client, "run", broken)
-    port = free_port()
-    parsed = Options(Address("127.0.0.1", 1), Address("127.0.0.1", port), "info", "text")
+    memcached, metrics, probes = (Address("127.0.0.1", port) for port in (1, free_port(), free_port()))
+    parsed = Options(memcached, metrics, probes, "info", "text")
     with pytest.raises(ZeroDivisionError):
         asyncio.run(app.run(parsed))
 
@@ -143,10 +190,10 @@ def test_exhausted_file_descriptors_are_one_line() -> None:
         limits = resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, (used, limits[1]))
         with ExitStack() as stack:
-            for _ in range(8):
+            for _ in range(BACKLOG):
                 stack.enter_context(socket.create_connection(("127.0.0.1", agent.port)))
             with pytest.raises(TimeoutError):
-                agent.get("/livez", timeout=3)
+                agent.get(timeout=3)
         resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, limits)
         agent.wait_for(200, "ok", "/livez")
         code, log = agent.end()

@@ -14,11 +14,13 @@ from memcached_agent.memcached.errors import REASONS
 from memcached_agent.metrics import agent, arguments, memory, reloads, restarts, warm
 from memcached_agent.metrics.exposition import Metric
 from memcached_agent.version import version
+from memcached_api.memcached.monitoring import METRICS_PORT, PROBES_PORT
 
 from .processes import finished
 
 OPTIONS = {
-    *("--memcached", "--metrics-bind-address", "--tls-directory", "--tls-port", "--metrics-tls", "--users-file"),
+    *("--memcached", "--metrics-bind-address", "--probes"),
+    *("--tls-directory", "--tls-port", "--metrics-tls", "--users-file"),
     *("--annotations-file", "--state-directory", "--arguments-file", "--items-file"),
     *("--log-level", "--log-format", "--version", "--help"),
 }
@@ -33,7 +35,7 @@ def test_help_describes_every_option_with_its_default() -> None:
     text = " ".join(done.stdout.split())
     found = set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", done.stdout, re.MULTILINE))
     assert found == OPTIONS
-    for default in ("127.0.0.1:11211", ":9150", "info", "text"):
+    for default in ("127.0.0.1:11211", ":9150", ":9151", "info", "text"):
         assert f"(default: {default})" in text
 
 
@@ -58,6 +60,7 @@ INVALID = {
     "long": (["--memcached=" + "1" * 1000], f"'{'1' * 64}': invalid address"),
     "port 0": (["--metrics-bind-address=:0"], "':0': invalid address; use IP:PORT or :PORT, with a port from 1 to"),
     "high port": (["--metrics-bind-address=:65536"], "':65536': invalid address"),
+    "no port": (["--probes=127.0.0.1"], "'127.0.0.1': invalid address; use IP:PORT or :PORT"),
     "directory without a port": (TLS[:1], "--tls-directory and --tls-port require each other"),
     "TLS without a directory": (["--metrics-tls"], "--metrics-tls requires --tls-directory"),
     "annotations without a state": (POD[:1], "--annotations-file and --state-directory require each other"),
@@ -93,7 +96,8 @@ def test_invalid_usage_of_the_program_exits_2() -> None:
 
 
 def test_defaults() -> None:
-    assert options.parse([]) == options.Options(Address("127.0.0.1", 11211), Address("", 9150), "info", "text")
+    addresses = (Address("127.0.0.1", 11211), Address("", METRICS_PORT), Address("", PROBES_PORT))
+    assert options.parse([]) == options.Options(*addresses, "info", "text")
 
 
 def test_reloads() -> None:

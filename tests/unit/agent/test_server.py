@@ -13,7 +13,7 @@ import pytest
 from memcached_agent.addresses import Address
 from memcached_agent.web import server
 from memcached_agent.web.messages import MAX_HEAD, PLAIN, Response
-from memcached_agent.web.server import MAX_CONNECTIONS, TIMEOUTS, Server, State, listen
+from memcached_agent.web.server import MAX_CONNECTIONS, TIMEOUTS, ListenError, Server, State, listen
 from support.ports import free_port
 from support.streams import PARTIAL, Streams, read_to_end, status, stop_reading, until
 
@@ -111,7 +111,9 @@ def test_connection_stays_open_after(data: bytes, expected: bytes) -> None:
     run_scenario(scenario)
 
 
-def test_client_that_is_still_sending_gets_the_response() -> None:
+def test_client_that_is_still_sending_gets_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(server.TIMEOUTS, State.CLOSING, 60)
+
     async def scenario(port: Port) -> None:
         assert STATUS.findall(await response_while_sending(await port.open())) == [b"405"]
 
@@ -392,7 +394,7 @@ def test_port_in_use_is_an_error() -> None:
     async def run() -> None:
         number = free_port()
         async with listen(Server({}), Address("", number)):
-            with pytest.raises(OSError, match="in use"):
+            with pytest.raises(ListenError, match=f"^cannot listen on :{number}: Address already in use$"):
                 await listen(Server({}), Address("", number)).__aenter__()
 
     asyncio.run(run())

@@ -1,11 +1,14 @@
-"""The HTTP server over TLS: handshakes are limited as requests are, and a probe needs no certificate."""
+"""The HTTP server over TLS: handshakes are limited as requests are."""
 
 import asyncio
+import socket
 import ssl
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -13,18 +16,18 @@ from memcached_agent.addresses import Address
 from memcached_agent.memcached.client import Client
 from memcached_agent.reload import certificates
 from memcached_agent.reload.certificates import Certificates
-from memcached_agent.web import server
+from memcached_agent.web import server, tls
 from memcached_agent.web.messages import Response
-from memcached_agent.web.server import MAX_CONNECTIONS, Handler, State
+from memcached_agent.web.server import MAX_CONNECTIONS, PIECE, Handler, State
+from memcached_agent.web.tls import Tls
 from support.pki import CA, Pair
 from support.streams import PARTIAL, read_to_end, status, stop_reading, until
 
-from .clients import GET, OK, PROBE, Port, hello, request, response_while_sending, serving
-from .test_server import STATUS, large
+from .clients import GET, OK, Port, hello, request, response_while_sending, resume_reading, serving
+from .test_server import STATUS, endless, large
 
 AUTHORITY = CA()
 PAIR = AUTHORITY.issue()
-PROBE_REQUEST = request(path=PROBE)
 GARBAGE = b"\x16\x03\x01\x00\x05hello"
 
 
@@ -47,10 +50,10 @@ def trusting(version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> ssl.SSLContext
 def run(
     scenario: Callable[[Port], Awaitable[None]], contexts: Callable[[], ssl.SSLContext | None], handler: Handler = hello
 ) -> None:
-    """Run a scenario with a server of /hello, and of the probe."""
+    """Run a scenario with a server of /hello."""
 
     async def serve() -> None:
-        async with serving({"/hello": handler, PROBE: hello}, contexts) as port:
+        async with serving({"/hello": handler}, contexts) as port:
             await scenario(port)
 
     asyncio.run(asyncio.wait_for(serve(), 60))
@@ -128,34 +131,103 @@ def test_large_response_is_complete() -> None:
     run_tls(scenario, large)
 
 
-def test_client_that_is_still_sending_gets_the_response() -> None:
+def test_client_that_is_still_sending_gets_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(server.TIMEOUTS, State.CLOSING, 60)
+
     async def scenario(port: Port) -> None:
         assert STATUS.findall(await response_while_sending(await port.open(tls=trusting()))) == [b"405"]
 
     run_tls(scenario)
 
 
-# Without TLS, or without a certificate.
-
-
-def test_probe_needs_no_tls() -> None:
+def test_slow_client_can_send_another_request() -> None:
     async def scenario(port: Port) -> None:
-        client = await port.open()
-        assert await status(client, PROBE_REQUEST) == OK
-        assert await status(client, PROBE_REQUEST) == OK
-        client[1].write(GET)
-        head = await client[0].readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 404 ")
-        assert await client[0].readline() == b"not found; without TLS, the paths are /livez\n"
+        client = await port.open(limit=4096, tls=trusting())
+        for _ in range(2):
+            stop_reading(client)
+            client[1].write(GET)
+            await until(lambda: any(each.state is State.WRITING for each in port.server.connections))
+            resume_reading(client)
+            assert await status(client, b"") == OK
+            async with asyncio.timeout(server.TIMEOUTS[State.WRITING] / 2):
+                await until(lambda: all(each.state is State.IDLE for each in port.server.connections))
+
+    run_tls(scenario, large)
+
+
+def test_last_response_is_followed_by_the_end_of_tls() -> None:
+    """Without it, a client cannot know that nothing is missing."""
+
+    def received(number: int) -> bytes:
+        plain = socket.create_connection(("127.0.0.1", number))
+        with trusting().wrap_socket(plain, server_hostname="localhost", suppress_ragged_eofs=False) as client:
+            client.sendall(request("GET", "/hello", "Connection: close"))
+            return b"".join(iter(partial(client.recv, 2**16), b""))
+
+    async def scenario(port: Port) -> None:
+        assert (await asyncio.to_thread(received, port.number)).endswith(b"hello\n")
 
     run_tls(scenario)
 
 
-def test_probe_needs_no_certificate_and_clients_wait_for_one() -> None:
+def test_client_that_ends_tls_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    handled = asyncio.Event()
+
+    async def handler() -> Response:
+        handled.set()
+        return await endless()
+
+    async def scenario(port: Port) -> None:
+        client = await port.open(GET, tls=trusting())
+        await handled.wait()
+        client[1].close()
+        await until(lambda: not port.server.connections)
+
+    run_tls(scenario, handler)
+    assert caplog.records == []
+
+
+def test_buffers_of_openssl_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They never shrink, so that an idle connection would keep the memory of its largest response."""
+    read: list[int] = []
+    written: list[int] = []
+
+    class Recorded(Tls):
+        def buffer_updated(self, nbytes: int) -> None:
+            read.append(nbytes)
+            super().buffer_updated(nbytes)
+
+        def _process_outgoing(self) -> None:
+            written.append(cast("Any", self)._outgoing.pending)
+            cast("Any", super())._process_outgoing()
+
+    async def scenario(port: Port) -> None:
+        client = await port.open(tls=trusting())
+        assert await status(client) == OK
+        client[1].write(request("POST", "/hello", "Content-Length: 1000000", body=b"x" * 1000000))
+        await read_to_end(client)
+
+    monkeypatch.setattr(tls, "Tls", Recorded)
+    run_tls(scenario, large)
+    assert 2**12 < max(read) <= PIECE
+    assert PIECE < max(written) < 2 * PIECE
+
+
+# Without TLS, or without a certificate.
+
+
+def test_client_without_tls_gets_no_response() -> None:
+    async def scenario(port: Port) -> None:
+        assert b"HTTP" not in await port.exchange(GET)
+        await until(lambda: not port.server.connections)
+
+    run_tls(scenario)
+
+
+def test_clients_wait_for_a_certificate() -> None:
     found: list[ssl.SSLContext] = []
 
     async def scenario(port: Port) -> None:
-        assert await status(await port.open(), PROBE_REQUEST) == OK
         with pytest.raises((ConnectionError, ssl.SSLError)):
             await port.open(tls=trusting())
         found.append(context())
@@ -240,7 +312,6 @@ def test_half_open_handshakes_do_not_keep_others_out() -> None:
     async def scenario(port: Port) -> None:
         half = [await port.open(GARBAGE[:3]) for _ in range(3 * MAX_CONNECTIONS)]
         assert await status(await port.open(tls=trusting())) == OK
-        assert await status(await port.open(), PROBE_REQUEST) == OK
         assert len(port.server.connections) == MAX_CONNECTIONS
         assert await read_to_end(half[0]) == b""
 

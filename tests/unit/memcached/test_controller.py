@@ -175,6 +175,12 @@ def test_port_of_the_metrics_is_not_opened_while_memcached_listens_on_it(port: i
     assert len(metrics_rules(cr, {"metadata": {"name": "a"}, "spec": {"containers": [container]}})) == rules
 
 
+def test_policy_opens_no_port_for_probes() -> None:
+    """They come from the node of the pod, to which no policy applies."""
+    rules = ingress(cr_of(monitoring={}, networkPolicy={}))
+    assert {each["port"] for rule in rules for each in rule["ports"]} == {11211, METRICS_PORT}
+
+
 def test_outdated_agents_are_counted_only_where_there_are_agents() -> None:
     old: dict[str, Any] = {"agent": {"image": OLD}}
     given: list[dict[str, Any]] = [

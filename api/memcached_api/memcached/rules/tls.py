@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcached.agent import asks_for_agent
-from memcached_api.memcached.monitoring import METRICS_PORT
+from memcached_api.memcached.monitoring import AGENT_PORTS
 from memcached_api.memcached.tls import LOOPBACK_PORT, MIN_PORT
 from memcached_api.validation.common_rules import (
     MAX_PORT,
@@ -40,21 +40,22 @@ TLS_PORT: Final = range_rule(
     "; memcached does not run as root and cannot bind a lower port; omit it to serve TLS on spec.containerPort",
 )
 
+_RESERVED_PORTS: Final = (LOOPBACK_PORT, *AGENT_PORTS)
 _RESERVED: Final = (
-    f"must not be {LOOPBACK_PORT} or {METRICS_PORT}: memcached serves the agent on the first, and the agent listens on "
-    "the second; use another port, such as 11212"
+    f"must not be {LOOPBACK_PORT}, {AGENT_PORTS[0]} or {AGENT_PORTS[1]}: memcached serves the agent on the first, and "
+    "the agent listens on the others; use another port, such as 11212"
 )
 
 RESERVED_TLS_PORTS: Final = value_rule(
     "spec.tls.port",
-    lambda port: port not in (LOOPBACK_PORT, METRICS_PORT),
-    f"!(self in [{LOOPBACK_PORT}, {METRICS_PORT}])",
+    lambda port: port not in _RESERVED_PORTS,
+    f"!(self in {list(_RESERVED_PORTS)})",
     _RESERVED,
 )
 
-_METRICS_PORT: Final = (
-    f"must not be {METRICS_PORT} with spec.monitoring, spec.tls, spec.auth, spec.rollout.warmUp or "
-    "spec.cache.warmRestart, because the agent listens on this port; use another port"
+_AGENT_PORTS: Final = (
+    f"must not be {AGENT_PORTS[0]} or {AGENT_PORTS[1]} with spec.monitoring, spec.tls, spec.auth, spec.rollout.warmUp "
+    "or spec.cache.warmRestart, because the agent listens on these ports; use another port"
 )
 _NO_AGENT: Final = (
     "!has(self.tls) && !has(self.auth) && !(has(self.rollout) && has(self.rollout.warmUp))"
@@ -63,12 +64,12 @@ _NO_AGENT: Final = (
 )
 
 
-METRICS_PORT_IN_USE: Final = field_rule(
+AGENT_PORTS_IN_USE: Final = field_rule(
     "spec",
     "containerPort",
-    lambda spec: not asks_for_agent(spec) or spec.get("containerPort") != METRICS_PORT,
-    f"({_NO_AGENT}) || !has(self.containerPort) || self.containerPort != {METRICS_PORT}",
-    _METRICS_PORT,
+    lambda spec: not asks_for_agent(spec) or spec.get("containerPort") not in AGENT_PORTS,
+    f"({_NO_AGENT}) || !has(self.containerPort) || !(self.containerPort in {list(AGENT_PORTS)})",
+    _AGENT_PORTS,
 )
 
 _LOOPBACK: Final = (
@@ -160,7 +161,7 @@ TLS_RULES: Final = (
     *map(secret_rule, ("spec.tls.secretName", "spec.tls.clientCASecretName", "spec.auth.secretName")),
     TLS_PORT,
     RESERVED_TLS_PORTS,
-    METRICS_PORT_IN_USE,
+    AGENT_PORTS_IN_USE,
     LOOPBACK_PORT_IN_USE,
     PLAINTEXT,
     CLIENT_CA,

@@ -7,7 +7,7 @@ for this duty.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from memcached_api.memcached.monitoring import METRICS_PORT
+from memcached_api.memcached.monitoring import METRICS_PORT, PROBES_PORT
 from memcached_api.memcached.requirements import agent_requirements
 from memcached_api.memcached.types import MemcachedSpec, is_stable, serves_https
 from memcached_operator.kube.resource import Object
@@ -15,6 +15,7 @@ from memcached_operator.memcached.desired import secrets
 
 CONTAINER: Final = "agent"
 METRICS_PORT_NAME: Final = "metrics"
+PROBES_PORT_NAME: Final = "probes"
 HTTPS_OPTION: Final = "--metrics-tls"
 
 VOLUME: Final = "podinfo"
@@ -54,13 +55,15 @@ def agent(spec: MemcachedSpec, image: str, *options: str) -> Object:
             *(SLOT_OPTIONS if is_stable(spec) else []),
             *options,
         ],
-        "ports": [{"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"}],
+        "ports": [
+            {"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"},
+            {"name": PROBES_PORT_NAME, "containerPort": PROBES_PORT, "protocol": "TCP"},
+        ],
         "resources": agent_requirements(spec.agent and spec.agent.resources),
         # Otherwise no readiness probe: memcached must not lose its address because of the agent. A slot keeps it.
         **({"readinessProbe": _readiness_probe()} if is_stable(spec) else {}),
         "livenessProbe": {
-            # Also with HTTPS for the metrics: the agent answers probes without a certificate, which it may still lack.
-            "httpGet": {"path": "/livez", "port": METRICS_PORT_NAME},
+            "httpGet": {"path": "/livez", "port": PROBES_PORT_NAME},
             "periodSeconds": LIVENESS_PERIOD,
             "timeoutSeconds": PROBE_TIMEOUT,
         },
@@ -94,7 +97,7 @@ def has_https(workload: Object) -> bool:
 
 def _readiness_probe() -> Object:
     return {
-        "httpGet": {"path": "/readyz", "port": METRICS_PORT_NAME},
+        "httpGet": {"path": "/readyz", "port": PROBES_PORT_NAME},
         "periodSeconds": READINESS_PERIOD,
         "timeoutSeconds": PROBE_TIMEOUT,
         "failureThreshold": 2,  # one lost probe, as on a busy node, must not make a pod unready

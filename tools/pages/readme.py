@@ -63,17 +63,17 @@ def _speed(speed: Speed) -> list[tuple[str, str]]:
 def _faults(cases: Sequence[Case], faults: Faults) -> list[tuple[str, str]]:
     mutants = [case for case in cases if case.name.startswith("T14/")]
     known = faults.of(cases)
-    scripts, number, run, passed, _ = totals(cases, known)
-    _, defects, tried, detected, _ = totals(mutants, known)
+    every, defects = totals(cases, known), totals(mutants, known)
     return [
         (
             "Tested with injected faults",
-            f"{scripts} scripts with {number:,} cases: crashes at every write, lost replies, stale watches, "
+            f"{every.scripts} scripts with {every.cases:,} cases: crashes at every write, lost replies, stale watches, "
             "two leaders, expired certificates. "
-            f"{run:,} have run, {passed:,} passed ([results](docs/reliability.md#figures))",
+            f"{every.run:,} have run, {every.passed:,} passed ([results](docs/reliability.md#figures))",
         ),
         (
             "The fault tests detect defects",
-            f"{defects} operators with a deliberate defect; {tried} have run, {detected} were detected",
+            f"{defects.cases} operators with a deliberate defect; {defects.run} have run, "
+            f"{defects.passed} were detected",
         ),
     ]

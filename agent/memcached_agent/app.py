@@ -9,22 +9,22 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.metrics.exporter import Exporter
-from memcached_agent.options import Options
+from memcached_agent.options import AgentOptions
 from memcached_agent.reload.wiring import Reloads
-from memcached_agent.shared import Shared
+from memcached_agent.shared import SingleFlight
 from memcached_agent.web.exhaustion import Exhaustion
 from memcached_agent.web.health import Check, healthz, readyz, serving
 from memcached_agent.web.server import Protocols, Server, listen
 
 if TYPE_CHECKING:
-    from memcached_agent.watcher import Watcher
+    from memcached_agent.watcher import PodWatcher
 
 log = logging.getLogger(__name__)
 
 
-async def run(options: Options) -> None:
+async def run(options: AgentOptions) -> None:
     """Run until SIGTERM or SIGINT. Raises ListenError if an address cannot be used."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -33,12 +33,12 @@ async def run(options: Options) -> None:
     reloads = Reloads(options)
     client = reloads.client
     pod = _pod(options, client)
-    checks: dict[str, Check] = {"memcached": Shared(client.problem)}
+    checks: dict[str, Check] = {"memcached": SingleFlight(client.problem)}
     checks |= {each.name: each.problem for each in reloads.watchers} | dict(pod.checks if pod else {})
     scrape = Exporter(client, *(each.metrics for each in (reloads, pod) if each)).metrics
-    routes = {"/metrics": Shared(scrape), "/healthz": lambda: healthz(checks)}
+    routes = {"/metrics": SingleFlight(scrape), "/healthz": lambda: healthz(checks)}
     server = Server(routes)
-    ready = partial(readyz, Shared(pod.obstacle)) if pod else serving
+    ready = partial(readyz, SingleFlight(pod.obstacle)) if pod else serving
     probes = Server({"/livez": serving, "/readyz": ready})
     async with listen(probes, options.probes), listen(server, options.metrics, _protocols(server, options, reloads)):
         words = "serving the metrics of memcached at %s on %s, and probes on %s"
@@ -47,7 +47,7 @@ async def run(options: Options) -> None:
         await _until(stop, _all(*(each.run() for each in (reloads, pod) if each)))
 
 
-def _protocols(server: Server, options: Options, reloads: Reloads) -> Protocols | None:
+def _protocols(server: Server, options: AgentOptions, reloads: Reloads) -> Protocols | None:
     """What handles a new connection to the port of the metrics. None: HTTP without TLS."""
     if not options.tls or not options.tls.metrics or not reloads.certificates:
         return None
@@ -56,13 +56,13 @@ def _protocols(server: Server, options: Options, reloads: Reloads) -> Protocols 
     return protocols(server, reloads.certificates.context)
 
 
-def _pod(options: Options, client: Client) -> "Watcher | None":
+def _pod(options: AgentOptions, client: MemcachedClient) -> "PodWatcher | None":
     """The watcher of the pod. None without its annotations."""
     if options.pod is None:
         return None
-    from memcached_agent.watcher import Watcher  # which others need not load
+    from memcached_agent.watcher import PodWatcher  # which others need not load
 
-    return Watcher(client, options.pod)
+    return PodWatcher(client, options.pod)
 
 
 async def _all(*works: Coroutine[Any, Any, None]) -> None:

@@ -57,7 +57,7 @@ class Pod:
 
 
 @dataclass(frozen=True)
-class Options:
+class AgentOptions:
     """The options of the agent."""
 
     memcached: Address
@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (--help describes the options)\n")
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse_options(arguments: Sequence[str]) -> AgentOptions:
     """Parse the command line. Exits with code 2 and one sentence on standard error if it is invalid."""
     parser = _parser()
     values = parser.parse_args(arguments)
@@ -96,7 +96,7 @@ def parse(arguments: Sequence[str]) -> Options:
     pod = values.annotations_file and Pod(values.annotations_file, values.state_directory, restart)
     tls = None if values.tls_directory is None else Tls(values.tls_directory, values.tls_port, values.metrics_tls)
     addresses = (values.memcached, values.metrics_bind_address, values.probes)
-    return Options(*addresses, values.log_level, values.log_format, tls, values.users_file, pod)
+    return AgentOptions(*addresses, values.log_level, values.log_format, tls, values.users_file, pod)
 
 
 def _parser() -> Parser:

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Shared(Generic[T]):
+class SingleFlight(Generic[T]):
     """Runs a coroutine function once at a time; callers that arrive meanwhile get the same result.
 
     A cancelled caller does not cancel the work.

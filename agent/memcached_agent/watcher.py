@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.memcached.stats import Stats
 from memcached_agent.memory import target
@@ -18,9 +18,9 @@ from memcached_agent.options import Pod
 from memcached_agent.pod import record
 from memcached_agent.pod.arguments import NAME as ARGUMENTS
 from memcached_agent.pod.arguments import Arguments
-from memcached_agent.pod.files import Annotations, Problem, Store
-from memcached_agent.pod.record import Record, Seen
-from memcached_agent.shared import Shared
+from memcached_agent.pod.files import Annotations, ProblemLog, Store
+from memcached_agent.pod.record import ProcessRecord, Seen
+from memcached_agent.shared import SingleFlight
 from memcached_agent.warm import gate
 from memcached_agent.warm.warmth import Warmth
 from memcached_agent.web.health import INTERNAL_ERROR, Check
@@ -32,7 +32,7 @@ POLL: Final = 5.0
 NAMES: Final = (gate.NAME, target.NAME)
 
 
-class Watcher:
+class PodWatcher:
     """The memcached of this pod: whether it is warm, its memory and its arguments, and how it was restarted.
 
     `clock`: seconds of a clock that is never set; `poll`: seconds between two samples. `checks`: those of /healthz.
@@ -40,7 +40,7 @@ class Watcher:
     """
 
     def __init__(
-        self, client: Client, options: Pod, clock: Callable[[], float] = time.monotonic, poll: float = POLL
+        self, client: MemcachedClient, options: Pod, clock: Callable[[], float] = time.monotonic, poll: float = POLL
     ) -> None:
         self._client = client
         self._poll = poll
@@ -51,8 +51,8 @@ class Watcher:
         self._limit = Limit(client, clock)
         self._arguments = Arguments(options.restart, clock) if options.restart else None
         self._connection: int | None = None
-        self._step = Shared(self.step)
-        self._internal: Final = Problem()
+        self._step = SingleFlight(self.step)
+        self._internal: Final = ProblemLog()
         self._read()
         self.checks: Final[Mapping[str, Check]] = {
             "watcher": self._internal.check,
@@ -142,6 +142,6 @@ class Watcher:
             level = logging.WARNING if self._arguments else logging.INFO
             log.log(level, "memcached was restarted without its items")
 
-    def _current(self) -> Record | None:
+    def _current(self) -> ProcessRecord | None:
         """The record of the process that is connected now; None before its first sample."""
         return self._record if self._connection and self._connection == self._client.connected else None

@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 
 from corners.server import Server
-from memcached_agent.memcached.stats import parse
+from memcached_agent.memcached.stats import parse_stats
 from memcached_agent.pod import record
-from memcached_agent.pod.record import Record, Seen
+from memcached_agent.pod.record import ProcessRecord, Seen
 from support.memcacheds import memcached
 from support.ports import free_port
 from unit.agent.processes import Agent, running
@@ -32,7 +32,7 @@ def seen(live: Server) -> Seen:
     """The process in its statistics."""
     client = live.connect()
     with client.socket:
-        return record.seen(parse(client.request(b"stats\r\n", b"END\r\n")))
+        return record.seen(parse_stats(client.request(b"stats\r\n", b"END\r\n")))
 
 
 def get(live: Server, key: str) -> bytes:
@@ -68,8 +68,8 @@ def test_clock_and_cpu_time_of_a_memcached_that_keeps_its_items(root: Path, item
     assert abs(second.started - first.started) <= record.START_TOLERANCE
     assert second.cpu < first.cpu
     assert (second.hits, second.misses) == (0, 0)
-    before = Record(second.pid, first.started, first.cpu, first.started, warm=True)
-    assert record.follow(before, second) == Record(second.pid, second.started, second.cpu, second.time, kept=1)
+    before = ProcessRecord(second.pid, first.started, first.cpu, first.started, warm=True)
+    assert record.follow(before, second) == ProcessRecord(second.pid, second.started, second.cpu, second.time, kept=1)
 
 
 def test_gate_of_a_memcached_that_is_restarted(root: Path, items: str, tmp_path: Path) -> None:

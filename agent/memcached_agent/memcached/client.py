@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from memcached_agent.addresses import Address
-from memcached_agent.memcached.connection import ERRORS, MAX_QUOTED, Connection
+from memcached_agent.memcached.connection import ERRORS, MAX_QUOTED, MemcachedConnection
 from memcached_agent.memcached.errors import REASONS, MemcachedError, Reason
 from memcached_agent.memcached.login import User, log_in
-from memcached_agent.memcached.stats import END, Statistics, Stats, parse, statistics
+from memcached_agent.memcached.stats import END, Statistics, Stats, parse_stats, statistics
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ COMMANDS: Final = ("stats", "stats settings", "stats items", "stats slabs")
 LINE: Final = b""
 
 
-class Client:
+class MemcachedClient:
     """A memcached server, over one connection at a time. `errors`: the number of failures by reason.
 
     `is_new`: set at each new connection, for one task that waits for it and clears it.
@@ -42,7 +42,7 @@ class Client:
         self._address = address
         self._users = users
         self._number = 0
-        self._connection: Connection | None = None
+        self._connection: MemcachedConnection | None = None
         self._failure = MemcachedError("closed", f"memcached at {address} is not connected yet")
         self._last_reply = 0.0
         self._lock = asyncio.Lock()
@@ -72,7 +72,7 @@ class Client:
         """The reply to `stats` alone. Raises MemcachedError."""
         async with self._commands() as connection:
             try:
-                return parse(await connection.command("stats", END))
+                return parse_stats(await connection.command("stats", END))
             except ValueError as error:
                 raise connection.fail("protocol", f"sent invalid statistics: {error}") from error
 
@@ -112,7 +112,7 @@ class Client:
 
     async def _connect_and_wait(self) -> None:
         """Connect. Returns when that failed, or when the connection is closed."""
-        connection = Connection(self._address, self._failed)
+        connection = MemcachedConnection(self._address, self._failed)
         try:
             await connection.open()
             await self._log_in(connection)
@@ -125,7 +125,7 @@ class Client:
         log.info("connected to memcached at %s", self._address)
         await connection.closed.wait()
 
-    async def _log_in(self, connection: Connection) -> None:
+    async def _log_in(self, connection: MemcachedConnection) -> None:
         """Log in if memcached requires it. Raises MemcachedError."""
         if self._users is None:
             return
@@ -142,7 +142,7 @@ class Client:
         self.errors[failure.reason] += 1
 
     @asynccontextmanager
-    async def _commands(self) -> AsyncGenerator[Connection]:
+    async def _commands(self) -> AsyncGenerator[MemcachedConnection]:
         """The connection, for one sequence of commands at a time. It is closed if they do not complete."""
         async with self._lock:
             connection = self._connection
@@ -163,7 +163,7 @@ def _unless_ok(reply: bytes) -> str:
     return "" if reply == b"OK\r\n" else repr(reply[:MAX_QUOTED].decode("ascii", "replace").rstrip())
 
 
-async def _version(connection: Connection) -> None:
+async def _version(connection: MemcachedConnection) -> None:
     """Send a command that memcached answers at once. Raises MemcachedError."""
     if not (await connection.command("version", LINE)).startswith(b"VERSION "):
         raise connection.fail("protocol", "sent an invalid reply to `version`")

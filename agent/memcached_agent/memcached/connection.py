@@ -20,7 +20,7 @@ ERRORS: Final = (b"ERROR", b"CLIENT_ERROR", b"SERVER_ERROR")
 LIMIT_REACHED: Final = b"ERROR Too many open connections"
 
 
-class Connection(asyncio.Protocol):
+class MemcachedConnection(asyncio.Protocol):
     """A connection. It is closed at the first error: a late reply must not be taken for that of another command.
 
     `failure`: why it is closed; None before. `closed` is set at the same time, and `on_failure` is called once.

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from memcached_agent.memcached.connection import Connection
+from memcached_agent.memcached.connection import MemcachedConnection
 
 PROBE: Final = b"get memcached-agent\r\n"
 REQUIRED: Final = b"CLIENT_ERROR unauthenticated\r\n"
@@ -19,7 +19,7 @@ class User(NamedTuple):
         return "User(...)"  # neither in the log nor in a traceback
 
 
-async def log_in(connection: Connection, user: User) -> bool:
+async def log_in(connection: MemcachedConnection, user: User) -> bool:
     """Log in on a new connection; returns whether memcached accepts the user. Raises MemcachedError.
 
     A memcached that replies before the login needs none, and would store the user and the password as an item. So would

@@ -33,7 +33,7 @@ class Statistics(NamedTuple):
     """The totals of `stats slabs`."""
 
 
-def parse(reply: bytes) -> Stats:
+def parse_stats(reply: bytes) -> Stats:
     """The values in a reply, which includes its last line, `END`. Raises ValueError if it has another line."""
     *lines, last = reply.decode("ascii", "replace").removesuffix("\r\n").split("\r\n")
     if last != "END":
@@ -50,8 +50,8 @@ def parse(reply: bytes) -> Stats:
 
 def statistics(general: bytes, settings: bytes, items: bytes, slabs: bytes) -> Statistics:
     """Parse the replies to `stats`, `stats settings`, `stats items` and `stats slabs`. Raises ValueError as `parse`."""
-    by_class, totals = _by_class(parse(slabs))
-    return Statistics(parse(general), parse(settings), _by_class(parse(items))[0], by_class, totals)
+    by_class, totals = _by_class(parse_stats(slabs))
+    return Statistics(parse_stats(general), parse_stats(settings), _by_class(parse_stats(items))[0], by_class, totals)
 
 
 def number(text: str | None) -> float | None:

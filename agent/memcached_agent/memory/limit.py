@@ -4,12 +4,12 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.stats import Stats, number
 from memcached_agent.memory import target
 from memcached_agent.metrics import memory
 from memcached_agent.metrics.exposition import Family
-from memcached_agent.pod.files import Problem
+from memcached_agent.pod.files import ProblemLog
 
 log = logging.getLogger(__name__)
 
@@ -25,21 +25,21 @@ class Limit:
     limit is: clients notice nothing but evictions. `clock`: seconds of a clock that is never set.
     """
 
-    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
+    def __init__(self, client: MemcachedClient, clock: Callable[[], float]) -> None:
         self.target: int | None = None
         self._client = client
         self._clock = clock
         self._logged: dict[str, tuple[int, float]] = {}
         self._limit: int | None = None
         self._changes: dict[str, int] = {"raised": 0, "lowered": 0}
-        self._invalid: Final = Problem()
-        self._refused: Final = Problem()
+        self._invalid: Final = ProblemLog()
+        self._refused: Final = ProblemLog()
 
     def configure(self, value: str | None) -> None:
         """Take over the value of the annotation; None: there is none."""
         self.target, sentence = None, ""
         try:
-            self.target = None if value is None else target.parse(value)
+            self.target = None if value is None else target.parse_target(value)
         except ValueError as error:
             sentence = str(error)
         self._invalid.report(sentence)

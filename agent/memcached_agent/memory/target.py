@@ -11,7 +11,7 @@ MAX_TARGET: Final = 2**30
 MAX_DIGITS: Final = len(str(MAX_TARGET))
 
 
-def parse(value: str) -> int:
+def parse_target(value: str) -> int:
     """The target in MiB, as memcached's option `-m`. Raises ValueError, with one sentence, if it is invalid."""
     is_number = value.isascii() and value.isdecimal() and len(value) <= MAX_DIGITS
     if not is_number or not 1 <= int(value) <= MAX_TARGET:

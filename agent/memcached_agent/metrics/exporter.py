@@ -4,24 +4,24 @@ import asyncio
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.metrics import agent, families
 from memcached_agent.metrics.exposition import CONTENT_TYPE, Family, render
 from memcached_agent.version import version
-from memcached_agent.web.messages import Response
+from memcached_agent.web.messages import HttpResponse
 
 
 class Exporter:
     """Reads the statistics of memcached, and returns all metrics. `others`: those of other parts."""
 
-    def __init__(self, client: Client, *others: Callable[[], Iterable[Family]]) -> None:
+    def __init__(self, client: MemcachedClient, *others: Callable[[], Iterable[Family]]) -> None:
         self._client = client
         self._others = others
         self._version = version()
         self._started = asyncio.get_running_loop().time()
 
-    async def metrics(self) -> Response:
+    async def metrics(self) -> HttpResponse:
         """The metrics of memcached, or only `memcached_up` 0, and those of the agent."""
         try:
             found = list(families.families(await self._client.statistics()))
@@ -31,4 +31,4 @@ class Exporter:
         found += agent.families(self._version, uptime, self._client.errors)
         for each in self._others:
             found += each()
-        return Response(HTTPStatus.OK, CONTENT_TYPE, render(found))
+        return HttpResponse(HTTPStatus.OK, CONTENT_TYPE, render(found))

@@ -17,7 +17,7 @@ SECONDS: Final = Metric(
 )
 
 
-class Warmth(NamedTuple):
+class WarmthSample(NamedTuple):
     """The state of the warm gate. None: not known, or without a gate."""
 
     warm: bool
@@ -26,7 +26,7 @@ class Warmth(NamedTuple):
     took: int | None
 
 
-def families(warmth: Warmth) -> Iterator[Family]:
+def families(warmth: WarmthSample) -> Iterator[Family]:
     """The metrics of the warm gate; what is None has no sample."""
     yield Family(WARM, [((), int(warmth.warm))])
     for metric, value in ((HIT_RATIO, warmth.hit_ratio), (TARGET, warmth.target), (SECONDS, warmth.took)):

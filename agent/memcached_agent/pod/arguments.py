@@ -11,7 +11,7 @@ from memcached_agent.metrics.exposition import Family
 from memcached_agent.options import Restart
 from memcached_agent.pod import processes
 from memcached_agent.pod.annotations import PREFIX
-from memcached_agent.pod.files import Problem
+from memcached_agent.pod.files import ProblemLog
 from memcached_agent.pod.processes import PROC, Process
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Arguments:
     """
 
     def __init__(self, options: Restart, clock: Callable[[], float], proc: str = PROC) -> None:
-        self.problem: Final = Problem()
+        self.problem: Final = ProblemLog()
         self._options = options
         self._clock = clock
         self._proc = proc

@@ -7,7 +7,7 @@ MAX_DIGITS: Final = 20
 """Digits of an integer. The largest counter of memcached, 2⁶⁴ − 1, has 20."""
 
 
-def parse(text: str) -> dict[str, int]:
+def parse_fields(text: str) -> dict[str, int]:
     """The integers by name. Raises ValueError if the text has another form, or a name twice."""
     found: dict[str, int] = {}
     for field in text.split(","):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from memcached_agent.pod.annotations import find
-from memcached_agent.pod.record import Record, decode, encode
+from memcached_agent.pod.record import ProcessRecord, decode, encode
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ SAVE: Final = 60.0
 """Seconds between two writes of a hit ratio or a CPU time. What else changes is written at once."""
 
 
-class Problem:
+class ProblemLog:
     """A problem. The log has one line for each new one, not for each attempt. `sentence`: empty without one."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Annotations:
     """A file of the downward API. `names`: those to read, without the prefix."""
 
     def __init__(self, path: str, names: Collection[str]) -> None:
-        self.problem: Final = Problem()
+        self.problem: Final = ProblemLog()
         self._path = path
         self._names = names
 
@@ -64,13 +64,13 @@ class Store:
     """The record of the memcached process, in a directory of the pod. `clock`: seconds."""
 
     def __init__(self, directory: str, clock: Callable[[], float]) -> None:
-        self.problem: Final = Problem()
+        self.problem: Final = ProblemLog()
         self._path = f"{directory}/{NAME}"
         self._clock = clock
-        self._saved: Record | None = None
+        self._saved: ProcessRecord | None = None
         self._saved_at = clock()
 
-    def load(self) -> Record | None:
+    def load(self) -> ProcessRecord | None:
         """The record; None if the file does not exist, or does not contain one."""
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123 - as above
@@ -81,7 +81,7 @@ class Store:
             self.problem.report(f"the state cannot be read: {error.strerror}")
         return self._saved
 
-    def save(self, record: Record) -> None:
+    def save(self, record: ProcessRecord) -> None:
         """Replace the record in the file, if that is due. After a failure, it is at the next call."""
         if record == self._saved or (_is_minor(self._saved, record) and self._clock() < self._saved_at + SAVE):
             return
@@ -101,6 +101,6 @@ class Store:
         os.replace(f"{self._path}.new", self._path)  # noqa: PTH105 - as above
 
 
-def _is_minor(old: Record | None, new: Record) -> bool:
+def _is_minor(old: ProcessRecord | None, new: ProcessRecord) -> bool:
     """Whether only values differ that change at every sample."""
     return old is not None and old._replace(cpu=new.cpu, ratio=new.ratio) == new

@@ -34,7 +34,7 @@ class Seen(NamedTuple):
     misses: int
 
 
-class Record(NamedTuple):
+class ProcessRecord(NamedTuple):
     """A memcached process, and what is counted over all processes of the pod.
 
     `began`: when it began to warm up, in seconds of memcached's clock. `warm`: once true, true until the process is
@@ -66,29 +66,29 @@ def seen(stats: Stats) -> Seen:
     return Seen(pid, max(0, time - int(value("uptime"))), time, cpu, hits, misses)
 
 
-def is_same(record: Record, process: Seen) -> bool:
+def is_same(record: ProcessRecord, process: Seen) -> bool:
     """Whether this is the process of the record. In a process namespace of its own, memcached always has the ID 1."""
     return process.pid == record.pid and process.cpu >= record.cpu and _continues(record, process)
 
 
-def restart(record: Record | None, process: Seen) -> Items | None:
+def restart(record: ProcessRecord | None, process: Seen) -> Items | None:
     """How memcached was restarted between the process of the record and this one; None if it was not."""
     if record is None or is_same(record, process):
         return None
     return "kept" if _continues(record, process) else "lost"
 
 
-def follow(record: Record | None, process: Seen) -> Record:
+def follow(record: ProcessRecord | None, process: Seen) -> ProcessRecord:
     """The record of the process that is seen now, after the record of the process that was seen before."""
     if record is None:
-        return Record(process.pid, process.started, process.cpu, process.started)
+        return ProcessRecord(process.pid, process.started, process.cpu, process.started)
     items = restart(record, process)
     if items is None:
         return record._replace(cpu=process.cpu)
     return _next(record, process)._replace(**{items: getattr(record, items) + 1})
 
 
-def _next(record: Record, process: Seen) -> Record:
+def _next(record: ProcessRecord, process: Seen) -> ProcessRecord:
     """The record of a new process, without its restart. What belongs to the pod stays."""
     known = record.warm and record.ratio is not None
     return record._replace(
@@ -102,7 +102,7 @@ def _next(record: Record, process: Seen) -> Record:
     )
 
 
-def _continues(record: Record, process: Seen) -> bool:
+def _continues(record: ProcessRecord, process: Seen) -> bool:
     """Whether the clock of the process has the same start.
 
     It has also after a warm restart (option -e), which restores memcached's clock: `uptime` then includes that of the
@@ -111,24 +111,24 @@ def _continues(record: Record, process: Seen) -> bool:
     return abs(process.started - record.started) <= START_TOLERANCE
 
 
-def encode(record: Record) -> bytes:
+def encode(record: ProcessRecord) -> bytes:
     """The content of the state file."""
     values = {k: v for k, v in record._asdict().items() if v is not None and (v or k not in COUNTS)}
     return f"{fields.render({k: int(v) for k, v in values.items()})}\n".encode()
 
 
-def decode(content: bytes) -> Record | None:
+def decode(content: bytes) -> ProcessRecord | None:
     """The record in the state file; None if its content is not one."""
     try:
-        found = fields.parse(content.decode("ascii").removesuffix("\n"))
+        found = fields.parse_fields(content.decode("ascii").removesuffix("\n"))
         found.pop(EARLIER, None)
         rest = {name: value for name, value in found.items() if name != "warm"}
-        record = Record(warm=bool(found["warm"]), **rest)
+        record = ProcessRecord(warm=bool(found["warm"]), **rest)
     except (ValueError, KeyError, TypeError):
         return None
     is_whole = content.endswith(b"\n") and encode(record) == f"{fields.render(found)}\n".encode()
     return record if is_whole and _is_plausible(record) else None
 
 
-def _is_plausible(record: Record) -> bool:
+def _is_plausible(record: ProcessRecord) -> bool:
     return all(each is None or each <= WHOLE for each in (record.ratio, record.before))

@@ -7,7 +7,7 @@ from typing import Final
 
 from memcached_agent.addresses import Address
 from memcached_agent.errors import InvalidError, UnverifiedError
-from memcached_agent.memcached.connection import Connection
+from memcached_agent.memcached.connection import MemcachedConnection
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.memcached.login import User, log_in
 from memcached_agent.pod import processes
@@ -37,7 +37,7 @@ class Accounts:
     def candidates(self) -> tuple[User, ...]:
         """The users with which a new connection may log in: those of the file, then those that memcached had before."""
         try:
-            current = users.parse(self.read())
+            current = users.parse_users(self.read())
         except InvalidError:  # the watcher reports it
             current = ()
         return tuple(dict.fromkeys(current + self._applied))
@@ -48,7 +48,7 @@ class Accounts:
 
     def check(self, file: File) -> File:
         """The file, if it is valid. Raises InvalidError."""
-        users.parse(file)
+        users.parse_users(file)
         return file
 
     def target(self) -> Process:
@@ -60,7 +60,7 @@ class Accounts:
 
         memcached uses the file also if no connection is free for the login.
         """
-        current = users.parse(file)
+        current = users.parse_users(file)
         processes.send(self.target(), signal.SIGHUP)
         await asyncio.sleep(RELOAD_TIME)
         removed = set(self._applied) - set(current)
@@ -79,13 +79,13 @@ class Accounts:
             if await self._accepts(user) == accepted:
                 del pending[user]
             elif asyncio.get_running_loop().time() > deadline:
-                raise InvalidError(_failure(file, user, list(users.parse(file))))
+                raise InvalidError(_failure(file, user, list(users.parse_users(file))))
             else:
                 await asyncio.sleep(PROOF_PAUSE)
 
     async def _accepts(self, user: User) -> bool:
         """Whether memcached accepts a login. Raises UnverifiedError if it does not reply."""
-        connection = Connection(self._address, lambda _: None)
+        connection = MemcachedConnection(self._address, lambda _: None)
         try:
             await connection.open()
             return await log_in(connection, user)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from memcached_agent.errors import InvalidError
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.reload import pairs
 from memcached_agent.reload.files import TlsFiles, read_tls
 from memcached_agent.reload.pairs import Pair
@@ -29,7 +29,9 @@ class Certificates:
 
     name: str = "certificate"
 
-    def __init__(self, directory: str, port: int, client: Client, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, directory: str, port: int, client: MemcachedClient, clock: Callable[[], float] = time.time
+    ) -> None:
         self.expires: float | None = None
         self._directory = directory
         self._port = port

@@ -13,7 +13,7 @@ MAX_LINE: Final = 254
 a line of 255 bytes, they ignore the following ones or refuse the file."""
 
 
-def parse(file: File) -> tuple[User, ...]:
+def parse_users(file: File) -> tuple[User, ...]:
     """The users of a file, in their order. Raises InvalidError, which names the line but not its content."""
     path, content = file
     if not content:

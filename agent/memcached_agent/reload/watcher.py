@@ -49,7 +49,7 @@ class Source(Protocol[C, V]):
         ...
 
 
-class Watcher(Generic[C, V]):
+class FileWatcher(Generic[C, V]):
     """Watches one source. `successful`: whether memcached uses the current files; `succeeded_at`: seconds since 1970.
 
     What is done depends only on the files and on the memcached, not on earlier steps: after a restart of either, the

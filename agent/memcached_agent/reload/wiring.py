@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.metrics import reloads
 from memcached_agent.metrics.exposition import Family
-from memcached_agent.options import Options
-from memcached_agent.reload.watcher import Watcher
+from memcached_agent.options import AgentOptions
+from memcached_agent.reload.watcher import FileWatcher
 
 if TYPE_CHECKING:
     from memcached_agent.reload.accounts import Accounts
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 class Reloads:
     """The client of memcached, and the watchers of the files in `options`. `certificates`: None without TLS."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: AgentOptions) -> None:
         accounts = _accounts(options)
-        self.client = Client(options.memcached, accounts and accounts.candidates)
+        self.client = MemcachedClient(options.memcached, accounts and accounts.candidates)
         self.certificates = _certificates(options, self.client)
         sources = [each for each in (self.certificates, accounts) if each]
-        self.watchers = [Watcher[Any, Any](each) for each in sources]
+        self.watchers = [FileWatcher[Any, Any](each) for each in sources]
 
     async def run(self) -> None:
         """Keep the connection to memcached open, and watch the files, until cancelled."""
@@ -35,7 +35,7 @@ class Reloads:
         return reloads.families(found, self.certificates.expires if self.certificates else None)
 
 
-def _accounts(options: Options) -> "Accounts | None":
+def _accounts(options: AgentOptions) -> "Accounts | None":
     if options.users_file is None:
         return None
     from memcached_agent.reload.accounts import Accounts
@@ -43,7 +43,7 @@ def _accounts(options: Options) -> "Accounts | None":
     return Accounts(options.users_file, options.memcached)
 
 
-def _certificates(options: Options, client: Client) -> "Certificates | None":
+def _certificates(options: AgentOptions, client: MemcachedClient) -> "Certificates | None":
     if options.tls is None:
         return None
     from memcached_agent.reload.certificates import Certificates

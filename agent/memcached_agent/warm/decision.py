@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from memcached_agent.pod.record import WHOLE, Record
+from memcached_agent.pod.record import WHOLE, ProcessRecord
 from memcached_agent.warm.gate import Gate
 from memcached_agent.warm.window import MINUTE, Window
 
@@ -35,7 +35,7 @@ def decide(gate: Gate, found: Window, elapsed: int, before: int | None) -> Reaso
     return "timeout" if elapsed >= gate.timeout else None
 
 
-def with_ratio(record: Record, found: Window) -> Record:
+def with_ratio(record: ProcessRecord, found: Window) -> ProcessRecord:
     """The record with the hit ratio of a full minute, if the process is warm and the minute is typical."""
     if not record.warm or found.seconds < MINUTE or found.gets < MIN_REQUESTS:
         return record

@@ -20,10 +20,10 @@ class Gate(NamedTuple):
     min_requests: int
 
 
-def parse(value: str) -> Gate:
+def parse_gate(value: str) -> Gate:
     """The gate in the value of the annotation. Raises ValueError, with one sentence, if it is invalid."""
     try:
-        found = fields.parse(value)
+        found = fields.parse_fields(value)
         gate = Gate(found.pop("hitRatio"), found.pop("timeout"), found.pop("minRequests"))
     except (KeyError, ValueError):
         raise ValueError(_invalid(value)) from None

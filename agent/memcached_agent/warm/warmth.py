@@ -7,8 +7,8 @@ from typing import Final
 from memcached_agent.metrics import warm
 from memcached_agent.metrics.exposition import Family
 from memcached_agent.pod import record
-from memcached_agent.pod.files import Problem
-from memcached_agent.pod.record import Record, Seen
+from memcached_agent.pod.files import ProblemLog
+from memcached_agent.pod.record import ProcessRecord, Seen
 from memcached_agent.warm import decision, window
 from memcached_agent.warm import gate as gates
 from memcached_agent.warm.gate import Gate
@@ -26,7 +26,7 @@ class Warmth:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.gate: Gate | None = None
-        self.problem: Final = Problem()
+        self.problem: Final = ProblemLog()
         self._clock = clock
         self._samples: Samples = ()
         self._time = 0
@@ -35,12 +35,12 @@ class Warmth:
         """Take over the value of the annotation; None: there is none."""
         self.gate, sentence = None, ""
         try:
-            self.gate = None if value is None else gates.parse(value)
+            self.gate = None if value is None else gates.parse_gate(value)
         except ValueError as error:
             sentence = str(error)
         self.problem.report(sentence)
 
-    def observed(self, before: Record | None, process: Seen) -> Record:
+    def observed(self, before: ProcessRecord | None, process: Seen) -> ProcessRecord:
         """The record after a sample of the process."""
         if before is None or not record.is_same(before, process):
             self._samples = ()
@@ -49,7 +49,7 @@ class Warmth:
         found = self._decided(record.follow(before, process))
         return decision.with_ratio(found, self._window())
 
-    def obstacle(self, problem: str, current: Record | None) -> str:
+    def obstacle(self, problem: str, current: ProcessRecord | None) -> str:
         """Why the pod is not ready, as one sentence. Empty if the gate does not prevent it.
 
         `problem`: why memcached does not reply. `current`: the record of the process that is connected now; None before
@@ -63,17 +63,17 @@ class Warmth:
             return ""
         return decision.sentence(self.gate, self._window(), self._time - current.began, current.before)
 
-    def metrics(self, known: Record | None, current: Record | None) -> Iterator[Family]:
+    def metrics(self, known: ProcessRecord | None, current: ProcessRecord | None) -> Iterator[Family]:
         """The metrics of the gate. `known`: the record of the last process that replied. `current`: as above."""
         is_warm = self.gate is None or (current is not None and current.warm)
         ratio = self._window().ratio if current else None
         target = decision.target(self.gate, known and known.before) if self.gate else None
-        return warm.families(warm.Warmth(is_warm, ratio, target, known and known.took))
+        return warm.families(warm.WarmthSample(is_warm, ratio, target, known and known.took))
 
     def _window(self) -> Window:
         return window.window(self._samples)
 
-    def _decided(self, found: Record) -> Record:
+    def _decided(self, found: ProcessRecord) -> ProcessRecord:
         """The record, which is warm from now on if the process is."""
         gate, minute, elapsed = self.gate, self._window(), self._time - found.began
         if found.warm or gate is None:

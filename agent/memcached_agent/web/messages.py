@@ -13,7 +13,7 @@ _REQUEST_LINE: Final = re.compile(r"([A-Z]+) ([!-~]+) HTTP/1\.([01])")
 _HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\0\r\n]*)")
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """The head of a request. `keep_alive`: whether the connection stays open after the response."""
 
     method: str
@@ -21,7 +21,7 @@ class Request(NamedTuple):
     keep_alive: bool
 
 
-class Response(NamedTuple):
+class HttpResponse(NamedTuple):
     """A response. `content_type` describes the body."""
 
     status: HTTPStatus
@@ -29,12 +29,12 @@ class Response(NamedTuple):
     body: bytes
 
 
-def text(status: HTTPStatus, sentence: str) -> Response:
+def text(status: HTTPStatus, sentence: str) -> HttpResponse:
     """A response with one line of text."""
-    return Response(status, PLAIN, f"{sentence}\n".encode())
+    return HttpResponse(status, PLAIN, f"{sentence}\n".encode())
 
 
-def parse_head(head: bytes) -> Request:
+def parse_head(head: bytes) -> HttpRequest:
     """Parse the head of a request, without the empty line at its end. Raises ValueError if it is not valid HTTP/1.
 
     After a request with a body, the connection is closed: the agent does not read bodies.
@@ -52,10 +52,10 @@ def parse_head(head: bytes) -> Request:
         raise ValueError("the header Host is missing")
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     closes = minor == "0" or "close" in headers.get("connection", "").lower()
-    return Request(method, _path(target), not closes and not has_body)
+    return HttpRequest(method, _path(target), not closes and not has_body)
 
 
-def encode(response: Response, *, with_body: bool, keep_alive: bool) -> bytes:
+def encode(response: HttpResponse, *, with_body: bool, keep_alive: bool) -> bytes:
     """The bytes of a response. Without its body, as for HEAD, Content-Length is the same."""
     status = response.status
     lines = [

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final, cast
 
 from memcached_agent.addresses import Address
-from memcached_agent.web.messages import END_OF_HEAD, MAX_HEAD, Request, Response, encode, parse_head, text
+from memcached_agent.web.messages import END_OF_HEAD, MAX_HEAD, HttpRequest, HttpResponse, encode, parse_head, text
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ KERNEL_BUFFER: Final = 2**16
 """Bytes of the kernel's buffers of a connection, per direction; its default grows to several MiB."""
 
 
-class State(IntEnum):
+class ConnectionState(IntEnum):
     """What a connection does. In this order, connections are closed to accept another one."""
 
     HANDSHAKE = 0  # TLS is not established
@@ -40,16 +40,16 @@ class State(IntEnum):
 
 
 TIMEOUTS: Final = {
-    State.HANDSHAKE: 5.0,
-    State.IDLE: 120.0,  # longer than the usual scrape intervals, up to 60 s
-    State.CLOSING: 2.0,
-    State.READING: 5.0,
-    State.WRITING: 5.0,
-    State.HANDLING: 9.0,  # Prometheus waits 10 s by default
+    ConnectionState.HANDSHAKE: 5.0,
+    ConnectionState.IDLE: 120.0,  # longer than the usual scrape intervals, up to 60 s
+    ConnectionState.CLOSING: 2.0,
+    ConnectionState.READING: 5.0,
+    ConnectionState.WRITING: 5.0,
+    ConnectionState.HANDLING: 9.0,  # Prometheus waits 10 s by default
 }
 """Seconds after which a connection in this state is aborted."""
 
-Handler = Callable[[], Awaitable[Response]]
+Handler = Callable[[], Awaitable[HttpResponse]]
 """Prepares the response for a path. Cancelled when the client disconnects."""
 
 
@@ -60,10 +60,10 @@ class Server:
     """Serves GET and HEAD requests for the paths in `routes`, over at most MAX_CONNECTIONS connections."""
 
     def __init__(self, routes: Mapping[str, Handler]) -> None:
-        self.connections: Final[dict[Connection, None]] = {}  # the oldest first
+        self.connections: Final[dict[HttpConnection, None]] = {}  # the oldest first
         self._routes = routes
 
-    async def respond(self, request: Request) -> Response:
+    async def respond(self, request: HttpRequest) -> HttpResponse:
         """The response to a request."""
         handler = self._routes.get(request.path)
         if handler is None:
@@ -72,14 +72,14 @@ class Server:
             return text(HTTPStatus.METHOD_NOT_ALLOWED, "the methods are GET and HEAD")
         return await handler()
 
-    def opened(self, connection: "Connection") -> None:
+    def opened(self, connection: "HttpConnection") -> None:
         """Register a connection. If there are too many, abort one of the older half, so that new ones have time."""
         self.connections[connection] = None
         count = len(self.connections)
         if count > MAX_CONNECTIONS:
             min(islice(self.connections, count - count // 2), key=lambda each: each.state).abort()
 
-    def closed(self, connection: "Connection") -> None:
+    def closed(self, connection: "HttpConnection") -> None:
         """Unregister a connection."""
         self.connections.pop(connection, None)
 
@@ -89,14 +89,14 @@ class Server:
             each.abort()
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One connection: reads a request, writes the response, and so on.
 
     Over TLS, two transports belong to it: of the socket, which limits apply to, and of the data in it.
     """
 
     def __init__(self, server: Server) -> None:
-        self.state = State.HANDSHAKE
+        self.state = ConnectionState.HANDSHAKE
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
         """Register the connection when its socket is accepted; over TLS, the handshake follows."""
         self._raw = cast("asyncio.Transport", raw)
         self._raw.set_write_buffer_limits(0)
-        self._enter(State.HANDSHAKE)
+        self._enter(ConnectionState.HANDSHAKE)
         self._server.opened(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         if self._raw is None:
             self.register(transport)
         self._transport = cast("asyncio.Transport", transport)
-        self._enter(State.IDLE)
+        self._enter(ConnectionState.IDLE)
 
     def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002
         """Release everything."""
@@ -132,10 +132,10 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a request, or of the next one: those wait until the response is sent."""
-        if self.state is State.CLOSING:
+        if self.state is ConnectionState.CLOSING:
             return
         self._received += data
-        if self.state in (State.IDLE, State.READING):
+        if self.state in (ConnectionState.IDLE, ConnectionState.READING):
             self._next()
         self._limit_reading()
 
@@ -145,11 +145,11 @@ class Connection(asyncio.Protocol):
         Over TLS, asyncio closes the connection in any case.
         """
         self._keep_alive, self._client_closed = False, True
-        return self._transport is self._raw and self.state in (State.HANDLING, State.WRITING)
+        return self._transport is self._raw and self.state in (ConnectionState.HANDLING, ConnectionState.WRITING)
 
     def resume_writing(self) -> None:
         """The response is sent."""
-        if self.state is State.WRITING:
+        if self.state is ConnectionState.WRITING:
             self._sent()
 
     def abort(self) -> None:
@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._raw.abort()
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: ConnectionState) -> None:
         self.state = state
         if self._timer:
             self._timer.cancel()
@@ -177,8 +177,8 @@ class Connection(asyncio.Protocol):
             head = bytes(self._received[:length])
             del self._received[: length + len(END_OF_HEAD)]
             self._begin(head)
-        elif self._received and self.state is not State.READING:
-            self._enter(State.READING)
+        elif self._received and self.state is not ConnectionState.READING:
+            self._enter(ConnectionState.READING)
 
     def _begin(self, head: bytes) -> None:
         try:
@@ -187,10 +187,10 @@ class Connection(asyncio.Protocol):
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
             return
         self._keep_alive = request.keep_alive
-        self._enter(State.HANDLING)
+        self._enter(ConnectionState.HANDLING)
         self._task = self._loop.create_task(self._handle(request))
 
-    async def _handle(self, request: Request) -> None:
+    async def _handle(self, request: HttpRequest) -> None:
         try:
             response = await self._server.respond(request)
         except Exception:  # the outermost edge of a request
@@ -202,10 +202,10 @@ class Connection(asyncio.Protocol):
         self._keep_alive = False
         self._send(text(status, sentence), with_body=True)
 
-    def _send(self, response: Response, *, with_body: bool) -> None:
+    def _send(self, response: HttpResponse, *, with_body: bool) -> None:
         if self._raw is None or self._transport is None:
             return
-        self._enter(State.WRITING)
+        self._enter(ConnectionState.WRITING)
         data = memoryview(encode(response, with_body=with_body, keep_alive=self._keep_alive))
         for start in range(0, len(data), PIECE):
             self._transport.write(data[start : start + PIECE])
@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
         if self._raw is None or self._transport is None:
             return
         if self._keep_alive:
-            self._enter(State.IDLE)
+            self._enter(ConnectionState.IDLE)
             self._next()
             self._limit_reading()
             return
@@ -225,7 +225,7 @@ class Connection(asyncio.Protocol):
             return
         # To close a socket with unread data would discard the response: read until the client closes.
         self._received.clear()
-        self._enter(State.CLOSING)
+        self._enter(ConnectionState.CLOSING)
         self._limit_reading()
         if self._transport is not self._raw:
             self._transport.close()  # only TLS, because the client does not end it yet
@@ -252,7 +252,7 @@ async def listen(server: Server, address: Address, protocol: Protocols | None = 
     `protocol`: for each new connection; None: HTTP without TLS.
     """
     loop = asyncio.get_running_loop()
-    create = protocol or (lambda: Connection(server))
+    create = protocol or (lambda: HttpConnection(server))
     listener = await loop.create_server(create, sock=_listener(address), backlog=BACKLOG)
     try:
         yield

@@ -6,7 +6,7 @@ from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from typing import Any, cast
 
-from memcached_agent.web.server import PIECE, Connection, Protocols, Server, State
+from memcached_agent.web.server import PIECE, ConnectionState, HttpConnection, Protocols, Server
 
 Contexts = Callable[[], ssl.SSLContext | None]
 """The context for a new handshake. None: there is no certificate yet."""
@@ -28,7 +28,7 @@ class Tls(SSLProtocol):
 
     max_size = PIECE  # bytes read at once; asyncio's default is 256 KiB
 
-    def __init__(self, connection: Connection, context: ssl.SSLContext) -> None:
+    def __init__(self, connection: HttpConnection, context: ssl.SSLContext) -> None:
         self._connection = connection
         waiter = cast("asyncio.Future[Any]", None)  # unused
         super().__init__(asyncio.get_running_loop(), connection, context, waiter, server_side=True)
@@ -45,7 +45,7 @@ class Tls(SSLProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes of the client. After the last response, they are ignored: asyncio would close the socket."""
-        if self._connection.state is not State.CLOSING:
+        if self._connection.state is not ConnectionState.CLOSING:
             super().buffer_updated(nbytes)
 
     def _on_handshake_complete(self, handshake_exc: BaseException | None) -> None:
@@ -66,6 +66,6 @@ def protocols(server: Server, contexts: Contexts) -> Protocols:
 
     def protocol() -> asyncio.BaseProtocol:
         context = contexts()
-        return Unavailable() if context is None else Tls(Connection(server), context)
+        return Unavailable() if context is None else Tls(HttpConnection(server), context)
 
     return protocol

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 from memcached_agent.addresses import Address
-from memcached_agent.web.messages import Response, text
+from memcached_agent.web.messages import HttpResponse, text
 from memcached_agent.web.server import Handler, Server, listen
 from memcached_agent.web.tls import Contexts, protocols
 from support.ports import free_port
@@ -56,7 +56,7 @@ class Port:
             writer.transport.abort()
 
 
-async def hello() -> Response:
+async def hello() -> HttpResponse:
     """A handler."""
     return text(HTTPStatus.OK, "hello")
 

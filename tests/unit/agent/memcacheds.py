@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from memcached_agent.addresses import Address
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from support.ports import free_port
 
 from .samples import replies
@@ -79,7 +79,7 @@ class FakeMemcached:
             writer.write(reply)
 
 
-Scenario = Callable[[FakeMemcached, Client], Awaitable[None]]
+Scenario = Callable[[FakeMemcached, MemcachedClient], Awaitable[None]]
 
 
 def with_client(scenario: Scenario, memcached: FakeMemcached | None = None) -> None:
@@ -87,7 +87,7 @@ def with_client(scenario: Scenario, memcached: FakeMemcached | None = None) -> N
     server = memcached or FakeMemcached()
 
     async def run() -> None:
-        client = Client(Address("127.0.0.1", server.port))
+        client = MemcachedClient(Address("127.0.0.1", server.port))
         async with server.running():
             task = asyncio.create_task(client.run())
             try:
@@ -99,7 +99,7 @@ def with_client(scenario: Scenario, memcached: FakeMemcached | None = None) -> N
     asyncio.run(run())
 
 
-async def replies_again(client: Client) -> None:
+async def replies_again(client: MemcachedClient) -> None:
     """Wait until memcached replies; at most 30 s."""
     async with asyncio.timeout(30):
         while await client.problem():  # noqa: ASYNC110 - changed by sockets

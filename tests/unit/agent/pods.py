@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from memcached_agent import options
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.metrics.exposition import render
 from memcached_agent.options import Restart
 from memcached_agent.pod import files, record
-from memcached_agent.watcher import Watcher
+from memcached_agent.watcher import PodWatcher
 
 from .memcacheds import FakeMemcached, replies_again, with_client
 from .warming import Process, annotations
@@ -27,7 +27,7 @@ ITEMS = "/cache/items"
 class Pod:
     """A pod: its files, its memcached and its agent. Time passes only by `work`."""
 
-    def __init__(self, directory: Path, memcached: FakeMemcached, client: Client, gate: str | None) -> None:
+    def __init__(self, directory: Path, memcached: FakeMemcached, client: MemcachedClient, gate: str | None) -> None:
         self.now = 5000.0
         self.memcached = memcached
         self.client = client
@@ -44,10 +44,10 @@ class Pod:
         """Replace the annotations: `warm-up`, and others by name."""
         self.file.write_bytes(annotations(text, **others))
 
-    def agent(self, poll: float = 5.0) -> Watcher:
+    def agent(self, poll: float = 5.0) -> PodWatcher:
         """Start the agent; it finds the state of the one before."""
         found = options.Pod(str(self.file), str(self.state), self.restart)
-        self.watcher = Watcher(self.client, found, lambda: self.now, poll)
+        self.watcher = PodWatcher(self.client, found, lambda: self.now, poll)
         return self.watcher
 
     def run_with(self, arguments: str) -> None:
@@ -85,7 +85,7 @@ class Pod:
         found = [await check() for check in self.watcher.checks.values()]
         return "; ".join(each for each in found if each)
 
-    def saved(self) -> record.Record | None:
+    def saved(self) -> record.ProcessRecord | None:
         """The state in the file."""
         return record.decode((self.state / files.NAME).read_bytes())
 
@@ -93,7 +93,7 @@ class Pod:
 def run(directory: Path, scenario: Callable[[Pod], Awaitable[None]], gate: str | None = None) -> None:
     """Run a scenario. `gate`: the annotation `warm-up`."""
 
-    async def connected(memcached: FakeMemcached, client: Client) -> None:
+    async def connected(memcached: FakeMemcached, client: MemcachedClient) -> None:
         pod = Pod(directory, memcached, client, gate)
         memcached.answer = lambda line: pod.process.answer(line)
         await replies_again(client)
@@ -109,7 +109,7 @@ def own(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @contextmanager
-def polling(watcher: Watcher) -> Generator[None]:
+def polling(watcher: PodWatcher) -> Generator[None]:
     """Let a watcher poll during the block."""
     task = asyncio.create_task(watcher.run())
     try:

@@ -8,7 +8,7 @@ import pytest
 
 from memcached_agent.addresses import Address
 from memcached_agent.errors import InvalidError, UnverifiedError
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.login import User
 from memcached_agent.pod import processes
 from memcached_agent.pod.processes import Process
@@ -68,7 +68,7 @@ def test_client_logs_in_with_the_first_accepted_user() -> None:
 
     async def scenario() -> None:
         users = [User(b"u", b"new"), User(b"u", b"old"), User(b"v", b"x")]
-        client = Client(Address("127.0.0.1", memcached.port), lambda: users)
+        client = MemcachedClient(Address("127.0.0.1", memcached.port), lambda: users)
         task = asyncio.create_task(client.run())
         await replies_again(client)
         login = [each for each in memcached.commands if not each.startswith("get ")][:5]
@@ -83,7 +83,7 @@ def test_refused_login_is_a_problem_without_the_password() -> None:
     memcached = Users()
 
     async def scenario() -> None:
-        client = Client(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
+        client = MemcachedClient(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
         task = asyncio.create_task(client.run())
         await until(lambda: client.errors["rejected"] > 1)
         problem = await client.problem()
@@ -104,7 +104,7 @@ def test_invalid_reply_to_a_login_is_not_repeated() -> None:
     memcached.answer = lambda line: replies.get(line[:3], b"VALUE " + line.encode() + b"\r\n")
 
     async def scenario() -> None:
-        client = Client(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
+        client = MemcachedClient(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
         task = asyncio.create_task(client.run())
         await until(lambda: client.errors["protocol"])
         assert "sent an invalid reply to a login" in await client.problem()
@@ -120,7 +120,7 @@ def test_memcached_that_requires_no_login_is_not_given_the_password(reply: bytes
     memcached.denial = reply
 
     async def scenario() -> None:
-        client = Client(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
+        client = MemcachedClient(Address("127.0.0.1", memcached.port), lambda: [User(b"alice", b"secret")])
         task = asyncio.create_task(client.run())
         await until(lambda: client.errors["rejected"] > 1)
         assert "requires no login: it runs without its file of users" in await client.problem()

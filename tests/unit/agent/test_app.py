@@ -16,11 +16,11 @@ import pytest
 from memcached_agent import app
 from memcached_agent.addresses import Address
 from memcached_agent.memcached import connection
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.errors import REASONS
 from memcached_agent.metrics.exporter import Exporter
-from memcached_agent.options import Options
-from memcached_agent.shared import Shared
+from memcached_agent.options import AgentOptions
+from memcached_agent.shared import SingleFlight
 from memcached_agent.version import version
 from memcached_agent.web.health import healthz
 from memcached_agent.web.server import BACKLOG, MAX_CONNECTIONS
@@ -118,18 +118,18 @@ def test_clients_of_the_metrics_do_not_displace_probes() -> None:
 
 
 def test_error_in_the_background_ends_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(_: Client) -> None:
+    async def broken(_: MemcachedClient) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Client, "run", broken)
+    monkeypatch.setattr(MemcachedClient, "run", broken)
     memcached, metrics, probes = (Address("127.0.0.1", port) for port in (1, free_port(), free_port()))
-    parsed = Options(memcached, metrics, probes, "info", "text")
+    parsed = AgentOptions(memcached, metrics, probes, "info", "text")
     with pytest.raises(ZeroDivisionError):
         asyncio.run(app.run(parsed))
 
 
 def test_first_scrape_reports_the_error_that_it_meets(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)
         began = time.monotonic()
         exporter = Exporter(client)
@@ -149,11 +149,11 @@ def test_first_scrape_reports_the_error_that_it_meets(monkeypatch: pytest.Monkey
 
 
 def test_concurrent_scrapes_share_one_sequence_of_commands() -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)
         memcached.commands.clear()
         memcached.delay = 0.05
-        scrape = Shared(Exporter(client).metrics)
+        scrape = SingleFlight(Exporter(client).metrics)
         first = asyncio.create_task(scrape())
         await until(lambda: memcached.commands)
         others = [asyncio.create_task(scrape()) for _ in range(20)]

@@ -11,11 +11,11 @@ import pytest
 
 from memcached_agent.addresses import Address
 from memcached_agent.errors import InvalidError, UnverifiedError
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.reload import served
 from memcached_agent.reload.certificates import Certificates
 from memcached_agent.reload.served import served_certificate
-from memcached_agent.reload.watcher import Watcher
+from memcached_agent.reload.watcher import FileWatcher
 from support.pki import CA, Pair
 from support.ports import free_port
 from support.streams import until
@@ -105,7 +105,7 @@ def test_port_that_is_not_served_is_reported() -> None:
 
 
 def test_certificate_counts_as_loaded_when_memcached_serves_it(tmp_path: Path) -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         write(tmp_path, OLD)
         context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
@@ -136,7 +136,7 @@ def test_certificate_counts_as_loaded_when_memcached_serves_it(tmp_path: Path) -
 def test_bad_certificate_is_not_loaded(tmp_path: Path) -> None:
     write(tmp_path, replace(OLD, key=NEW.key))
 
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         memcached.replies["refresh_certs"] = b"OK\r\n"
         await replies_again(client)
         source = Certificates(str(tmp_path), 1, client)
@@ -151,7 +151,7 @@ def test_bad_certificate_is_not_loaded(tmp_path: Path) -> None:
 
 def test_certificate_that_expires_is_checked_again(tmp_path: Path) -> None:
     now = 0.0
-    source = Certificates(str(tmp_path), 1, Client(Address("127.0.0.1", 1)), lambda: now)
+    source = Certificates(str(tmp_path), 1, MemcachedClient(Address("127.0.0.1", 1)), lambda: now)
     write(tmp_path, OLD)
     source.expires = OLD.not_after.timestamp()
     before = source.read()
@@ -164,14 +164,14 @@ def test_certificate_that_expires_is_checked_again(tmp_path: Path) -> None:
 def test_expiry_is_known_although_the_files_are_bad(tmp_path: Path, pair: Pair) -> None:
     """As after a restart of the agent. memcached serves what it loaded before."""
 
-    async def scenario(_: FakeMemcached, client: Client) -> None:
+    async def scenario(_: FakeMemcached, client: MemcachedClient) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         write(tmp_path, pair)
         context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
         (tmp_path / "tls.crt").write_bytes(b"bad")
         async with serving(close, context) as port:
             source = Certificates(str(tmp_path), port, client)
-            watched = Watcher(source)
+            watched = FileWatcher(source)
             await replies_again(client)
             await watched.step()
             assert "has no certificate in PEM format" in await watched.problem()

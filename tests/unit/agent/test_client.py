@@ -9,7 +9,7 @@ import pytest
 from memcached_agent.addresses import Address
 from memcached_agent.memcached import client as client_module
 from memcached_agent.memcached import connection
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.errors import MemcachedError, Reason
 from support.streams import until
 
@@ -30,7 +30,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "MAX_DELAY", 0.05)
 
 
-def counted(client: Client) -> dict[Reason, int]:
+def counted(client: MemcachedClient) -> dict[Reason, int]:
     """The reasons that were counted."""
     return {reason: count for reason, count in client.errors.items() if count}
 
@@ -56,7 +56,7 @@ FAULTS: dict[str, tuple[bytes | None, Reason, str]] = {
 def test_fault_is_reported_and_the_connection_replaced(
     reply: bytes | None, reason: Reason, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)
         memcached.replies["stats"] = reply
         with monkeypatch.context() as patched:
@@ -77,7 +77,7 @@ def test_fault_is_reported_and_the_connection_replaced(
 
 
 def test_late_reply_is_not_read_as_that_of_the_next_command() -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)
         memcached.replies["stats slabs"] = replies()["stats slabs"] + b"STAT late 1\r\nEND\r\n"
         with pytest.raises(MemcachedError, match="sent invalid statistics"):
@@ -95,7 +95,7 @@ def test_late_reply_is_not_read_as_that_of_the_next_command() -> None:
 
 
 def test_time_of_all_commands_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)
         monkeypatch.setattr(client_module, "TOTAL_TIMEOUT", 0.3)
         memcached.delay = 0.2
@@ -108,15 +108,15 @@ def test_time_of_all_commands_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_memory_for_replies_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    received = connection.Connection.data_received
+    received = connection.MemcachedConnection.data_received
 
-    def record(self: connection.Connection, data: bytes) -> None:
+    def record(self: connection.MemcachedConnection, data: bytes) -> None:
         received(self, data)
         sizes.append(len(self._received))  # pyright: ignore[reportPrivateUsage]
 
-    monkeypatch.setattr(connection.Connection, "data_received", record)
+    monkeypatch.setattr(connection.MemcachedConnection, "data_received", record)
 
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)
         memcached.replies["stats"] = b"STAT a " + b"x" * 2**22
         with pytest.raises(MemcachedError, match="sent more than"):
@@ -128,7 +128,7 @@ def test_memory_for_replies_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("greeting", [LIMIT, LIMIT[:-2]])
 def test_connection_limit_has_its_own_reason(greeting: bytes) -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await until(lambda: client.errors["limit"] > 2)
         assert counted(client).keys() == {"limit"}
         assert await client.problem() == (
@@ -143,7 +143,7 @@ def test_connection_limit_has_its_own_reason(greeting: bytes) -> None:
 
 
 def test_server_that_is_not_memcached_is_not_used() -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         memcached.replies["version"] = b"+OK\r\n"
         await until(lambda: client.errors["protocol"] > 1)
         assert "sent an invalid reply to `version`" in await client.problem()
@@ -155,7 +155,7 @@ def test_server_that_is_not_memcached_is_not_used() -> None:
 def test_client_connects_when_memcached_starts() -> None:
     async def run() -> None:
         memcached = FakeMemcached()
-        client = Client(Address("127.0.0.1", memcached.port))
+        client = MemcachedClient(Address("127.0.0.1", memcached.port))
         task = asyncio.create_task(client.run())
         assert "is not connected yet" in await client.problem()
         await until(lambda: client.errors["refused"] > 1)
@@ -171,7 +171,7 @@ def test_client_connects_when_memcached_starts() -> None:
 
 def test_unreachable_address_is_reported() -> None:
     async def run() -> None:
-        client = Client(Address("255.255.255.255", 1))
+        client = MemcachedClient(Address("255.255.255.255", 1))
         task = asyncio.create_task(client.run())
         await until(lambda: client.errors["unreachable"])
         assert "memcached at 255.255.255.255:1 cannot be reached: " in await client.problem()
@@ -188,7 +188,7 @@ def test_connection_that_is_not_accepted_times_out(monkeypatch: pytest.MonkeyPat
             await asyncio.Event().wait()
 
         monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", hang)
-        client = Client(Address("127.0.0.1", 1))
+        client = MemcachedClient(Address("127.0.0.1", 1))
         task = asyncio.create_task(client.run())
         await until(lambda: client.errors["timeout"])
         assert "did not accept a connection within 0.3 s" in await client.problem()
@@ -208,7 +208,7 @@ def test_delays_double_up_to_5_s_with_jitter(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("random.uniform", uniform)
 
     async def run() -> None:
-        task = asyncio.create_task(Client(Address("127.0.0.1", FakeMemcached().port)).run())
+        task = asyncio.create_task(MemcachedClient(Address("127.0.0.1", FakeMemcached().port)).run())
         await until(lambda: len(ranges) > 8)
         task.cancel()
 
@@ -225,7 +225,7 @@ def test_delay_is_short_again_after_a_lasting_connection(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("random.uniform", uniform)
 
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await until(lambda: client.errors["limit"] > 4)
         memcached.refuses = b""
         await replies_again(client)
@@ -240,7 +240,7 @@ def test_delay_is_short_again_after_a_lasting_connection(monkeypatch: pytest.Mon
 
 
 def test_sequences_of_commands_do_not_overlap() -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)
         memcached.commands.clear()
         memcached.delay = 0.01
@@ -253,7 +253,7 @@ def test_sequences_of_commands_do_not_overlap() -> None:
 
 
 def test_cancelled_sequence_closes_the_connection() -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)
         memcached.delay = 0.1
         task = asyncio.create_task(client.statistics())
@@ -270,7 +270,7 @@ def test_cancelled_sequence_closes_the_connection() -> None:
 
 
 def test_check_sends_a_command_only_without_a_recent_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)
         loop = asyncio.get_running_loop()
         later = loop.time() + client_module.RECENT
@@ -293,7 +293,7 @@ def test_check_sends_a_command_only_without_a_recent_reply(monkeypatch: pytest.M
 def test_log_has_one_line_for_each_new_problem(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
-    async def scenario(memcached: FakeMemcached, client: Client) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await until(lambda: client.errors["limit"] > 5)
         memcached.refuses = b""
         await replies_again(client)

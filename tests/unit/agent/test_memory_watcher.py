@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memcached_agent.memcached.stats import Stats
-from memcached_agent.watcher import Watcher
+from memcached_agent.watcher import PodWatcher
 
 from .memcacheds import LIMIT, replies_again
 from .pods import Pod, own, polling, run
@@ -97,7 +97,7 @@ def test_pod_without_the_annotation_keeps_its_memory(tmp_path: Path) -> None:
 def test_restart_of_memcached_is_followed_by_a_raise_at_once(tmp_path: Path) -> None:
     """Without a request of /readyz, and without waiting for the next poll."""
 
-    async def raised(watcher: Watcher, pod: Pod) -> None:
+    async def raised(watcher: PodWatcher, pod: Pod) -> None:
         with polling(watcher):
             await pod.replace(Process(started=1400, time=1400, cpu=0.1))
             async with asyncio.timeout(30):

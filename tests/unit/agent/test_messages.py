@@ -4,27 +4,27 @@ from http import HTTPStatus
 
 import pytest
 
-from memcached_agent.web.messages import PLAIN, Request, Response, encode, parse_head
+from memcached_agent.web.messages import PLAIN, HttpRequest, HttpResponse, encode, parse_head
 
 HOST = b"\r\nHost: a"
 HEADS = {
-    b"GET /metrics HTTP/1.1" + HOST: Request("GET", "/metrics", keep_alive=True),
-    b"HEAD / HTTP/1.1" + HOST: Request("HEAD", "/", keep_alive=True),
-    b"GET /metrics?a=b HTTP/1.1" + HOST: Request("GET", "/metrics", keep_alive=True),
-    b"GET http://a:9150/metrics?x HTTP/1.1" + HOST: Request("GET", "/metrics", keep_alive=True),
-    b"GET http://a HTTP/1.1" + HOST: Request("GET", "/", keep_alive=True),
-    b"GET /m HTTP/1.0": Request("GET", "/m", keep_alive=False),
-    b"GET /m HTTP/1.1\r\nhost:a\r\nCONNECTION: Close": Request("GET", "/m", keep_alive=False),
-    b"GET /m HTTP/1.1" + HOST + b"\r\nConnection: keep-alive": Request("GET", "/m", keep_alive=True),
-    b"POST /m HTTP/1.1" + HOST + b"\r\nContent-Length: 0": Request("POST", "/m", keep_alive=True),
-    b"POST /m HTTP/1.1" + HOST + b"\r\nContent-Length: 1": Request("POST", "/m", keep_alive=False),
-    b"POST /m HTTP/1.1" + HOST + b"\r\nTransfer-Encoding: chunked": Request("POST", "/m", keep_alive=False),
-    b"GET /m HTTP/1.1" + HOST + b"\r\nX-A: \xff, \t\r\nEmpty:": Request("GET", "/m", keep_alive=True),
+    b"GET /metrics HTTP/1.1" + HOST: HttpRequest("GET", "/metrics", keep_alive=True),
+    b"HEAD / HTTP/1.1" + HOST: HttpRequest("HEAD", "/", keep_alive=True),
+    b"GET /metrics?a=b HTTP/1.1" + HOST: HttpRequest("GET", "/metrics", keep_alive=True),
+    b"GET http://a:9150/metrics?x HTTP/1.1" + HOST: HttpRequest("GET", "/metrics", keep_alive=True),
+    b"GET http://a HTTP/1.1" + HOST: HttpRequest("GET", "/", keep_alive=True),
+    b"GET /m HTTP/1.0": HttpRequest("GET", "/m", keep_alive=False),
+    b"GET /m HTTP/1.1\r\nhost:a\r\nCONNECTION: Close": HttpRequest("GET", "/m", keep_alive=False),
+    b"GET /m HTTP/1.1" + HOST + b"\r\nConnection: keep-alive": HttpRequest("GET", "/m", keep_alive=True),
+    b"POST /m HTTP/1.1" + HOST + b"\r\nContent-Length: 0": HttpRequest("POST", "/m", keep_alive=True),
+    b"POST /m HTTP/1.1" + HOST + b"\r\nContent-Length: 1": HttpRequest("POST", "/m", keep_alive=False),
+    b"POST /m HTTP/1.1" + HOST + b"\r\nTransfer-Encoding: chunked": HttpRequest("POST", "/m", keep_alive=False),
+    b"GET /m HTTP/1.1" + HOST + b"\r\nX-A: \xff, \t\r\nEmpty:": HttpRequest("GET", "/m", keep_alive=True),
 }
 
 
 @pytest.mark.parametrize(("head", "expected"), HEADS.items())
-def test_valid_requests(head: bytes, expected: Request) -> None:
+def test_valid_requests(head: bytes, expected: HttpRequest) -> None:
     assert parse_head(head) == expected
 
 
@@ -52,17 +52,17 @@ def test_invalid_requests(head: bytes) -> None:
 
 
 def test_response() -> None:
-    found = encode(Response(HTTPStatus.NOT_FOUND, PLAIN, b"abc"), with_body=True, keep_alive=True)
+    found = encode(HttpResponse(HTTPStatus.NOT_FOUND, PLAIN, b"abc"), with_body=True, keep_alive=True)
     assert found == (
         b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\n\r\nabc"
     )
 
 
 def test_response_without_body_has_the_same_length() -> None:
-    found = encode(Response(HTTPStatus.OK, PLAIN, b"abc"), with_body=False, keep_alive=False)
+    found = encode(HttpResponse(HTTPStatus.OK, PLAIN, b"abc"), with_body=False, keep_alive=False)
     assert found.endswith(b"\r\nContent-Length: 3\r\nConnection: close\r\n\r\n")
 
 
 def test_response_names_the_methods() -> None:
-    found = encode(Response(HTTPStatus.METHOD_NOT_ALLOWED, PLAIN, b""), with_body=True, keep_alive=True)
+    found = encode(HttpResponse(HTTPStatus.METHOD_NOT_ALLOWED, PLAIN, b""), with_body=True, keep_alive=True)
     assert b"\r\nAllow: GET, HEAD\r\n" in found

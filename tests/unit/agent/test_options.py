@@ -81,7 +81,7 @@ def test_invalid_usage_exits_2_with_one_sentence(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as raised:
-        options.parse(arguments)
+        options.parse_options(arguments)
     assert raised.value.code == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -97,19 +97,19 @@ def test_invalid_usage_of_the_program_exits_2() -> None:
 
 def test_defaults() -> None:
     addresses = (Address("127.0.0.1", 11211), Address("", METRICS_PORT), Address("", PROBES_PORT))
-    assert options.parse([]) == options.Options(*addresses, "info", "text")
+    assert options.parse_options([]) == options.AgentOptions(*addresses, "info", "text")
 
 
 def test_reloads() -> None:
-    assert options.parse(TLS).tls == options.Tls("/tls", 11212, metrics=False)
-    found = options.parse([*TLS, "--metrics-tls", "--users-file=/auth/users"])
+    assert options.parse_options(TLS).tls == options.Tls("/tls", 11212, metrics=False)
+    found = options.parse_options([*TLS, "--metrics-tls", "--users-file=/auth/users"])
     assert (found.tls, found.users_file) == (options.Tls("/tls", 11212, metrics=True), "/auth/users")
 
 
 def test_pod() -> None:
-    assert options.parse(POD).pod == options.Pod("/etc/podinfo/annotations", "/state")
+    assert options.parse_options(POD).pod == options.Pod("/etc/podinfo/annotations", "/state")
     restart = options.Restart("/etc/podinfo/args", "/cache/items")
-    assert options.parse([*POD, *RESTART]).pod == options.Pod("/etc/podinfo/annotations", "/state", restart)
+    assert options.parse_options([*POD, *RESTART]).pod == options.Pod("/etc/podinfo/annotations", "/state", restart)
 
 
 ADDRESSES = {

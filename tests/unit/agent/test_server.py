@@ -12,8 +12,8 @@ import pytest
 
 from memcached_agent.addresses import Address
 from memcached_agent.web import server
-from memcached_agent.web.messages import MAX_HEAD, PLAIN, Response
-from memcached_agent.web.server import MAX_CONNECTIONS, TIMEOUTS, ListenError, Server, State, listen
+from memcached_agent.web.messages import MAX_HEAD, PLAIN, HttpResponse
+from memcached_agent.web.server import MAX_CONNECTIONS, TIMEOUTS, ConnectionState, ListenError, Server, listen
 from support.ports import free_port
 from support.streams import PARTIAL, Streams, read_to_end, status, stop_reading, until
 
@@ -25,16 +25,16 @@ STATUS = re.compile(rb"HTTP/1\.1 (\d+)")
 @pytest.fixture
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Timeouts for tests. HANDLING stays long."""
-    for state in (State.IDLE, State.CLOSING, State.READING, State.WRITING):
+    for state in (ConnectionState.IDLE, ConnectionState.CLOSING, ConnectionState.READING, ConnectionState.WRITING):
         monkeypatch.setitem(server.TIMEOUTS, state, 0.3)
 
 
-async def large() -> Response:
+async def large() -> HttpResponse:
     """A handler of a response that fits in no buffer."""
-    return Response(HTTPStatus.OK, PLAIN, b"x" * 2**23)
+    return HttpResponse(HTTPStatus.OK, PLAIN, b"x" * 2**23)
 
 
-async def endless() -> Response:
+async def endless() -> HttpResponse:
     """A handler that does not return."""
     await asyncio.Event().wait()
     raise AssertionError
@@ -112,7 +112,7 @@ def test_connection_stays_open_after(data: bytes, expected: bytes) -> None:
 
 
 def test_client_that_is_still_sending_gets_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(server.TIMEOUTS, State.CLOSING, 60)
+    monkeypatch.setitem(server.TIMEOUTS, ConnectionState.CLOSING, 60)
 
     async def scenario(port: Port) -> None:
         assert STATUS.findall(await response_while_sending(await port.open())) == [b"405"]
@@ -131,7 +131,7 @@ def test_head_has_no_body() -> None:
 
 
 def test_client_that_closes_its_side_gets_the_response() -> None:
-    async def slow() -> Response:
+    async def slow() -> HttpResponse:
         await asyncio.sleep(0.2)
         return await hello()
 
@@ -139,7 +139,7 @@ def test_client_that_closes_its_side_gets_the_response() -> None:
         client = await port.open(GET)
         client[1].write_eof()
         assert (await read_to_end(client)).endswith(b"hello\n")
-        async with asyncio.timeout(TIMEOUTS[State.CLOSING] / 2):
+        async with asyncio.timeout(TIMEOUTS[ConnectionState.CLOSING] / 2):
             await until(lambda: not port.server.connections)
         idle = await port.open(PARTIAL)
         idle[1].write_eof()
@@ -161,8 +161,8 @@ def test_closed_connection_is_forgotten() -> None:
 
 @pytest.mark.parametrize("size", range(30_000, 400_000, 30_000))
 def test_slow_client_can_send_another_request(size: int) -> None:
-    async def sized() -> Response:
-        return Response(HTTPStatus.OK, PLAIN, b"x" * size)
+    async def sized() -> HttpResponse:
+        return HttpResponse(HTTPStatus.OK, PLAIN, b"x" * size)
 
     async def scenario(port: Port) -> None:
         client = await port.open(limit=4096)
@@ -173,14 +173,14 @@ def test_slow_client_can_send_another_request(size: int) -> None:
             resume_reading(client)
             assert await status(client, b"") == OK
             (connection,) = port.server.connections
-            async with asyncio.timeout(TIMEOUTS[State.WRITING] / 2):
-                await until(lambda connection=connection: connection.state is State.IDLE)
+            async with asyncio.timeout(TIMEOUTS[ConnectionState.WRITING] / 2):
+                await until(lambda connection=connection: connection.state is ConnectionState.IDLE)
 
     run_scenario(scenario, sized)
 
 
 def test_internal_error_is_500_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken() -> Response:
+    async def broken() -> HttpResponse:
         raise ZeroDivisionError
 
     async def scenario(port: Port) -> None:
@@ -225,7 +225,7 @@ def test_trickled_request_does_not_extend_its_time() -> None:
 def test_client_that_does_not_read_is_aborted() -> None:
     handled = asyncio.Event()
 
-    async def handler() -> Response:
+    async def handler() -> HttpResponse:
         handled.set()
         return await large()
 
@@ -273,7 +273,7 @@ def test_client_that_sends_without_end_is_aborted() -> None:
 
 
 def test_handler_without_end_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(server.TIMEOUTS, State.HANDLING, 0.3)
+    monkeypatch.setitem(server.TIMEOUTS, ConnectionState.HANDLING, 0.3)
 
     async def scenario(port: Port) -> None:
         assert await port.exchange(GET) == b""

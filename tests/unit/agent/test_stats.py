@@ -2,14 +2,19 @@
 
 import pytest
 
-from memcached_agent.memcached.stats import number, parse, statistics
+from memcached_agent.memcached.stats import number, parse_stats, statistics
 
 from .samples import replies
 
 
 def test_values_may_be_empty_or_contain_spaces() -> None:
-    assert parse(b"STAT a 1\r\nSTAT b \r\nSTAT c x y\r\nSTAT d\r\nEND\r\n") == {"a": "1", "b": "", "c": "x y", "d": ""}
-    assert parse(b"END\r\n") == {}
+    assert parse_stats(b"STAT a 1\r\nSTAT b \r\nSTAT c x y\r\nSTAT d\r\nEND\r\n") == {
+        "a": "1",
+        "b": "",
+        "c": "x y",
+        "d": "",
+    }
+    assert parse_stats(b"END\r\n") == {}
 
 
 INVALID = {
@@ -27,12 +32,12 @@ INVALID = {
 @pytest.mark.parametrize("reply", INVALID.values(), ids=INVALID.keys())
 def test_invalid_replies_are_errors(reply: bytes) -> None:
     with pytest.raises(ValueError, match="line"):
-        parse(reply)
+        parse_stats(reply)
 
 
 def test_message_about_an_invalid_line_is_bounded() -> None:
     with pytest.raises(ValueError, match="invalid line") as raised:
-        parse(b"x" * 1000 + b"\r\nEND\r\n")
+        parse_stats(b"x" * 1000 + b"\r\nEND\r\n")
     assert len(str(raised.value)) < 80
 
 

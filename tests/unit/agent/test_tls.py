@@ -13,12 +13,12 @@ from typing import Any, cast
 import pytest
 
 from memcached_agent.addresses import Address
-from memcached_agent.memcached.client import Client
+from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.reload import certificates
 from memcached_agent.reload.certificates import Certificates
 from memcached_agent.web import server, tls
-from memcached_agent.web.messages import Response
-from memcached_agent.web.server import MAX_CONNECTIONS, PIECE, Handler, State
+from memcached_agent.web.messages import HttpResponse
+from memcached_agent.web.server import MAX_CONNECTIONS, PIECE, ConnectionState, Handler
 from memcached_agent.web.tls import Tls
 from support.pki import CA, Pair
 from support.streams import PARTIAL, read_to_end, status, stop_reading, until
@@ -36,7 +36,7 @@ def context(pair: Pair = PAIR) -> ssl.SSLContext:
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "tls.crt").write_bytes(pair.cert)
         (Path(directory) / "tls.key").write_bytes(pair.key)
-        source = Certificates(directory, 1, Client(Address("127.0.0.1", 1)))
+        source = Certificates(directory, 1, MemcachedClient(Address("127.0.0.1", 1)))
         return source.check(source.read()).context
 
 
@@ -68,7 +68,13 @@ def run_tls(scenario: Callable[[Port], Awaitable[None]], handler: Handler = hell
 @pytest.fixture
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Timeouts for tests."""
-    for state in (State.HANDSHAKE, State.IDLE, State.CLOSING, State.READING, State.WRITING):
+    for state in (
+        ConnectionState.HANDSHAKE,
+        ConnectionState.IDLE,
+        ConnectionState.CLOSING,
+        ConnectionState.READING,
+        ConnectionState.WRITING,
+    ):
         monkeypatch.setitem(server.TIMEOUTS, state, 0.3)
 
 
@@ -132,7 +138,7 @@ def test_large_response_is_complete() -> None:
 
 
 def test_client_that_is_still_sending_gets_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(server.TIMEOUTS, State.CLOSING, 60)
+    monkeypatch.setitem(server.TIMEOUTS, ConnectionState.CLOSING, 60)
 
     async def scenario(port: Port) -> None:
         assert STATUS.findall(await response_while_sending(await port.open(tls=trusting()))) == [b"405"]
@@ -146,11 +152,11 @@ def test_slow_client_can_send_another_request() -> None:
         for _ in range(2):
             stop_reading(client)
             client[1].write(GET)
-            await until(lambda: any(each.state is State.WRITING for each in port.server.connections))
+            await until(lambda: any(each.state is ConnectionState.WRITING for each in port.server.connections))
             resume_reading(client)
             assert await status(client, b"") == OK
-            async with asyncio.timeout(server.TIMEOUTS[State.WRITING] / 2):
-                await until(lambda: all(each.state is State.IDLE for each in port.server.connections))
+            async with asyncio.timeout(server.TIMEOUTS[ConnectionState.WRITING] / 2):
+                await until(lambda: all(each.state is ConnectionState.IDLE for each in port.server.connections))
 
     run_tls(scenario, large)
 
@@ -173,7 +179,7 @@ def test_last_response_is_followed_by_the_end_of_tls() -> None:
 def test_client_that_ends_tls_is_closed(caplog: pytest.LogCaptureFixture) -> None:
     handled = asyncio.Event()
 
-    async def handler() -> Response:
+    async def handler() -> HttpResponse:
         handled.set()
         return await endless()
 
@@ -334,7 +340,7 @@ def test_handshakes_are_closed_before_idle_connections() -> None:
 def test_client_that_does_not_read_is_aborted() -> None:
     handled = asyncio.Event()
 
-    async def handler() -> Response:
+    async def handler() -> HttpResponse:
         handled.set()
         return await large()
 
@@ -362,7 +368,7 @@ def test_stored_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(certificates, "MAX_SESSIONS", 5)
     (tmp_path / "tls.crt").write_bytes(PAIR.cert)
     (tmp_path / "tls.key").write_bytes(PAIR.key)
-    source = Certificates(str(tmp_path), 1, Client(Address("127.0.0.1", 1)))
+    source = Certificates(str(tmp_path), 1, MemcachedClient(Address("127.0.0.1", 1)))
     assert source.context() is None
     source.check(source.read())
     sizes: list[int] = []

@@ -5,7 +5,7 @@ import pytest
 from memcached_agent.errors import InvalidError
 from memcached_agent.memcached.login import User
 from memcached_agent.reload.files import File
-from memcached_agent.reload.users import MAX_LINE, MAX_USERS, parse
+from memcached_agent.reload.users import MAX_LINE, MAX_USERS, parse_users
 
 VALID = {
     "one": (b"u:p\n", [(b"u", b"p")]),
@@ -21,7 +21,7 @@ VALID = {
 
 @pytest.mark.parametrize(("content", "expected"), VALID.values(), ids=VALID.keys())
 def test_valid_file(content: bytes, expected: list[tuple[bytes, bytes]]) -> None:
-    assert parse(File("/users", content)) == tuple(expected)
+    assert parse_users(File("/users", content)) == tuple(expected)
 
 
 INVALID = {
@@ -47,7 +47,7 @@ INVALID = {
 @pytest.mark.parametrize(("content", "message"), INVALID.values(), ids=INVALID.keys())
 def test_invalid_file_is_reported_without_its_content(content: bytes | None, message: str) -> None:
     with pytest.raises(InvalidError) as raised:
-        parse(File("/users", content))
+        parse_users(File("/users", content))
     assert message in str(raised.value)
     assert "secret" not in str(raised.value)
     assert len(str(raised.value)) < 200

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_agent.memcached.stats import parse as parse_stats
+from memcached_agent.memcached.stats import parse_stats as parse_stats
 from memcached_agent.pod import fields, record
-from memcached_agent.pod.record import Record, Seen
+from memcached_agent.pod.record import ProcessRecord, Seen
 from memcached_agent.warm import decision, gate, window
 from memcached_agent.warm.decision import decide
 from memcached_agent.warm.gate import Gate
@@ -19,7 +19,7 @@ NUMBERS = st.integers(0, 2**63)
 RATIOS = st.none() | st.integers(0, record.WHOLE)
 GATES = st.builds(Gate, st.integers(1, 100), st.integers(1, 10**9), st.integers(0, 10**9))
 RECORDS = st.builds(
-    Record,
+    ProcessRecord,
     *(NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.booleans(), RATIOS, RATIOS),
     *(st.none() | st.integers(0, 10**9), NUMBERS, NUMBERS),
 )
@@ -36,8 +36,8 @@ def windows(draw: st.DrawFn) -> Window:
 def test_gate_in_a_valid_annotation(expected: Gate) -> None:
     ratio, timeout, requests = expected
     text = f"hitRatio={ratio},timeout={timeout},minRequests={requests}"
-    assert gate.parse(text) == expected
-    assert gate.parse(",".join(reversed(text.split(",")))) == expected
+    assert gate.parse_gate(text) == expected
+    assert gate.parse_gate(",".join(reversed(text.split(",")))) == expected
 
 
 INVALID = [
@@ -57,7 +57,7 @@ INVALID = [
 @pytest.mark.parametrize("text", INVALID, ids=range(len(INVALID)))
 def test_invalid_annotation_is_quoted_and_bounded(text: str) -> None:
     with pytest.raises(ValueError, match="counts as warm") as raised:
-        gate.parse(text)
+        gate.parse_gate(text)
     message = str(raised.value)
     assert repr(text[:64]) in message
     assert len(message) < 300
@@ -66,7 +66,7 @@ def test_invalid_annotation_is_quoted_and_bounded(text: str) -> None:
 
 @given(st.dictionaries(st.from_regex(r"[a-zA-Z]+", fullmatch=True), NUMBERS, min_size=1))
 def test_fields_are_read_as_they_were_written(expected: dict[str, int]) -> None:
-    assert fields.parse(fields.render(expected)) == expected
+    assert fields.parse_fields(fields.render(expected)) == expected
 
 
 def sampled(*samples: tuple[float, int, int]) -> Window:
@@ -115,12 +115,12 @@ def test_process_in_the_statistics() -> None:
 
 
 PROCESS = Seen(1, 1000, 1100, 500, 0, 0)
-WARM = Record(1, 1000, 400, 1000, warm=True, ratio=8000, before=9000, took=30, kept=1, lost=2)
+WARM = ProcessRecord(1, 1000, 400, 1000, warm=True, ratio=8000, before=9000, took=30, kept=1, lost=2)
 COLD = WARM._replace(warm=False, ratio=None)
 LOST = WARM._replace(cpu=500, warm=False, ratio=None, before=8000, lost=3)
 KEPT = WARM._replace(began=1100, warm=False, ratio=None, before=8000, kept=2)
 FOLLOWS = {
-    "first": (None, PROCESS, Record(1, 1000, 500, 1000)),
+    "first": (None, PROCESS, ProcessRecord(1, 1000, 500, 1000)),
     "same": (WARM, PROCESS, WARM._replace(cpu=500)),
     "same, rounded differently": (WARM, PROCESS._replace(started=1002), WARM._replace(cpu=500)),
     "same CPU time": (WARM, PROCESS._replace(cpu=400), WARM),
@@ -138,7 +138,7 @@ FOLLOWS = {
 
 
 @pytest.mark.parametrize(("old", "process", "new"), FOLLOWS.values(), ids=FOLLOWS.keys())
-def test_record_of_the_next_process(old: Record | None, process: Seen, new: Record) -> None:
+def test_record_of_the_next_process(old: ProcessRecord | None, process: Seen, new: ProcessRecord) -> None:
     assert record.follow(old, process) == new
 
 
@@ -151,7 +151,7 @@ def test_only_a_typical_minute_of_a_warm_process_is_recorded() -> None:
 
 
 @given(RECORDS)
-def test_record_is_read_as_it_was_written(expected: Record) -> None:
+def test_record_is_read_as_it_was_written(expected: ProcessRecord) -> None:
     content = record.encode(expected)
     assert record.decode(content) == expected
     assert len(content) < 320

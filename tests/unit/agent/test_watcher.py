@@ -10,7 +10,7 @@ import pytest
 from memcached_agent.errors import InvalidError, UnverifiedError
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.reload import watcher
-from memcached_agent.reload.watcher import Watcher
+from memcached_agent.reload.watcher import FileWatcher
 
 
 @dataclass
@@ -56,18 +56,18 @@ class Fake:
         raise UnverifiedError("memcached does not reply")
 
 
-def run(scenario: Callable[[Fake, "Watcher[str, str]"], Awaitable[None]]) -> None:
+def run(scenario: Callable[[Fake, "FileWatcher[str, str]"], Awaitable[None]]) -> None:
     """Run a scenario with a watcher whose clock shows 1000."""
 
     async def created() -> None:
         source = Fake()
-        await scenario(source, Watcher(source, lambda: 1000.0))
+        await scenario(source, FileWatcher(source, lambda: 1000.0))
 
     asyncio.run(created())
 
 
 def test_content_is_applied_once_for_each_memcached() -> None:
-    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+    async def scenario(source: Fake, watched: "FileWatcher[str, str]") -> None:
         assert (watched.successful, watched.succeeded_at) == (False, None)
         for _ in range(3):
             await watched.step()
@@ -87,7 +87,7 @@ def test_content_is_applied_once_for_each_memcached() -> None:
 def test_bad_content_is_not_applied_and_the_good_one_applied_again(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
-    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+    async def scenario(source: Fake, watched: "FileWatcher[str, str]") -> None:
         await watched.step()
         source.content = "two"
         setattr(source, kind, "the reason")
@@ -106,7 +106,7 @@ def test_bad_content_is_not_applied_and_the_good_one_applied_again(kind: str, ca
 
 
 def test_same_content_is_tried_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+    async def scenario(source: Fake, watched: "FileWatcher[str, str]") -> None:
         source.invalid = "not yet valid"
         for _ in range(3):
             await watched.step()
@@ -127,7 +127,7 @@ def test_unverified_reload_does_not_count_as_a_failure_of_the_file(
 ) -> None:
     monkeypatch.setattr(watcher, "RETRY", -1.0)
 
-    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+    async def scenario(source: Fake, watched: "FileWatcher[str, str]") -> None:
         await watched.step()
         source.content, source.failure = "two", failure
         for _ in range(3):
@@ -144,7 +144,7 @@ def test_unverified_reload_does_not_count_as_a_failure_of_the_file(
 
 
 def test_valid_content_waits_for_memcached() -> None:
-    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+    async def scenario(source: Fake, watched: "FileWatcher[str, str]") -> None:
         source.memcached = None
         await watched.step()
         await watched.step()
@@ -160,7 +160,7 @@ def test_valid_content_waits_for_memcached() -> None:
 def test_files_are_polled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "POLL", 0.01)
 
-    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+    async def scenario(source: Fake, watched: "FileWatcher[str, str]") -> None:
         task = asyncio.create_task(watched.run())
         for content in ("one", "two", "three"):
             source.content = content
@@ -177,7 +177,7 @@ def test_internal_error_is_reported_and_the_watcher_continues(
 ) -> None:
     monkeypatch.setattr(watcher, "RETRY", -1.0)
 
-    async def scenario(source: Fake, watched: "Watcher[str, str]") -> None:
+    async def scenario(source: Fake, watched: "FileWatcher[str, str]") -> None:
         await watched.step()
         source.content, source.failure = "two", ZeroDivisionError()
         for _ in range(2):

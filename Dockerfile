@@ -1,6 +1,7 @@
-# One image for all processes: `memcached-operator` (controller), `memcached-webhooks` (admission), and
-# `memcached-agent` (beside memcached).
-# The base image needs Python 3.11 or newer; the build image also needs pip.
+# Two images: the operator's (the last stage), with `memcached-operator` (controller) and `memcached-webhooks` (admission),
+# and that of the agents in the pods of caches (`docker build --target agent`), with `memcached-agent`.
+# The base image needs Python 3.11 or newer; the build image also needs pip. A release names the base by digest
+# (docs/releasing.md).
 ARG BASE_IMAGE=docker.io/library/python:3.13-slim
 ARG BUILD_IMAGE=${BASE_IMAGE}
 
@@ -14,28 +15,35 @@ RUN python3 -m pip install --quiet --no-cache-dir --disable-pip-version-check --
     && rm -rf lib/bin \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash lib
 
-# The packages of this project, the three commands from pyproject.toml, and the version.
-FROM ${BUILD_IMAGE} AS source
+# The version, and the three commands from pyproject.toml.
+FROM ${BUILD_IMAGE} AS project
 WORKDIR /opt/memcached-operator
 COPY pyproject.toml /tmp/pyproject.toml
-RUN mkdir bin \
+RUN mkdir bin /tmp/bin \
     && for part in agent operator webhooks; do \
         printf '#!/usr/bin/env python3\nimport sys\n\nfrom memcached_%s.__main__ import main\n\nsys.exit(main())\n' "$part" \
-            > "bin/memcached-$part" || exit 1; \
+            > "/tmp/bin/memcached-$part" || exit 1; \
     done \
-    && chmod 0755 bin/* \
+    && chmod 0755 /tmp/bin/* \
     && version=$(sed -n 's/^version = "\(.*\)"$/\1/p' /tmp/pyproject.toml) \
     && mkdir -p "lib/memcached_operator-$version.dist-info" \
     && printf 'Metadata-Version: 2.1\nName: memcached-operator\nVersion: %s\n' "$version" \
         > "lib/memcached_operator-$version.dist-info/METADATA"
-COPY agent api operator webhooks lib/
-RUN python3 -m compileall -q --invalidation-mode unchecked-hash lib
 
-# The files that change most often are copied last: a code change creates one small layer.
-FROM ${BASE_IMAGE}
-LABEL org.opencontainers.image.title="memcached-operator" \
-      org.opencontainers.image.description="A Kubernetes operator that keeps memcached running exactly as declared" \
-      org.opencontainers.image.licenses="Apache-2.0"
+FROM project AS agent-source
+COPY agent lib/
+RUN mv /tmp/bin/memcached-agent bin \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash lib \
+    && chmod -R a+rX .
+
+FROM project AS operator-source
+COPY api operator webhooks lib/
+RUN mv /tmp/bin/memcached-operator /tmp/bin/memcached-webhooks bin \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash lib \
+    && chmod -R a+rX .
+
+# What both images share.
+FROM ${BASE_IMAGE} AS runtime
 # Remove the package installers of the base image: nothing is installed at run time.
 RUN for lib in /usr/local/lib/python3*/site-packages /usr/lib/python3/dist-packages; do \
         rm -rf "$lib"/pip "$lib"/pip-* "$lib"/setuptools* "$lib"/wheel*; \
@@ -49,6 +57,19 @@ ENV PATH=/opt/memcached-operator/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/u
 WORKDIR /
 USER 65532:65532
 ENTRYPOINT []
+
+FROM runtime AS agent
+LABEL org.opencontainers.image.title="memcached-agent" \
+      org.opencontainers.image.description="The process beside memcached: metrics, reloads, warmth, changes of memory" \
+      org.opencontainers.image.licenses="Apache-2.0"
+CMD ["memcached-agent"]
+COPY --from=agent-source /opt/memcached-operator /opt/memcached-operator
+
+FROM runtime
+LABEL org.opencontainers.image.title="memcached-operator" \
+      org.opencontainers.image.description="A Kubernetes operator that keeps memcached running exactly as declared" \
+      org.opencontainers.image.licenses="Apache-2.0"
 CMD ["memcached-operator"]
+# The files that change most often are copied last: a code change creates one small layer.
 COPY --from=dependencies /opt/memcached-operator /opt/memcached-operator
-COPY --from=source /opt/memcached-operator /opt/memcached-operator
+COPY --from=operator-source /opt/memcached-operator /opt/memcached-operator

@@ -11,7 +11,10 @@ GIVEN_IMG := $(if $(call given,IMG),$(IMG))
 IMG ?= $(IMAGE_BASE):$(VERSION)
 # As with docker, `IMG=memcached-operator:dev` is an image of this machine.
 override IMG := $(if $(findstring /,$(IMG)),,localhost/)$(IMG)
-# BASE_IMAGE and BUILD_IMAGE: its base images, by default those of the Dockerfile, or of the local cluster.
+# The image of the agents in the pods of caches: the name of IMG with the suffix -agent, and its tag.
+IMG_TAG = $(patsubst %,:%,$(word 2,$(subst :, ,$(notdir $(IMG)))))
+AGENT_IMG ?= $(if $(findstring @,$(IMG)),$(error IMG is a digest: set AGENT_IMG too),$(patsubst %$(IMG_TAG),%,$(IMG))-agent$(IMG_TAG))
+# BASE_IMAGE and BUILD_IMAGE: their base images, by default those of the Dockerfile, or of the local cluster.
 # What `make deploy` applies: config/default (own certificates) or another directory of config/overlays.
 OVERLAY ?= config/default
 # The Python that makes .venv, 3.11 or newer.
@@ -47,7 +50,8 @@ BUNDLE := $(VENV_TOOLS) bundle
 # Fault tests start their own control plane, whatever KUBECONFIG is (docs/reliability.md).
 PAGES := PYTHONPATH=tests:tools $(PYTHON) -m pages
 FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
-IMAGE_OPTIONS = --image="$(IMG)" --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
+IMAGES = --image="$(IMG)" --agent-image="$(AGENT_IMG)"
+IMAGE_OPTIONS = $(IMAGES) --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
 SUITES = $(VENV_TOOLS) suites --workers=$(WORKERS) --args="$$ARGS" --flaky=$(FLAKY) --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
 
 ##@ General
@@ -178,11 +182,12 @@ bench: venv ## Measure the performance on separate control planes; `make generat
 
 ##@ Build and deployment
 .PHONY: docker-build docker-push install uninstall deploy undeploy build-installer
-docker-build: ## Build the image IMG with docker, podman or buildah.
+docker-build: ## Build the images IMG and AGENT_IMG with docker, podman or buildah.
 	@$(PROJECT) build $(IMAGE_OPTIONS)
 
-docker-push: ## Push IMG to its registry, or load it into the local cluster if it has none.
+docker-push: ## Push IMG and AGENT_IMG to their registry, or load them into the local cluster if they have none.
 	@$(PROJECT) push IMG "$(IMG)" --into-cluster
+	@$(PROJECT) push AGENT_IMG "$(AGENT_IMG)" --into-cluster
 
 install: ## Install the CRDs.
 	@$(PROJECT) install
@@ -191,7 +196,7 @@ uninstall: ## Remove the CRDs, and with them every Memcached and AppService of t
 	@$(PROJECT) uninstall
 
 deploy: ## Deploy IMG with OVERLAY and wait until it is ready.
-	@$(PROJECT) deploy --image="$(IMG)" --overlay="$(OVERLAY)"
+	@$(PROJECT) deploy $(IMAGES) --overlay="$(OVERLAY)"
 
 undeploy: ## Remove the operator, the CRDs and with them every Memcached and AppService of the cluster.
 	@$(PROJECT) undeploy --overlay="$(OVERLAY)"
@@ -205,7 +210,7 @@ build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with
 # DEFAULT_CHANNEL, REPLACES, SKIPS, SKIP_RANGE. USE_IMAGE_DIGESTS=true writes every image by digest (docs/releasing.md).
 BUNDLE_IMG ?= $(IMAGE_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_BASE)-catalog:v$(VERSION)
-RELEASE_OF = --version="$(VERSION)" --date="$(DATE)" $(if $(GIVEN_IMG),--image="$(IMG)")
+RELEASE_OF = --version="$(VERSION)" --date="$(DATE)" $(if $(GIVEN_IMG)$(call given,AGENT_IMG),$(IMAGES))
 RELEASE = $(RELEASE_OF) --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CHANNEL)" \
   --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)" \
   $(if $(filter true,$(USE_IMAGE_DIGESTS)),--use-image-digests)
@@ -234,7 +239,7 @@ scorecard:
 	@programs="$$($(TOOLS) olm programs)"; PATH="$$programs:$$PATH" $(PROJECT) exec operator-sdk scorecard bundle --wait-time=180s
 
 olm: venv docker-build docker-push ## Run OLM on the local cluster and serve this tree's bundle, with IMG, in a catalog.
-	@$(VENV_TOOLS) project olm --image="$(IMG)" -- $(RELEASE)
+	@$(VENV_TOOLS) project olm $(IMAGES) -- $(RELEASE)
 
 ##@ Cluster
 .PHONY: cluster cluster-down

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from bundle.images import related_variables
 from memcached_operator.kube import labels
-from support import kube
+from support import installed, kube
 from support.agents import METRICS_PORT, restarts, value
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, memcached, pods_of, send_commands, wait_until_ready
@@ -24,6 +25,9 @@ QUERIES = dict(
     re.findall(r"^\| ([A-Z][^|]*) \| `([^`]+)` \|$", DOCUMENT.partition("Everyday queries")[2], re.MULTILINE)
 )
 AGENT, MEMCACHED = "agent", "memcached"
+MANAGER = "memcached-operator-controller-manager"
+PACKAGES = "/opt/memcached-operator/lib"
+"""Where the packages are in our images."""
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -80,6 +84,7 @@ def test_prometheus_scrapes_all_pods_and_answers_the_documented_queries(namespac
     wait_until_ready(namespace)
     pods = pods_of(namespace)
     assert_documented_discovery_keeps(pods[0])
+    assert_agent_has_its_own_image(namespace, pods[0])
     with prometheus(scrape_configs(pods)) as server:
         for pod in pods:
             send_commands(pod["status"]["podIP"], 11211, b"set key 0 0 5", b"value", b"get key", b"get other")
@@ -108,6 +113,15 @@ def scrape_configs(pods: list[Object]) -> list[Object]:
         for pod in pods
     ]
     return [{"job_name": "memcached", "static_configs": targets}]
+
+
+def assert_agent_has_its_own_image(namespace: str, pod: Object) -> None:
+    """Assert that a pod runs the agent's image of the release, and that this contains nothing else of ours."""
+    (manager,) = must_get("deployments", installed.NAMESPACE, MANAGER)["spec"]["template"]["spec"]["containers"]
+    image = {each["name"]: each["image"] for each in pod["spec"]["containers"]}[AGENT]
+    assert image == related_variables(manager)["RELATED_IMAGE_AGENT"] != manager["image"]
+    listed = kubectl("exec", pod["metadata"]["name"], "-n", namespace, "-c", AGENT, "--", "ls", PACKAGES).stdout
+    assert [each for each in listed.split() if not each.endswith(".dist-info")] == ["memcached_agent"]
 
 
 def assert_documented_discovery_keeps(pod: Object) -> None:

@@ -69,8 +69,8 @@ class Shell:
 def shell(tmp_path: Path) -> Iterator[Shell]:
     """A shell; everything installed in the meantime is removed afterwards."""
     rendered = kubectl("kustomize", str(olm.ROOT / "config/default")).stdout
-    image = os.environ.get("IMG", "")
-    olm.tool("bundle", "installer", f"--image={image}", f"--output={tmp_path}", stdin=rendered)
+    images = zip(("--image", "--agent-image"), (os.environ.get(name, "") for name in olm.IMAGES), strict=True)
+    olm.tool("bundle", "installer", *map("=".join, images), f"--output={tmp_path}", stdin=rendered)
     found = Shell(tmp_path)
     try:
         yield found

@@ -35,6 +35,8 @@ SECONDS = ROLLOUT
 """Seconds for a step of OLM."""
 DATE = "2030-01-02"
 """The date of every release."""
+IMAGES = ("IMG", "AGENT_IMG")
+"""The variables with the images of the operator and the agent."""
 ABSENT = "localhost/memcached-operator/absent:0.0.0"
 """An image that the cluster does not have and cannot pull."""
 
@@ -51,7 +53,7 @@ def tool(*words: str | Path, stdin: str | None = None) -> str:
 
 def make(*words: str) -> str:
     """Run make in this tree and return its output; a failure fails the test."""
-    environ = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "IMG")}
+    environ = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", *IMAGES)}
     done = subprocess.run(
         ["make", "-s", *words], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=COMMAND, check=False
     )
@@ -89,7 +91,7 @@ class Releases:
     ) -> Path:
         """Create the bundle of a release; `replaces` and `skips` are versions. Returns the parent directory of bundle/.
 
-        `image` is the operator's image, `memcached` the default image of Memcached objects.
+        `image` is the operator's image, `memcached` the default image of Memcached objects. The agent's is AGENT_IMG.
         """
         folder = self._folder / f"{version}-{len(list(self._folder.iterdir()))}"
         options = {
@@ -100,6 +102,7 @@ class Releases:
             "--skips": csv_name(skips) if skips else "",
             "--skip-range": skip_range,
             "--image": image,
+            "--agent-image": os.environ.get("AGENT_IMG", ""),
             "--output": str(folder),
         }
         words = [f"{name}={value}" for name, value in options.items() if value]

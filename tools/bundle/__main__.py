@@ -33,6 +33,9 @@ bundle_option: Final = click.option(
 image_option: Final = click.option(
     "--image", metavar="IMG", default="", help="The operator's image [that of the release]."
 )
+agent_image_option: Final = click.option(
+    "--agent-image", metavar="AGENT_IMG", default="", help="The agent's image; set both or none."
+)
 version_option: Final = click.option(
     "--version", default=project_version, help="Version of the release [the project's].", metavar="X.Y.Z"
 )
@@ -61,6 +64,7 @@ def main() -> None:
 )
 @click.option("--skip-range", default="", metavar="RANGE", help="Versions that upgrade to this one: '>=0.1.0 <0.2.0'.")
 @image_option
+@agent_image_option
 @click.option("--use-image-digests", is_flag=True, help="Write every image by the digest that its registry reports.")
 @output_option
 @check_option
@@ -71,7 +75,7 @@ def generate(use_image_digests: bool, output: Path, check: bool, version: str, *
     """
     release = replace(released(version, str(given["date"])), **{key: value for key, value in given.items() if value})
     rendered = Rendered(parse(sys.stdin.read(), "standard input"))
-    deployments = images.with_image(rendered.of("Deployment"), release.operator_image)
+    deployments = images.with_images(rendered.of("Deployment"), *release.images)
     deployments = images.pinned(deployments, images.by_digest) if use_image_digests else deployments
     files = bundle_files(rendered, release, ICON.read_text(encoding="utf-8"), deployments)
     write(output, files, "bundle", check=check, command="make bundle")
@@ -106,12 +110,16 @@ def write_catalog(
 @version_option
 @date_option
 @image_option
+@agent_image_option
 @output_option
 @check_option
-def write_installer(version: str, date: str, image: str, output: Path, check: bool) -> None:
+def write_installer(version: str, date: str, image: str, agent_image: str, output: Path, check: bool) -> None:
     """Write dist/install.yaml from the output of `kustomize build config/default` on standard input."""
-    image = image or released(version, date).operator_image
-    text = installer(Rendered(parse(sys.stdin.read(), "standard input")), image)
+    if not (image and agent_image):
+        release = released(version, date)
+        release = replace(release, image=image or release.image, agent_image=agent_image or release.agent_image)
+        image, agent_image = release.images
+    text = installer(Rendered(parse(sys.stdin.read(), "standard input")), image, agent_image)
     write(output, {INSTALLER: text}, check=check, command="make build-installer")
 
 

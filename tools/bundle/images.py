@@ -12,7 +12,7 @@ from bundle.objects import Object, containers
 
 RELATED: Final = "RELATED_IMAGE_"
 AGENT: Final = f"{RELATED}AGENT"
-"""The variable with the image of the agents, which is the operator's own."""
+"""The variable with the image of the agents."""
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 _COMMANDS: Final = {
@@ -23,9 +23,9 @@ _COMMANDS: Final = {
 _SECONDS: Final = 60.0
 
 
-def with_image(deployments: Iterable[Object], image: str) -> list[Object]:
-    """The Deployments, all with this image: both processes and the agents use the same one."""
-    return _changed(deployments, lambda _: image, lambda name, value: image if name == AGENT else value)
+def with_images(deployments: Iterable[Object], operator: str, agent: str) -> list[Object]:
+    """The Deployments with these images: both processes use the operator's, and name that of the agents."""
+    return _changed(deployments, lambda _: operator, lambda name, value: agent if name == AGENT else value)
 
 
 def pinned(deployments: Iterable[Object], pin: Callable[[str], str]) -> list[Object]:
@@ -79,9 +79,7 @@ def by_digest(image: str) -> str:
         if shutil.which(program):
             digest = _digest(image, [program, *(word.replace("IMAGE", image) for word in words)])
             return f"{repository(image)}@{digest}"
-    raise BundleError(
-        f"the digest of {image} is not known: install skopeo or crane, or write IMG and RELATED_IMAGE_* by digest"
-    )
+    raise BundleError(f"the digest of {image} is not known: install skopeo or crane, or write every image by digest")
 
 
 def _digest(image: str, command: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bundle.images import with_image
+from bundle.images import with_images
 from bundle.objects import Object, Rendered, name_of, yaml_of
 
 INSTALLER: Final = "dist/install.yaml"
@@ -12,9 +12,9 @@ _WRONGLY_NAMESPACED: Final = ("ValidatingAdmissionPolicy", "ValidatingAdmissionP
 """Cluster-scoped kinds to which kustomize 5.8 and older adds a namespace (kubernetes-sigs/kustomize issue 6051)."""
 
 
-def installer(rendered: Rendered, image: str = "") -> str:
-    """The objects in the order of kustomize, with `image` as the operator's image if it is not empty."""
-    changed = {name_of(each): each for each in with_image(rendered.of("Deployment"), image)} if image else {}
+def installer(rendered: Rendered, operator: str, agent: str) -> str:
+    """The objects in the order of kustomize, with these images of the operator and the agent."""
+    changed = {name_of(each): each for each in with_images(rendered.of("Deployment"), operator, agent)}
     objects = [changed.get(name_of(each), each) if each["kind"] == "Deployment" else each for each in rendered.objects]
     return HEAD + yaml_of(*map(_cluster_scoped, objects))
 

@@ -36,11 +36,11 @@ _DAY: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 @dataclass(frozen=True)
 class Release:
-    """One release. Raises BundleError for an invalid date, no channel, or an unknown default channel.
+    """One release. Raises BundleError for an invalid date, no channel, an unknown default channel, or only one image.
 
     `date`: as `2006-01-02`. `replaces`: name of the ClusterServiceVersion that upgrades to this one. `skips`: names of
     those that an upgrade leaves out. `skip_range`: further versions that upgrade to this one, such as `>=0.1.0 <0.2.0`.
-    `image`: the operator's image; empty: the local one, tagged with the version.
+    `image`, `agent_image`: those of the operator and the agent; both empty: the local ones, tagged with the version.
     """
 
     version: str
@@ -51,6 +51,7 @@ class Release:
     skips: tuple[str, ...] = ()
     skip_range: str = ""
     image: str = ""
+    agent_image: str = ""
 
     def __post_init__(self) -> None:
         if not _DAY.fullmatch(self.date):
@@ -62,6 +63,10 @@ class Release:
                 f"the default channel {self.default_channel!r} is not one of {', '.join(self.channels)}: "
                 "add it to CHANNELS, or set another DEFAULT_CHANNEL"
             )
+        if bool(self.image) != bool(self.agent_image):
+            raise BundleError(
+                f"release {self.version} names only one image: set `image` and `agent-image`, or IMG and AGENT_IMG"
+            )
 
     @property
     def name(self) -> str:
@@ -69,9 +74,11 @@ class Release:
         return f"{PACKAGE}.v{self.version}"
 
     @property
-    def operator_image(self) -> str:
-        """The operator's image in the bundle."""
-        return self.image or f"{IMAGE_BASE}:{self.version}"
+    def images(self) -> tuple[str, str]:
+        """The images of the operator and of the agent in the bundle."""
+        if self.image:
+            return self.image, self.agent_image
+        return f"{IMAGE_BASE}:{self.version}", f"{IMAGE_BASE}-agent:{self.version}"
 
     def labels(self) -> dict[str, str]:
         """The bundle's metadata for catalogs: annotations in the file, labels on the image."""
@@ -147,7 +154,7 @@ def released(version: str, date: str = "") -> Release:
 
 _KEYS: Final[dict[str, type]] = {
     "date": str, "channels": list, "default-channel": str, "replaces": str, "skips": list, "skip-range": str,
-    "image": str,
+    "image": str, "agent-image": str,
 }  # fmt: skip
 
 

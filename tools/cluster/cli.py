@@ -14,7 +14,7 @@ from cluster.console.progress import Progress
 from cluster.console.report import info, table
 from cluster.down import down
 from cluster.errors import ClusterError
-from cluster.images.build import build_image
+from cluster.images.build import Build, build_image
 from cluster.images.load import load
 from cluster.paths import State
 from cluster.public.lifecycle import current, running
@@ -162,7 +162,7 @@ def run_start(options: argparse.Namespace) -> None:
 
 def run_image_build(options: argparse.Namespace) -> None:
     """`image-build`."""
-    tool = build_image(options.dockerfile, options.context, options.name, options.build_arg)
+    tool = build_image(Build(options.dockerfile, options.context, options.build_arg), options.name)
     print(f"built {options.name} with {tool}", file=sys.stderr)
 
 

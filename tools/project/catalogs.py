@@ -14,20 +14,22 @@ from cluster.errors import ClusterError
 from demo.olm import RELEASES
 from olm import catalogs, components, running
 from project.environment import ROOT, kubectl, use_cluster
+from project.images import Images
 
 LOCAL = f"{PACKAGE}-local"
 """The CatalogSource of `make olm`; the demo's, with two releases, has the name of the package."""
 MANIFESTS = "config/manifests"
 
 
-def serve_tree(image: str, options: Sequence[str]) -> None:
-    """Serve this tree's bundle with an image, and print how OLM installs it. Raises ClusterError.
+def serve_tree(images: Images, options: Sequence[str]) -> None:
+    """Serve this tree's bundle with these images, and print how OLM installs it. Raises ClusterError.
 
     `options` are those of `bundle generate`.
     """
     output = ROOT / "build/olm"
     _start_olm(output)
-    _bundle(["generate", *options, f"--image={image}", f"--output={output}"], stdin=kubectl("kustomize", MANIFESTS))
+    words = ["generate", *options, *_image_options(images), f"--output={output}"]
+    _bundle(words, stdin=kubectl("kustomize", MANIFESTS))
     _serve(LOCAL, output, [output])
     subscription = output / "subscription.yaml"
     subscription.write_text(_bundle(["subscription", "--source", LOCAL, "--bundle", str(output)]))
@@ -43,26 +45,30 @@ Install the operator with OLM:
   kubectl -n {NAMESPACE} get clusterserviceversions   # repeat until the phase is Succeeded"""
 
 
-def serve_releases(image: str) -> None:
+def serve_releases(images: Images) -> None:
     """Serve the two releases of the demo: this one, and one that differs only in its version. Raises ClusterError."""
     output = ROOT / "build/olm-demo"
     _start_olm(output)
     manifests = kubectl("kustomize", MANIFESTS)
     places = [output / version for version in RELEASES]
-    for words in release_options(image, datetime.now(UTC).date().isoformat(), RELEASES):
+    for words in release_options(images, datetime.now(UTC).date().isoformat(), RELEASES):
         version = words[0].partition("=")[2]
         _bundle(["generate", *words, f"--output={output / version}"], stdin=manifests)
     _serve(PACKAGE, output, places)
 
 
-def release_options(image: str, date: str, versions: Sequence[str]) -> list[list[str]]:
+def release_options(images: Images, date: str, versions: Sequence[str]) -> list[list[str]]:
     """The options of `bundle generate` for consecutive releases; each replaces the one before it."""
-    common = [f"--image={image}", f"--date={date}", "--channels=stable"]
+    common = [*_image_options(images), f"--date={date}", "--channels=stable"]
     replaced = ["", *(f"--replaces={PACKAGE}.v{version}" for version in versions)]
     return [
         [f"--version={version}", *common, *filter(None, [before])]
         for version, before in zip(versions, replaced, strict=False)
     ]
+
+
+def _image_options(images: Images) -> list[str]:
+    return [f"--image={images.operator}", f"--agent-image={images.agent}"]
 
 
 def _start_olm(output: Path) -> None:

@@ -34,14 +34,14 @@ def _add_deployment(top: Commands) -> None:
     top.add("uninstall", run_uninstall, "Remove the CRDs, and with them every Memcached and AppService.")
     deploy = top.add("deploy", run_deploy, "Deploy the operator and wait until its admission webhooks respond.")
     undeploy = top.add("undeploy", run_undeploy, "Remove the operator and its CRDs.")
-    _add_image(deploy)
+    _add_release(deploy)
     for sub in (deploy, undeploy):
         _add_overlay(sub)
 
 
 def _add_images(top: Commands) -> None:
-    build = top.add("build", run_build, "Build the operator's image with docker, podman or buildah.")
-    _add_image(build)
+    build = top.add("build", run_build, "Build both images with docker, podman or buildah.")
+    _add_release(build)
     _add_build_arguments(build)
     push = top.add("push", run_push, "Push an image to its registry.")
     push.add_argument("variable", metavar="VARIABLE", help="the Makefile's variable, for messages")
@@ -58,20 +58,25 @@ def _add_programs(top: Commands) -> None:
     controller.add_argument("--metrics-port", type=int, default=8383, metavar="PORT", help="on loopback (%(default)s)")
     controller.add_argument("--probes-port", type=int, default=8081, metavar="PORT", help="on loopback (%(default)s)")
     olm = top.add("olm", run_olm, "Run OLM on the local cluster and serve this tree's bundle from a catalog.")
-    _add_image(olm)
+    _add_release(olm)
     olm.add_argument("options", nargs=argparse.REMAINDER, metavar="-- OPTION", help="options of `bundle generate`")
     demo = top.add("demo", run_demo, "Prepare what the demo needs, then run it.")
     demo.add_argument(
         "scenes", choices=("cache", "olm"), help="cache: a Memcached; olm: installation and upgrade by OLM"
     )
     demo.add_argument("--announce", action="store_true", help="only say what will happen; needs no .venv")
-    _add_image(demo)
+    _add_release(demo)
     _add_overlay(demo)
     _add_build_arguments(demo)
 
 
-def _add_image(sub: argparse.ArgumentParser) -> None:
+def _add_release(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--image", required=True, help="the operator's image; localhost/… stays on this machine")
+    sub.add_argument("--agent-image", required=True, help="the image of the agents in the pods of caches")
+
+
+def _images(options: argparse.Namespace) -> images.Images:
+    return images.Images(options.image, options.agent_image)
 
 
 def _add_overlay(sub: argparse.ArgumentParser) -> None:
@@ -94,7 +99,7 @@ def run_uninstall(_: argparse.Namespace) -> None:
 
 def run_deploy(options: argparse.Namespace) -> None:
     """`deploy`."""
-    deployment.deploy(options.image, options.overlay)
+    deployment.deploy(_images(options), options.overlay)
 
 
 def run_undeploy(options: argparse.Namespace) -> None:
@@ -104,7 +109,7 @@ def run_undeploy(options: argparse.Namespace) -> None:
 
 def run_build(options: argparse.Namespace) -> None:
     """`build`."""
-    images.build(options.image, options.build_arg)
+    images.build(_images(options), options.build_arg)
 
 
 def run_push(options: argparse.Namespace) -> None:
@@ -130,12 +135,12 @@ def run_controller(options: argparse.Namespace) -> None:
 
 def run_olm(options: argparse.Namespace) -> None:
     """`olm`."""
-    catalogs.serve_tree(options.image, [word for word in options.options if word != "--"])
+    catalogs.serve_tree(_images(options), [word for word in options.options if word != "--"])
 
 
 def run_demo(options: argparse.Namespace) -> int:
     """`demo`; SIGTERM and SIGHUP end it as Ctrl-C does."""
-    demo = Demo(options.scenes, options.image, options.build_arg, options.overlay)
+    demo = Demo(options.scenes, _images(options), options.build_arg, options.overlay)
     if options.announce:
         demo.announce()
         return 0

@@ -36,7 +36,7 @@ class Demo:
     """One run of `make demo`."""
 
     scenes: str
-    image: str
+    images: images.Images
     build_arguments: Sequence[str]
     overlay: str
 
@@ -80,8 +80,9 @@ class Demo:
             return "\n".join((WITHOUT_CONTAINERS.format(reason=reason), LEFT_OUT_STEPS, remedy))
         if where == "given":
             # Without kubectl, which is built later, the kind of the cluster is not known yet.
-            way = images.way(self.image) if shutil.which("kubectl") else "loads or pushes it"
-            return f"The demo builds {self.image}, {way}, and deploys the operator with {self.overlay}."
+            way = images.way(self.images.operator) if shutil.which("kubectl") else "loads or pushes them"
+            built = f"{self.images.operator} and {self.images.agent}"
+            return f"The demo builds {built}, {way}, and deploys the operator with {self.overlay}."
         subject = "OLM installs" if self.scenes == "olm" else "`make deploy` installs"
         return (
             f"The demo starts the cluster {lifecycle.cluster_name()} on this machine, and {subject} the operator there."
@@ -95,12 +96,12 @@ class Demo:
         return any(missing(family, names) for family, names in families)
 
     def _run_deployed(self) -> int:
-        images.build(self.image, self.build_arguments)
-        images.push("IMG", self.image, into_cluster=True)
+        images.build(self.images, self.build_arguments)
+        images.provide(self.images)
         if self.scenes == "olm":
-            catalogs.serve_releases(self.image)
+            catalogs.serve_releases(self.images)
         else:
-            deployment.deploy(self.image, self.overlay)
+            deployment.deploy(self.images, self.overlay)
         return call([sys.executable, "-m", "demo", f"--scenes={self.scenes}"])
 
     def _run_simulated(self) -> int:

@@ -9,25 +9,19 @@ from collections.abc import Sequence
 from cluster.errors import ClusterError
 from cluster.public.lifecycle import choose_mode, current, foreign_kubeconfig
 from project.environment import ROOT, find_cluster, kubectl, show_kubectl, use_cluster
-from project.images import image_id
+from project.images import Images, image_id
 
 NAMESPACE = "memcached-operator-system"
 PREFIX = "memcached-operator"
-DEPLOYMENTS = (f"{PREFIX}-controller-manager", f"{PREFIX}-webhook")
+DEPLOYMENTS = {f"{PREFIX}-controller-manager": "manager", f"{PREFIX}-webhook": "webhook"}
+"""The Deployments, and the container of each."""
 CRDS = "config/crd"
 LISTS = ("/apis/cache.example.com/v1/memcacheds", "/apis/app.example.com/v1/appservices")
 SAMPLE = "config/samples/cache_v1_memcached.yaml"
 BUILD = "build/deploy"
 IMAGE_ID = "memcached-operator.example.com/image-id"
 """An annotation of the pod templates: a local image keeps its name, so a new id replaces the pods."""
-CONTAINER = "spec.template.spec.containers.0"
-AGENT_IMAGE = {
-    "source": {"kind": "Deployment", "name": DEPLOYMENTS[0], "fieldPath": f"{CONTAINER}.image"},
-    "targets": [
-        {"select": {"kind": "Deployment"}, "fieldPaths": [f"{CONTAINER}.env.[name=RELATED_IMAGE_AGENT].value"]}
-    ],
-}
-"""The agents of caches run the operator's own image, as in config/base/kustomization.yaml."""
+AGENT_VARIABLE = "RELATED_IMAGE_AGENT"
 APPLY = ("apply", "--server-side", "--force-conflicts")
 ROLLOUT = "180s"
 DELETION = "120s"
@@ -38,20 +32,25 @@ SERVED_SECONDS = 60.0
 RETRY_SECONDS = 0.5
 
 
-def kustomization(overlay: str, image: str, identity: str) -> str:
-    """A kustomization in build/deploy: the overlay with another image, and the image's id as an annotation."""
-    annotation = "/spec/template/metadata/annotations/" + IMAGE_ID.replace("/", "~1")
-    patch = [
-        {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image},
-        {"op": "add", "path": annotation, "value": identity},
-    ]
-    patches = [{"target": {"kind": "Deployment"}, "patch": json.dumps(patch)}]
-    content = {"resources": [f"../../{overlay}"], "patches": patches, "replacements": [AGENT_IMAGE]}
-    return json.dumps(content, indent=2) + "\n"
+def kustomization(overlay: str, images: Images, identity: str) -> str:
+    """A kustomization in build/deploy: the overlay with other images, and the operator's image id as an annotation."""
+    patches = [_patch(name, container, images, identity) for name, container in DEPLOYMENTS.items()]
+    return json.dumps({"resources": [f"../../{overlay}"], "patches": patches}, indent=2) + "\n"
 
 
-def deploy(image: str, overlay: str) -> None:
-    """Apply the overlay with the image; return when admission responds. Raises ClusterError with the cause."""
+def _patch(name: str, container: str, images: Images, identity: str) -> dict[str, object]:
+    """A strategic merge patch of a Deployment."""
+    agent = {"name": AGENT_VARIABLE, "value": images.agent}
+    template = {
+        "metadata": {"annotations": {IMAGE_ID: identity}},
+        "spec": {"containers": [{"name": container, "image": images.operator, "env": [agent]}]},
+    }
+    patch = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {"template": template}}
+    return {"target": {"kind": "Deployment", "name": name}, "patch": json.dumps(patch)}
+
+
+def deploy(images: Images, overlay: str) -> None:
+    """Apply the overlay with the images; return when admission responds. Raises ClusterError with the cause."""
     if not foreign_kubeconfig(current()) and choose_mode() == "control-plane":
         raise ClusterError(
             "the nodes of this cluster are simulated and run no containers: deploy as root on Linux without "
@@ -60,9 +59,9 @@ def deploy(image: str, overlay: str) -> None:
     use_cluster()
     folder = ROOT / BUILD
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "kustomization.yaml").write_text(kustomization(overlay, image, image_id(image)))
+    (folder / "kustomization.yaml").write_text(kustomization(overlay, images, image_id(images.operator)))
     applied = kubectl(*APPLY, "-f", "-", stdin=kubectl("kustomize", BUILD))
-    print(f"Applied {len(applied.splitlines())} objects of {overlay} with {image}.", flush=True)
+    print(f"Applied {len(applied.splitlines())} objects of {overlay} with {images.operator}.", flush=True)
     for name in DEPLOYMENTS:
         _wait_for_rollout(name)
     _wait_for_admission()

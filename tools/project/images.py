@@ -1,13 +1,14 @@
-"""Building the operator's image, and pushing images to their registry or into the cluster."""
+"""Building the images of the operator and the agent, and pushing images to their registry or into the cluster."""
 
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.errors import ClusterError
-from cluster.public.images import BASE, BUILD, build_image, load, save_image, tool_with
+from cluster.public.images import BASE, BUILD, Build, build_image, load, save_image, tool_with
 from cluster.public.lifecycle import choose_mode, current, foreign_kubeconfig, running
 from cluster.shell import run
 from project.environment import ROOT, kubectl, use_cluster
@@ -17,6 +18,16 @@ ARCHIVE = "ARCHIVE"
 """Stands for the path of the image's archive."""
 DEFAULT_BASES = {"BASE_IMAGE": BASE, "BUILD_IMAGE": BUILD}
 """The base images of an image for the local cluster, which has no registry: the ones the cluster is made with."""
+AGENT_TARGET = "agent"
+"""The stage of the Dockerfile with the agent's image; the last one has the operator's."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images of one release: the operator's, and that of the agents in the pods of caches."""
+
+    operator: str
+    agent: str
 
 
 def is_local(image: str) -> bool:
@@ -31,13 +42,20 @@ def build_arguments(given: Sequence[str], *, own: bool) -> list[str]:
     return [f"{name}={value}" for name, value in {**defaults, **values}.items()]
 
 
-def build(image: str, arguments: Sequence[str]) -> None:
-    """Build the operator's image. Raises ClusterError."""
-    own = is_local(image) and not foreign_kubeconfig(current()) and choose_mode() == "node"
-    if own:
-        use_cluster()
-    tool = build_image(ROOT / "Dockerfile", ROOT, image, build_arguments(arguments, own=own))
-    print(f"built {image} with {tool}", file=sys.stderr)
+def build(images: Images, arguments: Sequence[str]) -> None:
+    """Build both images, which share their lower layers. Raises ClusterError."""
+    for image, target in ((images.operator, ""), (images.agent, AGENT_TARGET)):
+        own = is_local(image) and not foreign_kubeconfig(current()) and choose_mode() == "node"
+        if own:
+            use_cluster()
+        tool = build_image(Build(ROOT / "Dockerfile", ROOT, build_arguments(arguments, own=own), target), image)
+        print(f"built {image} with {tool}", file=sys.stderr)
+
+
+def provide(images: Images) -> None:
+    """Push both images to their registry, or load local ones into the cluster. Raises ClusterError."""
+    push("IMG", images.operator, into_cluster=True)
+    push("AGENT_IMG", images.agent, into_cluster=True)
 
 
 def push(variable: str, image: str, *, into_cluster: bool) -> None:
@@ -51,7 +69,7 @@ def push(variable: str, image: str, *, into_cluster: bool) -> None:
         raise ClusterError(no_registry(variable, image))
     elif foreign_kubeconfig(current()):
         use_cluster()
-        _load_with(image, loader(image))
+        _load_with(image, loader(image, variable))
     else:
         use_cluster()
         for name in load(*running(), image):
@@ -88,14 +106,14 @@ def _push_to_registry(image: str) -> None:
 
 
 def way(image: str) -> str:
-    """How an image reaches the cluster of KUBECONFIG: a clause. Raises ClusterError if it cannot."""
-    return f"loads it with `{loader(image)[0]}`" if is_local(image) else "pushes it"
+    """How images as this one reach the cluster of KUBECONFIG: a clause. Raises ClusterError if they cannot."""
+    return f"loads them with `{loader(image)[0]}`" if is_local(image) else "pushes them"
 
 
-def loader(image: str) -> list[str]:
+def loader(image: str, variable: str = "IMG") -> list[str]:
     """The command of kind, k3d or minikube that loads `image` from ARCHIVE into the cluster of the current context.
 
-    Raises ClusterError if the cluster is of another kind.
+    Raises ClusterError, which names the Makefile's variable, if the cluster is of another kind.
     """
     context = kubectl("config", "current-context").strip()
     tool, _, name = context.partition("-")
@@ -105,7 +123,7 @@ def loader(image: str) -> list[str]:
         return ["k3d", "image", "import", ARCHIVE, "--cluster", name]
     if context == "minikube":
         return ["minikube", "image", "load", ARCHIVE, "--profile", context]
-    raise ClusterError(f"the context {context} is none of kind, k3d or minikube, and {no_registry('IMG', image)}")
+    raise ClusterError(f"the context {context} is none of kind, k3d or minikube, and {no_registry(variable, image)}")
 
 
 def image_id(image: str) -> str:

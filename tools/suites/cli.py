@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cluster.console.commands import complete
 from project.environment import end_on_signals
+from project.images import Images
 from suites import results, session
 from suites.environment import Setup, left_out, notes
 from suites.session import Options, Session
@@ -56,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
         "--minutes", type=float, default=75.0, metavar="N", help="no suite starts after so many minutes (%(default)g)"
     )
     top.add_argument("--image", default="", help="the operator's image; localhost/… stays on this machine")
+    top.add_argument("--agent-image", default="", help="the image of the agents in the pods of caches")
     top.add_argument("--overlay", default="config/default", metavar="DIRECTORY", help="kustomization (%(default)s)")
     top.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
     return top
@@ -71,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     words = session.split(options.args)
     suites = session.matching(suites, words)
-    setup = Setup(options.image, options.build_arg, options.overlay)
+    setup = Setup(Images(options.image, options.agent_image), options.build_arg, options.overlay)
     chosen_options = Options(
         options.workers,
         words,

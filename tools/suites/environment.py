@@ -19,18 +19,18 @@ OTHER_CLUSTER = "KUBECONFIG selects another cluster, and OLM needs one of its ow
 
 @dataclass
 class Setup:
-    """The operator's image, the arguments of its build, and the overlay to deploy."""
+    """The images of the operator and the agent, the arguments of their build, and the overlay to deploy."""
 
-    image: str
+    images: images.Images
     build_arguments: Sequence[str]
     overlay: str
     built: bool = False
 
     def provide(self) -> None:
-        """Build the image and load it into the cluster, once for each command."""
+        """Build the images, once for each command, and load them into the cluster."""
         if not self.built:
-            images.build(self.image, self.build_arguments)
-        images.push("IMG", self.image, into_cluster=True)
+            images.build(self.images, self.build_arguments)
+        images.provide(self.images)
         self.built = True
 
     @contextmanager
@@ -46,7 +46,7 @@ class Setup:
                     self.provide()
                     if fresh and not foreign_kubeconfig(current()):  # another cluster's objects stay
                         deployment.undeploy(self.overlay)
-                    deployment.deploy(self.image, self.overlay)
+                    deployment.deploy(self.images, self.overlay)
                     yield
             case _:
                 path = None if suite.folder else f"{ROOT / 'tests'}:{ROOT / 'tools'}"
@@ -55,9 +55,9 @@ class Setup:
 
     @contextmanager
     def _olm_cluster(self) -> Generator[None, None, None]:
-        """The project's own cluster with OLM and the operator's image; it is removed at the end."""
-        name = f"{cluster_name()}-olm"
-        with changed(CLUSTER_NAME=name, KUBECONFIG=None, IMG=self.image, PYTHONPATH=None):
+        """The project's own cluster with OLM and the images; it is removed at the end."""
+        name, (operator, agent) = f"{cluster_name()}-olm", (self.images.operator, self.images.agent)
+        with changed(CLUSTER_NAME=name, KUBECONFIG=None, IMG=operator, AGENT_IMG=agent, PYTHONPATH=None):
             try:
                 self.provide()
                 running.up(Progress(running.STEPS))

@@ -19,12 +19,14 @@ from bundle.files import read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import installer
 from bundle.objects import Object, Rendered, name_of
-from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, Release, released
+from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, Release
+from memcached_api.images import DEFAULT_IMAGE, Images
 from unit.config.rendered import render_directory
 
 DIGEST = "sha256:" + "a" * 64
 MANAGER = "memcached-operator-controller-manager"
 OTHER_IMAGE = "registry.example.com/op:1"
+OTHER_AGENT = "registry.example.com/agents:1"
 GOOD = read_tree(ROOT, "bundle", DOCKERFILE)
 """The committed bundle."""
 
@@ -63,6 +65,7 @@ def test_release_options_and_the_image_change_only_their_fields(tmp_path: Path, 
         "--skips=memcached-operator.v0.1.1",
         "--skip-range=>=0.1.0 <0.2.0",
         f"--image={OTHER_IMAGE}",
+        f"--agent-image={OTHER_AGENT}",
     ]
     text = "\n---\n".join(map(json.dumps, rendered.objects))
     done = CliRunner().invoke(main, ["generate", f"--output={tmp_path}", *words], input=text)
@@ -77,13 +80,26 @@ def test_release_options_and_the_image_change_only_their_fields(tmp_path: Path, 
     assert csv["spec"]["skips"] == ["memcached-operator.v0.1.1"]
     assert "channel.default.v1: fast" in files[ANNOTATIONS]
     assert "channels.v1=stable,fast" in files[DOCKERFILE]
-    assert released("0.1.0").operator_image not in files[CSV_FILE]
+    related = {each["name"]: each["image"] for each in csv["spec"]["relatedImages"]}
+    assert (related["op"], related["agent"]) == (OTHER_IMAGE, OTHER_AGENT)
+    assert "localhost/" not in files[CSV_FILE]
 
 
-def test_given_image_replaces_the_operator_image_everywhere_in_the_installer(rendered: Rendered) -> None:
-    source = Rendered(rendered.of("Deployment"))
-    assert installer(source, OTHER_IMAGE).count(OTHER_IMAGE) == 4
-    assert released("0.1.0").operator_image not in installer(source, OTHER_IMAGE)
+def test_given_images_are_everywhere_in_the_installer(rendered: Rendered) -> None:
+    text = installer(Rendered(rendered.of("Deployment")), OTHER_IMAGE, OTHER_AGENT)
+    assert (text.count(f"image: {OTHER_IMAGE}\n"), text.count(f"value: {OTHER_AGENT}\n")) == (2, 2)
+    assert "localhost/" not in text
+
+
+def test_images_of_the_release_are_in_the_bundle() -> None:
+    related = {each["name"]: each["image"] for each in Packed(GOOD).csv()["spec"]["relatedImages"]}
+    local = "localhost/memcached-operator/memcached-operator"
+    assert related == {
+        "agent": f"{local}-agent:0.1.0",
+        "memcached": DEFAULT_IMAGE,
+        "memcached-operator": f"{local}:0.1.0",
+    }
+    assert Images().agent == related["agent"], "of processes without RELATED_IMAGE_AGENT"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +107,7 @@ def test_given_image_replaces_the_operator_image_everywhere_in_the_installer(ren
     [
         ({"channels": ()}, "CHANNELS=stable"),
         ({"default_channel": "fast"}, "'fast' is not one of stable"),
+        ({"agent_image": "agents:1"}, "names only one image: set `image` and `agent-image`, or IMG and AGENT_IMG"),
     ],
 )
 def test_invalid_release_is_an_error(words: dict[str, Any], message: str) -> None:
@@ -153,7 +170,7 @@ def test_repository_of_an_image(image: str, name: str) -> None:
 def test_every_image_is_pinned(rendered: Rendered) -> None:
     deployments = images.pinned(rendered.of("Deployment"), lambda image: f"{images.repository(image)}@{DIGEST}")
     found = images.related_images(deployments)
-    assert {each["name"] for each in found} == {"memcached", "memcached-operator"}
+    assert {each["name"] for each in found} == {"agent", "memcached", "memcached-operator"}
     assert all(each["image"].endswith(DIGEST) for each in found)
 
 

@@ -21,6 +21,7 @@ replaces = "{PACKAGE}.v0.1.0"
 skips = ["{PACKAGE}.v0.1.1"]
 skip-range = "<0.2.0"
 image = "registry.example.com/op:0.2.0"
+agent-image = "registry.example.com/agents:0.2.0"
 """
 
 
@@ -43,9 +44,10 @@ def test_release_is_read_from_its_table(project: Path) -> None:
         skips=(f"{PACKAGE}.v0.1.1",),
         skip_range="<0.2.0",
         image="registry.example.com/op:0.2.0",
+        agent_image="registry.example.com/agents:0.2.0",
     )
-    assert released("0.2.0").operator_image == "registry.example.com/op:0.2.0"
-    assert released("0.1.0").operator_image == f"{IMAGE_BASE}:0.1.0"
+    assert released("0.2.0").images == ("registry.example.com/op:0.2.0", "registry.example.com/agents:0.2.0")
+    assert released("0.1.0").images == (f"{IMAGE_BASE}:0.1.0", f"{IMAGE_BASE}-agent:0.1.0")
 
 
 def test_release_without_a_table_needs_a_date(project: Path) -> None:
@@ -57,10 +59,11 @@ def test_release_without_a_table_needs_a_date(project: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('colour = "red"', r'releases."0.3.0"\] of pyproject.toml has colour: known are channels, date'),
+        ('colour = "red"', r'releases."0.3.0"\] of pyproject.toml has colour: known are agent-image, channels, date'),
         ('channels = "stable"', "channels: 'stable' must be a list"),
         ('date = "2030-13-01"', "the date '2030-13-01' of release 0.3.0 must be a date"),
         ('date = "tomorrow"', "the date 'tomorrow' of release 0.3.0 must be a date"),
+        ('date = "2030-01-02"\nimage = "op:1"', "release 0.3.0 names only one image: set `image` and `agent-image`"),
         ("", "the date '' of release 0.3.0 must be a date"),
     ],
 )

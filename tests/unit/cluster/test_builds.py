@@ -16,7 +16,7 @@ from cluster.binaries.families import (
 )
 from cluster.binaries.toolchain import new_enough, version_of
 from cluster.images import BASE, BUILD
-from cluster.images.build import Tool, build_command, pip_settings
+from cluster.images.build import Build, Tool, build_command, pip_settings
 from cluster.plan import Mode
 from cluster.versions import SUPPORTED
 
@@ -102,12 +102,14 @@ def test_pip_settings() -> None:
 
 def test_build_commands() -> None:
     places = {Path("/tmp/home"): "/root"}
-    arguments = (Path("Dockerfile"), Path("context"), "name:1", [f"BASE_IMAGE={BASE}", f"BUILD_IMAGE={BUILD}"], places)
-    buildah = build_command(Tool("buildah", ("--storage-driver", "overlay")), *arguments)
+    build = Build(Path("Dockerfile"), Path("context"), [f"BASE_IMAGE={BASE}", f"BUILD_IMAGE={BUILD}"])
+    buildah = build_command(Tool("buildah", ("--storage-driver", "overlay")), build, "name:1", places)
     assert buildah[1:4] == ["--storage-driver", "overlay", "build"]
     assert "chroot" in buildah
     assert "/tmp/home:/root" in buildah
     assert buildah[-1] == "context"
-    docker = build_command(Tool("docker"), *arguments)
+    docker = build_command(Tool("docker"), build, "name:1", places)
     assert "--volume" not in docker, "docker cannot mount anything into a build"
     assert docker[-5:] == ["--build-arg", f"BASE_IMAGE={BASE}", "--build-arg", f"BUILD_IMAGE={BUILD}", "context"]
+    stage = build_command(Tool("docker"), replace(build, target="agent", arguments=[]), "name:1", places)
+    assert stage[1:] == ["build", "--file", "Dockerfile", "--tag", "name:1", "--target", "agent", "context"]

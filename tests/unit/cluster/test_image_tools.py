@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import ClusterError
-from cluster.images.build import build_image, save_image
+from cluster.images.build import Build, build_image, save_image
 from unit.cluster.programs import FakePrograms
 
 IMAGE = "localhost/example/op:1"
@@ -24,7 +24,7 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakePrograms:
 
 def build() -> str:
     """Build an image that needs none of our base images."""
-    return build_image(Path("Dockerfile"), Path(), IMAGE, [])
+    return build_image(Build(Path("Dockerfile"), Path()), IMAGE)
 
 
 def test_next_tool_follows_with_the_cause(programs: FakePrograms, capfd: pytest.CaptureFixture[str]) -> None:

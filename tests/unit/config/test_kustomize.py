@@ -1,11 +1,14 @@
 """What the manifests must not lose, and no deployment in a test would show: permissions, policies, add-ons."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bundle.images import related_variables
+from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE
 from memcached_api.registry import KINDS
 from unit.config.rendered import ROOT, Object, Rendered, render_directory
 
@@ -123,14 +126,24 @@ def test_admission_process_has_no_permissions_and_no_token(variant: Rendered) ->
     assert account["automountServiceAccountToken"] is pod["automountServiceAccountToken"] is False
 
 
-def test_containers_cannot_write_and_have_the_same_memcached_image(variant: Rendered) -> None:
+def test_containers_cannot_write_and_have_the_same_default_images(variant: Rendered) -> None:
     """The API server enforces the rest of `restricted`: the namespace has the label."""
     containers = list(variant.containers())
     assert [each["securityContext"]["readOnlyRootFilesystem"] for each in containers] == [True] * 2
     assert [each["resources"]["requests"].keys() for each in containers] == [{"cpu", "memory"}] * 2
-    images = [var["value"] for each in containers for var in each["env"] if var["name"] == "RELATED_IMAGE_MEMCACHED"]
-    assert len(images) == 2
-    assert len(set(images)) == 1
+    images = [related_variables(each) for each in containers]
+    assert images == [{"RELATED_IMAGE_MEMCACHED": DEFAULT_IMAGE, "RELATED_IMAGE_AGENT": DEFAULT_AGENT_IMAGE}] * 2
+
+
+def test_overlay_in_the_docs_replaces_both_images(tmp_path: Path) -> None:
+    page = (ROOT / "docs/install.md").read_text()
+    overlay = page[page.index("# kustomization.yaml\n") :].partition("```")[0]
+    (tmp_path / "kustomization.yaml").write_text(overlay)
+    shutil.copytree(ROOT / "config", tmp_path / "memcached-operator/config")
+    containers = list(render_directory(str(tmp_path)).containers())
+    name = "registry.example.com/memcached-operator"
+    assert [each["image"] for each in containers] == [f"{name}:0.1.0"] * 2
+    assert [related_variables(each)["RELATED_IMAGE_AGENT"] for each in containers] == [f"{name}-agent:0.1.0"] * 2
 
 
 def test_namespaced_variant_has_permissions_in_the_watched_namespaces_only(default: Rendered) -> None:

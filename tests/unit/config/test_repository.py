@@ -42,11 +42,47 @@ def test_locks_contain_every_dependency_of_the_project() -> None:
     assert requirements(RUNTIME).items() <= requirements(DEV).items(), "the lock files have different versions"
 
 
-def test_image_is_built_from_hashed_requirements_and_runs_as_non_root() -> None:
-    builder, *_, final = re.split(r"^FROM ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)[1:]
-    assert "--require-hashes" in builder
-    assert "-m pip" not in final
-    assert re.search(r"^USER 65532:65532$", final, flags=re.MULTILINE)
+def stages() -> dict[str, tuple[str, str]]:
+    """The stages of the Dockerfile by name, `operator` for the last one: each with its base and its commands."""
+    stage = re.compile(r"^FROM (\S+)(?: AS (\S+))?\n(.*?)(?=^FROM |\Z)", re.MULTILINE | re.DOTALL)
+    found = stage.findall((ROOT / "Dockerfile").read_text())
+    return {name or "operator": (base, commands) for base, name, commands in found}
+
+
+def copied(commands: str) -> list[str]:
+    """What the COPY commands of a stage copy: paths, or the stage that they come from."""
+    sources = re.findall(r"^COPY (?:--from=(\S+) )?(.+) \S+$", commands, re.MULTILINE)
+    return [stage or paths for stage, paths in sources]
+
+
+def test_dependencies_are_built_from_hashed_requirements() -> None:
+    assert "--require-hashes" in stages()["dependencies"][1]
+
+
+def test_both_images_run_as_non_root_without_installers() -> None:
+    found = stages()
+    assert list(found)[-2:] == ["agent", "operator"]
+    assert [found[each][0] for each in ("agent", "operator")] == ["runtime", "runtime"]
+    assert found["runtime"][0] == "${BASE_IMAGE}"
+    assert re.search(r"^USER 65532:65532$", found["runtime"][1], re.MULTILINE)
+    shared = "".join(found[each][1] for each in ("runtime", "agent", "operator"))
+    assert (shared.count("USER "), "-m pip" in shared) == (1, False)
+
+
+def test_each_image_contains_its_own_packages_only() -> None:
+    found = {name: copied(commands) for name, (_, commands) in stages().items()}
+    assert (found["runtime"], found["project"]) == ([], ["pyproject.toml"])
+    assert (found["agent"], found["agent-source"]) == (["agent-source"], ["agent"])
+    assert (found["operator"], found["operator-source"]) == (
+        ["dependencies", "operator-source"],
+        ["api operator webhooks"],
+    )
+
+
+def test_commands_of_the_images_are_those_of_the_project() -> None:
+    moved = {name: re.findall(r"/tmp/bin/(memcached-\w+)", commands) for name, (_, commands) in stages().items()}
+    assert moved["agent-source"] == ["memcached-agent"]
+    assert {*moved["agent-source"], *moved["operator-source"]} == PROJECT["project"]["scripts"].keys()
 
 
 def test_oldest_tested_kubernetes_is_min_kube_version() -> None:

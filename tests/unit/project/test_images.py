@@ -1,5 +1,7 @@
-"""How the operator's image is built and reaches the cluster: recorded command lines of fake programs."""
+"""How the images are built and reach the cluster: recorded command lines of fake programs."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,10 @@ from cluster.errors import ClusterError
 from project import images
 from unit.cluster.programs import FakePrograms
 
+DIGEST = "sha256:" + "0" * 64
+
 IMAGE = "localhost/example/op:1"
+IMAGES = images.Images(IMAGE, "localhost/example/op-agent:1")
 
 
 @pytest.fixture
@@ -68,7 +73,7 @@ def test_other_clusters_need_an_image_of_a_registry(programs: FakePrograms) -> N
         ClusterError, match=r"^the context gke_x is none of kind, k3d or minikube, and IMG=localhost/.+set"
     ):
         images.push("IMG", IMAGE, into_cluster=True)
-    assert images.way("registry.example.com/op:1") == "pushes it"
+    assert images.way("registry.example.com/op:1") == "pushes them"
 
 
 def test_image_without_a_registry_is_not_pushed() -> None:
@@ -80,9 +85,46 @@ def test_image_without_a_registry_is_not_pushed() -> None:
     )
 
 
-def test_image_for_another_cluster_is_built_from_the_base_images_of_the_dockerfile(programs: FakePrograms) -> None:
+def test_images_for_another_cluster_are_built_from_the_base_images_of_the_dockerfile(programs: FakePrograms) -> None:
     programs.add("docker")
-    images.build(IMAGE, ["BASE_IMAGE=", "BUILD_IMAGE="])
+    images.build(IMAGES, ["BASE_IMAGE=", "BUILD_IMAGE="])
+    command = f"docker build --file {images.ROOT}/Dockerfile --tag"
     assert [call for call in programs.calls() if call.startswith("docker build ")] == [
-        f"docker build --file {images.ROOT}/Dockerfile --tag {IMAGE} {images.ROOT}"
+        f"{command} {IMAGES.operator} {images.ROOT}",
+        f"{command} {IMAGES.agent} --target agent {images.ROOT}",
     ]
+
+
+def test_both_images_reach_the_cluster(programs: FakePrograms) -> None:
+    programs.add("kubectl", "echo kind-dev")
+    programs.add("docker")
+    programs.add("kind")
+    images.provide(IMAGES)
+    saved = [call for call in programs.calls() if call.startswith("docker save ")]
+    assert [call.split()[-1] for call in saved] == [IMAGES.operator, IMAGES.agent]
+
+
+@pytest.mark.parametrize(
+    ("words", "agent"),
+    [
+        ([], "localhost/memcached-operator/memcached-operator-agent:0.1.0"),
+        (["IMG=registry.example.com:5000/a/op:1"], "registry.example.com:5000/a/op-agent:1"),
+        (["IMG=registry.example.com:5000/op"], "registry.example.com:5000/op-agent"),
+        (["IMG=op:dev"], "localhost/op-agent:dev"),
+        (["IMG=registry.example.com/op:1", "AGENT_IMG=other:2"], "other:2"),
+        ([f"IMG=registry.example.com/op@{DIGEST}", f"AGENT_IMG=other@{DIGEST}"], f"other@{DIGEST}"),
+    ],
+)
+def test_image_of_the_agent_is_named_after_that_of_the_operator(words: list[str], agent: str) -> None:
+    assert f'push AGENT_IMG "{agent}" ' in dry_run(*words).stdout
+
+
+def test_digest_of_the_operator_does_not_name_the_agent() -> None:
+    assert "IMG is a digest: set AGENT_IMG too" in dry_run(f"IMG=registry.example.com/op@{DIGEST}").stderr
+
+
+def dry_run(*words: str) -> "subprocess.CompletedProcess[str]":
+    """The commands of `make docker-push VERSION=0.1.0`, which are only printed."""
+    command = ["make", "--dry-run", "docker-push", "VERSION=0.1.0", *words]
+    environ = {"PATH": os.environ["PATH"]}
+    return subprocess.run(command, cwd=images.ROOT, capture_output=True, text=True, check=False, env=environ)

@@ -1,6 +1,5 @@
 """The commands that the Makefile runs: pure functions and error messages."""
 
-import json
 import os
 import signal
 import subprocess
@@ -13,17 +12,19 @@ import yaml
 
 from cluster.errors import ClusterError
 from project import catalogs, cli, deployment, environment, local
+from project.images import Images
 from unit.cluster.programs import FakePrograms
 from unit.config.rendered import ROOT, render_directory
 
 DIGEST = "sha256:" + "0" * 64
+IMAGES = Images("op:1", "op-agent:1")
 
 
-def test_deploy_sets_image_and_image_id_of_every_deployment(tmp_path: Path) -> None:
+def test_deploy_sets_images_and_image_id_of_every_deployment(tmp_path: Path) -> None:
     directory = ROOT / "build" / tmp_path.name
     directory.mkdir(parents=True)
     try:
-        text = deployment.kustomization("config/default", "localhost/op:dev", DIGEST)
+        text = deployment.kustomization("config/default", Images("localhost/op:dev", "localhost/ag:dev"), DIGEST)
         (directory / "kustomization.yaml").write_text(text)
         found = render_directory(f"build/{tmp_path.name}").of("Deployment")
     finally:
@@ -31,14 +32,16 @@ def test_deploy_sets_image_and_image_id_of_every_deployment(tmp_path: Path) -> N
         directory.rmdir()
     assert sorted(each["metadata"]["name"] for each in found) == sorted(deployment.DEPLOYMENTS)
     for template in (each["spec"]["template"] for each in found):
-        assert template["spec"]["containers"][0]["image"] == "localhost/op:dev"
+        (container,) = template["spec"]["containers"]
+        variables = {each["name"]: each.get("value") for each in container["env"]}
+        assert (container["image"], variables["RELATED_IMAGE_AGENT"]) == ("localhost/op:dev", "localhost/ag:dev")
+        assert variables["RELATED_IMAGE_MEMCACHED"], "the other variables stay"
         assert template["metadata"]["annotations"][deployment.IMAGE_ID] == DIGEST
 
 
 def test_overlay_is_relative_to_the_build_directory() -> None:
-    text = deployment.kustomization("config/overlays/namespaced", "op:1", "")
+    text = deployment.kustomization("config/overlays/namespaced", IMAGES, "")
     assert yaml.safe_load(text)["resources"] == ["../../config/overlays/namespaced"]
-    assert json.loads(text)["patches"][0]["target"] == {"kind": "Deployment"}
 
 
 def test_deploy_without_real_pods_fails_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -48,7 +51,7 @@ def test_deploy_without_real_pods_fails_at_once(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setattr(deployment, "use_cluster", lambda: None)
     with pytest.raises(ClusterError, match=r"simulated and run no containers: deploy as root"):
-        deployment.deploy("op:1", "config/default")
+        deployment.deploy(IMAGES, "config/default")
     assert programs.calls() == []
 
 
@@ -76,8 +79,8 @@ def test_memcached_image_is_read_from_the_patch_of_the_deployment() -> None:
 
 
 def test_each_release_replaces_the_previous_one() -> None:
-    common = ["--image=op:1", "--date=2030-01-02", "--channels=stable"]
-    assert catalogs.release_options("op:1", "2030-01-02", ["1.0.0", "1.1.0", "1.2.0"]) == [
+    common = ["--image=op:1", "--agent-image=op-agent:1", "--date=2030-01-02", "--channels=stable"]
+    assert catalogs.release_options(IMAGES, "2030-01-02", ["1.0.0", "1.1.0", "1.2.0"]) == [
         ["--version=1.0.0", *common],
         ["--version=1.1.0", *common, "--replaces=memcached-operator.v1.0.0"],
         ["--version=1.2.0", *common, "--replaces=memcached-operator.v1.1.0"],
@@ -116,7 +119,10 @@ def test_failed_kubectl_is_reported_in_one_sentence_after_its_own_error(
     )
 
 
-@pytest.mark.parametrize("words", [["demo", "typo", "--image=op:1"], ["deploy"]])
+@pytest.mark.parametrize(
+    "words",
+    [["demo", "typo", "--image=op:1", "--agent-image=op-agent:1"], ["deploy"], ["deploy", "--image=op:1"]],
+)
 def test_invalid_arguments_are_usage_errors(words: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(words)

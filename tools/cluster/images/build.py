@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.binaries.families import PAUSE_FAMILY
@@ -35,17 +36,26 @@ def ensure_bases(tool: Tool, arguments: Sequence[str]) -> None:
         run(tool.command("load", "--input", base_archive()))
 
 
-def build_command(
-    tool: Tool, dockerfile: Path, context: Path, name: str, arguments: Sequence[str], volumes: Mapping[Path, str]
-) -> list[str]:
+@dataclass(frozen=True)
+class Build:
+    """What an image is built from. `arguments`: NAME=VALUE. `target`: a stage of the Dockerfile, or the last one."""
+
+    dockerfile: Path
+    context: Path
+    arguments: Sequence[str] = ()
+    target: str = ""
+
+
+def build_command(tool: Tool, build: Build, name: str, volumes: Mapping[Path, str]) -> list[str]:
     """The tool's command line for one build."""
-    words: list[str | Path] = ["build", "--file", dockerfile, "--tag", name]
+    words: list[str | Path] = ["build", "--file", build.dockerfile, "--tag", name]
+    words += ["--target", build.target] if build.target else []
     if tool.name == "buildah":
         words += ["--isolation", "chroot", "--layers", "--quiet"]
     if tool.name != "docker":
         words += [word for place, target in volumes.items() for word in ("--volume", f"{place}:{target}")]
-    words += [word for each in arguments for word in ("--build-arg", each)]
-    return tool.command(*words, context)
+    words += [word for each in build.arguments for word in ("--build-arg", each)]
+    return tool.command(*words, build.context)
 
 
 def pip_settings(listing: str) -> str:
@@ -70,7 +80,7 @@ def build_home(folder: Path) -> Path:
     return folder
 
 
-def build_image(dockerfile: Path, context: Path, name: str, arguments: Sequence[str]) -> str:
+def build_image(build: Build, name: str) -> str:
     """Build and tag an image with the first tool that can; returns the tool's name.
 
     The build's own output goes to standard error. Raises ClusterError if no tool can.
@@ -79,17 +89,17 @@ def build_image(dockerfile: Path, context: Path, name: str, arguments: Sequence[
     for tool in usable_tools():
         if failed:
             print(f"{failed[-1]} cannot build {name}: see above. Trying {tool.name}.", file=sys.stderr)
-        if build_with(tool, dockerfile, context, name, arguments):
+        if build_with(tool, build, name):
             remember(name, tool)
             return tool.name
         failed.append(tool.name)
     raise ClusterError(f"building {name} with {' and '.join(failed)} failed: see above")
 
 
-def build_with(tool: Tool, dockerfile: Path, context: Path, name: str, arguments: Sequence[str]) -> bool:
+def build_with(tool: Tool, build: Build, name: str) -> bool:
     """Build and tag an image with one tool; returns whether it succeeded."""
     try:
-        ensure_bases(tool, arguments)
+        ensure_bases(tool, build.arguments)
     except ClusterError as error:
         print(error, file=sys.stderr)
         return False
@@ -98,7 +108,7 @@ def build_with(tool: Tool, dockerfile: Path, context: Path, name: str, arguments
         volumes = {home: "/root"}
         if CERTIFICATES.is_dir():
             volumes[CERTIFICATES] = f"{CERTIFICATES}:ro"
-        command = build_command(tool, dockerfile, context, name, arguments, volumes)
+        command = build_command(tool, build, name, volumes)
         environ = {**os.environ, "BUILDAH_LAYERS": "true"}
         return subprocess.run(command, stdout=sys.stderr, env=environ, check=False).returncode == 0
 

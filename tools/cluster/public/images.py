@@ -1,7 +1,7 @@
 """For other tools: build, save, load and write container images."""
 
 from cluster.images.archive import layer, pack_files, write_archive
-from cluster.images.build import build_image, save_image
+from cluster.images.build import Build, build_image, save_image
 from cluster.images.load import load
 from cluster.images.recipes import BASE, BUILD, LOCAL, PATH, Image, digest
 from cluster.images.rootfs import ISOLATED, rootfs_file
@@ -13,6 +13,7 @@ __all__ = [
     "ISOLATED",
     "LOCAL",
     "PATH",
+    "Build",
     "Image",
     "build_image",
     "digest",

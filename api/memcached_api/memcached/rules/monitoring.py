@@ -24,8 +24,8 @@ INTERVAL: Final = value_rule(
 )
 
 AGENT_IMAGE: Final = image_rule(
-    "must be an image reference such as registry.example.com/memcached-operator:0.1.0; omit the field to use the "
-    "operator's own image",
+    "must be an image reference such as registry.example.com/memcached-operator-agent:0.1.0; omit the field to use "
+    "the agent of the operator's release",
     "spec.agent.image",
 )
 

@@ -27,15 +27,15 @@ log = logging.getLogger(__name__)
 async def run(options: AgentOptions) -> None:
     """Run until SIGTERM or SIGINT. Raises ListenError if an address cannot be used."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
     loop.set_exception_handler(Exhaustion(loop.time).handle)
     reloads = Reloads(options)
     client = reloads.client
     pod = _pod(options, client)
     checks: dict[str, Check] = {"memcached": SingleFlight(client.problem)}
-    checks |= {each.name: each.problem for each in reloads.watchers} | dict(pod.checks if pod else {})
-    scrape = Exporter(client, *(each.metrics for each in (reloads, pod) if each)).metrics
+    checks |= {watcher.name: watcher.problem for watcher in reloads.watchers} | dict(pod.checks if pod else {})
+    scrape = Exporter(client, *(part.metrics for part in (reloads, pod) if part)).metrics
     routes = {"/metrics": SingleFlight(scrape), "/healthz": lambda: healthz(checks)}
     server = Server(routes)
     ready = partial(readyz, SingleFlight(pod.obstacle)) if pod else serving
@@ -44,11 +44,11 @@ async def run(options: AgentOptions) -> None:
         words = "serving the metrics of memcached at %s on %s, and probes on %s"
         log.info(words, options.memcached, options.metrics, options.probes)
         gc.freeze()  # the collector need not visit what exists now
-        await _until(stop, _all(*(each.run() for each in (reloads, pod) if each)))
+        await _until(stop, _all(*(part.run() for part in (reloads, pod) if part)))
 
 
 def _protocols(server: Server, options: AgentOptions, reloads: Reloads) -> Protocols | None:
-    """What handles a new connection to the port of the metrics. None: HTTP without TLS."""
+    """The factory of the connections to the port of the metrics. None: HTTP without TLS."""
     if not options.tls or not options.tls.metrics or not reloads.certificates:
         return None
     from memcached_agent.web.tls import protocols  # imports ssl
@@ -73,9 +73,9 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
     """Run `work` until `stop` is set. Raises the error of `work`, which does not end without one."""
     tasks = [asyncio.create_task(work), asyncio.create_task(stop.wait())]
     done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for each in pending:
-        each.cancel()
+    for task in pending:
+        task.cancel()
         with suppress(asyncio.CancelledError):
-            await each
-    for each in done:
-        each.result()
+            await task
+    for task in done:
+        task.result()

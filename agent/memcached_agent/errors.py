@@ -1,4 +1,4 @@
-"""Why the content of a file is not in use."""
+"""Reasons why the content of a file is not in use."""
 
 
 class InvalidError(Exception):

@@ -25,7 +25,7 @@ not ready, and how much memory memcached gets while it runs. With
 
 
 @dataclass(frozen=True)
-class Tls:
+class TlsOptions:
     """Where memcached's certificates are, and the port on loopback where it serves them.
 
     `metrics`: whether the agent serves the metrics by HTTPS, with the same certificate.
@@ -65,7 +65,7 @@ class AgentOptions:
     probes: Address
     log_level: str
     log_format: str
-    tls: Tls | None = None
+    tls: TlsOptions | None = None
     users_file: str | None = None
     pod: Pod | None = None
 
@@ -94,7 +94,9 @@ def parse_options(arguments: Sequence[str]) -> AgentOptions:
         parser.error("--arguments-file requires --annotations-file")
     restart = values.arguments_file and Restart(values.arguments_file, values.items_file)
     pod = values.annotations_file and Pod(values.annotations_file, values.state_directory, restart)
-    tls = None if values.tls_directory is None else Tls(values.tls_directory, values.tls_port, values.metrics_tls)
+    tls = (
+        None if values.tls_directory is None else TlsOptions(values.tls_directory, values.tls_port, values.metrics_tls)
+    )
     addresses = (values.memcached, values.metrics_bind_address, values.probes)
     return AgentOptions(*addresses, values.log_level, values.log_format, tls, values.users_file, pod)
 

@@ -98,9 +98,9 @@ class PodWatcher:
                 self._store.save(self._record)
 
     async def obstacle(self) -> str:
-        """Why the pod is not ready, as one sentence. Empty if it is."""
-        found = (await self._cold(), self._arguments.obstacle() if self._arguments else "")
-        return "; ".join(each for each in found if each)
+        """The reason why the pod is not ready, as one sentence. Empty if it is."""
+        obstacles = (await self._cold(), self._arguments.obstacle() if self._arguments else "")
+        return "; ".join(text for text in obstacles if text)
 
     def metrics(self) -> Iterator[Family]:
         """The metrics of the gate, of memory, of the arguments and of restarts."""
@@ -113,12 +113,12 @@ class PodWatcher:
 
     def _read(self) -> None:
         """Read the annotations."""
-        found = self._annotations.read()
-        self._warmth.configure(found.get(gate.NAME))
-        self._limit.configure(found.get(target.NAME))
+        values = self._annotations.read()
+        self._warmth.configure(values.get(gate.NAME))
+        self._limit.configure(values.get(target.NAME))
 
     async def _cold(self) -> str:
-        """Why the gate does not let the pod be ready."""
+        """The reason why the gate does not let the pod be ready; empty if it does."""
         if self._warmth.gate is None:
             return ""
         problem = await self._client.problem()

@@ -62,7 +62,7 @@ class MemcachedClient:
     async def statistics(self) -> Statistics:
         """All statistics of the server. Raises MemcachedError."""
         async with self._commands() as connection:
-            replies = [await connection.command(each, END) for each in COMMANDS]
+            replies = [await connection.command(command, END) for command in COMMANDS]
             try:
                 return statistics(*replies)
             except ValueError as error:
@@ -100,7 +100,10 @@ class MemcachedClient:
             return _unless_ok(await connection.request(f"{name}\r\n".encode(), LINE, name, ERRORS))
 
     async def problem(self) -> str:
-        """Why memcached does not reply, as one sentence. Empty if it replied within RECENT seconds, or replies now."""
+        """The reason why memcached does not reply, as one sentence.
+
+        Empty if it replied within RECENT seconds, or replies now.
+        """
         if self._connection and asyncio.get_running_loop().time() < self._last_reply + RECENT:
             return ""
         try:

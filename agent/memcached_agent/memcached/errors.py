@@ -1,4 +1,4 @@
-"""Why memcached does not reply."""
+"""Reasons why memcached does not reply."""
 
 from typing import Final, Literal, get_args
 

@@ -38,14 +38,14 @@ def parse_stats(reply: bytes) -> Stats:
     *lines, last = reply.decode("ascii", "replace").removesuffix("\r\n").split("\r\n")
     if last != "END":
         raise ValueError("the last line is not END")
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in lines:
         head, _, rest = line.partition(" ")
         if head != "STAT" or not rest:
             raise ValueError(f"invalid line {line[:40]!r}")
         name, _, value = rest.partition(" ")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def statistics(general: bytes, settings: bytes, items: bytes, slabs: bytes) -> Statistics:

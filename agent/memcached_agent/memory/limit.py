@@ -46,23 +46,26 @@ class Limit:
 
     def observe(self, stats: Stats) -> None:
         """Note the limit of the memcached that is connected now."""
-        found = number(stats.get("limit_maxbytes"))
-        self._limit = None if found is None else int(found)
+        limit = number(stats.get("limit_maxbytes"))
+        self._limit = None if limit is None else int(limit)
 
     async def enforce(self) -> None:
         """Set the memory of memcached to the target, and verify it, unless it has it. Raises MemcachedError.
 
         memcached starts with the memory of an earlier target, and any client can change it.
         """
-        before, wanted, problem = self._limit, self.target, ""
-        if wanted is not None and before is not None and before != wanted * MEBIBYTE:
-            problem = await self._set(wanted)
+        before, mebibytes, problem = self._limit, self.target, ""
+        if mebibytes is not None and before is not None and before != mebibytes * MEBIBYTE:
+            problem = await self._set(mebibytes)
             if not problem:
-                self._count("lowered" if before > wanted * MEBIBYTE else "raised", before, wanted)
+                self._count("lowered" if before > mebibytes * MEBIBYTE else "raised", before, mebibytes)
         self._refused.report(problem)
 
     async def problem(self) -> str:
-        """Why the target is not in effect, as one sentence; empty if it is or if memcached does not reply."""
+        """The reason why the target is not in effect, as one sentence.
+
+        Empty if it is, or if memcached does not reply.
+        """
         return self._invalid.sentence or self._refused.sentence
 
     def metrics(self, *, connected: bool) -> Iterator[Family]:
@@ -70,22 +73,24 @@ class Limit:
         bytes_wanted = None if self.target is None else self.target * MEBIBYTE
         return memory.families(bytes_wanted, self._limit if connected else None, self._changes)
 
-    async def _set(self, wanted: int) -> str:
-        """Why memcached does not have the memory afterwards, as one sentence; empty if it has."""
-        problem = f"the memory of memcached cannot be set to {wanted} MiB"
-        if reply := await self._client.set_memory_limit(wanted):
+    async def _set(self, mebibytes: int) -> str:
+        """The reason why memcached does not have the memory afterwards, as one sentence; empty if it has."""
+        problem = f"the memory of memcached cannot be set to {mebibytes} MiB"
+        if reply := await self._client.set_memory_limit(mebibytes):
             return f"{problem}: it replied {reply}"
         self.observe(await self._client.general())
-        if self._limit != wanted * MEBIBYTE:
+        if self._limit != mebibytes * MEBIBYTE:
             return f"{problem}: it reports {(self._limit or 0) // MEBIBYTE} MiB"
         return ""
 
-    def _count(self, direction: str, before: int, wanted: int) -> None:
+    def _count(self, direction: str, before: int, mebibytes: int) -> None:
         self._changes[direction] += 1
         before_target, until = self._logged.get(direction, (None, 0.0))
-        if before_target == wanted and self._clock() < until:
+        if before_target == mebibytes and self._clock() < until:
             return
-        self._logged[direction] = wanted, self._clock() + LOG_PERIOD
+        self._logged[direction] = mebibytes, self._clock() + LOG_PERIOD
         level = logging.INFO if direction == "raised" else logging.WARNING
         reason = "" if direction == "raised" else ", the target of its pod; a client can set more"
-        log.log(level, "%s the memory of memcached from %d to %d MiB%s", direction, before // MEBIBYTE, wanted, reason)
+        log.log(
+            level, "%s the memory of memcached from %d to %d MiB%s", direction, before // MEBIBYTE, mebibytes, reason
+        )

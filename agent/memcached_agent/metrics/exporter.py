@@ -24,11 +24,11 @@ class Exporter:
     async def metrics(self) -> HttpResponse:
         """The metrics of memcached, or only `memcached_up` 0, and those of the agent."""
         try:
-            found = list(families.families(await self._client.statistics()))
+            samples = list(families.families(await self._client.statistics()))
         except MemcachedError:  # the client has logged it
-            found = [Family(families.UP, [((), 0)])]
+            samples = [Family(families.UP, [((), 0)])]
         uptime = asyncio.get_running_loop().time() - self._started
-        found += agent.families(self._version, uptime, self._client.errors)
-        for each in self._others:
-            found += each()
-        return HttpResponse(HTTPStatus.OK, CONTENT_TYPE, render(found))
+        samples += agent.families(self._version, uptime, self._client.errors)
+        for metrics in self._others:
+            samples += metrics()
+        return HttpResponse(HTTPStatus.OK, CONTENT_TYPE, render(samples))

@@ -18,7 +18,7 @@ _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Metric(NamedTuple):
-    """What all samples of a metric have in common. `help` is one line without backslashes."""
+    """The part of a metric that all of its samples have in common. `help` is one line without backslashes."""
 
     name: str
     type: Type

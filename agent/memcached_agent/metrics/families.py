@@ -34,11 +34,11 @@ def gauge(name: str, key: str, text: str) -> Row:
 
 def _commands(*statistics: str) -> dict[str, Labels]:
     """The labels of statistics such as `get_hits`."""
-    found: dict[str, Labels] = {}
-    for each in statistics:
-        command, _, status = each.partition("_")
-        found[each] = (("command", command), ("status", STATUSES[status]))
-    return found
+    labels_by_name: dict[str, Labels] = {}
+    for statistic in statistics:
+        command, _, status = statistic.partition("_")
+        labels_by_name[statistic] = (("command", command), ("status", STATUSES[status]))
+    return labels_by_name
 
 
 STATUSES: Final = {"hits": "hit", "misses": "miss", "badval": "badval"}
@@ -205,7 +205,7 @@ def _plain(rows: Sequence[Row], stats: Stats) -> Iterator[Family]:
 def _by_slab(rows: Sequence[Row], slabs: Mapping[int, Stats]) -> Iterator[Family]:
     labels: dict[int, Labels] = {slab: (("slab", str(slab)),) for slab in slabs}
     for metric, keys in rows:
-        samples = [each for slab, stats in slabs.items() for each in _samples(keys, stats, labels[slab])]
+        samples = [sample for slab, stats in slabs.items() for sample in _samples(keys, stats, labels[slab])]
         yield Family(metric, samples)
 
 
@@ -219,4 +219,4 @@ def _sets(stats: Stats, *cas: str) -> dict[str, str]:
     stored, *others = (number(stats.get(key)) for key in ("cmd_set", *cas))
     if stored is None or None in others:
         return {}
-    return {SETS: str(max(0, stored - sum(each for each in others if each is not None)))}
+    return {SETS: str(max(0, stored - sum(count for count in others if count is not None)))}

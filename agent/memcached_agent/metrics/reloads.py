@@ -30,7 +30,7 @@ class Reload(NamedTuple):
 def families(reloads: Mapping[str, Reload], expires: float | None) -> Iterator[Family]:
     """The metrics of each source, and of the certificate, which expires at `expires`; None if that is not known."""
     labels = {name: (("source", name),) for name in reloads}
-    yield Family(SUCCESSFUL, [(labels[name], int(each.successful)) for name, each in reloads.items()])
-    times = [(labels[name], round(each.succeeded_at, 3)) for name, each in reloads.items() if each.succeeded_at]
+    yield Family(SUCCESSFUL, [(labels[name], int(reload.successful)) for name, reload in reloads.items()])
+    times = [(labels[name], round(reload.succeeded_at, 3)) for name, reload in reloads.items() if reload.succeeded_at]
     yield Family(SUCCEEDED, times)
     yield Family(EXPIRATION, [] if expires is None else [((), expires)])

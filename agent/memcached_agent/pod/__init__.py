@@ -1,1 +1,1 @@
-"""What the agent knows of its pod: the annotations, and a record that survives restarts of the agent."""
+"""The pod of the agent: the annotations, and a record that survives restarts of the agent."""

@@ -17,12 +17,12 @@ def find(pieces: Iterable[bytes], names: Collection[str]) -> dict[str, str]:
     kubelet writes one annotation per line, as `name="value"`, and escapes as Go does. A valid value needs no escapes;
     an invalid one is returned with them.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     complete = True
     for piece in pieces:
         if complete and piece.startswith(_START):
             name, separator, value = piece.removeprefix(_START).decode("utf-8", "replace").partition('="')
             if separator and name in names:
-                found.setdefault(name, value.rstrip("\n").removesuffix('"'))
+                values.setdefault(name, value.rstrip("\n").removesuffix('"'))
         complete = piece.endswith(b"\n")
-    return found
+    return values

@@ -37,16 +37,16 @@ class Signal(NamedTuple):
     at: float
 
 
-def is_in_effect(process: Process, items: str, wanted: tuple[str, ...]) -> bool:
+def is_in_effect(process: Process, items: str, arguments: tuple[str, ...]) -> bool:
     """Whether the command line of memcached ends with these arguments, which follow its option `-e`."""
-    return process.arguments[process.arguments.index(items) + 1 :] == wanted
+    return process.arguments[process.arguments.index(items) + 1 :] == arguments
 
 
-def pause(last: Signal | None, process: Process, wanted: tuple[str, ...]) -> float:
+def pause(last: Signal | None, process: Process, arguments: tuple[str, ...]) -> float:
     """Seconds from the last signal to the next one."""
     if last is not None and last.process == process:
         return REPEAT
-    return INEFFECTIVE if last is not None and last.wanted == wanted else 0.0
+    return INEFFECTIVE if last is not None and last.wanted == arguments else 0.0
 
 
 class Arguments:
@@ -71,12 +71,12 @@ class Arguments:
             self.problem.report(str(error))
 
     def obstacle(self) -> str:
-        """Why memcached does not run with the arguments now, as one sentence. Empty if it does."""
+        """The reason why memcached does not run with the arguments now, as one sentence. Empty if it does."""
         try:
-            wanted, process = self._look()
+            arguments, process = self._look()
         except InvalidError as error:
             return str(error)
-        return "" if is_in_effect(process, self._options.items, wanted) else self.problem.sentence or PENDING
+        return "" if is_in_effect(process, self._options.items, arguments) else self.problem.sentence or PENDING
 
     def metrics(self) -> Iterator[Family]:
         """The metrics of the arguments."""
@@ -84,16 +84,16 @@ class Arguments:
 
     def _restart(self) -> str:
         """The problem that a restart does not solve. Raises InvalidError and UnverifiedError."""
-        wanted, process = self._look()
-        if is_in_effect(process, self._options.items, wanted):
+        arguments, process = self._look()
+        if is_in_effect(process, self._options.items, arguments):
             self._last = None
             return ""
         last, now = self._last, self._clock()
-        if last is None or now >= last.at + pause(last, process, wanted):
+        if last is None or now >= last.at + pause(last, process, arguments):
             processes.send(process, signal.SIGUSR1, self._proc)
-            self._last, self._signals = Signal(process, wanted, now), self._signals + 1
+            self._last, self._signals = Signal(process, arguments, now), self._signals + 1
             log.info("sent SIGUSR1 to memcached, process %d, which restarts with other arguments", process.number)
-        if last is None or last.process == process or last.wanted != wanted:
+        if last is None or last.process == process or last.wanted != arguments:
             return ""
         return (
             "memcached was restarted, and does not run with the arguments of its pod; use an image whose program "
@@ -112,6 +112,6 @@ class Arguments:
                 line = file.read(MAX_FILE).partition("\n")[0]
         except OSError as error:
             raise InvalidError(f"{path} cannot be read: {error.strerror}; {REMEDY}") from None
-        if words := tuple(each for each in line.replace("\t", " ").split(" ") if each):
+        if words := tuple(word for word in line.replace("\t", " ").split(" ") if word):
             return words
         raise InvalidError(f"{path} is empty; {REMEDY}")

@@ -9,13 +9,13 @@ MAX_DIGITS: Final = 20
 
 def parse_fields(text: str) -> dict[str, int]:
     """The integers by name. Raises ValueError if the text has another form, or a name twice."""
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for field in text.split(","):
         name, _, digits = field.partition("=")
-        if not (name and digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS) or name in found:
+        if not (name and digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS) or name in values:
             raise ValueError("want distinct names with integers, such as a=1,b=2")
-        found[name] = int(digits)
-    return found
+        values[name] = int(digits)
+    return values
 
 
 def render(fields: Mapping[str, int]) -> str:

@@ -52,12 +52,12 @@ class Annotations:
         """The values by name; empty if the file cannot be read."""
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123 - pathlib needs 0.6 MiB
-                found = find(iter(partial(file.readline, MAX_LINE), b""), self._names)
+                values = find(iter(partial(file.readline, MAX_LINE), b""), self._names)
         except OSError as error:
             self.problem.report(f"{self._path} cannot be read, so that no annotation has an effect: {error.strerror}")
             return {}
         self.problem.report("")
-        return found
+        return values
 
 
 class Store:

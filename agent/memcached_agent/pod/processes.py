@@ -28,20 +28,21 @@ class Process(NamedTuple):
 def find(option: str, value: str, proc: str = PROC) -> Process:
     """The memcached whose command line has this option. Raises InvalidError unless there is exactly one."""
     try:
-        found = [each for each in _all(proc) if (option, value) in pairwise(each.arguments)]
+        processes = [process for process in _all(proc) if (option, value) in pairwise(process.arguments)]
     except OSError as error:
         raise InvalidError(f"the processes of the pod cannot be read: {error.strerror}") from None
-    if len(found) > 1:
+    if len(processes) > 1:
         raise InvalidError(
-            f"{len(found)} processes of memcached with {option} {value} are visible; only the container memcached of "
+            f"{len(processes)} processes of memcached with {option} {value} are visible; only the container memcached "
+            "of "
             "the pod may run one"
         )
-    if not found:
+    if not processes:
         raise InvalidError(
             f"no process of memcached with {option} {value} is visible: memcached does not run, or the pod has no "
             "shareProcessNamespace: true"
         )
-    return found[0]
+    return processes[0]
 
 
 def send(process: Process, signum: int, proc: str = PROC) -> None:

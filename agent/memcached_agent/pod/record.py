@@ -1,4 +1,4 @@
-"""What is known about a memcached process, and about its predecessor in the pod. Survives restarts of the agent."""
+"""The record of a memcached process, and of its predecessor in the pod. It survives restarts of the agent."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -72,7 +72,7 @@ def is_same(record: ProcessRecord, process: Seen) -> bool:
 
 
 def restart(record: ProcessRecord | None, process: Seen) -> Items | None:
-    """How memcached was restarted between the process of the record and this one; None if it was not."""
+    """The fate of the items between the process of the record and this one; None if it is the same process."""
     if record is None or is_same(record, process):
         return None
     return "kept" if _continues(record, process) else "lost"
@@ -120,15 +120,15 @@ def encode(record: ProcessRecord) -> bytes:
 def decode(content: bytes) -> ProcessRecord | None:
     """The record in the state file; None if its content is not one."""
     try:
-        found = fields.parse_fields(content.decode("ascii").removesuffix("\n"))
-        found.pop(EARLIER, None)
-        rest = {name: value for name, value in found.items() if name != "warm"}
-        record = ProcessRecord(warm=bool(found["warm"]), **rest)
+        values = fields.parse_fields(content.decode("ascii").removesuffix("\n"))
+        values.pop(EARLIER, None)
+        rest = {name: value for name, value in values.items() if name != "warm"}
+        record = ProcessRecord(warm=bool(values["warm"]), **rest)
     except (ValueError, KeyError, TypeError):
         return None
-    is_whole = content.endswith(b"\n") and encode(record) == f"{fields.render(found)}\n".encode()
+    is_whole = content.endswith(b"\n") and encode(record) == f"{fields.render(values)}\n".encode()
     return record if is_whole and _is_plausible(record) else None
 
 
 def _is_plausible(record: ProcessRecord) -> bool:
-    return all(each is None or each <= WHOLE for each in (record.ratio, record.before))
+    return all(ratio is None or ratio <= WHOLE for ratio in (record.ratio, record.before))

@@ -61,9 +61,9 @@ def _consistent(directory: str, work: Callable[[], TlsFiles]) -> TlsFiles:
     """The result of `work`, repeated if the kubelet replaces the files meanwhile."""
     for _ in range(ATTEMPTS - 1):
         before = _current(directory)
-        found = work()
+        content = work()
         if _current(directory) == before:
-            return found
+            return content
     return work()
 
 

@@ -69,7 +69,7 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
 
 def _certificates(file: File) -> list[bytes]:
     """The certificates in a PEM file, each as PEM. Raises InvalidError if there is none, or an incomplete one."""
-    pieces = [each.partition(END_CERTIFICATE) for each in _content(file).split(BEGIN_CERTIFICATE)[1:]]
+    pieces = [part.partition(END_CERTIFICATE) for part in _content(file).split(BEGIN_CERTIFICATE)[1:]]
     if not pieces or not all(end for _, end, _ in pieces):
         raise InvalidError(
             f"{file.path} has no certificate in PEM format, or an incomplete one; store all of it, as PEM"
@@ -118,7 +118,7 @@ def _check_client_ca(file: File, now: float) -> None:
     """Raise InvalidError unless a certificate is valid at `now`. Only those of authorities tell their dates."""
     context = _trusting(file, _certificates(file))
     try:
-        dates = [[ssl.cert_time_to_seconds(str(a[each])) for each in DATES] for a in context.get_ca_certs()]
+        dates = [[ssl.cert_time_to_seconds(str(a[date])) for date in DATES] for a in context.get_ca_certs()]
     except ValueError:
         raise _malformed(file) from None
     only_authorities = len(dates) == context.cert_store_stats()["x509"]
@@ -132,9 +132,9 @@ def _verify(server: ssl.SSLContext, client: ssl.SSLContext, files: TlsFiles, aut
     sides = (client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True))
     try:
         for _ in range(ROUNDS):
-            for each in sides:
+            for side in sides:
                 with suppress(ssl.SSLWantReadError):
-                    each.do_handshake()
+                    side.do_handshake()
     except ssl.SSLCertVerificationError as error:
         reason = error.verify_message[:REASON_LENGTH]
         raise InvalidError(f"{files.certificate.path} is not valid{authority}: {reason}; issue it again") from None

@@ -33,7 +33,7 @@ def _user(line: bytes) -> User:
 
 
 def _problem(line: bytes) -> str:
-    """What is wrong with a line, and the remedy. Empty if nothing is."""
+    """The error in a line, with the remedy. Empty without one."""
     text = line.removesuffix(b"\r")
     if len(line) > MAX_LINE:
         return f"longer than {MAX_LINE} bytes; use a shorter password"

@@ -72,7 +72,7 @@ class FileWatcher(Generic[C, V]):
         return self._source.name
 
     async def problem(self) -> str:
-        """Why memcached does not use the current files, as one sentence. Empty if it does."""
+        """The reason why memcached does not use the current files, as one sentence. Empty if it does."""
         return self._problem
 
     async def run(self) -> None:

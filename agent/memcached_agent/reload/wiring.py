@@ -22,17 +22,19 @@ class Reloads:
         accounts = _accounts(options)
         self.client = MemcachedClient(options.memcached, accounts and accounts.candidates)
         self.certificates = _certificates(options, self.client)
-        sources = [each for each in (self.certificates, accounts) if each]
-        self.watchers = [FileWatcher[Any, Any](each) for each in sources]
+        sources = [source for source in (self.certificates, accounts) if source]
+        self.watchers = [FileWatcher[Any, Any](source) for source in sources]
 
     async def run(self) -> None:
         """Keep the connection to memcached open, and watch the files, until cancelled."""
-        await asyncio.gather(*(each.run() for each in (self.client, *self.watchers)))
+        await asyncio.gather(*(part.run() for part in (self.client, *self.watchers)))
 
     def metrics(self) -> Iterator[Family]:
         """The metrics of the watchers; none without a watcher."""
-        found = {each.name: reloads.Reload(each.successful, each.succeeded_at) for each in self.watchers}
-        return reloads.families(found, self.certificates.expires if self.certificates else None)
+        by_source = {
+            watcher.name: reloads.Reload(watcher.successful, watcher.succeeded_at) for watcher in self.watchers
+        }
+        return reloads.families(by_source, self.certificates.expires if self.certificates else None)
 
 
 def _accounts(options: AgentOptions) -> "Accounts | None":

@@ -21,25 +21,25 @@ Reason = Literal["ratio", "quiet", "timeout"]
 is nothing to wait for. timeout: it has not become warm in time."""
 
 
-def decide(gate: Gate, found: Window, elapsed: int, before: int | None) -> Reason | None:
-    """Why a process is warm; None if it is not.
+def decide(gate: Gate, window: Window, elapsed: int, before: int | None) -> Reason | None:
+    """The reason why a process is warm; None if it is not.
 
     `elapsed`: seconds since it began to warm up. `before`: hit ratio of its predecessor in basis points; None if that
     is not known, and then the hit ratio of the gate is absolute.
     """
-    enough = found.gets >= max(gate.min_requests, 1)
-    if not enough and found.seconds >= MINUTE:
+    enough = window.gets >= max(gate.min_requests, 1)
+    if not enough and window.seconds >= MINUTE:
         return "quiet"
-    if enough and found.seconds >= MIN_OBSERVED and _reaches(found, gate, before):
+    if enough and window.seconds >= MIN_OBSERVED and _reaches(window, gate, before):
         return "ratio"
     return "timeout" if elapsed >= gate.timeout else None
 
 
-def with_ratio(record: ProcessRecord, found: Window) -> ProcessRecord:
+def with_ratio(record: ProcessRecord, window: Window) -> ProcessRecord:
     """The record with the hit ratio of a full minute, if the process is warm and the minute is typical."""
-    if not record.warm or found.seconds < MINUTE or found.gets < MIN_REQUESTS:
+    if not record.warm or window.seconds < MINUTE or window.gets < MIN_REQUESTS:
         return record
-    return record._replace(ratio=WHOLE * found.hits // found.gets)
+    return record._replace(ratio=WHOLE * window.hits // window.gets)
 
 
 def target(gate: Gate, before: int | None) -> float:
@@ -47,23 +47,25 @@ def target(gate: Gate, before: int | None) -> float:
     return _parts(gate, before) / (100 * WHOLE)
 
 
-def sentence(gate: Gate, found: Window, elapsed: int, before: int | None) -> str:
-    """What is missing until a process is warm."""
-    return f"not warm yet: {_state(gate, found, before)}; ready in {_duration(gate.timeout - elapsed)} at the latest"
+def sentence(gate: Gate, window: Window, elapsed: int, before: int | None) -> str:
+    """A sentence about what is missing until a process is warm."""
+    return f"not warm yet: {_state(gate, window, before)}; ready in {_duration(gate.timeout - elapsed)} at the latest"
 
 
-def _state(gate: Gate, found: Window, before: int | None) -> str:
-    span = "minute" if found.seconds >= MINUTE else f"{found.seconds:.0f} s"
-    if found.seconds < MIN_OBSERVED:
-        return f"memcached has been observed for {found.seconds:.0f} s, {MIN_OBSERVED:.0f} s needed"
-    if found.gets < max(gate.min_requests, 1):
-        return f"{found.gets} gets in the last {span}, {max(gate.min_requests, 1)} needed for a hit ratio (minRequests)"
-    has, needed = 100 * found.hits // found.gets, -(-_parts(gate, before) // WHOLE)  # rounded apart
-    return f"hit ratio {has} % of {found.gets} gets in the last {span}, {needed} % needed"
+def _state(gate: Gate, window: Window, before: int | None) -> str:
+    span = "minute" if window.seconds >= MINUTE else f"{window.seconds:.0f} s"
+    if window.seconds < MIN_OBSERVED:
+        return f"memcached has been observed for {window.seconds:.0f} s, {MIN_OBSERVED:.0f} s needed"
+    if window.gets < max(gate.min_requests, 1):
+        return (
+            f"{window.gets} gets in the last {span}, {max(gate.min_requests, 1)} needed for a hit ratio (minRequests)"
+        )
+    has, needed = 100 * window.hits // window.gets, -(-_parts(gate, before) // WHOLE)  # rounded apart
+    return f"hit ratio {has} % of {window.gets} gets in the last {span}, {needed} % needed"
 
 
-def _reaches(found: Window, gate: Gate, before: int | None) -> bool:
-    return found.hits * 100 * WHOLE >= _parts(gate, before) * found.gets  # integers: 80 % of 80 % are exactly 64 %
+def _reaches(window: Window, gate: Gate, before: int | None) -> bool:
+    return window.hits * 100 * WHOLE >= _parts(gate, before) * window.gets  # integers: 80 % of 80 % are exactly 64 %
 
 
 def _parts(gate: Gate, before: int | None) -> int:

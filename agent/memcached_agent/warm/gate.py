@@ -23,11 +23,11 @@ class Gate(NamedTuple):
 def parse_gate(value: str) -> Gate:
     """The gate in the value of the annotation. Raises ValueError, with one sentence, if it is invalid."""
     try:
-        found = fields.parse_fields(value)
-        gate = Gate(found.pop("hitRatio"), found.pop("timeout"), found.pop("minRequests"))
+        values = fields.parse_fields(value)
+        gate = Gate(values.pop("hitRatio"), values.pop("timeout"), values.pop("minRequests"))
     except (KeyError, ValueError):
         raise ValueError(_invalid(value)) from None
-    if found or not 1 <= gate.hit_ratio <= 100 or not 1 <= gate.timeout <= MAX_VALUE or gate.min_requests > MAX_VALUE:
+    if values or not 1 <= gate.hit_ratio <= 100 or not 1 <= gate.timeout <= MAX_VALUE or gate.min_requests > MAX_VALUE:
         raise ValueError(_invalid(value))
     return gate
 

@@ -46,11 +46,11 @@ class Warmth:
             self._samples = ()
         self._time = process.time
         self._samples = window.add(self._samples, window.Sample(self._clock(), process.hits, process.misses))
-        found = self._decided(record.follow(before, process))
-        return decision.with_ratio(found, self._window())
+        record_now = self._decided(record.follow(before, process))
+        return decision.with_ratio(record_now, self._window())
 
     def obstacle(self, problem: str, current: ProcessRecord | None) -> str:
-        """Why the pod is not ready, as one sentence. Empty if the gate does not prevent it.
+        """The reason why the pod is not ready, as one sentence. Empty if the gate does not prevent it.
 
         `problem`: why memcached does not reply. `current`: the record of the process that is connected now; None before
         its first sample.
@@ -73,14 +73,14 @@ class Warmth:
     def _window(self) -> Window:
         return window.window(self._samples)
 
-    def _decided(self, found: ProcessRecord) -> ProcessRecord:
+    def _decided(self, known: ProcessRecord) -> ProcessRecord:
         """The record, which is warm from now on if the process is."""
-        gate, minute, elapsed = self.gate, self._window(), self._time - found.began
-        if found.warm or gate is None:
-            return found._replace(warm=True)
-        reason = decision.decide(gate, minute, elapsed, found.before)
+        gate, minute, elapsed = self.gate, self._window(), self._time - known.began
+        if known.warm or gate is None:
+            return known._replace(warm=True)
+        reason = decision.decide(gate, minute, elapsed, known.before)
         if reason is None:
-            return found
+            return known
         level = logging.WARNING if reason == "timeout" else logging.INFO
         log.log(level, "warm after %d s (%s): %d hits of %d gets", elapsed, reason, minute.hits, minute.gets)
-        return found._replace(warm=True, took=max(0, min(elapsed, gate.timeout)))
+        return known._replace(warm=True, took=max(0, min(elapsed, gate.timeout)))

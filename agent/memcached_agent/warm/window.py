@@ -24,7 +24,7 @@ Samples = tuple[Sample, ...]
 
 
 class Window(NamedTuple):
-    """What the samples show: gets, and how many of them were hits, during these seconds."""
+    """The gets that samples show, and how many of them were hits, during these seconds."""
 
     seconds: float
     hits: int
@@ -43,14 +43,14 @@ def add(samples: Samples, new: Sample) -> Samples:
     """
     if samples and (new.hits < samples[-1].hits or new.misses < samples[-1].misses):
         return (new,)
-    recent = [*(each for each in samples if new.at - each.at <= MINUTE + MAX_GAP), new]
+    recent = [*(sample for sample in samples if new.at - sample.at <= MINUTE + MAX_GAP), new]
     while len(recent) > 1 and new.at - recent[1].at >= MINUTE:
         del recent[0]
     return tuple(recent[-MAX_SAMPLES:])
 
 
 def window(samples: Sequence[Sample]) -> Window:
-    """What the samples show; empty without samples."""
+    """The window of the samples; empty without samples."""
     if not samples:
         return Window(0.0, 0, 0)
     first, last = samples[0], samples[-1]

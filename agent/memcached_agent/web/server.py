@@ -29,7 +29,7 @@ KERNEL_BUFFER: Final = 2**16
 
 
 class ConnectionState(IntEnum):
-    """What a connection does. In this order, connections are closed to accept another one."""
+    """The activity of a connection. In this order, connections are closed to accept another one."""
 
     HANDSHAKE = 0  # TLS is not established
     IDLE = 1
@@ -85,8 +85,8 @@ class Server:
 
     def abort(self) -> None:
         """Abort all connections."""
-        for each in list(self.connections):
-            each.abort()
+        for connection in list(self.connections):
+            connection.abort()
 
 
 class HttpConnection(asyncio.Protocol):

@@ -62,7 +62,7 @@ class Tls(SSLProtocol):
 
 
 def protocols(server: Server, contexts: Contexts) -> Protocols:
-    """What handles a new connection to a port for TLS."""
+    """The factory of the connections to a port for TLS."""
 
     def protocol() -> asyncio.BaseProtocol:
         context = contexts()

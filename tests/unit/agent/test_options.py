@@ -101,9 +101,9 @@ def test_defaults() -> None:
 
 
 def test_reloads() -> None:
-    assert options.parse_options(TLS).tls == options.Tls("/tls", 11212, metrics=False)
+    assert options.parse_options(TLS).tls == options.TlsOptions("/tls", 11212, metrics=False)
     found = options.parse_options([*TLS, "--metrics-tls", "--users-file=/auth/users"])
-    assert (found.tls, found.users_file) == (options.Tls("/tls", 11212, metrics=True), "/auth/users")
+    assert (found.tls, found.users_file) == (options.TlsOptions("/tls", 11212, metrics=True), "/auth/users")
 
 
 def test_pod() -> None:

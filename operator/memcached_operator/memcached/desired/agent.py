@@ -91,8 +91,8 @@ def has_agent(workload: Object) -> bool:
 
 def has_https(workload: Object) -> bool:
     """Whether the agents in the pods of a workload serve their metrics over HTTPS."""
-    found = _agent_of(workload)
-    return found is not None and HTTPS_OPTION in found.get("command", ())
+    agent = _agent_of(workload)
+    return agent is not None and HTTPS_OPTION in agent.get("command", ())
 
 
 def _readiness_probe() -> Object:
@@ -106,4 +106,4 @@ def _readiness_probe() -> Object:
 
 def _agent_of(workload: Object) -> Object | None:
     containers = workload["spec"]["template"]["spec"]["containers"]
-    return next((each for each in containers if each["name"] == CONTAINER), None)
+    return next((container for container in containers if container["name"] == CONTAINER), None)

@@ -31,7 +31,7 @@ def network_policy(cr: Object, ports: Iterable[int], policy: NetworkPolicy, *, m
     return children.child(NETWORK_POLICIES, cr, APP_NAME, COMPONENT, spec=content)
 
 
-def _rule(given: list[NetworkPolicyPeer] | None, default: dict[str, Any], *ports: int) -> dict[str, Any]:
+def _rule(clients: list[NetworkPolicyPeer] | None, default: dict[str, Any], *ports: int) -> dict[str, Any]:
     """The clients of ports; without a list, the default."""
-    peers = [default] if given is None else msgspec.to_builtins(given)
+    peers = [default] if clients is None else msgspec.to_builtins(clients)
     return {"from": peers, "ports": [{"port": port, "protocol": "TCP"} for port in ports]}

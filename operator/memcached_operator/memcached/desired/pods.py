@@ -135,25 +135,27 @@ def _tuning(spec: MemcachedSpec) -> list[str]:
     ]
 
 
-def _options(found: Effective) -> Iterator[str]:
+def _options(effective_values: Effective) -> Iterator[str]:
     """The options of the settings that differ from memcached's defaults."""
-    settings = found.settings
-    if found.item_size != DEFAULT_ITEM_SIZE:
-        yield from ("-I", str(found.item_size))
+    settings = effective_values.settings
+    if effective_values.item_size != DEFAULT_ITEM_SIZE:
+        yield from ("-I", str(effective_values.item_size))
     if settings.connections != DEFAULTS.connections:
         yield from ("-c", str(settings.connections))
     if settings.threads != DEFAULTS.threads:
         yield from ("-t", str(settings.threads))
 
 
-def named_ports(given: Ports) -> dict[str, int]:
+def named_ports(ports: Ports) -> dict[str, int]:
     """The ports by name, that without TLS first."""
-    found = ((PORT_NAME, given.plain), (TLS_PORT_NAME, given.tls))
-    return {name: port for name, port in found if port is not None}
+    named = ((PORT_NAME, ports.plain), (TLS_PORT_NAME, ports.tls))
+    return {name: port for name, port in named if port is not None}
 
 
 def memcached_ports(pod: Object) -> Ports:
     """The ports of the memcached container in the spec of a pod."""
-    containers = (each for each in pod["containers"] if each["name"] == CONTAINER)
-    found = {port.get("name"): port["containerPort"] for each in containers for port in each.get("ports", ())}
-    return Ports(found.get(PORT_NAME), found.get(TLS_PORT_NAME))
+    containers = (container for container in pod["containers"] if container["name"] == CONTAINER)
+    numbers = {
+        port.get("name"): port["containerPort"] for container in containers for port in container.get("ports", ())
+    }
+    return Ports(numbers.get(PORT_NAME), numbers.get(TLS_PORT_NAME))

@@ -6,14 +6,14 @@ given = $(filter command environment,$(firstword $(origin $(1))))
 VERSION ?= $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 
 IMAGE_BASE := localhost/memcached-operator/memcached-operator
-# The operator's image. An image without a registry is loaded into the local cluster.
+# The operator's image. One without a registry, such as IMG=operator:dev, is of this machine, and loaded into its cluster.
 GIVEN_IMG := $(if $(call given,IMG),$(IMG))
 IMG ?= $(IMAGE_BASE):$(VERSION)
-# As with docker, `IMG=memcached-operator:dev` is an image of this machine.
 override IMG := $(if $(findstring /,$(IMG)),,localhost/)$(IMG)
 # The image of the agents in the pods of caches: the name of IMG with the suffix -agent, and its tag.
 IMG_TAG = $(patsubst %,:%,$(word 2,$(subst :, ,$(notdir $(IMG)))))
-AGENT_IMG ?= $(if $(findstring @,$(IMG)),$(error IMG is a digest: set AGENT_IMG too),$(patsubst %$(IMG_TAG),%,$(IMG))-agent$(IMG_TAG))
+GIVEN_AGENT_IMG := $(if $(call given,AGENT_IMG),$(AGENT_IMG))
+override AGENT_IMG = $(if $(GIVEN_AGENT_IMG),$(if $(findstring /,$(GIVEN_AGENT_IMG)),,localhost/)$(GIVEN_AGENT_IMG),$(if $(findstring @,$(IMG)),$(error IMG is a digest: set AGENT_IMG too),$(patsubst %$(IMG_TAG),%,$(IMG))-agent$(IMG_TAG)))
 # BASE_IMAGE and BUILD_IMAGE: their base images, by default those of the Dockerfile, or of the local cluster.
 # What `make deploy` applies: config/default (own certificates) or another directory of config/overlays.
 OVERLAY ?= config/default
@@ -210,7 +210,7 @@ build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with
 # DEFAULT_CHANNEL, REPLACES, SKIPS, SKIP_RANGE. USE_IMAGE_DIGESTS=true writes every image by digest (docs/releasing.md).
 BUNDLE_IMG ?= $(IMAGE_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_BASE)-catalog:v$(VERSION)
-RELEASE_OF = --version="$(VERSION)" --date="$(DATE)" $(if $(GIVEN_IMG)$(call given,AGENT_IMG),$(IMAGES))
+RELEASE_OF = --version="$(VERSION)" --date="$(DATE)" $(if $(GIVEN_IMG)$(GIVEN_AGENT_IMG),$(IMAGES))
 RELEASE = $(RELEASE_OF) --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CHANNEL)" \
   --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)" \
   $(if $(filter true,$(USE_IMAGE_DIGESTS)),--use-image-digests)

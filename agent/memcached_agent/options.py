@@ -97,7 +97,7 @@ def parse_options(arguments: Sequence[str]) -> AgentOptions:
     tls = (
         None if values.tls_directory is None else TlsOptions(values.tls_directory, values.tls_port, values.metrics_tls)
     )
-    addresses = (values.memcached, values.metrics_bind_address, values.probes)
+    addresses = (values.memcached, values.metrics_bind_address, values.probes_bind_address)
     return AgentOptions(*addresses, values.log_level, values.log_format, tls, values.users_file, pod)
 
 
@@ -123,7 +123,7 @@ def _parser() -> Parser:
         help="address of /metrics and /healthz; without IP, all addresses of IPv4 and IPv6 (default: %(default)s)",
     )
     parser.add_argument(
-        "--probes",
+        "--probes-bind-address",
         metavar="[IP]:PORT",
         type=_address(host_required=False),
         default=":9151",

@@ -6,7 +6,7 @@ TLS: Final = {"secretName": "sessions-tls"}
 
 SECRET: Final = "must be the name of a Secret in this namespace"
 RESERVED: Final = "must not be 11210, 9150 or 9151"
-METRICS: Final = "must not be 9150 or 9151 with spec.monitoring"
+AGENT_PORTS: Final = "must not be 9150 or 9151 with spec.monitoring"
 PLAINTEXT: Final = ("spec.tls.plaintext", "must not be Enabled unless spec.tls.port is another port")
 CLIENT_CA: Final = ("spec.tls.clientCASecretName", "must be set only with clientAuth Request or Require")
 
@@ -30,10 +30,10 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         {"tls": TLS, "containerPort": 11210},
         ("spec.containerPort", "must not be 11210 with spec.tls"),
     ),
-    "port of the metrics with TLS": ({"tls": TLS, "containerPort": 9150}, ("spec.containerPort", METRICS)),
+    "port of the metrics with TLS": ({"tls": TLS, "containerPort": 9150}, ("spec.containerPort", AGENT_PORTS)),
     "port of the metrics with passwords": (
         {"auth": {"secretName": "a"}, "monitoring": {"enabled": False}, "containerPort": 9150},
-        ("spec.containerPort", METRICS),
+        ("spec.containerPort", AGENT_PORTS),
     ),
     "plaintext without a port for TLS": ({"tls": {**TLS, "plaintext": "Enabled"}}, PLAINTEXT),
     "plaintext on the port for TLS": (

@@ -49,7 +49,10 @@ def parse_stats(reply: bytes) -> Stats:
 
 
 def statistics(general: bytes, settings: bytes, items: bytes, slabs: bytes) -> Statistics:
-    """Parse the replies to `stats`, `stats settings`, `stats items` and `stats slabs`. Raises ValueError as `parse`."""
+    """Parse the replies to `stats`, `stats settings`, `stats items` and `stats slabs`.
+
+    Raises ValueError, as `parse_stats`.
+    """
     by_class, totals = _by_class(parse_stats(slabs))
     return Statistics(parse_stats(general), parse_stats(settings), _by_class(parse_stats(items))[0], by_class, totals)
 

@@ -19,5 +19,5 @@ def parse_fields(text: str) -> dict[str, int]:
 
 
 def render(fields: Mapping[str, int]) -> str:
-    """The text from which `parse` reads these integers, of which none is negative."""
+    """The text from which `parse_fields` reads these integers, of which none is negative."""
     return ",".join(f"{name}={number}" for name, number in fields.items())

@@ -208,6 +208,8 @@ class HttpConnection(asyncio.Protocol):
         self._enter(ConnectionState.WRITING)
         data = memoryview(encode(response, with_body=with_body, keep_alive=self._keep_alive))
         for start in range(0, len(data), PIECE):
+            if self._raw.is_closing():  # asyncio logs each further write to a client that has disconnected
+                break
             self._transport.write(data[start : start + PIECE])
         if not self._raw.get_write_buffer_size():
             self._sent()

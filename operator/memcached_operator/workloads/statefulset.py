@@ -33,7 +33,10 @@ STATEFULSET: Final[PodController] = _StatefulSet()
 
 
 def statefulset_rollout(snapshot: Snapshot, now: datetime) -> Rollout:
-    """The rollout of the StatefulSet of a custom resource, from the counts of its controller, and times in its pods."""
+    """The rollout of the StatefulSet of a custom resource, from the counts of its controller, and times in its pods.
+
+    For kinds whose StatefulSets update their pods themselves; a Memcached has its own, with updates in place.
+    """
     live = snapshot.child(STATEFULSETS)
     counts = counted(STATEFULSETS.kind, live)
     return counts if live is None else with_progress(counts, live, snapshot, now)

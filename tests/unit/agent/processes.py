@@ -116,7 +116,11 @@ def running(
     `tls`: it serves the metrics by HTTPS. `certified`: it has a certificate for that, or needs none.
     """
     port, probes = free_port(), free_port()
-    addresses = (f"--memcached=127.0.0.1:{memcached_port}", f"--metrics-bind-address=:{port}", f"--probes=:{probes}")
+    addresses = (
+        f"--memcached=127.0.0.1:{memcached_port}",
+        f"--metrics-bind-address=:{port}",
+        f"--probes-bind-address=:{probes}",
+    )
     words = command(*addresses, *arguments)
     with subprocess.Popen(words, env=environment(measured=measured), stderr=subprocess.PIPE, text=True) as process:
         try:

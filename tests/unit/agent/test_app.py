@@ -45,9 +45,9 @@ def test_signal_ends_a_busy_process() -> None:
         assert (code, "Traceback" in log) == (0, False), log
 
 
-@pytest.mark.parametrize("option", ["--metrics-bind-address", "--probes"])
+@pytest.mark.parametrize("option", ["--metrics-bind-address", "--probes-bind-address"])
 def test_port_in_use_exits_1_with_one_sentence(option: str) -> None:
-    others = (f"{each}=:{free_port()}" for each in ("--metrics-bind-address", "--probes"))
+    others = (f"{each}=:{free_port()}" for each in ("--metrics-bind-address", "--probes-bind-address"))
     with socket.create_server(("", 0)) as used:
         port = used.getsockname()[1]
         done = finished(*others, f"{option}=:{port}", "--log-format=json")

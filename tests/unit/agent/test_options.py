@@ -19,7 +19,7 @@ from memcached_api.memcached.monitoring import METRICS_PORT, PROBES_PORT
 from .processes import finished
 
 OPTIONS = {
-    *("--memcached", "--metrics-bind-address", "--probes"),
+    *("--memcached", "--metrics-bind-address", "--probes-bind-address"),
     *("--tls-directory", "--tls-port", "--metrics-tls", "--users-file"),
     *("--annotations-file", "--state-directory", "--arguments-file", "--items-file"),
     *("--log-level", "--log-format", "--version", "--help"),
@@ -60,7 +60,7 @@ INVALID = {
     "long": (["--memcached=" + "1" * 1000], f"'{'1' * 64}': invalid address"),
     "port 0": (["--metrics-bind-address=:0"], "':0': invalid address; use IP:PORT or :PORT, with a port from 1 to"),
     "high port": (["--metrics-bind-address=:65536"], "':65536': invalid address"),
-    "no port": (["--probes=127.0.0.1"], "'127.0.0.1': invalid address; use IP:PORT or :PORT"),
+    "no port": (["--probes-bind-address=127.0.0.1"], "'127.0.0.1': invalid address; use IP:PORT or :PORT"),
     "directory without a port": (TLS[:1], "--tls-directory and --tls-port require each other"),
     "TLS without a directory": (["--metrics-tls"], "--metrics-tls requires --tls-directory"),
     "annotations without a state": (POD[:1], "--annotations-file and --state-directory require each other"),

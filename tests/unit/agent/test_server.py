@@ -43,6 +43,20 @@ async def endless() -> HttpResponse:
 # Responses.
 
 
+def test_clients_that_disconnect_during_a_response_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(port: Port) -> None:
+        for _ in range(20):
+            _, writer = await port.open()
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.write(GET)
+            await writer.drain()
+            writer.transport.abort()
+        await until(lambda: not port.server.connections)
+
+    run_scenario(scenario, large)
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
 def test_connection_serves_consecutive_requests() -> None:
     async def scenario(port: Port) -> None:
         client = await port.open()

@@ -111,8 +111,11 @@ def test_both_images_reach_the_cluster(programs: FakePrograms) -> None:
         (["IMG=registry.example.com:5000/a/op:1"], "registry.example.com:5000/a/op-agent:1"),
         (["IMG=registry.example.com:5000/op"], "registry.example.com:5000/op-agent"),
         (["IMG=op:dev"], "localhost/op-agent:dev"),
-        (["IMG=registry.example.com/op:1", "AGENT_IMG=other:2"], "other:2"),
-        ([f"IMG=registry.example.com/op@{DIGEST}", f"AGENT_IMG=other@{DIGEST}"], f"other@{DIGEST}"),
+        (["IMG=registry.example.com/op:1", "AGENT_IMG=other:2"], "localhost/other:2"),
+        (
+            [f"IMG=registry.example.com/op@{DIGEST}", f"AGENT_IMG=registry.example.com/other@{DIGEST}"],
+            f"registry.example.com/other@{DIGEST}",
+        ),
     ],
 )
 def test_image_of_the_agent_is_named_after_that_of_the_operator(words: list[str], agent: str) -> None:

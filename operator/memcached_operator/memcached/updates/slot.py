@@ -232,8 +232,9 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord 
             step = patches.resize(pod, missing, target.rules.replace)
         return replace(_slot(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
     if not is_in_effect(pod, first):
-        if record is None:  # another client has resized the pod, or removed the record
-            step = patches.record(pod, UpdateRecord(target.revision, timestamp(now)))
+        if record is None or not record.since:  # another client has resized the pod, or removed the record
+            ended = record.ended if record else {}
+            step = patches.record(pod, UpdateRecord(target.revision, timestamp(now), ended=ended))
             return replace(_slot(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
         return _resizing(pod, target, record, now)
     lowers = bool(_missing(pod, desired))
@@ -250,7 +251,8 @@ def _unknown(pod: Object) -> Slot:
 def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
     current = record or UpdateRecord(target.revision)
-    amounts = current.amounts or {name: plain(spec_amounts(pod)[name]) for name in target.containers}
+    own = {name: plain(amounts) for name, amounts in spec_amounts(pod).items() if name in target.containers}
+    amounts = current.amounts or own
     return msgspec.structs.replace(current, revision=target.revision, since=timestamp(now), amounts=amounts, failed="")
 
 

@@ -136,6 +136,20 @@ def test_resize_without_a_record_gets_its_time() -> None:
     assert "has its previous resources" not in problem.message, "they are not known"
 
 
+def test_resize_of_another_client_after_an_update_gets_its_time() -> None:
+    """The record of the update before is complete, and says nothing about this resize."""
+    done = UpdateRecord(OLD, READY_SINCE, {"memcached": Ran("id-0", "sha-memcached:0")})
+    pod = with_limit(created(0, BEFORE, record=done), "256Mi")
+    step = decided(changed(limit="256Mi"), pod).step
+    assert (kind(step), read(step).since) == ("cache-0 recorded", SINCE)
+
+
+def test_pod_that_lacks_a_container_of_its_template_raises_nothing() -> None:
+    pod = created(0, BEFORE)
+    pod["spec"] = {"containers": pod["spec"]["containers"][:1]}
+    assert decided(changed(limit="256Mi"), pod).step is not None
+
+
 def test_image_before_two_missing_ones_is_restored() -> None:
     missing, target = changed(image="missing:1"), changed(image="missing:2")
     failing = created(0, missing, "cache-bad", replace(FAILED, revision="cache-bad"))

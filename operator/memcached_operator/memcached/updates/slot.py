@@ -232,7 +232,7 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord 
             step = patches.resize(pod, missing, target.rules.replace)
         return replace(_slot(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
     if not is_in_effect(pod, first):
-        if record is None or not record.since:  # another client has resized the pod, or removed the record
+        if record is None or not record.revision:  # another client has resized the pod, or removed the record
             ended = record.ended if record else {}
             step = patches.record(pod, UpdateRecord(target.revision, timestamp(now), ended=ended))
             return replace(_slot(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)

@@ -73,7 +73,7 @@ CORRECTIONS = ("corrected", "back", "killed")
 
 def cases() -> list[Case]:
     """All cases."""
-    found = [Case(f"T16/{name}/alone", partial(run, change=change)) for name, change in CHANGES.items()]
+    found = [Case(f"T16/{name}/alone", partial(run, change=change), limit=360) for name, change in CHANGES.items()]
     found += [_at(name, how, what, rule) for name, how, what, rule in _faults()]
     for how, (disturb, names) in DISTURBANCES.items():
         found += [_case(f"{name}/{how}", partial(run, change=CHANGES[name], disturb=disturb)) for name in names]

@@ -53,10 +53,7 @@ def _rows() -> Iterator[tuple[str, ...]]:
     ordered = sorted(shown, key=lambda name: (shown[name].effect, list(Needs).index(shown[name].needs)))
     for (effect, needs), names in groupby(ordered, key=lambda name: shown[name][:2]):
         fields = ", ".join(f"`{name.removeprefix('spec.')}`" for name in _sections(names, shown))
-        yield (
-            f"{fields} {needs.value}".strip() if needs is Needs.NOTHING else f"{fields}: {needs.value}",
-            *DONE[effect],
-        )
+        yield fields if needs is Needs.NOTHING else f"{fields}: {needs.value}", *DONE[effect]
 
 
 def _sections(names: Iterable[str], fields: dict[str, FieldEffect]) -> list[str]:

@@ -45,8 +45,8 @@ MERGE_KEYS = (("uid",), ("port", "protocol"), ("containerPort", "protocol"), ("n
 """The merge keys of lists: owner references, ports of a Service, ports of a container, and all other named entries."""
 
 
-def fingerprint(obj: Object) -> str:
-    """16 hex digits of a hash of the whole object."""
+def fingerprint(obj: Any) -> str:
+    """16 hex digits of a hash of the whole object. It must stay the same: annotations of pods and workloads have it."""
     return digest(encoded(obj))
 
 
@@ -79,7 +79,7 @@ def covers(live: Any, desired: Any, path: tuple[str, ...] = ()) -> bool:
 def _covers_fields(live: Object, desired: Object, path: tuple[str, ...]) -> bool:
     for name, value in desired.items():
         other = live.get(name, _MISSING)
-        if other == value or (name in ALLOCATED_FIELDS and not value):
+        if other == value or (name in ALLOCATED_FIELDS and not value):  # 0 accepts any allocated value
             continue
         if other is _MISSING:
             if not _is_absent(path, name, value):
@@ -91,8 +91,6 @@ def _covers_fields(live: Object, desired: Object, path: tuple[str, ...]) -> bool
 
 def _is_absent(path: tuple[str, ...], name: str, value: Any) -> bool:
     """Whether a live object without a field has its desired value."""
-    if name in ALLOCATED_FIELDS and not value:
-        return True  # 0 accepts any allocated value
     return (*path, name) in DROPPED_FIELDS or UNSTORED.get((*path, name)) == value
 
 

@@ -1,6 +1,6 @@
 """The parts of a Memcached's running pods that can change (`identity: Stable`), and the parts that need new pods."""
 
-from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from memcached_api.memcached.changes.updates import changeable, item_options
@@ -33,8 +33,9 @@ IN_PLACE: Final = InPlace(
 
 def updatable(built: Object, spec: MemcachedSpec) -> Object:
     """The StatefulSet with the annotations in its pod template that an update in place needs."""
-    template = children.with_metadata(_with_amounts(built["spec"]["template"]), {}, dict(_settings(spec)))
-    return {**built, "spec": {**built["spec"], "template": with_origin(template, _fixed(template, spec))}}
+    parts = changeable(spec)
+    template = children.with_metadata(_with_amounts(built["spec"]["template"]), {}, _settings(spec, parts))
+    return {**built, "spec": {**built["spec"], "template": with_origin(template, _fixed(template, spec, parts))}}
 
 
 def has_template(desired: Object, live: Object) -> bool:
@@ -53,9 +54,8 @@ def _with_amounts(template: Object) -> Object:
     return {**template, "spec": {**pod, "containers": containers}}
 
 
-def _settings(spec: MemcachedSpec) -> Mapping[str, str]:
+def _settings(spec: MemcachedSpec, parts: AbstractSet[Part]) -> dict[str, str]:
     """The annotations with what can change in place."""
-    parts = changeable(spec)
     annotations: dict[str, str] = {}
     if Part.ARGUMENTS in parts:
         annotations[ARGS_ANNOTATION] = args(changeable_arguments(spec))
@@ -64,11 +64,11 @@ def _settings(spec: MemcachedSpec) -> Mapping[str, str]:
     return annotations
 
 
-def _fixed(template: Object, spec: MemcachedSpec) -> Any:
+def _fixed(template: Object, spec: MemcachedSpec, parts: AbstractSet[Part]) -> Any:
     """The part of a pod template that needs a new pod, besides requests and limits."""
     annotations = nested_map(template, "metadata", "annotations").items()
     fixed = {name: text for name, text in annotations if name not in IN_PLACE.annotations}
-    containers = [_fixed_container(container, spec) for container in template["spec"]["containers"]]
+    containers = [_fixed_container(container, parts) for container in template["spec"]["containers"]]
     return [fixed, template["metadata"]["labels"], {**template["spec"], "containers": containers}, *_layout(spec)]
 
 
@@ -77,16 +77,16 @@ def _layout(spec: MemcachedSpec) -> list[Any]:
     return [effective(spec).item_size, sorted(item_options(spec))] if restarts_warm(spec) else []
 
 
-def _fixed_container(container: Object, spec: MemcachedSpec) -> Object:
+def _fixed_container(container: Object, parts: AbstractSet[Part]) -> Object:
     """The part of a container that needs a new pod."""
-    parts, is_agent = changeable(spec), container["name"] == AGENT
+    is_agent = container["name"] == AGENT
     left_out = {"resources"} if Part.RESOURCES in parts else set[str]()
     if (Part.AGENT_IMAGE if is_agent else Part.IMAGE) in parts:
         left_out.add("image")
     fields = {name: value for name, value in container.items() if name not in left_out}
-    return (
-        {**fields, "command": _without_memory(fields["command"])} if Part.MEMORY in parts and not is_agent else fields
-    )
+    if Part.MEMORY in parts and not is_agent:
+        fields["command"] = _without_memory(fields["command"])
+    return fields
 
 
 def _without_memory(line: list[str]) -> list[str]:

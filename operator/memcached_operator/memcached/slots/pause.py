@@ -6,7 +6,7 @@ import msgspec
 
 from memcached_api.memcached.effective import Ports, ports
 from memcached_api.memcached.types import MemcachedSpec
-from memcached_operator.kube.compare import covers, fingerprint
+from memcached_operator.kube.compare import covers, digest, encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.pods import memcached_ports
 from memcached_operator.workloads import children
@@ -52,7 +52,8 @@ def served_ports(spec: MemcachedSpec, workload: Object | None) -> Ports:
 
 def _record(template: Object) -> dict[str, str]:
     """The annotation that records a pod template, unless it is too long."""
-    text = f"{fingerprint(template)} {msgspec.json.encode(template, order='deterministic').decode()}"
+    content = encoded(template)
+    text = f"{digest(content)} {content.decode()}"
     return {HELD_ANNOTATION: text} if len(text) <= MAX_HELD_LENGTH else {}
 
 
@@ -77,5 +78,5 @@ def _is_applied(built: Object, live: Object, applied: dict[str, str]) -> bool:
 
 def _recorded(live: Object) -> dict[str, str]:
     """The digest of the pod template that was applied, if the live object records one."""
-    digest = nested_map(live, "metadata", "annotations").get(TEMPLATE_ANNOTATION)
-    return {} if digest is None else {TEMPLATE_ANNOTATION: digest}
+    recorded = nested_map(live, "metadata", "annotations").get(TEMPLATE_ANNOTATION)
+    return {} if recorded is None else {TEMPLATE_ANNOTATION: recorded}

@@ -3,13 +3,13 @@
 The spec of a pod is not compared: admission of the cluster may have changed it, for example the registry of an image.
 """
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from memcached_api.resizing import are_amounts, shape
+from memcached_operator.kube.compare import encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.amounts import amounts_of, plain
 from memcached_operator.workloads import children
@@ -38,11 +38,11 @@ def with_origin(template: Object, fixed: Any) -> Object:
     """A pod template with its ORIGIN_ANNOTATION. `fixed`: the part that needs a new pod, without the resources."""
     containers = template["spec"]["containers"]
     origin = Origin(
-        _digest([fixed, shape({container["name"]: amounts_of(container) for container in containers})]),
+        fingerprint([fixed, shape({container["name"]: amounts_of(container) for container in containers})]),
         {container["name"]: container["image"] for container in containers},
         {container["name"]: plain(amounts_of(container)) for container in containers},
     )
-    return children.with_metadata(template, {}, {ORIGIN_ANNOTATION: _encode(origin).decode()})
+    return children.with_metadata(template, {}, {ORIGIN_ANNOTATION: encoded(origin).decode()})
 
 
 def origin_of(obj: Mapping[str, Any]) -> Origin | None:
@@ -52,14 +52,6 @@ def origin_of(obj: Mapping[str, Any]) -> Origin | None:
     except (msgspec.MsgspecError, RecursionError):  # deeply nested JSON: another client can change the annotation
         return None
     return origin if origin.version == VERSION and are_amounts(origin.resources) else None
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(_encode(value)).hexdigest()[:16]
-
-
-def _encode(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="deterministic")
 
 
 _ORIGINS: Final = msgspec.json.Decoder(Origin)

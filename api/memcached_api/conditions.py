@@ -1,4 +1,4 @@
-"""The conditions of every status: always all three, in the order of TYPES.
+"""The conditions of every status, in the order of TYPES: always all but Stalled, which is there only while it is True.
 
 Their status is never Unknown, because the first status is written after the children are applied.
 """
@@ -11,7 +11,16 @@ from msgspec import Meta
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"
 DEGRADED: Final = "Degraded"
-TYPES: Final = (AVAILABLE, PROGRESSING, DEGRADED)
+READY: Final = "Ready"
+STALLED: Final = "Stalled"  # also a reason of Progressing
+OBSERVED_TYPES: Final = (AVAILABLE, PROGRESSING, DEGRADED)
+"""The conditions that are observed. The others follow from them and their causes."""
+
+TYPES: Final = (*OBSERVED_TYPES, READY, STALLED)
+
+UNOBSERVED_GENERATION: Final = -1
+"""The `observedGeneration` that the CRD sets in the status of a new object, as Flux's own kinds do: tools that compare
+it with `metadata.generation` see that no controller has observed the object yet."""
 
 TRUE: Final = "True"
 FALSE: Final = "False"
@@ -25,7 +34,6 @@ ROLLING_OUT: Final = "RollingOut"
 WAITING_FOR_DELETION: Final = "WaitingForDeletion"
 PAUSED: Final = "Paused"
 ROLLOUT_COMPLETE: Final = "RolloutComplete"
-STALLED: Final = "Stalled"
 
 # Degraded
 PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
@@ -36,6 +44,9 @@ APPLY_FAILED: Final = "ApplyFailed"
 CONFLICT: Final = "Conflict"
 INVALID_SPEC: Final = "InvalidSpec"
 AS_EXPECTED: Final = "AsExpected"
+
+OTHER_REASON: Final = "another"
+"""In MEANINGS, stands for the reasons of other conditions."""
 
 
 class Meaning(NamedTuple):
@@ -103,8 +114,24 @@ MEANINGS: Final = {
         ),
         AS_EXPECTED: Meaning("All components are healthy."),
     },
+    READY: {
+        AS_EXPECTED: Meaning("True: enough pods are ready, the rollout is complete, and Degraded is False."),
+        PAUSED: Meaning("The rollout is paused: the status is that of Available.", "See Progressing."),
+        OTHER_REASON: Meaning(
+            "False: reason and message are those of the first of Degraded, Progressing and Available that prevents it.",
+            "See that condition.",
+        ),
+    },
+    STALLED: {
+        INVALID_SPEC: Meaning("As for Degraded.", "See Degraded."),
+        CONFLICT: Meaning("As for Degraded.", "See Degraded."),
+        PROGRESS_DEADLINE_EXCEEDED: Meaning("As for Degraded.", "See Degraded."),
+    },
 }
 """Every reason by type of condition. docs/api.md is generated from this table; other pages link to it."""
+
+STALLING: Final = tuple(MEANINGS[STALLED])
+"""The reasons of Stalled: the problems that do not end without a change by a user."""
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from crds.schema import Schema, struct_schema
+from memcached_api.conditions import UNOBSERVED_GENERATION
 from memcached_api.kinds import Column, Kind
 from memcached_api.validation.rules import Rule
 
@@ -30,12 +31,14 @@ def definition(kind: Kind[Any]) -> dict[str, Any]:
 
 
 def _version(kind: Kind[Any], name: str, *, stored: bool) -> dict[str, Any]:
+    """A version; only the stored one has descriptions, because they would be the same."""
+    schema = object_schema(kind)
     return {
         "name": name,
         "served": True,
         "storage": stored,
         "additionalPrinterColumns": [_column(column) for column in kind.columns],
-        "schema": {"openAPIV3Schema": object_schema(kind)},
+        "schema": {"openAPIV3Schema": schema if stored else _without_descriptions(schema)},
         "subresources": {
             "status": {},
             "scale": {
@@ -45,6 +48,17 @@ def _version(kind: Kind[Any], name: str, *, stored: bool) -> dict[str, Any]:
             },
         },
     }
+
+
+def _without_descriptions(schema: Schema) -> Schema:
+    """The schema without descriptions. The keys of `properties` are names of fields, which may be `description`."""
+    bare = {key: value for key, value in schema.items() if key != "description"}
+    if "properties" in bare:
+        bare["properties"] = {name: _without_descriptions(field) for name, field in bare["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if key in bare:
+            bare[key] = _without_descriptions(bare[key])
+    return bare
 
 
 def _column(column: Column) -> dict[str, Any]:
@@ -67,7 +81,8 @@ def object_schema(kind: Kind[Any]) -> Schema:
             "kind": {"description": f"Always {kind.name}.", "type": "string"},
             "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
             "spec": spec,
-            "status": struct_schema(kind.status),
+            # Otherwise, an object that no controller has seen yet looks current to tools such as Flux.
+            "status": struct_schema(kind.status) | {"default": {"observedGeneration": UNOBSERVED_GENERATION}},
         },
     }
     for path, sentence in kind.changes.items():

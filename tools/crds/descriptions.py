@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import textwrap
 from functools import cache
 from itertools import pairwise
@@ -17,7 +18,7 @@ def field_descriptions(cls: type[Any]) -> dict[str, str]:
     """The description of each field, by its name in JSON: our docstring, else Kubernetes' own text for its types."""
     name = kubernetes_type(cls)
     theirs: dict[str, Any] = snapshot.described(name)["properties"] if name else {}
-    found = {field: schema["description"] for field, schema in theirs.items()}
+    found = {field: first_sentence(schema["description"]) for field, schema in theirs.items()}
     for base in reversed(cls.__mro__):
         if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
             found |= _docstrings(base)
@@ -40,8 +41,16 @@ def _docstrings(cls: type[msgspec.Struct]) -> dict[str, str]:
 
 def type_description(cls: type[Any]) -> str:
     if name := kubernetes_type(cls):
-        return snapshot.described(name)["description"]
+        return first_sentence(snapshot.described(name)["description"])
     return one_line(cls.__doc__ or "")
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text of Kubernetes. A CRD has no room for all: client-side apply stores it once more, in
+    an annotation of at most 256 KiB.
+    """
+    line = one_line(text).removeprefix("Required. ").removeprefix("Required: ")
+    return re.split(r"(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<=\.) ", line)[0]
 
 
 def kubernetes_type(cls: type[Any]) -> str | None:

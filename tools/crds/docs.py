@@ -7,7 +7,7 @@ from typing import Any
 
 from crds import snapshot
 from crds.crd import object_schema
-from crds.descriptions import kubernetes_type, one_line, plural, type_description
+from crds.descriptions import first_sentence, kubernetes_type, one_line, plural, type_description
 from crds.schema import Schema
 from crds.whole import whole_fields
 from memcached_api import conditions
@@ -76,7 +76,7 @@ def _rows(schema: Schema, prefix: str, whole: Mapping[str, type[Any]]) -> Iterat
             yield f"`{path}`", _type(field), default, f"{field['description']} {_as_in_kubernetes(whole[path])}"
             yield from (row for row in below if row[-1] not in _kubernetes_texts())
         else:
-            yield f"`{path}`", _type(field), default, field["description"]
+            yield f"`{path}`", _type(field), default, field.get("description", "")
             yield from below
 
 
@@ -89,9 +89,10 @@ def _as_in_kubernetes(cls: type[Any]) -> str:
 
 @cache
 def _kubernetes_texts() -> frozenset[str]:
-    """The descriptions of fields that are Kubernetes' own, not ours."""
+    """The descriptions of fields that are Kubernetes' own, not ours; empty for those of selectors."""
     types = [snapshot.described(name) for name in snapshot.TYPES]
-    return frozenset(field.get("description", "") for each in types for field in each["properties"].values())
+    texts = (field.get("description", "") for each in types for field in each["properties"].values())
+    return frozenset({"", *map(first_sentence, texts)})
 
 
 def _type(field: Schema) -> str:
@@ -112,17 +113,22 @@ def _conditions() -> Iterator[str]:
     yield from (
         "## Conditions",
         "",
-        "Every status has these three conditions, in this order. Before the controller writes the first status, there "
-        "are no conditions. If Degraded has several causes, its reason is the first in this table that applies; its "
-        "message names up to three causes and counts the others.",
+        "Every status has the first four of these conditions, in this order; Stalled only while it is true. Before the "
+        "controller writes the first status, there are no conditions, and `observedGeneration` is -1. If Degraded has "
+        "several causes, its reason is the first in this table that applies; its message names up to three causes and "
+        "counts the others.",
         "",
     )
     rows = (
-        (f"`{type_}`", f"`{reason}`", meaning.meaning, meaning.action)
+        (f"`{type_}`", _reason(reason), meaning.meaning, meaning.action)
         for type_, reasons in conditions.MEANINGS.items()
         for reason, meaning in reasons.items()
     )
     yield from _table(("Type", "Reason", "Meaning", "What to do"), rows)
+
+
+def _reason(reason: str) -> str:
+    return "that of another condition" if reason == conditions.OTHER_REASON else f"`{reason}`"
 
 
 def _table(head: tuple[str, ...], rows: Any) -> Iterator[str]:

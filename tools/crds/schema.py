@@ -8,10 +8,15 @@ from msgspec import NODEFAULT, inspect
 
 from crds import snapshot
 from crds.descriptions import field_descriptions, kubernetes_type, type_description
+from memcached_api.scheduling import LabelSelector, LabelSelectorRequirement, NodeSelectorRequirement
 
 Schema = dict[str, Any]
 
 _INT32: Final = 2**31 - 1
+
+
+_SELECTORS: Final = (LabelSelector, LabelSelectorRequirement, NodeSelectorRequirement)
+"""Types without descriptions: they are known from every object of Kubernetes, and a CRD has them up to 14 times."""
 
 
 def struct_schema(cls: type[msgspec.Struct]) -> Schema:
@@ -32,10 +37,11 @@ def _struct(type_: inspect.StructType) -> Schema:
 
 
 def _field(field: inspect.Field, cls: type[msgspec.Struct]) -> Schema:
-    schema = _schema(field.type) | {"description": field_descriptions(cls)[field.encode_name]}
+    schema = _schema(field.type)
+    schema.pop("description", None)  # that of the type; the field's own says more
     if (default := _default(field)) is not None:
         schema["default"] = default
-    return {key: schema[key] for key in ("description", *(key for key in schema if key != "description"))}
+    return schema if cls in _SELECTORS else {"description": field_descriptions(cls)[field.encode_name], **schema}
 
 
 def _default(field: inspect.Field) -> Any:
@@ -68,7 +74,9 @@ def _string(type_: inspect.StrType) -> Schema:
 
 def _list(type_: inspect.ListType) -> Schema:
     bound = {} if type_.max_length is None else {"maxItems": type_.max_length}
-    return {"type": "array", **bound, "items": _schema(type_.item_type)}
+    items = _schema(type_.item_type)
+    items.pop("description", None)  # the field of the list has one
+    return {"type": "array", **bound, "items": items}
 
 
 def _map(type_: inspect.DictType) -> Schema:

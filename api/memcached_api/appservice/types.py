@@ -95,7 +95,7 @@ class AppServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
     """Node ports in use: those of the spec, and those that Kubernetes allocated."""
 
     conditions: Annotated[list[Condition], Meta(extra_json_schema=LIST_BY_TYPE)] = []
-    """The conditions Available, Progressing and Degraded, in this order."""
+    """The conditions Available, Progressing, Degraded and Ready, in this order, and Stalled while it is true."""
 
 
 APPSERVICE: Final = Kind(

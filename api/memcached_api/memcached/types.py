@@ -182,7 +182,7 @@ class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
     """Names of the running pods, sorted."""
 
     conditions: Annotated[list[Condition], Meta(extra_json_schema=LIST_BY_TYPE)] = []
-    """The conditions Available, Progressing and Degraded, in this order."""
+    """The conditions Available, Progressing, Degraded and Ready, in this order, and Stalled while it is true."""
 
     cache: CacheStatus | None = None
     """The settings of each memcached server that are in effect, also those that the spec does not set."""

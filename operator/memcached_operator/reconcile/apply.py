@@ -23,6 +23,7 @@ from memcached_operator.reconcile.ownership import (
     scale_patch,
 )
 from memcached_operator.reconcile.result import Result
+from memcached_operator.status.conditions import is_reported
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +125,7 @@ class Applier:
         live = await self._newest(snapshot, key)
         step = decide(cr, child, live)
         unknown = unknown or (key not in snapshot.children and is_controlled_by(live, cr))
-        if step.action is Action.CONFLICT or (step.action is Action.CREATE and cr.get("status")):
+        if step.action is Action.CONFLICT or (step.action is Action.CREATE and is_reported(cr)):
             # Objects without the operator's label are not watched, so the cache may be wrong in both cases.
             live = await self._refresh(key)
             step = decide(cr, child, live)

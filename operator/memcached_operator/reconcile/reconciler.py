@@ -23,6 +23,7 @@ from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
 from memcached_operator.reconcile.retention import Retention
 from memcached_operator.runtime.queue import Queue
+from memcached_operator.status.conditions import is_reported
 from memcached_operator.status.events import Recorder
 from memcached_operator.status.writer import StatusWriter
 
@@ -190,7 +191,7 @@ class Reconciler:
         if plan.children is None:
             return Result()
         cr = snapshot.cr
-        if cr.get("status") and any(kind.key_of(child) not in snapshot.children for child in plan.children):
+        if is_reported(cr) and any(kind.key_of(child) not in snapshot.children for child in plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             await ensure_exists(self._client, self._cache, key, cr)
         result = await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key))

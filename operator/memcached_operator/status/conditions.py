@@ -5,9 +5,29 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memcached_api import conditions as c
-from memcached_operator.kube.resource import nested_list
+from memcached_operator.kube.resource import nested_list, nested_map
 
 Condition = dict[str, Any]
+
+
+def is_reported(cr: Mapping[str, Any]) -> bool:
+    """Whether a status has been written for the object, so that it may have children. The CRD sets a status, too."""
+    return nested_map(cr, "status").get("observedGeneration", c.UNOBSERVED_GENERATION) != c.UNOBSERVED_GENERATION
+
+
+def ready(available: Condition, progressing: Condition, degraded: Condition) -> Condition:
+    """Ready, as it follows from the other conditions, with reason and message of the one that prevents it."""
+    if progressing["reason"] == c.PAUSED:
+        cause = progressing if available["status"] == c.TRUE else available
+        return {**cause, "type": c.READY, "status": available["status"], "reason": c.PAUSED}
+    problems = [
+        degraded if degraded["status"] == c.TRUE else None,
+        progressing if progressing["reason"] != c.ROLLOUT_COMPLETE else None,
+        available if available["status"] != c.TRUE else None,
+    ]
+    for cause in filter(None, problems):
+        return {**cause, "type": c.READY, "status": c.FALSE}
+    return {**progressing, "type": c.READY, "status": c.TRUE, "reason": c.AS_EXPECTED}
 
 
 def timestamp(at: datetime) -> str:
@@ -94,7 +114,7 @@ def _user_visible(status: Mapping[str, Any]) -> tuple[Any, ...]:
     messages = [
         condition.get("message")
         for condition in nested_list(status, "conditions")
-        if condition["type"] != c.PROGRESSING
+        if condition["type"] in (c.AVAILABLE, c.DEGRADED)
     ]
     return status.get("readyReplicas"), status.get("availableReplicas"), *messages
 
@@ -106,9 +126,13 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
 
 
 def transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
-    """The conditions whose status or reason changed."""
+    """The observed conditions whose status or reason changed. The others only follow from them."""
     before = {condition["type"]: _state(condition) for condition in nested_list(old, "conditions")}
-    return [condition for condition in new["conditions"] if before.get(condition["type"]) != _state(condition)]
+    return [
+        condition
+        for condition in new["conditions"]
+        if condition["type"] in c.OBSERVED_TYPES and before.get(condition["type"]) != _state(condition)
+    ]
 
 
 def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:

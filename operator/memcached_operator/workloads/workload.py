@@ -1,4 +1,4 @@
-"""Computes the three conditions of an object that runs as a workload."""
+"""Computes the conditions of an object that runs as a workload."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Outcome, Problem, Snapshot
-from memcached_operator.status.conditions import truncate
+from memcached_operator.status.conditions import ready, truncate
 from memcached_operator.workloads import mounts
 from memcached_operator.workloads.pods import PodRules, failures, running_pod_names, unschedulable
 from memcached_operator.workloads.rollout import Rollout
@@ -58,11 +58,12 @@ def workload_state(
     # Pods and workloads are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
     complete = rollout.complete and len(nodes) == rollout.size
     stalled = any(problem.blocks for problem in problems) or rollout.deadline_exceeded
-    conditions = [
+    observed = (
         _available(rollout, unschedulable(snapshot.pods)),
         _progressing(rollout, transient, resume, stalled=stalled, complete=complete),
         _degraded(degraded, outcome.notices),
-    ]
+    )
+    conditions = [*observed, ready(*observed), *_stalled(degraded)]
     generation = snapshot.cr["metadata"].get("generation", 0)
     delays = (rollout.requeue_after, *(failure.clears_in for failure in failed))
     return WorkloadState(
@@ -113,10 +114,21 @@ def _progressing(
 
 
 def _degraded(problems: list[Problem], notices: Iterable[str]) -> dict[str, Any]:
-    ordered = sorted(problems, key=lambda problem: SEVERITY.index(problem.reason))
+    ordered = _by_severity(problems)
     message = ". ".join([_join(ordered) if ordered else "All components are healthy", *notices])
     status, reason = (c.TRUE, ordered[0].reason) if ordered else (c.FALSE, c.AS_EXPECTED)
     return _condition(c.DEGRADED, status, reason, message)
+
+
+def _stalled(problems: list[Problem]) -> Iterable[dict[str, Any]]:
+    """Stalled, if a problem does not end without a change by a user. Tools such as Flux wait as long as it is absent.
+    """
+    if lasting := _by_severity(problem for problem in problems if problem.reason in c.STALLING):
+        yield _condition(c.STALLED, c.TRUE, lasting[0].reason, _join(lasting))
+
+
+def _by_severity(problems: Iterable[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: SEVERITY.index(problem.reason))
 
 
 def _join(problems: list[Problem]) -> str:

@@ -40,6 +40,7 @@ def test_counts_of_the_deployment_and_node_ports_of_the_service() -> None:
         ("Available", "True"),
         ("Progressing", "False"),
         ("Degraded", "False"),
+        ("Ready", "True"),
     ]
 
 

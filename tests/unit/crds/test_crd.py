@@ -1,11 +1,15 @@
 """Bounds of every field of the CRDs, and the rules that depend on an earlier object."""
 
+import json
 import re
 from typing import Any
 
 import pytest
 
-from crds.crd import object_schema, validation
+from crds.crd import definition, object_schema, validation
+from crds.descriptions import first_sentence
+from memcached_api.kinds import Kind
+from memcached_api.memcached.types import MEMCACHED
 from memcached_api.registry import KINDS
 from memcached_api.validation.rules import Rule
 
@@ -24,6 +28,10 @@ PASSED_ON = re.compile(
 """Fields of Kubernetes that are written into the pod template unchanged, under Kubernetes' own bounds."""
 
 
+SELECTOR = re.compile(r"elector\.match\w+|\.match(Expressions|Fields)\[\*\]\.\w+$")
+"""The fields of selectors, which a CRD would describe up to 14 times."""
+
+
 def unbounded(node: dict[str, Any]) -> bool:
     """Whether a tenant can store a value of any length."""
     return bool(
@@ -38,7 +46,43 @@ def test_every_spec_field_is_bounded_and_described() -> None:
     spec = [(path, node) for path, node in NODES if ".spec." in path]
     assert len(spec) > 100
     assert [path for path, node in spec if unbounded(node)] == []
-    assert [path for path, node in spec if "description" not in node and not path.endswith("[*]")] == []
+    described = [path for path, _ in spec if not path.endswith("[*]") and not SELECTOR.search(path)]
+    assert [path for path, node in spec if "description" not in node and path in described] == []
+
+
+MAX_CRD = 200_000
+"""Bytes of a CRD as compact JSON. Client-side apply stores it once more in an annotation, and Kubernetes limits those of
+an object to 262,144 bytes together."""
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
+def test_crd_can_be_applied_by_client_side_apply(kind: Kind[Any]) -> None:
+    assert len(json.dumps(definition(kind), separators=(",", ":"), ensure_ascii=False).encode()) < MAX_CRD
+
+
+def test_only_the_stored_version_has_descriptions() -> None:
+    stored, older = definition(MEMCACHED)["spec"]["versions"]
+    root = stored["schema"]["openAPIV3Schema"]
+    descriptions = [path for path, node in nodes(older["schema"]["openAPIV3Schema"], "") if "description" in node]
+    assert descriptions == []
+    assert "of the Service" in root["properties"]["spec"]["properties"]["containerPort"]["description"]
+    # The default of a status says that it is of no generation of the spec, in both versions.
+    for version in (stored, older):
+        status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
+        assert status["default"] == {"observedGeneration": -1}
+
+
+FIRST_SENTENCES = {
+    "One. Two.": "One.",
+    "Rules (e.g. this, etc. and that). More.": "Rules (e.g. this, etc. and that).",
+    "Required. A list of\nterms. More.": "A list of terms.",
+    "Required: resource to select": "resource to select",
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), FIRST_SENTENCES.items(), ids=FIRST_SENTENCES.keys())
+def test_first_sentence_of_a_text_of_kubernetes(text: str, expected: str) -> None:
+    assert first_sentence(text) == expected
 
 
 def test_lower_bound_has_a_cel_rule_with_the_remedy() -> None:

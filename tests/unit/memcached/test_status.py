@@ -30,6 +30,7 @@ def test_counts_of_the_deployment_and_names_of_live_pods() -> None:
         ("Available", "True"),
         ("Progressing", "False"),
         ("Degraded", "False"),
+        ("Ready", "True"),
     ]
 
 

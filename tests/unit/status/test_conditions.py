@@ -12,7 +12,9 @@ from memcached_operator.status.conditions import (
     START_PERIOD,
     debounce_period,
     differs,
+    is_reported,
     merge_patch,
+    ready,
     reported_transitions,
     timestamp,
     transitions,
@@ -38,6 +40,45 @@ CRASHING, HEALTHY = condition("Degraded", "True", "Crash"), condition("Degraded"
 PROGRESSING, COMPLETE = condition("Progressing", "True"), condition("Progressing", "False", "RolloutComplete")
 ROLLING_OUT, PAUSED = condition("Progressing", "True", "RollingOut"), condition("Progressing", "True", "Paused")
 WAITING, STALLED = condition("Progressing", "True", "WaitingForDeletion"), condition("Progressing", "False", "Stalled")
+
+READY, NOT_READY = condition("Ready", "True", "AsExpected"), condition("Ready", "False", "RollingOut")
+
+SUMMARIES: dict[str, tuple[Any, Any, Any, tuple[str, str]]] = {
+    "all well": (UP, COMPLETE, HEALTHY, ("True", "AsExpected")),
+    "a problem": (UP, COMPLETE, CRASHING, ("False", "Crash")),
+    "a rollout": (UP, ROLLING_OUT, HEALTHY, ("False", "RollingOut")),
+    "a rollout, unavailable": (DOWN, ROLLING_OUT, HEALTHY, ("False", "RollingOut")),
+    "waiting for a deletion": (UP, WAITING, HEALTHY, ("False", "WaitingForDeletion")),
+    "unavailable": (DOWN, COMPLETE, HEALTHY, ("False", "Reason")),
+    "stalled by a problem": (DOWN, STALLED, CRASHING, ("False", "Crash")),
+    "paused": (UP, PAUSED, HEALTHY, ("True", "Paused")),
+    "paused, with a problem": (UP, PAUSED, CRASHING, ("True", "Paused")),
+    "paused, unavailable": (DOWN, PAUSED, CRASHING, ("False", "Paused")),
+}
+
+
+@pytest.mark.parametrize(("available", "progressing", "degraded", "expected"), SUMMARIES.values(), ids=SUMMARIES.keys())
+def test_ready_follows_from_the_others(available: Any, progressing: Any, degraded: Any, expected: Any) -> None:
+    parts = (available, progressing, degraded)
+    messages = [part | {"message": f"about {part['type']}", "observedGeneration": 3} for part in parts]
+    found = ready(*messages)
+    assert (found["status"], found["reason"]) == expected
+    assert (found["type"], found["observedGeneration"]) == ("Ready", 3)
+    assert found["message"] in [each["message"] for each in messages]
+
+
+REPORTS: dict[str, tuple[Any, bool]] = {
+    "no status": ({}, False),
+    "the CRD's default": ({"status": {"observedGeneration": -1}}, False),
+    "the first status": ({"status": {"observedGeneration": 1}}, True),
+    "the status of a kind without generations": ({"status": {"observedGeneration": 0}}, True),
+}
+
+
+@pytest.mark.parametrize(("cr", "expected"), REPORTS.values(), ids=REPORTS.keys())
+def test_a_status_of_the_crd_is_no_report(cr: Any, expected: bool) -> None:
+    assert is_reported(cr) is expected
+
 
 TIMES = {
     "utc": (datetime(2030, 1, 1, 12, tzinfo=UTC), "2030-01-01T12:00:00Z"),
@@ -107,6 +148,21 @@ DEBOUNCE: dict[str, tuple[Any, Any, Any]] = {
     "a rollout starts after a deletion": (status_of(UP, WAITING), status_of(UP, ROLLING_OUT), DEBOUNCE_PERIOD),
     "a rollout is no longer stalled": (status_of(UP, STALLED), status_of(UP, ROLLING_OUT), DEBOUNCE_PERIOD),
     "a rollout is complete": (status_of(UP, ROLLING_OUT), status_of(UP, COMPLETE), DEBOUNCE_PERIOD),
+    "a rollout starts by itself, and Ready changes": (
+        status_of(UP, COMPLETE, READY),
+        status_of(UP, ROLLING_OUT, NOT_READY),
+        START_PERIOD,
+    ),
+    "another updated pod, also in the message of Ready": (
+        status_of(UP, PROGRESSING, NOT_READY),
+        status_of(UP, PROGRESSING | {"message": "1 of 3"}, NOT_READY | {"message": "1 of 3"}),
+        ROLLOUT_PERIOD,
+    ),
+    "the status of an earlier release, without Ready": (
+        status_of(UP, COMPLETE),
+        status_of(UP, COMPLETE, READY),
+        PROGRESS_PERIOD,
+    ),
     "progress is blocked": (status_of(UP, ROLLING_OUT), status_of(UP, PROGRESSING), DEBOUNCE_PERIOD),
     "another message": (status_of(UP), status_of(UP | {"message": "2 of 3"}), PROGRESS_PERIOD),
     "another count": (status_of(UP), status_of(UP) | {"replicas": 2}, PROGRESS_PERIOD),
@@ -157,6 +213,7 @@ REPORTED: dict[str, tuple[Any, Any, Any]] = {
         [CRASHING | {"reason": "Conflict"}],
     ),
     "another message": (status_of(CRASHING), status_of(CRASHING | {"message": "other"}), []),
+    "Ready, which only follows": (status_of(UP, READY), status_of(DOWN, NOT_READY), [DOWN]),
 }
 
 

@@ -186,6 +186,40 @@ def test_degraded(observed: Observed, expected: tuple[str, str, str]) -> None:
     assert conditions_of(observed)["Degraded"] == expected
 
 
+DEADLINE = "The rollout exceeded its progress deadline: 3 of 3 pods are updated; see kubectl describe pods"
+INVALID = Problem("InvalidSpec", "spec.size: must be at least 1")
+APPLY_FAILED = Problem("ApplyFailed", "Deployment cache: no")
+STALLED_BY: dict[str, tuple[Observed, tuple[str, str, str] | None]] = {
+    "healthy": (snapshot(rolled_out()), None),
+    "a rollout": (snapshot(deployment(updatedReplicas=1)), None),
+    "waiting for a deletion": (snapshot(rolled_out(), problems=(WAITING_FOR_DELETION,)), None),
+    "apply failed: a quota can be raised": (snapshot(rolled_out(), problems=(APPLY_FAILED,)), None),
+    "crashing pods": (snapshot(deployment(updatedReplicas=2), crashed()), None),
+    "no image yet": (snapshot(deployment(), IMAGE_UNAVAILABLE), None),
+    "invalid spec": (snapshot(rolled_out(), problems=(INVALID,)), ("True", "InvalidSpec", INVALID.message)),
+    "conflict": (snapshot(None, problems=(CONFLICT,)), ("True", "Conflict", CONFLICT.message)),
+    "a conflict that blocks no rollout": (
+        snapshot(rolled_out(), problems=(AUTOSCALER,)),
+        ("True", "Conflict", AUTOSCALER.message),
+    ),
+    "no progress in time, because pods crash": (
+        snapshot(deployment(conditions=DEADLINE_EXCEEDED, updatedReplicas=3), crashed()),
+        ("True", "ProgressDeadlineExceeded", DEADLINE),
+    ),
+    "several": (
+        snapshot(
+            deployment(conditions=DEADLINE_EXCEEDED, updatedReplicas=3), problems=(APPLY_FAILED, CONFLICT, INVALID)
+        ),
+        ("True", "InvalidSpec", f"{INVALID.message}; {CONFLICT.message}; {DEADLINE}"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("observed", "expected"), STALLED_BY.values(), ids=STALLED_BY.keys())
+def test_stalled(observed: Observed, expected: tuple[str, str, str] | None) -> None:
+    assert conditions_of(observed).get("Stalled") == expected
+
+
 OF_PODS = {
     "crash": (crashed(), "PodsCrashing", "exit code 64"),
     "no image": (IMAGE_UNAVAILABLE, "ImageUnavailable", "example.com/memcached:1 cannot be pulled: not found"),
@@ -223,6 +257,7 @@ def test_conditions_are_in_order_and_have_the_generation_of_the_object() -> None
         ("Available", 7),
         ("Progressing", 7),
         ("Degraded", 7),
+        ("Ready", 7),
     ]
 
 

@@ -44,7 +44,7 @@ _TEXTS: Final = {
     "zone.",
     "podTemplate.spec.affinity.podAntiAffinity": "Rules about pods that must not or should not run on the same node or "
     "in the same zone.",
-    "conditions[0].type": "Available, Progressing or Degraded.",
+    "conditions[0].type": "Available, Progressing, Degraded, Ready or Stalled.",
     "conditions[0].status": "`True` or `False`.",
     "conditions[0].reason": "The reason in one word. The API reference describes each reason and its remedy.",
     "conditions[0].message": "The reason in a sentence, with a remedy if there is a problem.",

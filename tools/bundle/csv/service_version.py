@@ -84,7 +84,7 @@ def _deployment(each: Object) -> dict[str, Any]:
 
 
 def owned(registered: Iterable[Registered]) -> Iterator[dict[str, Any]]:
-    """Each kind once per served version, with descriptors."""
+    """Each kind once per served version. Only the stored one has descriptors: they would be the same."""
     return (_owned(each, version) for each in registered for version in each.kind.versions)
 
 
@@ -92,6 +92,7 @@ def _owned(registered: Registered, version: str) -> dict[str, Any]:
     kind = registered.kind
     first, name = kind.versions[0], title(kind.name)
     older = f" Has the same fields as {first}, which new objects should use."
+    descriptors = {"specDescriptors": spec_descriptors(kind), "statusDescriptors": status_descriptors(kind)}
     return {
         "kind": kind.name,
         "name": f"{kind.plural}.{kind.group}",
@@ -101,8 +102,7 @@ def _owned(registered: Registered, version: str) -> dict[str, Any]:
         "resources": [
             {"kind": each.kind, "name": "", "version": each.api_version} for each in (*registered.owns, PODS)
         ],
-        "specDescriptors": spec_descriptors(kind),
-        "statusDescriptors": status_descriptors(kind),
+        **(descriptors if version == first else {}),
     }
 
 

@@ -38,7 +38,7 @@ CHOSEN = ("clusterIP", "clusterIPs", "nodePort")
 """Values that the API server chooses if they are not set."""
 
 UID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-READY_CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+READY_CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False", "Ready": "True"}
 
 
 async def state_of(client: ApiClient, resource: Resource, namespace: str, name: str) -> Object:

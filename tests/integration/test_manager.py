@@ -91,6 +91,7 @@ async def wait_until_ready(
             "Available": "True",
             "Progressing": "False",
             "Degraded": "False",
+            "Ready": "True",
         }
         return found if ready and current else None
 

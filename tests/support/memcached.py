@@ -36,7 +36,7 @@ def states(namespace: str, name: str = "cache", plural: str = "memcacheds") -> d
     return {condition["type"]: condition["status"] for condition in found if condition["observedGeneration"] == current}
 
 
-READY = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+READY = {"Available": "True", "Progressing": "False", "Degraded": "False", "Ready": "True"}
 
 
 def wait_until_ready(

@@ -162,8 +162,9 @@ def shows_status(stage: Stage) -> None:
     each = r'{range .status.conditions[*]}{.type}={.status} {.reason}: {.message}{"\n"}{end}'
     shown = stage.show(f"{stage.here} get {stage.target} -o jsonpath='{each}'")
     types = [line.split("=")[0] for line in shown.splitlines()]
-    if types != ["Available", "Progressing", "Degraded"]:
-        raise DemoError(f"the conditions are {', '.join(types) or 'none'} instead of Available, Progressing, Degraded")
+    wanted = ["Available", "Progressing", "Degraded", "Ready"]
+    if types != wanted:
+        raise DemoError(f"the conditions are {', '.join(types) or 'none'} instead of {', '.join(wanted)}")
 
 
 STEPS = (

@@ -44,5 +44,5 @@ def test_check_decodes_and_validates(obj: Any, decoded: bool, errors: int) -> No
 
 
 def test_conditions_are_in_this_order() -> None:
-    assert conditions.TYPES == tuple(conditions.MEANINGS)
+    assert tuple(conditions.MEANINGS) == conditions.TYPES
     assert conditions.TYPES == ("Available", "Progressing", "Degraded", "Ready", "Stalled")

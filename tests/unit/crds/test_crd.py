@@ -51,8 +51,8 @@ def test_every_spec_field_is_bounded_and_described() -> None:
 
 
 MAX_CRD = 200_000
-"""Bytes of a CRD as compact JSON. Client-side apply stores it once more in an annotation, and Kubernetes limits those of
-an object to 262,144 bytes together."""
+"""Bytes of a CRD as compact JSON. Client-side apply stores it once more in an annotation, and Kubernetes limits those
+of an object to 262,144 bytes together."""
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])

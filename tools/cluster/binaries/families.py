@@ -92,6 +92,9 @@ METRICS_SERVER_FAMILY = Family(
 )
 ACTIONLINT_FAMILY = Family("actionlint", "actionlint", {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"})
 
+GITOPS_FAMILY = Family("gitops", "gitops-health", {"gitops-health": "."})
+"""Our program that prints what GitOps tools take objects for."""
+
 LINTERS = {"actionlint": ACTIONLINT_FAMILY}
 """Development tools that are not part of a cluster, by name."""
 

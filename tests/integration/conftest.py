@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.versions import KUBERNETES, OLDEST_KUBERNETES, SUPPORTED
+from cluster.versions import NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED
 from corners import programs, server
 from integration import confined
 from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
@@ -20,7 +20,7 @@ from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.memcacheds import memcached_root
 
-SERVERS = {"newest": (KUBERNETES,), "oldest": (OLDEST_KUBERNETES,), "all": SUPPORTED}
+SERVERS = {"newest": (NEWEST_KUBERNETES,), "oldest": (OLDEST_KUBERNETES,), "all": SUPPORTED}
 """The versions of Kubernetes for each value of `--server`."""
 
 

@@ -16,7 +16,7 @@ from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, key_of
+from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from unit import builders
 from unit.builders import NOW, crashed, deployment, pod, rolled_out

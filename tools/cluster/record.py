@@ -52,7 +52,7 @@ def choose_version(mode: Mode, environ: Mapping[str, str] = os.environ) -> str:
     if version == "v":
         return KUBERNETES
     if version not in SUPPORTED:
-        raise ClusterError(f"KUBE_VERSION={version[1:]!r} must be {' or '.join(each[1:] for each in SUPPORTED)}")
+        raise ClusterError(f"KUBE_VERSION={version[1:]!r} must be one of {', '.join(each[1:] for each in SUPPORTED)}")
     if mode == "node" and version != KUBERNETES:
         raise ClusterError(f"KUBE_VERSION={version[1:]} has no nodes: set CLUSTER=control-plane, or leave it unset")
     return version

@@ -1,9 +1,11 @@
 """Versions of the cluster's parts. Those of Go modules are in tools/go/<family>/go.mod."""
 
 KUBERNETES = "v1.35.4"
+"""The version of clusters with nodes: from 1.36 on, nodes need containerd 2, which Debian does not have."""
+NEWEST_KUBERNETES = "v1.37.2"
 OLDEST_KUBERNETES = "v1.30.0"
-"""The oldest supported version; only its control plane is built, for control-plane mode."""
-SUPPORTED = (KUBERNETES, OLDEST_KUBERNETES)
+"""The newest and the oldest supported version; only their control planes are built, for control-plane mode."""
+SUPPORTED = (NEWEST_KUBERNETES, KUBERNETES, OLDEST_KUBERNETES)
 KUSTOMIZE = "v5.8.1"
 GO = "1.26.4"
 """The oldest Go that can build every family."""

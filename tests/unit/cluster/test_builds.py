@@ -10,6 +10,7 @@ from cluster.binaries.families import (
     CONTROL_PLANE,
     COREDNS_FAMILY,
     KUBERNETES_FAMILY,
+    NEWEST_FAMILY,
     OLDEST_FAMILY,
     Family,
     wanted,
@@ -46,14 +47,16 @@ def test_wanted_programs_exist(mode: Mode | None, version: str) -> None:
         assert (family.module / "go.mod").exists()
 
 
-def test_control_plane_has_the_requested_version() -> None:
-    found = {name: family for family, programs in wanted("control-plane", "v1.30.0") for name in programs}
-    assert {name for name, family in found.items() if family == OLDEST_FAMILY} == set(CONTROL_PLANE)
+@pytest.mark.parametrize(("version", "expected"), [("v1.30.0", OLDEST_FAMILY), ("v1.37.2", NEWEST_FAMILY)])
+def test_control_plane_has_the_requested_version(version: str, expected: Family) -> None:
+    found = {name: family for family, programs in wanted("control-plane", version) for name in programs}
+    assert {name for name, family in found.items() if family == expected} == set(CONTROL_PLANE)
     assert found.keys() == {name for _, programs in wanted("control-plane") for name in programs}
 
 
 @pytest.mark.parametrize(
-    ("family", "version", "minor"), [(KUBERNETES_FAMILY, "v1.35.4", 35), (OLDEST_FAMILY, "v1.30.0", 30)]
+    ("family", "version", "minor"),
+    [(KUBERNETES_FAMILY, "v1.35.4", 35), (OLDEST_FAMILY, "v1.30.0", 30), (NEWEST_FAMILY, "v1.37.2", 37)],
 )
 def test_version_of_the_module_is_stamped(family: Family, version: str, minor: int) -> None:
     assert f"gitVersion={version} " in family.flags[-1] + " "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster.paths import GO_MODULES
 from cluster.plan import Mode
-from cluster.versions import KUBERNETES, KUSTOMIZE, OLDEST_KUBERNETES
+from cluster.versions import KUBERNETES, KUSTOMIZE, NEWEST_KUBERNETES, OLDEST_KUBERNETES
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,12 @@ OLDEST_FAMILY = Family(
     kubernetes_stamps(OLDEST_KUBERNETES),
 )
 """Its control plane, and our program that prints the API server's cost estimates for the rules of a CRD."""
+NEWEST_FAMILY = Family(
+    "kubernetes-1.37",
+    f"kubernetes {NEWEST_KUBERNETES}",
+    {name: f"k8s.io/kubernetes/cmd/{name}" for name in CONTROL_PLANE},
+    kubernetes_stamps(NEWEST_KUBERNETES),
+)
 KUSTOMIZE_FAMILY = Family(
     "kustomize",
     f"kustomize {KUSTOMIZE}",
@@ -116,7 +122,8 @@ def wanted(mode: Mode | None, version: str = KUBERNETES) -> Wanted:
 
 
 def control_plane(version: str) -> Wanted:
-    """The programs of a control plane of this version; kubectl is always the newest."""
-    if version == OLDEST_KUBERNETES:
-        return [(KUBERNETES_FAMILY, ("kubectl",)), (OLDEST_FAMILY, CONTROL_PLANE)]
+    """The programs of a control plane of this version; kubectl is always that of nodes' clusters."""
+    family = {NEWEST_KUBERNETES: NEWEST_FAMILY, OLDEST_KUBERNETES: OLDEST_FAMILY}.get(version)
+    if family is not None:
+        return [(KUBERNETES_FAMILY, ("kubectl",)), (family, CONTROL_PLANE)]
     return [(KUBERNETES_FAMILY, ("kubectl", *CONTROL_PLANE))]

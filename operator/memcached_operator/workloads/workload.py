@@ -121,8 +121,7 @@ def _degraded(problems: list[Problem], notices: Iterable[str]) -> dict[str, Any]
 
 
 def _stalled(problems: list[Problem]) -> Iterable[dict[str, Any]]:
-    """Stalled, if a problem does not end without a change by a user. Tools such as Flux wait as long as it is absent.
-    """
+    """Stalled, if a problem does not end without a change by a user. Tools such as Flux wait while it is absent."""
     if lasting := _by_severity(problem for problem in problems if problem.reason in c.STALLING):
         yield _condition(c.STALLED, c.TRUE, lasting[0].reason, _join(lasting))
 

@@ -153,6 +153,21 @@ def test_a_long_watch_is_continued_without_a_list(monkeypatch: pytest.MonkeyPatc
     assert watching.server.lists == ["memcacheds"]
 
 
+def test_known_events_are_left_out_and_a_long_watch_continues_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only changes: an object that appears or disappears has consequences besides its content."""
+    monkeypatch.setattr(module, "MIN_WATCH_DURATION", 0)
+    known = Reflector(MEMCACHEDS, None, "", is_known=lambda key, version: (key.name, version) == ("a", "150"))
+    first = Watch(lines=(line("ADDED", 149, "b"), line("MODIFIED", 151, "b"), line("MODIFIED", 150)))
+    watching = serve(first, SEEN).until(seen, known)
+    assert watching.events == [("memcacheds", "updated", "b")] * 2 + [("memcacheds", "updated", "seen")]
+    assert [query["resourceVersion"] for query in watching.server.queries["memcacheds"]] == ["100", "150"]
+    for kept in ("ADDED", "DELETED"):
+        change = "deleted" if kept == "DELETED" else "updated"
+        known = Reflector(MEMCACHEDS, None, "", is_known=lambda _key, version: version == "150")
+        watching = serve(Watch(lines=(line(kept, 150), line("ADDED", 151, "seen")), open=True)).until(seen, known)
+        assert ("memcacheds", change, "a") in watching.events
+
+
 def test_a_long_watch_that_has_expired_is_followed_by_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MIN_WATCH_DURATION", 0)
     watching = serve(Watch(lines=(line("ADDED", 150), failed(410))), SEEN).until(seen)

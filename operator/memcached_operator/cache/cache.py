@@ -163,16 +163,23 @@ class Cache:
         It has one if its version is newer, or known only from a live read: other reconciliations may depend on it.
         """
         key = key_of(resource, obj)
-        known = self.entry(key)
         # Most events are of own writes, whose reply was stored: only a list decides again what is kept of them.
-        is_stored = known is not None and known.version == version_of(obj) and known.needed and known.complete
-        if not is_stored and self.put(resource, obj):
+        if not self._is_stored(key, version_of(obj)) and self.put(resource, obj):
             return True
         known = self.entry(key)
         if known is None or not known.from_live_read or known.version != version_of(obj):
             return False
         self._entries[resource][key] = known._replace(from_live_read=False)
         return True
+
+    def is_known(self, key: Key, version: str) -> bool:
+        """True if an event of this resourceVersion has no effect: its object is stored, not only from a live read."""
+        known = self.entry(key)
+        return known is not None and not known.from_live_read and self._is_stored(key, int(version or 0))
+
+    def _is_stored(self, key: Key, version: int) -> bool:
+        known = self.entry(key)
+        return known is not None and known.version == version and known.needed and known.complete
 
     def put(self, resource: Resource, obj: Object, *, from_live_read: bool = False) -> bool:
         """Store a version of an object. Returns False if it is not newer, or if the object was deleted later."""

@@ -9,9 +9,11 @@ import aiohttp
 from yarl import URL
 
 from memcached_operator import metrics
+from memcached_operator.kopf_operators.echoes import NewEvents
 from memcached_operator.kube import reflector
 from memcached_operator.kube.client import ApiError, api_error, connection_error
 from memcached_operator.kube.credentials import ConfigError
+from memcached_operator.kube.reflector import Reflector
 
 START_TIMEOUT = 4.0
 """Seconds without a request after which kopf must have started its watch. kopf does not watch a resource that the API
@@ -21,15 +23,17 @@ server's discovery does not list, as for a moment after the installation of a CR
 class WatchRequests:
     """Middleware of kopf's session: paces its watches and reports the first failed request.
 
-    The first watch starts at `version`, where the reflector's own list ended, so that no event is missed in between.
+    The first watch starts where the reflector's own list ended, so that no event is missed in between, and the next
+    ones after the last event, which kopf may not have got because it was an echo.
 
     kopf itself would retry some errors and end with a traceback on others. A failed request therefore does not return;
     `on_failure` must stop the operator.
     """
 
-    def __init__(self, version: str, on_failure: Callable[[], None]) -> None:
+    def __init__(self, source: Reflector, on_failure: Callable[[], None]) -> None:
         self.error: ApiError | None = None
-        self._version = version
+        self._reflector = source
+        self._events: NewEvents | None = None
         self._on_failure = on_failure
         self._watch_started: float | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -69,7 +73,10 @@ class WatchRequests:
         metrics.REQUESTS.labels(str(response.status), request.method).inc()
         if response.status >= 400:
             raise api_error(response.status, response.headers, await response.read())
-        if not is_watch and self._watch_started is None:
+        if is_watch:
+            self._events = NewEvents(response.content, self._reflector.resource, self._reflector.is_known)
+            response.content = cast("aiohttp.StreamReader", self._events)
+        elif self._watch_started is None:
             self._timer.cancel()
             self._timer = self._start_timer()
         return response
@@ -85,7 +92,9 @@ class WatchRequests:
             raise ApiError(410, "Expired", "the resourceVersion of the watch has expired")
         if initial:
             url = url.without_query_params("sendInitialEvents", "resourceVersionMatch")
-            return url.update_query(resourceVersion=self._version)
+            return url.update_query(resourceVersion=self._reflector.version)
+        if self._events is not None and self._events.version:
+            return url.update_query(resourceVersion=self._events.version)
         return url
 
     def _start_timer(self) -> asyncio.TimerHandle:

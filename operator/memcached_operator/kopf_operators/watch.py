@@ -27,7 +27,7 @@ class HandlerContext:
     def __init__(self, config: Config, reflector: Reflector, on_event: EventHandler) -> None:
         self.stop = asyncio.Event()
         """Set when the operator must end."""
-        self.requests = WatchRequests(reflector.version, self.stop.set)
+        self.requests = WatchRequests(reflector, self.stop.set)
         self._config = config
         self._resource = reflector.resource
         self._on_event = on_event

@@ -15,7 +15,7 @@ from typing import Literal
 
 from memcached_operator import metrics
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.resource import Object, Resource
+from memcached_operator.kube.resource import Key, Object, Resource
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +24,9 @@ Change = Literal["updated", "deleted", "oversized"]
 
 EventHandler = Callable[[Resource, Change, Object], None]
 """Called for each event; must not block and must not raise."""
+
+IsKnown = Callable[[Key, str], bool]
+"""Whether an event of this resourceVersion of an object has no effect. False is always correct."""
 
 MIN_BACKOFF, MAX_BACKOFF = 1.0, 30.0
 """Bounds of the exponential backoff, in seconds, before a failed list or watch is retried."""
@@ -41,7 +44,7 @@ class Reflector:
 
     `missing`: the API server does not serve this `optional` resource. `synced` is set by the first successful list, or
     when the resource is found to be missing; `tried` by the first list, also if it failed. `watch`: None for the
-    client's watch.
+    client's watch. `is_known`: for a `watch` that can leave out events.
     """
 
     resource: Resource
@@ -51,6 +54,7 @@ class Reflector:
     optional: bool = False
     missing: bool = False
     watch: "WatchFunc | None" = None
+    is_known: IsKnown = lambda _key, _version: False
     tried: asyncio.Event = field(default_factory=asyncio.Event)
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -61,7 +61,7 @@ class Manager:
             self.child_resources
         )
         self._reflectors = [
-            Reflector(resource, namespace, "", watch=watch)
+            Reflector(resource, namespace, "", watch=watch, is_known=self._cache.is_known)
             if self._kind_of(resource)
             else Reflector(resource, namespace, self._selector(resource), optional=resource in optional)
             for resource in self._resources

@@ -202,3 +202,18 @@ def test_object_that_becomes_a_child_is_not_foreign() -> None:
     cache.put(POD_DISRUPTION_BUDGETS, budget("cache"))
     cache.put(POD_DISRUPTION_BUDGETS, owned(resource=POD_DISRUPTION_BUDGETS, version=2))
     assert list(cache.foreign(POD_DISRUPTION_BUDGETS, "test")) == []
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["reply", "read", "event"]))), st.integers(1, 5))
+def test_a_known_event_has_no_effect(steps: list[tuple[int, str]], version: int) -> None:
+    cache = Cache()
+    for at, how in steps:
+        if how == "event":
+            cache.put_event(DEPLOYMENTS, live(at))
+        else:
+            cache.put(DEPLOYMENTS, live(at), from_live_read=how == "read")
+    known, before = cache.is_known(KEY, str(version)), cache.entry(KEY)
+    had_effect = cache.put_event(DEPLOYMENTS, live(version))
+    assert not (known and had_effect)
+    assert not known or cache.entry(KEY) == before
+    assert cache.is_known(KEY, str(version)) or version < max((at for at, _ in steps), default=0)

@@ -9,7 +9,7 @@ from support.kube import Object, eventually, kubectl
 LEVELS = {"memcached": "restricted", "appservice": "baseline"}
 """The Pod Security level of each kind's pods: those of an AppService run as the user of their image."""
 
-REFERENCES = ("priorityClassName", "serviceAccountName")
+REFERENCES = ("priorityClassName", "runtimeClassName", "serviceAccountName")
 """Fields that name objects which must exist when a pod is created, and do not here."""
 
 pytestmark = pytest.mark.usefixtures("cluster")

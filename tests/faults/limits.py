@@ -168,7 +168,8 @@ def _clients(rng: Random, peers: list[Object]) -> Object:
 
 def _labels(rng: Random) -> Object:
     metadata = {rng.choice(("labels", "annotations")): {_near(rng, rng.choice(LABEL_KEYS)[0]): _near(rng, "a.b")}}
-    return rng.choice(({"service": metadata}, {"podTemplate": {"metadata": metadata}}))
+    sections = {"service": metadata}, {"podTemplate": {"metadata": metadata}}, {"inheritedMetadata": metadata}
+    return rng.choice(sections)
 
 
 def _near(rng: Random, text: str) -> str:
@@ -232,16 +233,30 @@ KEYS = (
     *("kubectl.kubernetes.io/last-applied-configuration", "last-applied-configuration"),
     *("memcached-operator.example.com/intent", "memcached-operator.example.com/", "memcached-operator.example.com"),
     *("x.memcached-operator.example.com/intent", "memcached-operator.example.org/intent"),
+    *("deployment.kubernetes.io/revision", "deployment.kubernetes.io", "deployments.kubernetes.io/revision"),
+    *("deprecated.deployment.rollback.to", "deprecated.deployment.rollback.to2"),
 )
 """Keys of labels and annotations: reserved ones, and ones that differ a little."""
 
 
 def _metadata(rng: Random) -> Object:
-    """Labels or annotations of the pods or the Service: the four lists of reserved keys differ."""
-    field, many = rng.choice(("labels", "annotations")), _mostly(rng, 0, 62, 63, 64)
+    """Labels or annotations of the pods, the Service or all children: their lists of reserved keys differ."""
+    metadata = _entries(rng, 62, 63, 64)
+    return rng.choice(({"podTemplate": {"metadata": metadata}}, {"service": metadata}, _inherited(rng)))
+
+
+def _inherited(rng: Random) -> Object:
+    """Labels or annotations of all children."""
+    return {"inheritedMetadata": _entries(rng, 30, 31, 32, 62, 63, 64)}
+
+
+def _entries(rng: Random, *numbers: int) -> Object:
+    """Labels or annotations, mostly few, seldom with one of these numbers of further ones."""
+    field, many = rng.choice(("labels", "annotations")), _mostly(rng, 0, *numbers)
     found = {f"key-{number}": "" for number in range(many)}
-    found |= {key: _mostly(rng, "a", "", 63 * "a", 64 * "a", "a-") for key in rng.sample(KEYS, rng.choice((1, 1, 2)))}
-    return rng.choice(({"podTemplate": {"metadata": {field: found}}}, {"service": {field: found}}))
+    values = ("", 63 * "a", 64 * "a", "a-", 1024 * "a", 1025 * "a")
+    found |= {key: _mostly(rng, "a", *values) for key in rng.sample(KEYS, rng.choice((1, 1, 2)))}
+    return {field: found}
 
 
 def _many(item: Any, limit: int) -> list[list[Any]]:
@@ -280,7 +295,7 @@ def _context(rng: Random) -> Object:
 
 def _names(rng: Random) -> Object:
     """Names as long as allowed, and longer."""
-    field = rng.choice(("priorityClassName", "serviceAccountName"))
+    field = rng.choice(("priorityClassName", "serviceAccountName", "runtimeClassName"))
     names = {field: "a" * rng.choice((0, 253, 254))}
     return rng.choice((names, {"nodeSelector": {"a" * 317: "a" * rng.choice((0, 63, 64))}}))
 
@@ -412,7 +427,10 @@ PARTS: dict[str, tuple[Part, ...]] = {
         _one_of("imagePullSecrets", *SECRETS),
         *(_metadata, _metadata, _pod, _pod, _pod, _rollout, _restart, _budget, _peers),
     ),
-    "appservices": (*COMMON, _environment, _environment, _ports, _ports, _named_targets, _unnamed_ports),
+    "appservices": (
+        *(*COMMON, _environment, _environment, _ports, _ports, _named_targets, _unnamed_ports),
+        *(_inherited, _inherited),
+    ),
 }
 """The fields of each kind, by its plural. A field that is listed twice is drawn twice as often."""
 

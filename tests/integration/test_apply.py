@@ -139,6 +139,45 @@ def test_first_change_migrates_field_ownership_and_later_ones_need_one_write(own
     assert owner.live(SERVICES)["spec"]["ports"][0]["port"] == 12346
 
 
+def metadata(owner: Owner, resource: Resource) -> tuple[Any, Any]:
+    """The labels and annotations of a child that have keys of example.com."""
+    meta = owner.live(resource)["metadata"]
+    labels, annotations = (
+        {name: text for name, text in meta[part].items() if name.startswith("example.com/")}
+        for part in ("labels", "annotations")
+    )
+    return labels, annotations
+
+
+def test_inherited_metadata_is_added_changed_and_removed_with_one_write_per_child(owner: Owner) -> None:
+    """A generation that stays shows that no pod is replaced: it changes with every part of the spec."""
+    service = {"labels": {"example.com/b": "service"}}
+    owner.spec(service=service)
+    owner.apply()
+    generations = [owner.live(resource)["metadata"].get("generation") for resource in OWNS]
+    owner.spec(inheritedMetadata={"labels": {"example.com/a": "1", "example.com/b": "1"}})
+    assert owner.apply() == {"patch deployments": 2, "patch services": 2}  # transfer and apply
+    assert metadata(owner, DEPLOYMENTS) == ({"example.com/a": "1", "example.com/b": "1"}, {})
+    assert metadata(owner, SERVICES) == ({"example.com/a": "1", "example.com/b": "service"}, {})
+    changed = {"labels": {"example.com/a": None, "example.com/b": "2"}, "annotations": {"example.com/c": "3"}}
+    owner.plane.change(owner.key(SERVICES), {"metadata": {"labels": {"example.com/theirs": "kept"}}})
+    owner.relist()
+    owner.spec(inheritedMetadata=changed)
+    assert owner.apply() == {"patch deployments": 1, "patch services": 1}
+    assert metadata(owner, DEPLOYMENTS) == ({"example.com/b": "2"}, {"example.com/c": "3"})
+    theirs = {"example.com/b": "service", "example.com/theirs": "kept"}
+    assert metadata(owner, SERVICES) == (theirs, {"example.com/c": "3"})
+    owner.spec(service=None, inheritedMetadata={"annotations": None})
+    assert owner.apply() == {"patch deployments": 1, "patch services": 1}
+    assert metadata(owner, SERVICES) == ({"example.com/b": "2", "example.com/theirs": "kept"}, {})
+    owner.spec(inheritedMetadata=None)
+    assert owner.apply() == {"patch deployments": 1, "patch services": 1}
+    assert metadata(owner, DEPLOYMENTS) == ({}, {})
+    assert [owner.live(resource)["metadata"].get("generation") for resource in OWNS] == generations
+    owner.relist()
+    assert owner.apply() == {}
+
+
 GIVEN = {
     "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"memory": "512Mi"}},
     "imagePullPolicy": "Always",
@@ -226,8 +265,12 @@ def test_migration_with_an_outdated_index_is_retried(owner: Owner) -> None:
 def test_orphaned_child_is_adopted_again(owner: Owner) -> None:
     owner.apply()
     owner.plane.change(owner.key(), {"metadata": {"ownerReferences": None}})
-    owner.relist()
-    assert owner.apply().keys() == {"patch deployments"}
+    owner.spec(inheritedMetadata={"labels": {"example.com/a": "new"}})
+    owner.relist([DEPLOYMENTS])
+    assert owner.apply([child for child in owner.desired() if child["kind"] == "Deployment"]).keys() == {
+        "patch deployments"
+    }
+    assert owner.problems == []
     assert owner.live()["metadata"]["ownerReferences"][0]["uid"] == owner.cr["metadata"]["uid"]
 
 

@@ -17,6 +17,7 @@ from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pods import named_ports
 from memcached_operator.memcached.desired.service import services
+from memcached_operator.workloads.children import inheriting
 from support.placing_edges import EDGES, Spec
 
 pytestmark = [pytest.mark.server, pytest.mark.sweep]
@@ -29,12 +30,14 @@ def children(namespace: str, given: Spec) -> Iterator[tuple[Resource, Object]]:
     """The children of a spec, also of one that admission denies."""
     cr = new_object(MEMCACHEDS, namespace, "cache", given)
     spec = decode_spec(cr)
-    yield DEPLOYMENTS, deployment(cr, spec, Images("example.com/memcached:1"))
-    for each in services(cr, spec, ports(spec)):
-        yield SERVICES, each
+    found = [(DEPLOYMENTS, deployment(cr, spec, Images("example.com/memcached:1")))]
+    found += [(SERVICES, each) for each in services(cr, spec, ports(spec))]
     if spec.network_policy:
         opened = named_ports(ports(spec)).values()
-        yield NETWORK_POLICIES, network_policy(cr, opened, spec.network_policy, metrics=needs_agent(spec))
+        policy = network_policy(cr, opened, spec.network_policy, metrics=needs_agent(spec))
+        found.append((NETWORK_POLICIES, policy))
+    resources = [resource for resource, _ in found]
+    yield from zip(resources, inheriting([child for _, child in found], spec.inherited_metadata), strict=True)
 
 
 async def denied(client: ApiClient, resource: Resource, obj: Object) -> bool:

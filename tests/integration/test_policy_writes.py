@@ -48,6 +48,7 @@ POD = {
     "affinity": AFFINITY,
     "topologySpreadConstraints": [SPREAD],
     "priorityClassName": "caches",
+    "runtimeClassName": "gvisor",
     "serviceAccountName": "caches",
     "terminationGracePeriodSeconds": 60,
     "securityContext": {
@@ -79,6 +80,7 @@ SPEC: Object = {
         ]
     },
     "service": {"labels": {"team": "a"}, "annotations": {"example.com/a": "b"}},
+    "inheritedMetadata": {"labels": {"cost": "a"}, "annotations": {"example.com/cost": "b"}},
     "monitoring": {"podMonitor": {"interval": "30s", "labels": {"team": "a"}}, "tls": {}},
     "tls": {
         "secretName": "cache-tls",

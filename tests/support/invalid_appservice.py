@@ -3,6 +3,8 @@
 from typing import Any
 
 from support.invalid_memcached import RESOURCE, Table, invalid_objects
+from support.invalid_metadata import INVALID as INVALID_METADATA
+from support.invalid_metadata import VALID as VALID_METADATA
 
 SIZE = "must be at least 1; to stop the service, delete the AppService object instead"
 IMAGE = "must be an image reference such as docker.io/library/nginx:1.28"
@@ -30,6 +32,7 @@ def envs(*entries: dict[str, Any]) -> dict[str, Any]:
 
 
 _RULES: Table = {
+    **INVALID_METADATA,
     "size 0": ({"size": 0}, ("spec.size", "0", SIZE)),
     "image with spaces": ({"image": "no such image"}, ("spec.image", "no such image", IMAGE)),
     "empty image": ({"image": ""}, ("spec.image", IMAGE)),
@@ -165,6 +168,7 @@ RULES = invalid_objects(_RULES)
 TYPES = invalid_objects(_TYPES)
 
 VALID: dict[str, dict[str, Any]] = {
+    **VALID_METADATA,
     "one number with two protocols": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]},
     "one node port with two protocols": {
         "ports": [{"port": 53, "nodePort": 30053}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from support.invalid_metadata import INVALID as INVALID_METADATA
+from support.invalid_metadata import VALID as VALID_METADATA
 from support.invalid_monitoring import INVALID as INVALID_MONITORING
 from support.invalid_placing import INVALID_PLACING
 from support.invalid_tls import INVALID as INVALID_TLS
@@ -52,6 +54,7 @@ FIELDS_OF_OPTIONS = (
 
 _RULES: Table = {
     **INVALID_PLACING,
+    **INVALID_METADATA,
     **INVALID_MONITORING,
     **INVALID_TLS,
     "size 0": ({"size": 0}, ("spec.size", "0", SIZE)),
@@ -201,6 +204,7 @@ TYPES = invalid_objects(_TYPES)
 
 VALID: dict[str, Spec] = {
     **VALID_TLS,
+    **VALID_METADATA,
     "nothing": {},
     "the highest size and the lowest port": {"size": 2**31 - 1, "containerPort": 1024},
     "the highest port": {"containerPort": 65535},

@@ -135,7 +135,7 @@ def _edges() -> Iterator[tuple[Spec, bool]]:
     yield from ((pod(topologySpreadConstraints=[_spread(**each)]), valid) for each, valid in SPREADS)
     yield from ((pod(securityContext={"seccompProfile": each}), valid) for each, valid in PROFILES)
     yield from _requirements()
-    for path in (("podTemplate", "metadata"), ("service",)):
+    for path in (("podTemplate", "metadata"), ("service",), ("inheritedMetadata",)):
         yield from _metadata(*path)
     yield from (({"networkPolicy": {"from": [{"ipBlock": {"cidr": cidr}}]}}, valid) for cidr, valid in CIDRS)
 

@@ -7,7 +7,7 @@ from memcached_api.appservice.types import AppServiceSpec
 from memcached_api.changes import changed
 from memcached_api.kubernetes import canonical_env, comparable_resources
 
-KEEPS_PODS: Final = ("spec.size",)
+KEEPS_PODS: Final = ("spec.size", "spec.inheritedMetadata.labels", "spec.inheritedMetadata.annotations")
 """The fields whose change replaces no pods. All others are in `values`."""
 
 

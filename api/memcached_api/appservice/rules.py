@@ -19,6 +19,7 @@ from memcached_api.validation.common_rules import (
     size_rule,
     unique_rule,
 )
+from memcached_api.validation.metadata_rules import inherited_rules
 from memcached_api.validation.rules import Rule, Violation, value_rule
 from memcached_api.values import is_integer
 
@@ -240,4 +241,5 @@ RULES: Final = (
     UNIQUE_PORT_NAMES,
     TARGET_PORT,
     NAMED_TARGET_PORTS,
+    *inherited_rules("spec.inheritedMetadata"),
 )

@@ -12,6 +12,7 @@ from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kinds import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
+from memcached_api.metadata import InheritedMetadata
 from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
 from memcached_api.values import is_array, is_integer, is_object, nested_field
@@ -46,6 +47,10 @@ class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     ports: Annotated[list[ServicePort], Meta(max_length=MAX_PORTS)] = []
     """Ports of the Service, each open on every node. The target ports define the container's ports; changing a target
     port replaces the pods. Without ports there is no Service. The list is replaced as a whole."""
+
+    inherited_metadata: InheritedMetadata | None = None
+    """Labels and annotations of the Deployment and the Service. They never reach the pods or a selector, and a change
+    replaces no pods."""
 
 
 class NodePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):

@@ -72,6 +72,8 @@ _SIZED_ARGUMENT: Final = _ARGUMENT._replace(sizes=True)
 FIELDS: Final[Mapping[str, FieldEffect]] = {
     "spec.identity": _KEEPS,  # it cannot be changed
     "spec.size": _KEEPS,
+    "spec.inheritedMetadata.labels": _KEEPS,
+    "spec.inheritedMetadata.annotations": _KEEPS,
     "spec.podDisruptionBudget.enabled": _KEEPS,
     "spec.podDisruptionBudget.maxUnavailable": _KEEPS,
     "spec.networkPolicy.from": _KEEPS,
@@ -111,6 +113,7 @@ FIELDS: Final[Mapping[str, FieldEffect]] = {
     "spec.podTemplate.spec.affinity": _REPLACES,
     "spec.podTemplate.spec.topologySpreadConstraints": _REPLACES,
     "spec.podTemplate.spec.priorityClassName": _REPLACES,
+    "spec.podTemplate.spec.runtimeClassName": _REPLACES,
     "spec.podTemplate.spec.serviceAccountName": _REPLACES,
     "spec.podTemplate.spec.terminationGracePeriodSeconds": _REPLACES,
     "spec.podTemplate.spec.securityContext": _REPLACES,

@@ -76,6 +76,9 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     priority_class_name: Name = ""
     """Name of the PriorityClass of the pods."""
 
+    runtime_class_name: Name = ""
+    """Name of the RuntimeClass of the pods, such as one for gVisor. If absent, the default of the nodes."""
+
     service_account_name: Name = ""
     """Name of the ServiceAccount of the pods. Its token is not mounted."""
 

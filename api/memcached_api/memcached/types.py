@@ -25,6 +25,7 @@ from memcached_api.memcached.placing import (
 from memcached_api.memcached.rules.spec import RULES, STABLE, TRANSITIONS
 from memcached_api.memcached.tls import MIN_PORT, TLS, Auth
 from memcached_api.memcached.warm_up import WarmUp
+from memcached_api.metadata import InheritedMetadata
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
 
@@ -145,6 +146,10 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     auth: Auth | None = None
     """User names and passwords. If absent, each client that can connect has access. A change replaces the pods;
     changed passwords in the Secret do not."""
+
+    inherited_metadata: InheritedMetadata | None = None
+    """Labels and annotations of all objects that the operator creates for this one, such as its Services. They never
+    reach the pods or a selector, and a change replaces no pods."""
 
 
 class CacheStatus(msgspec.Struct, frozen=True, rename="camel"):

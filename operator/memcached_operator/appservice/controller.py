@@ -10,6 +10,7 @@ from memcached_operator.appservice.status import status
 from memcached_operator.kind import Controller, Plan, Snapshot, invalid, once_per_spec
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
+from memcached_operator.workloads.children import inheriting
 from memcached_operator.workloads.deployment import DEPLOYMENT
 
 APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
@@ -29,4 +30,4 @@ def plan(snapshot: Snapshot, _: datetime) -> Plan:
     if spec is None or errors:
         return invalid(summary(errors, MAX_MESSAGE_LENGTH))
     services = [service(cr, spec, snapshot.child(SERVICES))] if spec.ports else []
-    return Plan((deployment(cr, spec), *services))
+    return Plan(inheriting((deployment(cr, spec), *services), spec.inherited_metadata))

@@ -20,6 +20,11 @@ def selector_labels(app_name: str, instance: str) -> dict[str, str]:
     return {NAME: app_name, INSTANCE: instance, MANAGED_BY: MANAGER}
 
 
+def own(found: Mapping[str, str]) -> dict[str, str]:
+    """The operator's labels among the labels of a child, without those of the spec, which can change."""
+    return {name: value for name, value in found.items() if name in (NAME, INSTANCE, MANAGED_BY, COMPONENT)}
+
+
 def selector(app_name: str, instance: str) -> str:
     """The same labels as a selector string, for `/scale` and `kubectl get -l`."""
     return ",".join(f"{name}={value}" for name, value in sorted(selector_labels(app_name, instance).items()))

@@ -38,7 +38,7 @@ from memcached_operator.memcached.slots.pause import served_ports, with_pause
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
-from memcached_operator.workloads.children import with_metadata
+from memcached_operator.workloads.children import inheriting, with_metadata
 from memcached_operator.workloads.pods import has_completed
 from memcached_operator.workloads.times import earliest
 
@@ -69,7 +69,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         decision = _update(snapshot, spec, workload, now)
         notices = (budget_notice(other_budget),) if other_budget is not None else ()
         return Plan(
-            children,
+            inheriting(children, spec.inherited_metadata),
             problems=(*autoscaler_problems(snapshot), *(decision.problems if decision else ())),
             notices=(*notices, *(decision.notices if decision else ())),
             requeue_after=earliest((_retry_delay(cr) if missing else None, decision and decision.requeue_after)),

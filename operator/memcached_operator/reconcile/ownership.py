@@ -55,7 +55,7 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
         return Decision(Action.CREATE)
     name = f"{live['kind']} {live['metadata']['name']}"
     controller = controller_of(live)
-    if controller is None and not is_orphan(live, desired["metadata"]["labels"]):
+    if controller is None and not is_orphan(live, labels.own(desired["metadata"]["labels"])):
         return Decision(Action.CONFLICT, f"{name} exists and is not managed by this operator")
     if controller is not None and not is_controlled_by(live, cr):
         if _owner_id(controller) == _owner_id(controller_reference(cr)):

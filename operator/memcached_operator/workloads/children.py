@@ -1,8 +1,9 @@
 """Builders for the parts of a child that are the same for every kind."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from memcached_api.metadata import InheritedMetadata
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, STATEFULSETS, Object, Resource
 
@@ -46,6 +47,13 @@ def with_metadata(obj: Object, labels: Mapping[str, str], annotations: Mapping[s
     metadata = {**obj["metadata"], "labels": {**labels, **obj["metadata"]["labels"]}}
     merged = {**annotations, **metadata.get("annotations", {})}
     return {**obj, "metadata": {**metadata, "annotations": merged} if merged else metadata}
+
+
+def inheriting(children: Iterable[Object], inherited: InheritedMetadata | None) -> tuple[Object, ...]:
+    """The complete children with the labels and annotations of the spec for all of them. Their own take precedence."""
+    if inherited is None:
+        return tuple(children)
+    return tuple(with_metadata(each, inherited.labels, inherited.annotations) for each in children)
 
 
 def selector(cr: Object, app_name: str) -> dict[str, str]:

@@ -45,6 +45,17 @@ def test_no_service_without_ports() -> None:
     assert {resource.kind for resource in appservice().owns} == {"Deployment", "Service"}
 
 
+def test_children_and_no_pod_inherit_metadata() -> None:
+    inherited = {"labels": {"team": "a"}, "annotations": {"team": "b"}}
+    before = children(cr_of(ports=[{"port": 80}]))
+    after = children(cr_of(ports=[{"port": 80}], inheritedMetadata=inherited))
+    for kind, child in after.items():
+        found, own = child.pop("metadata"), before[kind].pop("metadata")
+        assert found == {**own, "labels": own["labels"] | {"team": "a"}, "annotations": {"team": "b"}}
+    assert after == before
+    assert list(after) == ["Deployment", "Service"]
+
+
 SERVICE_ONLY: list[dict[str, Any]] = [
     {"size": 5},
     {"ports": [{"port": 81, "targetPort": 80}]},

@@ -47,6 +47,7 @@ PODS: Specs = st.fixed_dictionaries(
         "affinity": st.sampled_from([{}, AFFINITY]),
         "topologySpreadConstraints": st.sampled_from([[], [CONSTRAINT], [{**CONSTRAINT, "labelSelector": {}}]]),
         "priorityClassName": st.sampled_from(["", "high"]),
+        "runtimeClassName": st.sampled_from(["", "gvisor"]),
         "serviceAccountName": st.sampled_from(["", "default", "own"]),
         "terminationGracePeriodSeconds": st.sampled_from([30, 60]),
         "securityContext": st.sampled_from([{}, {"runAsUser": 1001, "runAsGroup": 1001}, {"runAsNonRoot": True}]),
@@ -100,6 +101,7 @@ ALL: Specs = st.fixed_dictionaries(
         "tls": TLS,
         "auth": st.fixed_dictionaries({"secretName": st.sampled_from(["a", "b"])}),
         "agent": AGENTS,
+        "inheritedMetadata": METADATA,
     },
 )
 IDENTITIES: Specs = st.fixed_dictionaries({"identity": st.just("Pooled"), "rollout": POOLED_ROLLOUTS}) | (
@@ -164,6 +166,7 @@ STRUCTS = (
     "agent",
     "tls",
     "auth",
+    "inheritedMetadata",
 )
 NESTED = (
     "spec",
@@ -192,7 +195,7 @@ def test_change_of_one_field_changes_the_template_if_it_is_declared(
     spec: dict[str, Any], other: dict[str, Any]
 ) -> None:
     old, before = decoded(spec), template(spec)
-    for field, changed in changes(spec, other, "size", "rollout.paused"):
+    for field, changed in changes(spec, other, "size", "rollout.paused", "inheritedMetadata"):
         new, differs = decoded(changed), template(changed) != before
         assert bool(changed_fields(new, old)) == differs, field
         assert (update(new, old).effect is not Effect.NOTHING) == differs, field

@@ -51,6 +51,28 @@ def test_children() -> None:
     assert [resource.kind for resource in memcached(Images(OLD)).owns] == ["Deployment", *stable]
 
 
+METADATA: dict[str, dict[str, str]] = {"labels": {"team": "a", "tier": "b"}, "annotations": {"team": "c", "tier": "d"}}
+ALL: dict[str, Any] = {
+    "size": 2,
+    "podDisruptionBudget": {},
+    "networkPolicy": {},
+    "monitoring": {"podMonitor": {"labels": {"team": "monitor"}}},
+    "service": {"labels": {"team": "service"}, "annotations": {"team": "service"}},
+}
+
+
+@pytest.mark.parametrize("identity", ["Pooled", "Stable"])
+def test_every_child_and_no_pod_inherits_metadata_besides_its_own(identity: str) -> None:
+    before = children(OLD, cr_of(**ALL, identity=identity))
+    after = children(OLD, cr_of(**ALL, identity=identity, inheritedMetadata=METADATA))
+    for kind, child in after.items():
+        found, own = child.pop("metadata"), before[kind].pop("metadata")
+        assert found["labels"] == METADATA["labels"] | own["labels"]
+        assert found["annotations"] == METADATA["annotations"] | own.get("annotations", {})
+    assert after == before
+    assert len(after) == (6 if identity == "Stable" else 5)
+
+
 def test_new_default_does_not_change_a_pinned_image() -> None:
     before = children(OLD, cr_of())["Deployment"]
     assert children(NEW, cr_of(), stored(before))["Deployment"] == before

@@ -97,6 +97,12 @@ def test_decision(live: Object | None, action: Action) -> None:
     assert decide(CR, DESIRED, live).action is action
 
 
+def test_orphan_without_a_label_of_the_spec_is_adopted() -> None:
+    meta = INTENT["metadata"]
+    desired = with_intent({**INTENT, "metadata": {**meta, "labels": {**LABELS, "team": "a"}}})
+    assert decide(CR, desired, changed(**ORPHANED)).action is Action.APPLY
+
+
 REASONS = {
     "being deleted": (changed(deletionTimestamp="now"), "Deployment cache is being deleted"),
     "of an earlier object": (

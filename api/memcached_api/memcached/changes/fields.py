@@ -112,6 +112,7 @@ def _template(template: PodTemplate) -> dict[str, object]:
         "spec.podTemplate.spec.affinity": pod.affinity,
         "spec.podTemplate.spec.topologySpreadConstraints": pod.topology_spread_constraints,
         "spec.podTemplate.spec.priorityClassName": pod.priority_class_name,
+        "spec.podTemplate.spec.runtimeClassName": pod.runtime_class_name,
         "spec.podTemplate.spec.serviceAccountName": pod.service_account_name or DEFAULT_ACCOUNT,
         "spec.podTemplate.spec.terminationGracePeriodSeconds": DEFAULT_GRACE_SECONDS if grace is None else grace,
         "spec.podTemplate.spec.securityContext": security_context(pod),

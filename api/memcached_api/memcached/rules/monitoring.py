@@ -2,15 +2,8 @@
 
 from typing import Final
 
-from memcached_api.memcached.rules.placing import (
-    LABEL_NAME,
-    OWN_LABELS,
-    SUBDOMAIN_PREFIX,
-    label_value_rule,
-    own_rule,
-    syntax_rule,
-)
 from memcached_api.validation.common_rules import image_rule, matches, resource_rules
+from memcached_api.validation.metadata_rules import OWN_LABELS, label_key_rule, label_value_rule, own_rule
 from memcached_api.validation.rules import value_rule
 
 _MONITOR_LABELS: Final = "spec.monitoring.podMonitor.labels"
@@ -32,7 +25,7 @@ AGENT_IMAGE: Final = image_rule(
 MONITORING_RULES: Final = (
     INTERVAL,
     own_rule(_MONITOR_LABELS, OWN_LABELS),
-    syntax_rule(_MONITOR_LABELS, SUBDOMAIN_PREFIX, LABEL_NAME),
+    label_key_rule(_MONITOR_LABELS),
     label_value_rule(_MONITOR_LABELS),
     AGENT_IMAGE,
     *resource_rules("spec.agent.resources"),

@@ -1,25 +1,26 @@
 """The rules about placement, rollouts and the objects beside the Deployment, each in Python and in CEL."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcached.placing import MAX_GRACE_SECONDS, MAX_READY_SECONDS, MIN_GRACE_SECONDS
 from memcached_api.memcached.rules.scheduling import SCHEDULING_RULES
-from memcached_api.validation.common_rules import cel_string, is_cel_type, matches, range_rule, unique_rule
+from memcached_api.validation.common_rules import is_cel_type, matches, range_rule, unique_rule
+from memcached_api.validation.metadata_rules import (
+    LAST_APPLIED,
+    OWN_LABELS,
+    annotation_key_rule,
+    inherited_rules,
+    label_key_rule,
+    label_value_rule,
+    own_rule,
+    reserved_rule,
+)
 from memcached_api.validation.rules import Rule, Violation, value_rule
 from memcached_api.values import MAX_INT32
 
-OWN_PREFIX: Final = "memcached-operator.example.com/"
-"""The prefix of the operator's own annotations and labels."""
-
 RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 """The annotation of `kubectl rollout restart`."""
-
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""The annotation of `kubectl apply`. The operator does not cache it, so it could not see that it is set."""
-
-OWN_LABELS: Final = tuple(f"app.kubernetes.io/{name}" for name in ("component", "instance", "managed-by", "name"))
-"""The labels that the operator sets."""
 
 KUBERNETES_LABELS: Final = (
     "pod-template-hash",
@@ -35,38 +36,6 @@ _RFC_3339: Final = (
 )
 
 
-def _key_rule(path: str, holds: Callable[[str], bool], cel: str, message: str) -> Rule:
-    """The rule that a map has only keys for which this holds. `cel`: the same about `key`."""
-
-    def violations(entries: Mapping[str, Any]) -> Iterable[Violation]:
-        return (Violation(f"[{key}]", value, message) for key, value in entries.items() if not holds(key))
-
-    return Rule(
-        path,
-        violations,
-        f"self.all(key, {cel})",
-        message,
-        message_expression=cel_string("%s " + message) + f".format([self.filter(key, !({cel}))])",
-    )
-
-
-def own_rule(path: str, keys: tuple[str, ...] = ()) -> Rule:
-    """The rule that a map has none of the operator's keys: none of these, and none with OWN_PREFIX."""
-    return _key_rule(
-        path,
-        lambda key: key not in keys and not key.startswith(OWN_PREFIX),
-        " && ".join([*(f"key != '{key}'" for key in keys), f"!key.startsWith('{OWN_PREFIX}')"]),
-        f"must not be set, because the operator sets it; {_REMOVE}",
-    )
-
-
-def _foreign_rule(path: str, keys: tuple[str, ...], owner: str, remedy: str = "") -> Rule:
-    """The rule that a map has none of these keys, of Kubernetes or kubectl."""
-    message = f"must not be set, because {owner} sets it; {_REMOVE}{remedy}"
-    return _key_rule(path, lambda key: key not in keys, " && ".join(f"key != '{key}'" for key in keys), message)
-
-
-_REMOVE: Final = "remove this key"
 _POD_LABELS: Final = "spec.podTemplate.metadata.labels"
 _POD_ANNOTATIONS: Final = "spec.podTemplate.metadata.annotations"
 _SERVICE_LABELS: Final = "spec.service.labels"
@@ -74,58 +43,23 @@ _SERVICE_ANNOTATIONS: Final = "spec.service.annotations"
 
 RESERVED: Final = (
     own_rule(_POD_LABELS, OWN_LABELS),
-    _foreign_rule(_POD_LABELS, KUBERNETES_LABELS, "Kubernetes"),
+    reserved_rule(_POD_LABELS, "Kubernetes", KUBERNETES_LABELS),
     own_rule(_POD_ANNOTATIONS),
-    _foreign_rule(
+    reserved_rule(
         _POD_ANNOTATIONS,
-        (RESTARTED_AT,),
         "kubectl rollout restart",
-        "; to restart the pods, set spec.rollout.restartedAt",
+        (RESTARTED_AT,),
+        remedy="; to restart the pods, set spec.rollout.restartedAt",
     ),
     own_rule(_SERVICE_LABELS, OWN_LABELS),
     own_rule(_SERVICE_ANNOTATIONS),
-    _foreign_rule(_SERVICE_ANNOTATIONS, (LAST_APPLIED,), "kubectl apply"),
+    reserved_rule(_SERVICE_ANNOTATIONS, "kubectl apply", (LAST_APPLIED,)),
 )
 
-SUBDOMAIN_PREFIX: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-LABEL_NAME: Final = "[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-_FOLDED: Final = r"\u0130\u212a"
-"""Letters whose lower case is ASCII in Go. Kubernetes ignores the case of annotation keys, and so accepts them."""
-
-
-def _any_case(pattern: str) -> str:
-    return pattern.replace("A-Z", "").replace("a-z", f"A-Za-z{_FOLDED}")
-
-
-def syntax_rule(path: str, prefix: str, name: str) -> Rule:
-    """The rule that the keys of a map are names, or a DNS-1123 subdomain, `/` and a name."""
-    key, short = f"^({prefix}/)?{name}$", "^(.{1,253}/)?[^/]*$"
-    return _key_rule(
-        path,
-        lambda text: matches(short, text) and matches(key, text),
-        f"key.matches('{short}') && key.matches('{key}')",
-        "must have a key of at most 63 letters, digits, '-', '_' and '.', which begins and ends with a letter or a "
-        "digit; a domain and '/' may precede it, as in example.com/team",
-    )
-
-
-def label_value_rule(path: str) -> Rule:
-    pattern = f"^({LABEL_NAME})?$"
-    return value_rule(
-        f"{path}[*]",
-        lambda value: matches(pattern, value),
-        f"self.matches('{pattern}')",
-        "must have at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or a digit",
-    )
-
-
 LABELS: Final = (
-    *(syntax_rule(path, SUBDOMAIN_PREFIX, LABEL_NAME) for path in (_POD_LABELS, _SERVICE_LABELS)),
-    *(
-        syntax_rule(path, _any_case(SUBDOMAIN_PREFIX), _any_case(LABEL_NAME))
-        for path in (_POD_ANNOTATIONS, _SERVICE_ANNOTATIONS)
-    ),
-    *(label_value_rule(path) for path in (_POD_LABELS, _SERVICE_LABELS)),
+    *map(label_key_rule, (_POD_LABELS, _SERVICE_LABELS)),
+    *map(annotation_key_rule, (_POD_ANNOTATIONS, _SERVICE_ANNOTATIONS)),
+    *map(label_value_rule, (_POD_LABELS, _SERVICE_LABELS)),
 )
 
 GRACE_PERIOD: Final = range_rule(
@@ -297,6 +231,7 @@ PEERS: Final = (
 PLACING_RULES: Final = (
     *RESERVED,
     *LABELS,
+    *inherited_rules("spec.inheritedMetadata"),
     GRACE_PERIOD,
     MIN_READY_SECONDS,
     UNIQUE_CONSTRAINTS,

@@ -22,6 +22,7 @@ PASSED_ON = tuple(
     for path in (
         "podTemplate.spec.nodeSelector.team",
         "podTemplate.spec.priorityClassName",
+        "podTemplate.spec.runtimeClassName",
         "podTemplate.spec.serviceAccountName",
         "networkPolicy.from[].ipBlock.except[]",
         "networkPolicy.metricsFrom[].ipBlock.except[]",
@@ -77,6 +78,12 @@ DENIED: dict[str, dict[str, str]] = {
         for path in ("podTemplate.metadata.labels", "service.labels", "monitoring.podMonitor.labels")
     },
     **{
+        f"{kind}/inheritedMetadata.labels.team": dict.fromkeys(
+            TEXT, "spec.inheritedMetadata.labels[team]: Invalid value"
+        )
+        for kind in ("memcacheds", "appservices")
+    },
+    **{
         f"{kind}/{parent}resources.{part}.{name}": {"-1": f"spec.{parent}resources.{part}[{name}]: Invalid value"}
         for kind, parent in (("memcacheds", ""), ("memcacheds", "agent."), ("appservices", ""))
         for part in ("limits", "requests")
@@ -94,6 +101,8 @@ VALID: dict[str, tuple[str, ...]] = {
     "appservices/envs[].valueFrom.resourceFieldRef.divisor": ("-1",),
     "memcacheds/podTemplate.metadata.annotations.team": TEXT,
     "memcacheds/service.annotations.team": TEXT,
+    "memcacheds/inheritedMetadata.annotations.team": TEXT,
+    "appservices/inheritedMetadata.annotations.team": TEXT,
     **dict.fromkeys(PASSED_ON, TEXT),
 }
 """Labels of `steps.INVALID` with a value that a field accepts."""

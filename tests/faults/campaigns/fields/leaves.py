@@ -29,7 +29,7 @@ BESIDE: dict[Path, Object] = {
     # What the values name does not exist, so pods would never start.
     **{
         ("podTemplate", "spec", name): PAUSED
-        for name in ("nodeSelector", "affinity", "priorityClassName", "serviceAccountName")
+        for name in ("nodeSelector", "affinity", "priorityClassName", "runtimeClassName", "serviceAccountName")
     },
 }
 """What a spec also has, by the beginning of the field's path."""

@@ -44,6 +44,7 @@ RENAMED: dict[Path, Path] = {
     ("agent",): ("containers", "[]"),
     ("service", "perPod"): ("Service-0", "publishNotReadyAddresses"),
     ("service",): ("Service", "metadata"),
+    ("inheritedMetadata",): ("Deployment", "metadata"),
 }
 """The beginnings of the paths of fields that have another name in a child. The first that fits is used."""
 

@@ -1,0 +1,26 @@
+"""The part of the spec of every kind about the labels and annotations of its children."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from memcached_api.scheduling import Labels
+
+MAX_ANNOTATIONS: Final = 32
+MAX_ANNOTATION: Final = 1024
+"""Characters of an annotation. Kubernetes limits the annotations of an object to 256 KiB together, and copies those of
+a Deployment to each of its ReplicaSets. The operator's own must fit beside MAX_ANNOTATIONS of this length."""
+
+
+class InheritedMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    """Labels and annotations of all objects that the operator creates for this one, but not of the pods."""
+
+    labels: Labels = {}
+    """Labels of all children. Those that the operator sets are denied. Labels for one kind of child take precedence."""
+
+    annotations: Annotated[
+        dict[str, Annotated[str, Meta(max_length=MAX_ANNOTATION)]], Meta(max_length=MAX_ANNOTATIONS)
+    ] = {}
+    """Annotations of all children. Those that the operator or Kubernetes sets are denied. Annotations for one kind of
+    child take precedence."""

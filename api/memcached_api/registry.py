@@ -8,3 +8,15 @@ from memcached_api.memcached.types import MEMCACHED
 
 KINDS: Final[tuple[Kind[Any], ...]] = (MEMCACHED, APPSERVICE)
 """Every kind, in the order of generated files."""
+
+
+def named(text: str) -> tuple[Kind[Any], ...]:
+    """The kinds with the names in a text such as `memcached,appservice`; all kinds if it names none.
+
+    Case does not matter. Raises ValueError for a name of no kind.
+    """
+    names = {name.strip().lower() for name in text.split(",") if name.strip()}
+    known = {kind.name.lower(): kind for kind in KINDS}
+    if unknown := sorted(names - known.keys()):
+        raise ValueError(f"{unknown[0]!r}: unknown kind; use one or more of {', '.join(known)}")
+    return tuple(kind for name, kind in known.items() if name in names) or KINDS

@@ -11,6 +11,8 @@ import click
 
 from memcached_api.image import is_reference
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE
+from memcached_api.kinds import Kind
+from memcached_api.registry import named
 from memcached_api.validation.common_rules import SUBDOMAIN, matches
 from memcached_operator import app
 from memcached_operator.kube.credentials import ConfigError
@@ -36,6 +38,13 @@ def _namespaces(_: click.Context, parameter: click.Parameter, text: str) -> tupl
     return names
 
 
+def _kinds(_: click.Context, parameter: click.Parameter, text: str) -> tuple[Kind[Any], ...]:
+    try:
+        return named(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=parameter) from error
+
+
 def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
     if not is_reference(text):
         raise click.BadParameter(f"{text!r}: invalid image reference", param=parameter)
@@ -56,6 +65,12 @@ def _domain(_: click.Context, parameter: click.Parameter, text: str) -> str:
     envvar="WATCH_NAMESPACE",
     callback=_namespaces,
     help="Comma-separated namespaces to watch; all namespaces if empty.",
+)
+@click.option(
+    "--kinds",
+    default="",
+    callback=_kinds,
+    help="Comma-separated kinds to reconcile, such as memcached; all kinds if empty.",
 )
 @click.option(
     "--default-image",

@@ -12,9 +12,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE, Images
+from memcached_api.kinds import Kind
+from memcached_api.registry import KINDS
 from memcached_operator import metrics
 from memcached_operator.handlers import handlers
-from memcached_operator.kinds import kinds
+from memcached_operator.kinds import kinds, selected
 from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiClient, ApiError, describe
 from memcached_operator.kube.config import load_config
@@ -54,6 +56,7 @@ class ControllerOptions:
     metrics_bind_address: Address | None = None
     health_probe_bind_address: Address | None = None
     watch_namespaces: tuple[str, ...] = ()
+    kinds: tuple[Kind[Any], ...] = KINDS
     default_image: str = DEFAULT_IMAGE
     agent_image: str = DEFAULT_AGENT_IMAGE
     cluster_domain: str = CLUSTER_DOMAIN
@@ -89,8 +92,8 @@ async def run(options: ControllerOptions) -> None:
         periods = options.sync_period, options.max_retry_delay
         watch = kopf_watch(handlers, config, lambda: stop_on_signals(stop))
         defaults = Images(options.default_image, options.agent_image)
-        registered = kinds(defaults, options.cluster_domain)
-        manager = Manager(client, registered, options.watch_namespaces, *periods, watch=watch)
+        served = selected(kinds(defaults, options.cluster_domain), options.kinds)
+        manager = Manager(client, served, options.watch_namespaces, *periods, watch=watch)
         metrics.OUTDATED_IMAGES.set_function(
             lambda: count_outdated_images(manager.objects(MEMCACHEDS), defaults.memcached)
         )

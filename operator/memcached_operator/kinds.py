@@ -1,6 +1,10 @@
 """The kinds that the controller reconciles. The permissions in config/ follow from what they own."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from memcached_api.images import Images
+from memcached_api.kinds import Kind
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Controller
 from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
@@ -13,3 +17,9 @@ def kinds(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> list[Contro
     `defaults`: the images of Memcacheds that name none. `cluster_domain`: the DNS domain of the cluster.
     """
     return [memcached(defaults, cluster_domain), appservice()]
+
+
+def selected(controllers: Iterable[Controller], wanted: Iterable[Kind[Any]]) -> list[Controller]:
+    """The controllers of these kinds. Nothing of the others is read, so the operator needs no rights on them."""
+    names = {(kind.group, kind.name) for kind in wanted}
+    return [each for each in controllers if (each.resource.group, each.resource.kind) in names]

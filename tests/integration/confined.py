@@ -56,13 +56,18 @@ class Account(ControlPlane):
         return None
 
 
-def create_account(plane: ControlPlane, name: str, directory: Path) -> Account:
-    """Create a ServiceAccount that RBAC allows everything, so that every denial comes from a policy."""
-    base = f"/api/v1/namespaces/{ACCOUNT_NAMESPACE}/serviceaccounts"
+def create_account(
+    plane: ControlPlane, name: str, directory: Path, namespace: str = ACCOUNT_NAMESPACE, role: str = "cluster-admin"
+) -> Account:
+    """Create a ServiceAccount with a ClusterRole.
+
+    By default, RBAC allows it everything, so that every denial comes from a policy.
+    """
+    base = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     binding = {
-        "metadata": {"name": f"{ACCOUNT_NAMESPACE}-{name}"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": ACCOUNT_NAMESPACE}],
+        "metadata": {"name": f"{namespace}-{name}"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
 
     async def create(client: ApiClient) -> Object:

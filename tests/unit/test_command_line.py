@@ -3,12 +3,19 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from memcached_api.images import Images
+from memcached_api.kinds import Kind
+from memcached_api.registry import KINDS
+from memcached_operator import app
 from memcached_operator.__main__ import main, parse_duration
+from memcached_operator.kinds import kinds as all_kinds
+from memcached_operator.kinds import selected
 
 
 def test_help_describes_every_option_with_its_default() -> None:
@@ -27,6 +34,7 @@ INVALID = {
     "duration without a unit": ("--certificate-lifetime=90", "'90': invalid duration"),
     "duration too long": ("--certificate-lifetime=99999999999999h", "2160h, at most 3650 days"),
     "pattern of namespaces": ("--watch-namespaces=team-*", "'team-*': invalid namespace name"),
+    "unknown kind": ("--kinds=memcached,redis", "'redis': unknown kind; use one or more of memcached, appservice"),
     "image with a space": ("--default-image=A b", "'A b': invalid image reference"),
     "domain with a leading dot": ("--cluster-domain=.local", "'.local': invalid DNS domain"),
     "sync period below a second": ("--sync-period=0", "0.0 is not in the range x>=1"),
@@ -51,6 +59,31 @@ def test_invalid_environment_variable_exits_2_with_a_message() -> None:
     result = CliRunner().invoke(main, [], env=environment)
     assert result.exit_code == 2
     assert "'nonsense': invalid bind address" in result.stderr
+
+
+KINDS_OF: dict[str, tuple[list[str], tuple[Kind[Any], ...]]] = {
+    "nothing": ([], KINDS),
+    "empty": (["--kinds="], KINDS),
+    "one": (["--kinds=memcached"], KINDS[:1]),
+    "another one": (["--kinds", "AppService"], KINDS[1:]),
+    "both in another order": (["--kinds= appservice , Memcached,"], KINDS),
+}
+
+
+@pytest.mark.parametrize(("arguments", "kinds"), KINDS_OF.values(), ids=KINDS_OF.keys())
+def test_kinds_are_all_or_those_that_are_named(
+    arguments: list[str], kinds: tuple[Kind[Any], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[app.ControllerOptions] = []
+
+    async def run(options: app.ControllerOptions) -> None:
+        started.append(options)
+
+    monkeypatch.setattr(app, "run", run)
+    assert CliRunner().invoke(main, [*arguments, "--log-level=error"]).exit_code == 0
+    assert [each.kinds for each in started] == [kinds]
+    controllers = selected(all_kinds(Images()), kinds)
+    assert [each.resource.kind for each in controllers] == [kind.name for kind in kinds]
 
 
 LIFETIMES = {

@@ -4,11 +4,14 @@ import asyncio
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from memcached_api.image import is_reference
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE, Images
+from memcached_api.kinds import Kind
+from memcached_api.registry import named
 from memcached_process.addresses import Address
 from memcached_process.options import process_options, set_up
 from memcached_webhooks.server import AdmissionOptions, run
@@ -22,6 +25,13 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
     return text
 
 
+def _kinds(_: click.Context, parameter: click.Parameter, text: str) -> tuple[Kind[Any], ...]:
+    try:
+        return named(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=parameter) from error
+
+
 @click.command(context_settings={"auto_envvar_prefix": "MEMCACHED_WEBHOOKS", "show_default": True})
 @click.option("--webhook-port", type=click.IntRange(0, 65535), default=9443, help="Port of the admission webhooks.")
 @click.option(
@@ -32,6 +42,12 @@ def _image(_: click.Context, parameter: click.Parameter, text: str) -> str:
 )
 @click.option("--webhook-cert-name", default="tls.crt", help="File name of the certificate.")
 @click.option("--webhook-cert-key", default="tls.key", help="File name of the key.")
+@click.option(
+    "--kinds",
+    default="",
+    callback=_kinds,
+    help="Comma-separated kinds to serve, such as memcached; all kinds if empty.",
+)
 @click.option(
     "--default-image",
     default=DEFAULT_IMAGE,
@@ -59,6 +75,7 @@ def main(
     webhook_cert_path: Path,
     webhook_cert_name: str,
     webhook_cert_key: str,
+    kinds: tuple[Kind[Any], ...],
     default_image: str,
     agent_image: str,
     metrics_bind_address: Address | None,
@@ -81,6 +98,7 @@ def main(
         probes=health_probe_bind_address,
         metrics=metrics_bind_address,
         shutdown_delay=shutdown_delay,
+        kinds=kinds,
     )
     try:
         asyncio.run(run(options))

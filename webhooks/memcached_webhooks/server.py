@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
 from memcached_api.images import Images
+from memcached_api.kinds import Kind
+from memcached_api.registry import KINDS
 from memcached_api.validation.field_errors import quote
 from memcached_process.addresses import Address
 from memcached_process.connections import Acceptor, serve
@@ -50,6 +52,7 @@ class AdmissionOptions:
     probes: Address | None
     metrics: Address | None
     shutdown_delay: float
+    kinds: tuple[Kind[Any], ...] = KINDS
 
 
 class AdmissionHandler:
@@ -171,7 +174,7 @@ class _Process:
         """Serve admission requests until cancelled. Raises OSError if the port is in use."""
         options, certificates = self._options, self._certificates
         await certificates.wait_until_loaded()
-        reviews = AdmissionHandler(handlers(options.images), self.metrics)
+        reviews = AdmissionHandler(handlers(options.images, options.kinds), self.metrics)
         self._acceptor = await serve(
             stack, stop, reviews.respond, options.webhook, MAX_CONNECTIONS, certificates.context
         )

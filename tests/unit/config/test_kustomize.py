@@ -31,7 +31,16 @@ namePrefix: our-
 """
 
 
-@pytest.fixture(params=["config/default", "config/overlays/certmanager", "config/overlays/namespaced"])
+VARIANTS = (
+    "config/default",
+    "config/overlays/certmanager",
+    "config/overlays/namespaced",
+    "config/overlays/memcached-only",
+)
+"""The directories that install the operator with kubectl."""
+
+
+@pytest.fixture(params=VARIANTS)
 def variant(request: pytest.FixtureRequest) -> Rendered:
     """Each variant for kubectl."""
     return render_directory(request.param)
@@ -57,7 +66,7 @@ def test_policies_are_bound_to_the_controllers_service_account(variant: Rendered
     assert variant.one("Deployment", CONTROLLER)["spec"]["template"]["spec"]["serviceAccountName"] == CONTROLLER
 
 
-@pytest.mark.parametrize("base", ["config/default", "config/overlays/certmanager"])
+@pytest.mark.parametrize("base", ["config/default", "config/overlays/certmanager", "config/overlays/memcached-only"])
 def test_bindings_follow_the_namespace_and_prefix_of_an_overlay(tmp_path: Path, base: str) -> None:
     directory = os.path.relpath(ROOT / base, tmp_path)
     (tmp_path / "kustomization.yaml").write_text(OUTER.format(base=directory))
@@ -156,6 +165,51 @@ def test_namespaced_variant_has_permissions_in_the_watched_namespaces_only(defau
     assert watched == ",".join(each["metadata"]["namespace"] for each in added)
     cluster = default.one("ClusterRoleBinding", manager)
     assert all((each["roleRef"], each["subjects"]) == (cluster["roleRef"], cluster["subjects"]) for each in added)
+
+
+def keys(rendered: Rendered) -> set[tuple[str, str]]:
+    """Kind and name of every object."""
+    return {(each["kind"], each["metadata"]["name"]) for each in rendered.objects}
+
+
+def arguments(rendered: Rendered) -> list[str]:
+    """The arguments of both processes that name kinds."""
+    return [arg for container in rendered.containers() for arg in container["args"] if arg.startswith("--kinds")]
+
+
+def test_memcached_alone_has_nothing_of_the_other_kind(default: Rendered) -> None:
+    alone = render_directory("config/overlays/memcached-only")
+    roles = {("ClusterRole", f"{PREFIX}-appservice-{name}-role") for name in ("admin", "editor", "viewer")}
+    assert keys(default) - keys(alone) == {("CustomResourceDefinition", "appservices.app.example.com"), *roles}
+    assert keys(alone) < keys(default)
+    assert [each["metadata"]["name"] for each in alone.objects if "appservice" in str(each).lower()] == []
+    assert (arguments(default), arguments(alone)) == ([], ["--kinds=memcached"] * 2)
+
+
+def test_memcached_alone_has_everything_of_its_own_kind(default: Rendered) -> None:
+    alone = render_directory("config/overlays/memcached-only")
+    role = f"{PREFIX}-manager-role"
+    rules, fewer = (each.one("ClusterRole", role)["rules"] for each in (default, alone))
+    assert fewer == [rule for rule in rules if rule["apiGroups"] != ["app.example.com"]]
+    for kind in WEBHOOKS:
+        (before,), (after,) = default.of(kind), alone.of(kind)
+        assert after["webhooks"] == before["webhooks"][:1]
+    changed = {WEBHOOKS[0], WEBHOOKS[1], "Deployment", "ClusterRole", POLICY}
+    for each in alone.objects:
+        if each != (before := default.one(each["kind"], each["metadata"]["name"])):
+            assert each["kind"] in changed
+            assert each["metadata"] == before["metadata"]
+
+
+@pytest.mark.parametrize("base", VARIANTS[:3])
+def test_memcached_alone_can_be_combined_with_other_overlays(tmp_path: Path, base: str) -> None:
+    directory, component = (
+        os.path.relpath(ROOT / path, tmp_path) for path in (base, "config/components/memcached-only")
+    )
+    (tmp_path / "kustomization.yaml").write_text(f"resources: [{directory}]\ncomponents: [{component}]\n")
+    rendered = render_directory(str(tmp_path))
+    assert [each["metadata"]["name"] for each in rendered.objects if "appservice" in str(each).lower()] == []
+    assert arguments(rendered) == ["--kinds=memcached"] * 2
 
 
 def selects(selector: dict[str, str], labels: dict[str, str]) -> bool:

@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from crds import config
+from crds.__main__ import ROOT
+from crds.config.component import component
 from crds.config.roles import manager_role
 from crds.registered import REGISTERED, registered
 from support import third_kind
@@ -66,6 +68,25 @@ def test_policy_allows_its_children(files: dict[str, str]) -> None:
     assert text.count("in ['memcached', 'appservice', 'widget']") == 2, "labels of pods, and selectors"
     assert text.count("a Memcached, an AppService or a Widget") == 3, "a comment and two messages"
     assert "PodMonitors or ServiceMonitors" in text
+
+
+def test_component_of_memcached_leaves_it_out_too(files: dict[str, str]) -> None:
+    component = yaml.safe_load(files["config/components/memcached-only/kustomization.yaml"])
+    patches = {patch["target"]["name"]: yaml.safe_load(patch["patch"]) for patch in component["patches"]}
+    assert patches["widgets[.]test[.]example[.]com"]["$patch"] == "delete"
+    assert patches["(.*-)?widget-(admin|editor|viewer)-role"]["$patch"] == "delete"
+    (webhook, *_) = (each for each in patches["(.*-)?mutating-webhook-configuration"]["webhooks"])
+    assert webhook == {"name": "mappservice.app.example.com", "$patch": "delete"}
+    rules = [each["value"]["resources"] for each in patches["(.*-)?manager-role"] if each["op"] == "test"]
+    assert rules == [
+        *(["ingresses"], ["servicemonitors"], ["widgets/finalizers"], ["widgets/status"], ["widgets"]),
+        *(["appservices/finalizers"], ["appservices/status"], ["appservices"]),
+    ]
+
+
+def test_component_for_a_kind_whose_role_is_not_a_part_of_that_of_all_kinds_is_an_error() -> None:
+    with pytest.raises(ValueError, match="the role for Memcached alone has other rules than the role for all kinds"):
+        component(REGISTERED[::-1], "memcached", (ROOT / config.POLICY).read_text())
 
 
 def test_kind_without_a_controller_is_an_error() -> None:

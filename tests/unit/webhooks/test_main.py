@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from memcached_api.images import Images
+from memcached_api.memcached.types import MEMCACHED
 from memcached_process.addresses import Address
 from memcached_webhooks import __main__ as command
 from memcached_webhooks.server import AdmissionOptions
@@ -54,6 +55,7 @@ FLAGS = {
     "webhook-cert-path": "/c",
     "webhook-cert-name": "a",
     "webhook-cert-key": "b",
+    "kinds": "memcached",
     "default-image": "m:1",
     "agent-image": "a:1",
     "metrics-bind-address": "0",
@@ -84,7 +86,8 @@ def test_flags_and_environment_variables(
     assert result.exit_code == 0, result.output
     assert started == [
         AdmissionOptions(
-            Images("m:1", "a:1"), Path("/c/a"), Path("/c/b"), Address(None, 1), Address(None, 2), None, 0.5
+            *(Images("m:1", "a:1"), Path("/c/a"), Path("/c/b"), Address(None, 1), Address(None, 2), None, 0.5),
+            kinds=(MEMCACHED,),
         )
     ]
     assert logging.getLogger().level == logging.DEBUG
@@ -94,6 +97,7 @@ def test_flags_and_environment_variables(
     ("argument", "message"),
     [
         ("--default-image=A b", "'A b': invalid image reference"),
+        ("--kinds=redis", "'redis': unknown kind; use one or more of memcached, appservice"),
         ("--metrics-bind-address=x", "'x': invalid bind address"),
         ("--shutdown-delay=-1", "-1.0 is not in the range"),
         ("--log-level=loud", "'loud' is not one of"),

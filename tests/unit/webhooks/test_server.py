@@ -18,9 +18,14 @@ import aiohttp
 import msgspec
 import pytest
 
+from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
+from memcached_api.kinds import Kind
+from memcached_api.memcached.types import MEMCACHED
+from memcached_api.registry import KINDS
 from memcached_process.addresses import Address
 from memcached_webhooks import bodies, certwatcher, server
+from memcached_webhooks.admission import path_of
 from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED, ReviewRequest, ReviewResponse
 from memcached_webhooks.server import AdmissionOptions, run
@@ -89,8 +94,15 @@ class Client:
 Scenario = Callable[[Client], Awaitable[None]]
 
 
-def run_process(directory: Path, scenario: Scenario, delay: float = 0.0, *, ready: bool = True) -> None:
-    """Run the process and the scenario, then send SIGTERM. `delay`: seconds of --shutdown-delay."""
+def run_process(
+    directory: Path,
+    scenario: Scenario,
+    delay: float = 0.0,
+    *,
+    ready: bool = True,
+    kinds: tuple[Kind[Any], ...] = KINDS,
+) -> None:
+    """Run the process and the scenario, then send SIGTERM. `delay`: seconds of --shutdown-delay. `kinds`: --kinds."""
     options = AdmissionOptions(
         images=Images(DEFAULT),
         certificate=directory / "tls.crt",
@@ -99,6 +111,7 @@ def run_process(directory: Path, scenario: Scenario, delay: float = 0.0, *, read
         probes=Address("127.0.0.1", free_port()),
         metrics=Address("127.0.0.1", free_port()),
         shutdown_delay=delay,
+        kinds=kinds,
     )
 
     async def run_both() -> None:
@@ -119,6 +132,14 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(certwatcher, "POLL_PERIOD", 0.01)
     write(tmp_path, *pair("one"))
     return tmp_path
+
+
+def test_only_the_given_kinds_are_served(directory: Path):
+    async def scenario(client: Client) -> None:
+        assert (await client.post(VALIDATE, review(obj({}))))[0] == 200
+        assert (await client.post(path_of("validate", APPSERVICE), review(obj({}))))[0] == 404
+
+    run_process(directory, scenario, kinds=(MEMCACHED,))
 
 
 def test_reviews_get_responses(directory: Path):
@@ -272,7 +293,7 @@ def test_unexpected_error_is_counted_and_does_not_stop_the_server(
             raise RuntimeError("boom")
         return ALLOWED
 
-    def handlers(_: str) -> dict[str, Callable[[ReviewRequest], ReviewResponse]]:
+    def handlers(*_: object) -> dict[str, Callable[[ReviewRequest], ReviewResponse]]:
         return {VALIDATE: broken}
 
     monkeypatch.setattr(server, "handlers", handlers)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from crds.config.component import component
 from crds.config.policy import with_kinds
 from crds.config.roles import manager_role, user_roles
 from crds.config.webhooks import configurations
@@ -14,12 +15,15 @@ COMMAND = "make manifests"
 CONTROLLERS = "operator/memcached_operator/kinds.py"
 POLICY = Path("config/admission-policies/children.yaml")
 SAMPLES = Path("config/samples")
+ONLY = ("memcached",)
+"""The kinds for each of which there is a component that leaves out all others, in lower case."""
 
 
 def files(registered: Sequence[Registered], root: Path) -> dict[Path, str]:
     """Their text, by path below `root`, which contains the policy and the samples."""
     kinds = [each.kind for each in registered]
     crds = {f"bases/{kind.group}_{kind.plural}.yaml": yaml_text(COMMAND, definition(kind)) for kind in kinds}
+    policy = (root / POLICY).read_text(encoding="utf-8")
     samples = sorted(path.name for path in (root / SAMPLES).glob("*_v*.yaml"))
     return {
         **{Path("config/crd") / name: text for name, text in crds.items()},
@@ -27,6 +31,10 @@ def files(registered: Sequence[Registered], root: Path) -> dict[Path, str]:
         Path("config/webhook/manifests.yaml"): yaml_text(COMMAND, *configurations(kinds)),
         Path("config/rbac/role.yaml"): yaml_text(COMMAND, manager_role(registered), source=CONTROLLERS),
         Path("config/rbac/user_roles.yaml"): yaml_text(COMMAND, *(role for kind in kinds for role in user_roles(kind))),
-        POLICY: with_kinds((root / POLICY).read_text(encoding="utf-8"), registered),
+        POLICY: with_kinds(policy, registered),
+        **{
+            Path(f"config/components/{name}-only/kustomization.yaml"): component(registered, name, policy)
+            for name in ONLY
+        },
         SAMPLES / "kustomization.yaml": yaml_text(COMMAND, {"resources": samples}, source="this directory"),
     }

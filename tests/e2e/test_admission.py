@@ -87,9 +87,10 @@ def test_defaults_of_an_appservice_are_set(space: str) -> None:
     assert stored["spec"] == {"image": NGINX, "size": 1, "ports": [port]}
 
 
-def test_change_without_an_image_keeps_the_stored_one(space: str, version: str) -> None:
-    stored, _ = dry_run(memcached(space, "other", version, containerPort=12000))
-    assert (stored["spec"]["image"], stored["spec"]["containerPort"]) == (OTHER_IMAGE, 12000)
+def test_image_that_leaves_the_manifest_becomes_the_default(space: str, version: str) -> None:
+    stored, warnings = dry_run(memcached(space, "other", version, containerPort=12000))
+    assert (stored["spec"]["image"], stored["spec"]["containerPort"]) == (IMAGE, 12000)
+    assert f"Warning: spec.image was removed, so its default is set, {IMAGE}" in warnings
 
 
 def test_change_that_loses_items_is_warned_about(space: str, version: str) -> None:

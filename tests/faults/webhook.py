@@ -6,7 +6,7 @@ import os
 import re
 import ssl
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -147,7 +147,9 @@ def _fetch(url: str) -> str:
 
 
 @asynccontextmanager
-async def webhook(sandbox: Sandbox, serving: KeyPair | None = None, port: int = 0) -> AsyncGenerator[Webhook]:
+async def webhook(
+    sandbox: Sandbox, serving: KeyPair | None = None, port: int = 0, options: Sequence[str] = ()
+) -> AsyncGenerator[Webhook]:
     """Start an admission process with this certificate, by default a valid one, and port, by default a free one."""
     metrics, probes = free_port(), free_port()
     port = port or free_port()
@@ -161,6 +163,7 @@ async def webhook(sandbox: Sandbox, serving: KeyPair | None = None, port: int = 
             f"--metrics-bind-address=127.0.0.1:{metrics}",
             f"--health-probe-bind-address=127.0.0.1:{probes}",
             "--shutdown-delay=0",
+            *options,
         ]
         log = sandbox.operator.log.with_suffix(".webhook.log")
         process = Operator(arguments, {}, sandbox.settings.sources, log, "memcached_webhooks")

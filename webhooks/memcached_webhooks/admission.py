@@ -17,25 +17,27 @@ from memcached_webhooks.review import (
     UPDATE,
     Handler,
     InvalidReviewError,
-    Patch,
     ReviewRequest,
     ReviewResponse,
     bad_request,
     invalid,
 )
+from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import kept_warning
 
 MAX_KEPT_ERRORS = 10
 """Warnings about errors of the old object; the API server drops warnings beyond 4 KiB."""
 
-Spec = Mapping[str, Any]
-
 _ObjectHandler = Callable[[ReviewRequest, Any, Any], ReviewResponse]
 """Returns the response to a request, its object and its old object, which is None on CREATE."""
 
 
-def _no_defaults(_: Spec, __: Spec | None) -> dict[str, Any]:
+def _no_defaults(_: Spec, __: Stored | None) -> dict[str, Any]:
     return {}
+
+
+def _no_removals(_: Mapping[str, Any], __: Spec) -> list[str]:
+    return []
 
 
 def _no_warnings(_: Any, __: Any) -> list[str]:
@@ -47,13 +49,15 @@ class Admission:
     """The admission of one kind.
 
     `defaults`: returns the fields to set in a spec, by their paths (`rollout/maxSurge`), from the spec and the old
-    object's spec, which is None on CREATE. Those of the types need none: the API server sets them. `warnings`: returns
-    warnings about a valid object that is created (the old one is None) or changed.
+    object, which is None on CREATE. Those of the types need none: the API server sets them. `warnings`: returns
+    warnings about a valid object that is created (the old one is None) or changed. `removals`: returns warnings about
+    the fields that `defaults` sets in an update, from these fields and the old spec.
     """
 
     kind: Kind[Any]
-    defaults: Callable[[Spec, Spec | None], dict[str, Any]] = _no_defaults
+    defaults: Callable[[Spec, Stored | None], dict[str, Any]] = _no_defaults
     warnings: Callable[[Any, Any], list[str]] = _no_warnings
+    removals: Callable[[Mapping[str, Any], Spec], list[str]] = _no_removals
 
     def handlers(self) -> dict[str, Handler]:
         """The handler for each path."""
@@ -86,19 +90,14 @@ class Admission:
         return filtered
 
     def _mutate(self, request: ReviewRequest, obj: Any, old: Any) -> ReviewResponse:
-        """Allow, with a JSON patch that sets every missing default."""
-        return ReviewResponse(
-            patch=self._patch(obj, None if request.operation == CREATE else nested_field(old, "spec") or {})
-        )
-
-    def _patch(self, obj: Any, before: Any) -> Patch:
+        """Allow, with a JSON patch that sets every missing default, and warnings about those that an update removed."""
         spec = nested_field(obj, "spec")
         if not is_object(obj) or (spec is not None and not is_object(spec)):
-            return []  # the validating webhook reports the error
-        if before is not None and not is_object(before):
-            before = {}
-        missing = self.defaults(spec or {}, before)
-        return merge_operations(spec, missing)
+            return ALLOWED  # the validating webhook reports the error
+        stored = None if request.operation == CREATE else _stored(request, old)
+        fields = self.defaults(spec or {}, stored)
+        warnings = [] if stored is None else self.removals(fields, stored.spec)
+        return ReviewResponse(patch=merge_operations(spec, fields), warnings=warnings)
 
     def _validate(self, request: ReviewRequest, obj: Any, old: Any) -> ReviewResponse:
         """Deny with all errors, except those of the old object; otherwise allow, with warnings.
@@ -123,6 +122,12 @@ class Admission:
             return self.warnings(obj, old)
         except ValueError:  # also SpecDecodeError
             return []
+
+
+def _stored(request: ReviewRequest, old: Any) -> Stored:
+    """The stored object of an update, with an empty spec if it has no valid one."""
+    spec = nested_field(old, "spec")
+    return Stored(spec if is_object(spec) else {}, request.old_object)
 
 
 def path_of(verb: str, kind: Kind[Any]) -> str:

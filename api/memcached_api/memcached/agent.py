@@ -21,8 +21,8 @@ class Agent(msgspec.Struct, frozen=True, rename="camel"):
     `cache.warmRestart` needs it."""
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
-    """Container image of the agent. If absent when an agent is first needed, the mutating webhook sets that of the
-    operator's release, so that a later release of the operator does not restart the cache."""
+    """Container image of the agent. If absent when an agent is first needed, or removed after you set it, the mutating
+    webhook sets that of the operator's release. A later release of the operator does not change it."""
 
     resources: ResourceRequirements | None = None
     """Compute resources of the agent. Resources that are not set have defaults: requests of `cpu: 10m` and `memory:

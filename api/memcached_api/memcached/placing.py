@@ -69,9 +69,9 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         list[TopologySpreadConstraint],
         Meta(max_length=MAX_CONSTRAINTS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
     ] = []
-    """How the pods are distributed over nodes and zones. If absent when the object is created, the mutating webhook
-    sets two constraints, for `kubernetes.io/hostname` and `topology.kubernetes.io/zone`, which the scheduler satisfies
-    if it can. An empty list means none."""
+    """How the pods are distributed over nodes and zones. If absent when the object is created, or removed later, the
+    mutating webhook sets two constraints, for `kubernetes.io/hostname` and `topology.kubernetes.io/zone`, which the
+    scheduler satisfies if it can. An empty list means none."""
 
     priority_class_name: Name = ""
     """Name of the PriorityClass of the pods."""
@@ -118,11 +118,12 @@ class RolloutSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     max_unavailable: IntOrPercent | None = None
     """Maximum number of pods, or percentage rounded down, that may be unavailable during a rollout. If absent when the
-    object is created, the mutating webhook sets 0; otherwise the default of Kubernetes applies, 25%."""
+    object is created, or removed later, the mutating webhook sets 0; otherwise the default of Kubernetes applies, 25%.
+    """
 
     max_surge: IntOrPercent | None = None
     """Maximum number of additional pods, or percentage rounded up, during a rollout. If absent when the object is
-    created, the mutating webhook sets 1; otherwise the default of Kubernetes applies, 25%."""
+    created, or removed later, the mutating webhook sets 1; otherwise the default of Kubernetes applies, 25%."""
 
     min_ready_seconds: Annotated[int, Meta(ge=0, le=MAX_READY_SECONDS)] | None = None
     """Seconds for which a new pod must be ready before the rollout continues, at most a day. If absent, 0."""

@@ -93,8 +93,8 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
-    """Container image of memcached. If absent, the mutating webhook sets the operator's current default on create, so
-    that a later release of the operator does not restart the cache."""
+    """Container image of memcached. If absent when the object is created, or removed after you set it, the mutating
+    webhook sets the operator's current default. A later release of the operator does not change it."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. If absent, the default of Kubernetes:
@@ -115,8 +115,9 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Where the pods run, and their metadata: a part of a Kubernetes pod template."""
 
     pod_disruption_budget: PodDisruptionBudget | None = None
-    """How many pods a drain of nodes may delete at the same time. If absent when the object is created, the mutating
-    webhook sets `enabled: true` and `maxUnavailable: 1`; otherwise there is no PodDisruptionBudget."""
+    """How many pods a drain of nodes may delete at the same time. If absent when the object is created, or removed
+    later, the mutating webhook sets `enabled: true` and `maxUnavailable: 1`; otherwise there is no PodDisruptionBudget.
+    """
 
     rollout: RolloutSpec | None = None
     """How pods are replaced if a change requires it."""

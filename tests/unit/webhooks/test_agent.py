@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
-from memcached_webhooks.kinds.memcached import defaults, warnings
+from memcached_webhooks.kinds.memcached import defaults, removals, warnings
+from memcached_webhooks.stored import Stored
 
-from .reviews import memcached
+from .reviews import memcached, raw
 
 IMAGES = Images("memcached:1", "operator:2")
 SIZES = {"size": 1, "containerPort": 11211, "image": "memcached:1"}
@@ -40,15 +41,25 @@ def spec(monitoring: Any = None, agent: Any = None) -> dict[str, Any]:
         (spec(monitoring={}), spec(), "operator:2"),
         (spec(monitoring={}), spec(monitoring={"enabled": False}), "operator:2"),
         (spec(monitoring={}), spec(agent=OLD), "operator:2"),
-        # Kept, also by an update of a file without it.
+        # Kept by an update of a file without it, while there is an agent.
         (spec(monitoring={}), spec(monitoring={}, agent=OLD), "operator:1"),
-        (spec(), spec(monitoring={}, agent=OLD), "operator:1"),
+        (spec(), spec(monitoring={}, agent=OLD), None),
         # The webhook was unavailable: the controller keeps the image that it chose.
         (spec(monitoring={}), spec(monitoring={}), None),
     ],
 )
 def test_image_of_the_agent(new: dict[str, Any], old: dict[str, Any] | None, image: str | None) -> None:
-    assert defaults(new, old, IMAGES).get("agent/image") == image
+    assert defaults(new, None if old is None else Stored(old), IMAGES).get("agent/image") == image
+
+
+def test_image_that_a_client_removes_is_set_to_the_default() -> None:
+    metadata = {"managedFields": [{"fieldsV1": {"f:spec": {"f:agent": {"f:image": {}}}}}]}
+    old = spec(monitoring={}, agent=OLD)
+    fields = defaults(spec(monitoring={}), Stored(old, raw(memcached(old, **metadata))), IMAGES)
+    assert fields == {"agent/image": "operator:2"}
+    assert removals(fields, old) == [
+        "spec.agent.image was removed, so its default is set, operator:2; to use another value, set the field"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,12 @@ def test_defaulting_is_idempotent():
     assert respond(MUTATE, spec).patch == []
 
 
+def test_removed_fields_have_their_defaults_as_in_a_new_object():
+    new: dict[str, Any] = {"image": IMAGE, "ports": [{"port": 80}, {"port": 81}]}
+    named = [{"port": 80, "name": "a", "protocol": "UDP", "targetPort": 1}, {"port": 81, "name": "b"}]
+    assert respond(MUTATE, new, {"image": IMAGE, "size": 3, "ports": named}) == respond(MUTATE, new)
+
+
 def test_denial_has_all_errors():
     denial = respond(VALIDATE, {"size": 0, "ports": [{"port": 0}]}).denial
     assert denial

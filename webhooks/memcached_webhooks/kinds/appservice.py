@@ -5,7 +5,8 @@ from typing import Any
 
 from memcached_api.appservice.changes import replaces_pods
 from memcached_api.appservice.types import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
-from memcached_webhooks.admission import Admission, Spec
+from memcached_webhooks.admission import Admission
+from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import decode_valid, image_warnings, restart_warnings
 
 
@@ -14,8 +15,8 @@ def admission(_: str) -> Admission:
     return Admission(APPSERVICE, defaults, warnings)
 
 
-def defaults(spec: Spec, _: Spec | None) -> dict[str, Any]:
-    """Every missing default. The list of ports is set as a whole."""
+def defaults(spec: Spec, _: Stored | None) -> dict[str, Any]:
+    """Every missing default, in new and existing objects. The list of ports is set as a whole."""
     return {field: value for field, value in with_defaults(spec).items() if spec.get(field) != value}
 
 

@@ -1,6 +1,6 @@
 """Admission of Memcached: defaults and warnings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final
@@ -25,8 +25,9 @@ from memcached_api.memcached.types import (
 )
 from memcached_api.quantity import parse_quantity
 from memcached_api.validation.field_errors import truncate
-from memcached_webhooks.admission import Admission, Spec, path_of
+from memcached_webhooks.admission import Admission, path_of
 from memcached_webhooks.patches import field_at
+from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import (
     FEW,
     MAX_IMAGE_LENGTH,
@@ -39,6 +40,22 @@ from memcached_webhooks.warnings import (
 
 SPREAD_KEYS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
 """The node labels over whose values the pods of a new object are distributed."""
+
+IMAGE, AGENT_IMAGE = "image", "agent/image"
+SPREAD: Final = "podTemplate/spec/topologySpreadConstraints"
+BUDGET: Final = "podDisruptionBudget"
+MAX_UNAVAILABLE, MAX_SURGE, RESTARTED_AT = "rollout/maxUnavailable", "rollout/maxSurge", "rollout/restartedAt"
+
+_OTHER_VALUE: Final = "to use another value, set the field"
+REMEDIES: Final = {
+    SPREAD: "to have none, set it to []",
+    BUDGET: "to have none, set enabled: false",
+    MAX_UNAVAILABLE: _OTHER_VALUE,
+    MAX_SURGE: _OTHER_VALUE,
+    IMAGE: _OTHER_VALUE,
+    AGENT_IMAGE: _OTHER_VALUE,
+}
+"""By path, the remedy for a field whose default is set because an update removed it."""
 
 EFFECT_TEXT: Final = {
     Effect.IN_PLACE: ("updates", " in place"),
@@ -60,36 +77,44 @@ VALIDATE: Final = path_of("validate", MEMCACHED)
 
 def admission(images: Images) -> Admission:
     """The admission of Memcached. `images`: those to set in an object that names none."""
-    return Admission(MEMCACHED, partial(defaults, images=images), partial(warnings, images=images))
+    return Admission(MEMCACHED, partial(defaults, images=images), partial(warnings, images=images), removals)
 
 
-def defaults(spec: Spec, old: Spec | None, images: Images) -> dict[str, Any]:
+def defaults(spec: Spec, old: Stored | None, images: Images) -> dict[str, Any]:
     """Every missing default. A null counts as missing.
 
-    The image is set when the object is created. An update without an image keeps the image of the old object. If the
-    old object has none, because the webhook was unavailable on create, the controller keeps the image that it chose.
-    The image of the agent is set when an agent is first needed, and then kept in the same way.
+    A new object gets all of them. An update gets those of the fields that it removes, so that a manifest has the same
+    result for a new object and for an existing one. It gets no others: they could replace the pods of a running cache.
     """
-    fields: dict[str, Any] = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
-    new = {"image": images.memcached, **placing_defaults(spec.get("identity"))}
-    fields |= new if old is None else _kept(old)
-    if asks_for_agent(spec) and not (old and asks_for_agent(old)):
-        fields = {"agent/image": images.agent} | fields
-    if field_at(spec, "rollout/maxSurge") in ZERO:
-        fields.pop("rollout/maxUnavailable", None)  # no pod could be replaced
+    fixed = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
+    new = _missing(spec, {**_images(spec, images), **placing_defaults(spec.get("identity"))})
+    return _missing(spec, fixed) | (new if old is None else _missing(spec, _update_defaults(new, old)))
+
+
+def _missing(spec: Spec, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the fields that a spec does not have."""
     return {path: value for path, value in fields.items() if field_at(spec, path) is None}
 
 
+def _images(spec: Spec, images: Images) -> dict[str, str]:
+    """The images of a new object. That of the agent is set only if there is one."""
+    return {IMAGE: images.memcached} | ({AGENT_IMAGE: images.agent} if asks_for_agent(spec) else {})
+
+
 def placing_defaults(identity: Any) -> dict[str, Any]:
-    """The defaults of a new object that an existing one does not get, because it would lose its cache."""
-    rollout = (1, 0) if identity == STABLE else (0, 1)
+    """The defaults of a new object that an existing one without them does not get, because it would lose its cache.
+
+    They depend on no field that can be changed: otherwise the result of a manifest would depend on the earlier ones.
+    """
+    stable = identity == STABLE
+    max_unavailable, max_surge = (1, 0) if stable else (0, 1)
     # The slots are updated in place: all pods count for the distribution, not only those of one rollout.
-    match_label_keys = {} if identity == STABLE else {"matchLabelKeys": ["pod-template-hash"]}
+    match_label_keys = {} if stable else {"matchLabelKeys": ["pod-template-hash"]}
     return {
-        "podTemplate/spec/topologySpreadConstraints": [_spread(key) | match_label_keys for key in SPREAD_KEYS],
-        "podDisruptionBudget": {"enabled": True, "maxUnavailable": 1},
-        "rollout/maxUnavailable": rollout[0],
-        "rollout/maxSurge": rollout[1],
+        SPREAD: [_spread(key) | match_label_keys for key in SPREAD_KEYS],
+        BUDGET: {"enabled": True, "maxUnavailable": 1},
+        MAX_UNAVAILABLE: max_unavailable,
+        MAX_SURGE: max_surge,
     }
 
 
@@ -98,18 +123,31 @@ def _spread(key: str) -> dict[str, Any]:
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
 
 
-def _kept(old: Spec) -> dict[str, Any]:
-    """The fields of the old object that an update without them keeps.
+def _update_defaults(new: Mapping[str, Any], old: Stored) -> dict[str, Any]:
+    """The defaults of removed fields, and values that are kept. `new`: the missing defaults of a new object.
 
-    A file without them, applied with `kubectl replace`, must not replace the pods or delete the budget: they are those
-    that a new object gets, with the same values, the image, and the time of a restart.
+    Kept are the time of a restart, and the images that admission has set, which can be the defaults of an earlier
+    release: an unchanged manifest must not replace pods. The image of the agent is also set when it is first needed.
     """
-    agent = ("agent/image",) if asks_for_agent(old) else ()
-    old_values = {path: field_at(old, path) for path in ("image", *agent, "rollout/restartedAt")}
-    kept = {path: value for path, value in old_values.items() if isinstance(value, str)}
-    return kept | {
-        path: value for path, value in placing_defaults(old.get("identity")).items() if field_at(old, path) == value
-    }
+    removed = {path: value for path, value in new.items() if field_at(old.spec, path) is not None}
+    pins = [path for path in (IMAGE, AGENT_IMAGE) if path in removed and not old.has_manager(path)]
+    kept = {path: field_at(old.spec, path) for path in (*pins, RESTARTED_AT)}
+    agent = {AGENT_IMAGE: new[AGENT_IMAGE]} if AGENT_IMAGE in new and not asks_for_agent(old.spec) else {}
+    return removed | {path: value for path, value in kept.items() if isinstance(value, str)} | agent
+
+
+def removals(fields: Mapping[str, Any], old: Spec) -> list[str]:
+    """Warnings about removed fields, if their defaults in `fields` differ from the values of the old spec."""
+    changed = [path for path in REMEDIES if path in fields and field_at(old, path) not in (None, fields[path])]
+    return [
+        f"spec.{path.replace('/', '.')} was removed, so its default is set{_value_text(fields[path])}; {REMEDIES[path]}"
+        for path in changed
+    ]
+
+
+def _value_text(value: Any) -> str:
+    """A default in a warning, if it is short."""
+    return f", {truncate(str(value), MAX_IMAGE_LENGTH)}" if isinstance(value, str | int) else ""
 
 
 def warnings(obj: Any, old: Any, images: Images) -> list[str]:

@@ -77,6 +77,7 @@ PURE = (
     "webhooks/memcached_webhooks/kinds/*",
     "webhooks/memcached_webhooks/patches.py",
     "webhooks/memcached_webhooks/review.py",
+    "webhooks/memcached_webhooks/stored.py",
     "webhooks/memcached_webhooks/warnings.py",
 )
 SERVER = (

@@ -143,10 +143,10 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         ("spec.size", "must be at most 1000 with spec.identity Stable; use several Memcacheds"),
     ),
     "slots: another rollout": (
-        {"identity": "Stable", "rollout": {"maxUnavailable": 2, "maxSurge": "25%"}},
+        {"identity": "Stable", "rollout": {"maxUnavailable": "0%", "maxSurge": "25%"}},
         (
             "spec.rollout.maxUnavailable",
-            "must be 1 with spec.identity Stable",
+            "must not be 0 with spec.identity Stable",
             "spec.rollout.maxSurge",
             "must be 0 with spec.identity Stable, because a slot has one pod; remove the field",
         ),

@@ -119,7 +119,8 @@ class RolloutSpec(msgspec.Struct, frozen=True, rename="camel"):
     max_unavailable: IntOrPercent | None = None
     """Maximum number of pods, or percentage rounded down, that may be unavailable during a rollout. If absent when the
     object is created, or removed later, the mutating webhook sets 0; otherwise the default of Kubernetes applies, 25%.
-    """
+    With `identity: Stable`, maximum of slots that are changed or not ready at once, at least 1, and not more than
+    `podDisruptionBudget` allows; if absent, 1."""
 
     max_surge: IntOrPercent | None = None
     """Maximum number of additional pods, or percentage rounded up, during a rollout. If absent when the object is

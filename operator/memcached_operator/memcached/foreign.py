@@ -48,6 +48,14 @@ def budget_notice(name: str) -> str:
     )
 
 
+def rollout_notice(name: str) -> str:
+    """The reason why slots are updated one at a time, and the remedy. `name`: that of another user's budget."""
+    return (
+        f"spec.rollout.maxUnavailable has no effect, because PodDisruptionBudget {name} selects the same pods. Delete "
+        "it, and set spec.podDisruptionBudget instead"
+    )
+
+
 def ignores(obj: Object) -> bool:
     """True for a HorizontalPodAutoscaler whose target is no Deployment and no StatefulSet, such as a Memcached.
 

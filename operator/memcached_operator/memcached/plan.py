@@ -9,6 +9,7 @@ from memcached_api.images import Images
 from memcached_api.memcached.effective import Ports
 from memcached_api.memcached.monitoring import METRICS_PORT, is_enabled
 from memcached_api.memcached.types import MemcachedSpec, is_stable
+from memcached_api.memcached.unavailable import slots_at_once
 from memcached_api.validation.field_errors import summary
 from memcached_operator.kind import Plan, Snapshot, invalid
 from memcached_operator.kube.resource import (
@@ -31,7 +32,7 @@ from memcached_operator.memcached.desired.pods import memcached_ports
 from memcached_operator.memcached.desired.secrets import certificate_secret
 from memcached_operator.memcached.desired.service import has_slot_services, services
 from memcached_operator.memcached.desired.statefulset import statefulset
-from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget
+from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, rollout_notice
 from memcached_operator.memcached.images import chosen
 from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
 from memcached_operator.memcached.slots.pause import served_ports, with_pause
@@ -66,12 +67,11 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             *_network_policy(snapshot, spec, ports, workload),
             *_pod_monitor(snapshot, spec, workload, cluster_domain),
         )
-        decision = _update(snapshot, spec, workload, now)
-        notices = (budget_notice(other_budget),) if other_budget is not None else ()
+        decision = _update(snapshot, spec, workload, 1 if other_budget is not None else slots_at_once(spec), now)
         return Plan(
             inheriting(children, spec.inherited_metadata),
             problems=(*autoscaler_problems(snapshot), *(decision.problems if decision else ())),
-            notices=(*notices, *(decision.notices if decision else ())),
+            notices=(*_budget_notices(spec, other_budget), *(decision.notices if decision else ())),
             requeue_after=earliest((_retry_delay(cr) if missing else None, decision and decision.requeue_after)),
             update=decision and decision.update,
         )
@@ -79,15 +79,18 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
     return plan
 
 
-def _update(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, now: datetime) -> UpdateDecision | None:
+def _update(
+    snapshot: Snapshot, spec: MemcachedSpec, workload: Object, limit: int, now: datetime
+) -> UpdateDecision | None:
     """The decision about the update of the pods of slots. During a pause, a pod is only completed or restored.
 
-    `workload`: the desired one. A step must wait until it has been applied.
+    `workload`: the desired one. A step must wait until it has been applied. `limit`: the maximum of slots that are
+    changed or not ready at once.
     """
     live = snapshot.child(STATEFULSETS)
     if live is None or not is_stable(spec):
         return None
-    decision = decide(live, snapshot.pods, IN_PLACE, snapshot.resize, now)
+    decision = decide(live, snapshot.pods, IN_PLACE, snapshot.resize, now, limit=limit)
     if decision is None or decision.step is None:
         return decision
     paused = spec.rollout is not None and spec.rollout.paused is True
@@ -160,6 +163,16 @@ def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Obje
 
 
 def _other_budget(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> str | None:
-    """The name of another user's budget that prevents the one for which the spec asks; None without one."""
+    """The name of another user's budget that prevents the one for which the spec asks, or the update of several slots
+    at once: its limit is not known. None without one.
+    """
     labels = workload["spec"]["template"]["metadata"]["labels"]
-    return foreign_budget(snapshot, labels) if wants_budget(spec) else None
+    return foreign_budget(snapshot, labels) if wants_budget(spec) or slots_at_once(spec) > 1 else None
+
+
+def _budget_notices(spec: MemcachedSpec, other_budget: str | None) -> tuple[str, ...]:
+    """What another user's budget prevents."""
+    if other_budget is None:
+        return ()
+    budget = (budget_notice(other_budget),) if wants_budget(spec) else ()
+    return (*budget, rollout_notice(other_budget)) if slots_at_once(spec) > 1 else budget

@@ -1,7 +1,7 @@
 """The status of a Memcached, from its workload and its pods."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.slots.pause import served_ports
 from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
-from memcached_operator.memcached.updates.record import is_end_of, record_of
+from memcached_operator.memcached.updates.record import is_planned_end
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.pods import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
@@ -68,12 +68,7 @@ def _start_remedy(cause: str) -> str:
     return remedy if match else ""
 
 
-def _is_planned(pod: Object, container: str, ended: Mapping[str, Any]) -> bool:
-    """Whether an update of the pod in place has ended the container."""
-    return is_end_of(record_of(pod), container, ended)
-
-
-POD_RULES = PodRules("spec.imagePullSecrets", _start_remedy, _is_planned)
+POD_RULES = PodRules("spec.imagePullSecrets", _start_remedy, is_planned_end)
 """The rules for the failures of its pods."""
 
 

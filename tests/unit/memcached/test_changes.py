@@ -64,6 +64,7 @@ POOLED_ROLLOUTS: Specs = st.fixed_dictionaries({}, optional={"maxUnavailable": s
 STABLE_ROLLOUTS: Specs = st.fixed_dictionaries(
     {},
     optional={
+        "maxUnavailable": st.sampled_from([1, 5, "25%"]),
         "warmUp": st.fixed_dictionaries(
             {},
             optional={
@@ -71,7 +72,7 @@ STABLE_ROLLOUTS: Specs = st.fixed_dictionaries(
                 "timeout": st.sampled_from(["15m", "900s", "1h"]),
                 "minRequests": st.sampled_from([100, 0]),
             },
-        )
+        ),
     },
 )
 AGENTS: Specs = st.fixed_dictionaries(

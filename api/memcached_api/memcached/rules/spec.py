@@ -6,7 +6,7 @@ from typing import Any, Final
 from memcached_api.memcached.rules.cache import CACHE_RULES
 from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES
 from memcached_api.memcached.rules.monitoring import MONITORING_RULES
-from memcached_api.memcached.rules.placing import PLACING_RULES
+from memcached_api.memcached.rules.placing import PLACING_RULES, ZERO
 from memcached_api.memcached.rules.tls import TLS_RULES, secret_rule
 from memcached_api.memcached.rules.warm_restart import WARM_RESTART_RULES
 from memcached_api.memcached.rules.warm_up import STABLE, WARM_UP_RULES
@@ -117,9 +117,9 @@ SLOTS: Final = (
     ),
     _stable_rule(
         "rollout.maxUnavailable",
-        lambda value: value == 1,
-        "string(self.rollout.maxUnavailable) == '1'",
-        "must be 1 with spec.identity Stable, because one slot is updated after the other; remove the field",
+        lambda value: value not in ZERO,
+        "!(string(self.rollout.maxUnavailable) in ['0', '0%'])",
+        "must not be 0 with spec.identity Stable, because no slot could be updated; remove the field",
     ),
     _stable_rule(
         "rollout.maxSurge",

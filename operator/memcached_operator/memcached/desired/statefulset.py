@@ -10,7 +10,7 @@ from memcached_operator.workloads import children
 
 
 def statefulset(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
-    """Build the StatefulSet of `spec.size` pods, which start together and are updated one after the other."""
+    """Build the StatefulSet of `spec.size` pods, which start together and are updated by the operator."""
     pods = workload_pod(cr, spec, images)
     # The DNS names of the slots end with that of the headless Service, which has the object's name.
     built = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, pods, cr["metadata"]["name"])

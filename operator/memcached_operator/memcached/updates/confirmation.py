@@ -9,14 +9,25 @@ from typing import Final, NamedTuple
 
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.observed import ready_since, revision_of, runs, waiting_for
-from memcached_operator.memcached.updates.record import MAX_MESSAGE, Ran, UpdateRecord, age, ends
+from memcached_operator.memcached.updates.record import (
+    MAX_MESSAGE,
+    Ran,
+    UpdateRecord,
+    age,
+    ends,
+    is_planned_end,
+    record_of,
+)
 from memcached_operator.memcached.updates.target import Target
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.pods import (
     IMAGE_REASONS,
     RECOVERY_PERIOD,
     START_REASONS,
+    PodRules,
+    condition_of,
     container_status,
+    failures,
 )
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.times import past_time
@@ -138,6 +149,19 @@ def image_failure(pod: Object, record: UpdateRecord) -> str:
     return ""
 
 
+def is_failing(pod: Object, target: Target, now: datetime) -> bool:
+    """Whether a pod that has been updated does not become ready by itself, so that no other pod may follow it.
+
+    A container crashes or cannot start, or the pod is not ready for longer than a rollout may take.
+    """
+    if failures([pod], now, _RULES):
+        return True
+    ready, record = condition_of(pod, "Ready"), record_of(pod)
+    begun = (pod["metadata"].get("creationTimestamp"), ready.get("lastTransitionTime"), record and record.since)
+    since = max((time for text in begun if (time := past_time(text, now)) is not None), default=now)
+    return ready.get("status") != "True" and now - since >= PROGRESS_DEADLINE + timedelta(seconds=target.warm_up)
+
+
 def _was_pulled(pod: Object, container: str, record: UpdateRecord) -> bool:
     """Whether the image of the update has run. The container before can have started once more with its own image."""
     ran = record.restarts.get(container)
@@ -156,3 +180,4 @@ def _left(since: datetime | None, record: UpdateRecord, now: datetime, period: t
 
 
 _FAILED: Final = IMAGE_REASONS | START_REASONS
+_RULES: Final = PodRules("", is_planned=is_planned_end)

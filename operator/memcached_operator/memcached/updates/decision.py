@@ -43,9 +43,12 @@ class UpdateDecision:
 
 
 def decide(
-    live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None, now: datetime
+    live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None, now: datetime, *, limit: int = 1
 ) -> UpdateDecision | None:
-    """The decision about the pods of a StatefulSet; None until its controller has seen its latest spec."""
+    """The decision about the pods of a StatefulSet; None until its controller has seen its latest spec.
+
+    `limit`: the maximum of slots that are changed or not ready at once, at least 1.
+    """
     target = _target(live, rules, resize)
     if target is None:
         return None
@@ -56,7 +59,7 @@ def decide(
     slots = [assess(by_name[name], target, now) for name in names if name in by_name]
     slots += [Slot(name, SlotState.BUSY, "is being replaced") for name in names if name not in by_name]
     unreadable = (name for name, pod in by_name.items() if is_unreadable(pod))
-    return replace(_decision(slots), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
+    return replace(_decision(slots, limit), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
 
 
 def _notice(name: str) -> str:
@@ -71,10 +74,10 @@ def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | Non
     return Target(revision, template, origin, rules, resize, live["spec"].get("minReadySeconds", 0))
 
 
-def _decision(slots: Sequence[Slot]) -> UpdateDecision:
+def _decision(slots: Sequence[Slot], limit: int) -> UpdateDecision:
     """The decision, given the slots, the highest first."""
     problems = tuple(slot.problem for slot in slots if slot.problem)
-    next_one = _next(slots)
+    next_one = _next(slots, limit)
     doing = [slot for slot in slots if slot.doing and (slot is next_one or slot.state is not SlotState.OUTDATED)]
     return UpdateDecision(
         complete=all(slot.state is SlotState.DONE for slot in slots),
@@ -86,24 +89,39 @@ def _decision(slots: Sequence[Slot]) -> UpdateDecision:
     )
 
 
-def _next(slots: Sequence[Slot]) -> Slot | None:
+def _next(slots: Sequence[Slot], limit: int) -> Slot | None:
     """The slot whose pod is to be changed now, or None. Records of completed updates are removed last."""
     if unfinished := [slot for slot in slots if slot.state is SlotState.UNFINISHED]:
         return unfinished[0]
-    return _outdated(slots) or next((slot for slot in slots if slot.state is SlotState.DONE and slot.step), None)
+    return _outdated(slots, limit) or next((slot for slot in slots if slot.state is SlotState.DONE and slot.step), None)
 
 
-def _outdated(slots: Sequence[Slot]) -> Slot | None:
-    """The slot whose pod is to be updated now, or None.
+def _outdated(slots: Sequence[Slot], limit: int) -> Slot | None:
+    """The slot whose pod is to be updated now, or None. At most `limit` slots are changed or not ready at once.
 
-    Each step waits until all other pods are available. But a pod that is not ready is updated before the others: it may
-    need the correction, and has nothing to lose. It does not wait for others if its first container does not run, or
-    if the step does not touch that.
+    A pod that is not ready is updated before the others: it may need the correction, and has nothing to lose. It waits
+    only for pods that are being changed if its first container does not run, or if the step does not touch that. No pod
+    is updated while one that has been updated fails.
     """
-    if any(slot.state in (SlotState.BUSY, SlotState.STUCK) for slot in slots):
+    busy = sum(slot.state is SlotState.BUSY for slot in slots)
+    if busy >= limit or any(slot.state is SlotState.STUCK or slot.failing for slot in slots):
         return None
     outdated = [slot for slot in slots if slot.state is SlotState.OUTDATED]
     outdated.sort(key=lambda slot: (slot.ready, not slot.begun))
     if urgent := [slot for slot in outdated if slot.broken or (slot.keeps_memcached_running and not slot.ready)]:
         return urgent[0]
-    return outdated[0] if outdated and all(slot.ready for slot in slots if slot is not outdated[0]) else None
+    disturbed = sum(slot.state is SlotState.BUSY or not slot.ready for slot in slots)
+    # A limit of 1 needs no count of begun updates: they come first. Others would then be ordered differently.
+    changing = sum(slot.ready and slot.changing for slot in outdated) if limit > 1 else 0
+    return next((slot for slot in outdated if _others(slot, disturbed, changing) < limit), None)
+
+
+def _others(slot: Slot, disturbed: int, changing: int) -> int:
+    """The number of other slots that count when a slot is to be updated.
+
+    `disturbed`: slots that are busy or not ready. `changing`: ready slots whose update has begun and waits for its next
+    step. Those count only before a further update begins: if the limit was lowered, each must still be completed.
+    """
+    if not slot.ready:
+        return disturbed - 1
+    return disturbed if slot.changing else disturbed + changing

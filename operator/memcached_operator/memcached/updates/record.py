@@ -103,6 +103,11 @@ def is_end_of(record: UpdateRecord | None, container: str, terminated: Mapping[s
     return terminated.get("containerID") in (record.ended.get(container, NOTHING), ran.id if ran else NOTHING)
 
 
+def is_planned_end(pod: Mapping[str, Any], container: str, terminated: Mapping[str, Any]) -> bool:
+    """Whether an update of a pod in place has ended a container."""
+    return is_end_of(record_of(pod), container, terminated)
+
+
 def ends(pod: Mapping[str, Any], record: UpdateRecord) -> dict[str, str]:
     """The containerIDs of the last containers that an update has ended, by name."""
     statuses = nested_list(pod, "status", "containerStatuses")

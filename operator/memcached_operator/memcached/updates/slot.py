@@ -57,8 +57,9 @@ class SlotState(Enum):
 class Slot:
     """The pod of a slot. `doing`: what happens to it, for messages. `begun`: its update has begun.
 
-    `broken`: it is outdated, and cannot become ready. `keeps_memcached_running`: its step does not touch the first
-    container. `ready`: it is available. `requeue_after`: seconds until it may be.
+    `changing`: its update, or an earlier one, has begun and is not completed. `broken`: it is outdated, and cannot
+    become ready. `failing`: it is updated, and cannot become ready. `keeps_memcached_running`: its step does not touch
+    the first container. `ready`: it is available. `requeue_after`: seconds until it may be.
     """
 
     name: str
@@ -67,7 +68,9 @@ class Slot:
     step: PodStep | None = None
     problem: Problem | None = None
     begun: bool = False
+    changing: bool = False
     broken: bool = False
+    failing: bool = False
     keeps_memcached_running: bool = False
     ready: bool = False
     requeue_after: float | None = None
@@ -76,8 +79,10 @@ class Slot:
 def assess(pod: Object, target: Target, now: datetime) -> Slot:
     """The state of a pod that is not being deleted."""
     left = observed.until_available(pod, target.min_ready, now)
-    slot = _labelled(pod, target, left, now) if _has_revision(pod, target) else _outdated(pod, target, now)
-    return replace(slot, ready=left == 0, requeue_after=earliest((slot.requeue_after, left)))
+    updated = _has_revision(pod, target)
+    slot = _labelled(pod, target, left, now) if updated else _outdated(pod, target, now)
+    failing = updated and slot.state is SlotState.BUSY and confirmation.is_failing(pod, target, now)
+    return replace(slot, ready=left == 0, failing=failing, requeue_after=earliest((slot.requeue_after, left)))
 
 
 def _has_revision(pod: Object, target: Target) -> bool:
@@ -187,7 +192,9 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
     else:
         slot = _in_place(pod, target, origin, record, now)
     left = observed.until_broken(pod, target.containers, target.warm_up, now)
-    return replace(slot, begun=begun, broken=left == 0, requeue_after=earliest((slot.requeue_after, left)))
+    changing = record is not None and bool(record.revision)
+    after = earliest((slot.requeue_after, left))
+    return replace(slot, begun=begun, changing=changing, broken=left == 0, requeue_after=after)
 
 
 def _is_complete(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> bool:

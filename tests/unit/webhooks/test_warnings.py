@@ -25,6 +25,19 @@ NO_RESIZE = "A cluster that cannot resize pods replaces them, and their cached i
 WATCHED: dict[str, Any] = {**SLOTS, "monitoring": {}, "agent": {"image": "a:1"}}
 WARM: dict[str, Any] = {**SLOTS, "agent": {"image": "a:1"}, "cache": {"warmRestart": True}}
 WARM_UP: dict[str, Any] = {"rollout": {"warmUp": {}}}
+SEVERAL: dict[str, Any] = {"rollout": {"maxUnavailable": "10%"}}
+LIMITED = "spec.rollout.maxUnavailable is limited to {} by spec.podDisruptionBudget.maxUnavailable; raise that, too"
+PACES: list[tuple[dict[str, Any], str]] = [
+    ({}, "at most 5 at a time"),
+    ({"podDisruptionBudget": {"enabled": False}}, "at most 5 at a time"),
+    ({"podDisruptionBudget": {"maxUnavailable": 2}}, "at most 2 at a time"),
+    ({"podDisruptionBudget": {}}, "one at a time"),
+    (
+        {"rollout": {"maxUnavailable": 3, "warmUp": {}}},
+        "at most 3 at a time, with those that are not warm yet",
+    ),
+]
+CLIENTS = "Clients must use all addresses of the Service's name, or set spec.identity to Stable for a name per pod"
 MOVES = "with consistent hashing about {} % of the keys move"
 TOO_MANY_THREADS = (
     "spec.cache.threads of 5 is more than twice the CPU limit: threads that wait for a CPU make memcached slower"
@@ -77,6 +90,22 @@ def cache(**settings: Any) -> dict[str, Any]:
             SLOTS,
             {**SLOTS, "rollout": {"warmUp": {}}},
             [f"spec.rollout.warmUp: {ONE_AT_A_TIME}, each after the previous one is warm; {LOST}"],
+        ),
+        *(
+            (
+                {**SLOTS, **SEVERAL, **budget, "size": 50},
+                {**SLOTS, **SEVERAL, **budget, "size": 50, "containerPort": 2000},
+                [f"spec.containerPort: this change replaces 50 pods, {pace}; {LOST}"],
+            )
+            for budget, pace in PACES
+        ),
+        (None, {**SLOTS, **SEVERAL, "size": 50}, []),
+        (None, {**SLOTS, **SEVERAL, "size": 50, "podDisruptionBudget": {}}, [LIMITED.format(1)]),
+        (None, {"size": 50, **SEVERAL, "podDisruptionBudget": {}, "identity": "Pooled"}, [CLIENTS]),
+        (
+            SLOTS,
+            {**SLOTS, "rollout": {"maxUnavailable": 3}, "podDisruptionBudget": {"maxUnavailable": 2}},
+            [LIMITED.format(2)],
         ),
         # What keeps the items.
         (WATCHED, {**WATCHED, "agent": {"image": "a:2"}}, [f"spec.agent.image: {UPDATES_3}"]),

@@ -23,6 +23,7 @@ from memcached_api.memcached.types import (
     needs_agent,
     warm_up_of,
 )
+from memcached_api.memcached.unavailable import requested_slots, slots_at_once
 from memcached_api.quantity import parse_quantity
 from memcached_api.validation.field_errors import truncate
 from memcached_webhooks.admission import Admission, path_of
@@ -154,13 +155,13 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
     """Warnings about a valid object that is created (`old` is None) or changed."""
     new = decode_spec(obj)
     before = decode_valid(decode_spec, old)
-    threads = _thread_warnings(new, before)
+    limits = [*_thread_warnings(new, before), *_limit_warnings(new, before)]
     if before is None:
-        return [*_address_warnings(new), *threads, *image_warnings(new.image), *_agent_warnings(new, None, images)]
+        return [*_address_warnings(new), *limits, *image_warnings(new.image), *_agent_warnings(new, None, images)]
     image = _outdated_image_warnings(new, images) if new.image == before.image else image_warnings(new.image)
     pods = min(new.size, before.size)
     restart = _update_warnings(update(new, before), pods, _pace(new), older=is_older(new.image, before.image))
-    return [*_size_warnings(new, before), *restart, *threads, *image, *_agent_warnings(new, before, images)]
+    return [*_size_warnings(new, before), *restart, *limits, *image, *_agent_warnings(new, before, images)]
 
 
 def _update_warnings(change: ChangeEffect, pods: int, pace: str, *, older: bool | None) -> Iterator[str]:
@@ -182,12 +183,28 @@ def _pace(new: MemcachedSpec) -> str:
     """The number of pods that are changed at once, in words."""
     if not is_stable(new):
         return ONE if new.rollout and _is_one_pod_more_or_less(new.rollout) else FEW
+    slots = slots_at_once(new)
+    if slots > 1:
+        return f"at most {slots} at a time{'' if warm_up_of(new) is None else ', with those that are not warm yet'}"
     return ONE if warm_up_of(new) is None else f"{ONE}, each after the previous one is warm"
 
 
 def _is_one_pod_more_or_less(rollout: RolloutSpec) -> bool:
     """Whether a rollout is limited to one additional or one missing pod. A percentage can mean several pods."""
     return [limit for limit in (rollout.max_surge, rollout.max_unavailable) if limit not in ZERO] == [1]
+
+
+def _limit_warnings(new: MemcachedSpec, old: MemcachedSpec | None) -> Iterator[str]:
+    """A warning if fewer slots than `rollout.maxUnavailable` are changed at once, unless that is as before."""
+    limits = [slots_at_once(spec) if _is_limited(spec) else None for spec in (new, old) if spec]
+    if limits[0] is not None and limits[0] not in limits[1:]:
+        budget = "spec.podDisruptionBudget.maxUnavailable"
+        yield f"spec.rollout.maxUnavailable is limited to {limits[0]} by {budget}; raise that, too"
+
+
+def _is_limited(spec: MemcachedSpec) -> bool:
+    """Whether the budget allows fewer slots at once than the rollout."""
+    return is_stable(spec) and slots_at_once(spec) < requested_slots(spec)
 
 
 def _outdated_image_warnings(new: MemcachedSpec, images: Images) -> Iterator[str]:

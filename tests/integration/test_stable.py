@@ -11,11 +11,13 @@ from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, missing, run_operator, wait_until_ready
 from integration.test_placing_budgets import QUIET, STATUS
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, STATEFULSETS, Key, Object, nested_map
+from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.slots.pause import OUTDATED, PAUSED_ANNOTATION
+from memcached_operator.workloads.pods import is_active, is_ready
 from support.admitted import admitted
 from support.draining import condition
+from support.lists import listed
 
 COLLECTION_SECONDS = 90
 """Timeout for the garbage collector. It looks for new resources, such as those of a CRD, every 30 s."""
@@ -93,6 +95,39 @@ def test_request_budgets_and_servers(plane: ControlPlane, namespace: str) -> Non
 
 SHORT_SYNC = 0.3
 """Seconds between full resyncs, so that a test sees several."""
+
+
+def test_several_slots_are_replaced_at_once(plane: ControlPlane, namespace: str) -> None:
+    """As many as the budget and the rollout allow, and never more: counted after each event of a pod."""
+    size, limit, new = 6, 2, "example.com/memcached:2"
+    unready: list[set[int]] = []
+
+    async def count(client: ApiClient, version: str, ready: dict[str, bool]) -> None:
+        async for what, pod in client.watch(PODS, namespace, "", version):
+            if what != "BOOKMARK":
+                ready[pod["metadata"]["name"]] = what != "DELETED" and is_active(pod) and is_ready(pod)
+                unready.append({slot for slot in range(size) if not ready.get(f"cache-{slot}")})
+
+    async def scenario(client: ApiClient) -> None:
+        rollout = {"maxUnavailable": 3, "minReadySeconds": 2}
+        budget = {"maxUnavailable": limit}
+        await create(client, stable(namespace, size=size, rollout=rollout, podDisruptionBudget=budget))
+        await wait_until_ready(client, namespace)
+        pods, version = await listed(client, PODS, namespace)
+        before = {pod["metadata"]["uid"] for pod in pods}
+        counting = asyncio.create_task(count(client, version, {pod["metadata"]["name"]: True for pod in pods}))
+        try:
+            await asyncio.to_thread(plane.change, Key(MEMCACHEDS, namespace, "cache"), {"spec": {"image": new}})
+            await wait_until_ready(client, namespace)
+        finally:
+            counting.cancel()
+        pods, _ = await listed(client, PODS, namespace)
+        assert len(pods) == size
+        assert not before & {pod["metadata"]["uid"] for pod in pods}
+        assert {pod["spec"]["containers"][0]["image"] for pod in pods} == {new}
+
+    run_operator(plane, (namespace,), scenario)
+    assert max(map(len, unready)) == limit, unready
 
 
 DRIFTED = "example.com/elsewhere:1"

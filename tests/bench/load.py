@@ -30,6 +30,7 @@ SPECS: dict[str, Object] = {
         **_golden("monitoring"),
         **_golden("placing"),
         **_golden("tls-own-client-ca"),
+        **_golden("inherited-metadata"),
         **_golden("every-field"),
         "identity": "Pooled",
         "resources": {},  # the limit of the golden is too low for connections with TLS

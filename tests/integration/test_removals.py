@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +126,7 @@ def removed(warnings: str) -> dict[str, str]:
 
 
 @pytest.fixture(params=["v1", "v1alpha1"])
-def user(request: pytest.FixtureRequest, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
+def user(request: pytest.FixtureRequest, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> User:
     """kubectl in a namespace that the test creates with `run`."""
     monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
     use_kubectl()

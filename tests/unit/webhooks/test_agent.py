@@ -53,7 +53,7 @@ def test_image_of_the_agent(new: dict[str, Any], old: dict[str, Any] | None, ima
 
 
 def test_image_that_a_client_removes_is_set_to_the_default() -> None:
-    metadata = {"managedFields": [{"fieldsV1": {"f:spec": {"f:agent": {"f:image": {}}}}}]}
+    metadata: dict[str, Any] = {"managedFields": [{"fieldsV1": {"f:spec": {"f:agent": {"f:image": {}}}}}]}
     old = spec(monitoring={}, agent=OLD)
     fields = defaults(spec(monitoring={}), Stored(old, raw(memcached(old, **metadata))), IMAGES)
     assert fields == {"agent/image": "operator:2"}

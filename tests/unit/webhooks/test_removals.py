@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
+from memcached_api.values import is_object
 from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED
 from support.reviewing import patched
@@ -22,7 +23,7 @@ OWN: dict[str, Any] = {
     "rollout": {"maxUnavailable": "50%", "maxSurge": 3},
 }
 """Another value of each placing default."""
-WARM = {"warmUp": {}, "paused": True, "minReadySeconds": 3}
+WARM: dict[str, Any] = {"warmUp": {}, "paused": True, "minReadySeconds": 3}
 BUDGET_REMOVED = "spec.podDisruptionBudget was removed, so its default is set"
 SPREAD_REMOVED = "spec.podTemplate.spec.topologySpreadConstraints was removed, so its default is set"
 UNAVAILABLE_REMOVED = "spec.rollout.maxUnavailable was removed, so its default is set, 0"
@@ -148,12 +149,12 @@ MANIFESTS: list[dict[str, Any]] = [
     {"agent": {"image": "agent:own"}, "monitoring": {"enabled": False}},
 ]
 EARLIER, CURRENT = Images("memcached:1", "agent:1"), Images("memcached:2", "agent:2")
-SLOTS = {"identity": "Stable", "rollout": {"warmUp": {}}}
+SLOTS: dict[str, Any] = {"identity": "Stable", "rollout": {"warmUp": {}}}
 
 
 def fields_v1(value: Any) -> Any:
     """The fields of a value as in `managedFields`."""
-    return {f"f:{key}": fields_v1(each) for key, each in value.items()} if isinstance(value, dict) else {}
+    return {f"f:{key}": fields_v1(each) for key, each in value.items()} if is_object(value) else {}
 
 
 def replaced(spec: dict[str, Any], old: Any = None, images: Images = CURRENT) -> tuple[Any, list[str]]:

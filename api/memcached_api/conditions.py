@@ -77,7 +77,7 @@ MEANINGS: Final = {
     },
     DEGRADED: {
         INVALID_SPEC: Meaning(
-            "The spec violates a rule: it was stored before the rule existed.",
+            "No valid children can be built from the spec: it was stored before a rule existed. They stay as they are.",
             "Correct the field that the message names.",
         ),
         CONFLICT: Meaning(

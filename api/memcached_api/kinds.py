@@ -46,7 +46,10 @@ PROBLEM_COLUMNS: Final = (
 
 
 class Checked(NamedTuple, Generic[Spec]):
-    """The decoded spec of an object, None if it cannot be decoded, and all of its errors."""
+    """The spec from which the children of a stored object are built, and all of its errors.
+
+    `spec`: None if no sound children can be built: it cannot be decoded, or it violates a rule that blocks.
+    """
 
     spec: Spec | None
     errors: list[FieldError]
@@ -91,18 +94,19 @@ class Kind(Generic[Spec]):
 
     def validate(self, obj: Any) -> list[FieldError]:
         """All errors of an object that is written; empty if it is valid. Never raises, for any JSON value."""
-        return self._check(obj, stored=False)[1]
+        return self._check(obj, stored=False).errors
 
     def validate_change(self, obj: Any, old: Any) -> list[FieldError]:
         """The errors of a change from `old` to `obj`. Never raises, for any JSON values."""
         return list(transition_errors(self.transitions, obj, old))
 
     def check(self, obj: Any) -> Checked[Spec]:
-        """The decoded spec of a stored object, or None if it cannot be decoded, and all errors.
+        """The spec of a stored object from which its children are built, or None, and all errors.
 
         An object that was accepted under a weaker rule is valid. Never raises, for any JSON value.
         """
-        return self._check(obj, stored=True)
+        spec, errors = self._check(obj, stored=True)
+        return Checked(None if any(error.blocks for error in errors) else spec, errors)
 
     def _check(self, obj: Any, *, stored: bool) -> Checked[Spec]:
         if errors := self._not_an_object(obj):

@@ -1,7 +1,7 @@
 """The interface between a kind and the engine: a snapshot goes in; a plan and a status come out."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
@@ -11,11 +11,15 @@ import msgspec
 
 from memcached_api import conditions as c
 from memcached_api.kinds import Checked
+from memcached_api.validation.field_errors import FieldError, summary
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
 Check = Callable[[Object], Checked[Spec]]
-"""Checks the spec of a stored object."""
+"""Checks the spec of a stored object. Without a spec, its children stay as they are."""
+
+MAX_ERRORS_LENGTH, MAX_KEPT_LENGTH = 4096, 1000
+"""Maximum characters of the errors in a problem, which has the whole message of Degraded, and in a notice."""
 
 CHECKED_SPECS, CHECKED_BYTES = 1024, 2**20
 """Maximum number, and bytes as JSON, of the specs of one kind whose result is kept. A result of small values takes up
@@ -143,9 +147,16 @@ class Plan:
     update: PodUpdate | None = None
 
 
-def invalid(message: str) -> Plan:
-    """The plan for an invalid spec; the message names field, value and remedy."""
-    return Plan(None, (Problem(c.INVALID_SPEC, message),))
+def invalid(errors: Sequence[FieldError]) -> Plan:
+    """The plan for a spec from which no sound children can be built."""
+    return Plan(None, (Problem(c.INVALID_SPEC, summary(errors, MAX_ERRORS_LENGTH)),))
+
+
+def kept_violations(errors: Sequence[FieldError]) -> tuple[str, ...]:
+    """The notice about the violations with which an object is reconciled: it was stored before these rules existed."""
+    if not errors:
+        return ()
+    return (f"The spec is applied, although it violates a newer rule: {summary(errors, MAX_KEPT_LENGTH)}",)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from memcached_api.validation.field_errors import summary
-from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid
+from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid, kept_violations
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -50,15 +49,15 @@ def plan(snapshot: Snapshot, _: datetime) -> Plan:
     """The children of a Widget."""
     cr = snapshot.cr
     spec, errors = WIDGET.check(cr)
-    if spec is None or errors:
-        return invalid(summary(errors, 1000))
+    if spec is None:
+        return invalid(errors)
     found = [_statefulset(cr, spec), *_services(cr), _child(POD_DISRUPTION_BUDGETS, cr, spec=_budget(cr))]
     if spec.settings:
         found.append(_child(CONFIG_MAPS, cr, data={"settings": spec.settings}))
     if MONITORS not in snapshot.missing:
         monitor = {"selector": {"matchLabels": children.selector(cr, APP_NAME)}, "endpoints": [{"port": "app"}]}
         found.append(_child(MONITORS, cr, spec=monitor))
-    return Plan(tuple(found))
+    return Plan(tuple(found), notices=kept_violations(errors))
 
 
 def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:

@@ -20,7 +20,7 @@ from memcached_api.validation.common_rules import (
     unique_rule,
 )
 from memcached_api.validation.metadata_rules import inherited_rules
-from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.validation.rules import Rule, Violation, blocking, value_rule
 from memcached_api.values import is_integer
 
 MIN_NODE_PORT: Final = 30000  # Kubernetes' own default range
@@ -222,7 +222,7 @@ NAMED_TARGET_PORTS: Final = Rule(
     _UNKNOWN_TARGET_PORT,
 )
 
-RULES: Final = (
+RULES: Final = blocking(
     NAME,
     SIZE,
     IMAGE,

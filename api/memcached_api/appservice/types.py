@@ -179,6 +179,6 @@ def validate(obj: Any) -> list[FieldError]:
 
 
 def check(obj: Any) -> Checked[AppServiceSpec]:
-    """The spec as `decode_spec` returns it, or None, and all errors of an AppService object. Never raises."""
+    """The spec from which the children of a stored AppService are built, or None, and all errors. Never raises."""
     spec = nested_field(obj, "spec") if is_object(obj) else None
     return APPSERVICE.check({**obj, "spec": with_defaults(spec)} if is_object(spec) else obj)

@@ -265,5 +265,5 @@ def validate(obj: Any) -> list[FieldError]:
 
 
 def check(obj: Any) -> Checked[MemcachedSpec]:
-    """The spec as `decode_spec` returns it, or None, and all errors of a Memcached object. Never raises."""
+    """The spec from which the children of a stored Memcached are built, or None, and all errors. Never raises."""
     return MEMCACHED.check(obj)

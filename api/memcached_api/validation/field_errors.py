@@ -35,7 +35,7 @@ class FieldError(NamedTuple):
     """One error of an object: the field, its value, and a message that names the remedy.
 
     Two errors are equal if all parts are equal. So an error with another value, or of a rule on several fields with
-    another value of one of them (`inputs`), counts as a new one.
+    another value of one of them (`inputs`), counts as a new one. `blocks`: that of the rule.
     """
 
     field: str
@@ -43,6 +43,7 @@ class FieldError(NamedTuple):
     message: str
     type: str = INVALID
     inputs: tuple[Any, ...] = ()
+    blocks: bool = False
 
     def __str__(self) -> str:
         """Format as Kubernetes formats field errors: `spec.size: Invalid value: 0: must be at least 1`."""

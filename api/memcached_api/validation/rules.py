@@ -5,7 +5,7 @@ A rule reads the JSON of the object, so that an invalid field does not hide the 
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -33,6 +33,8 @@ class Rule:
     `optional_inputs`: other fields of such a rule, each with its default in CEL if it is a number or a boolean,
     otherwise with "". A rule that has no other inputs is evaluated by every update.
     `stored_violations`: instead of `violations` for stored objects, if these were accepted under a weaker rule.
+    `blocks`: the children of a stored object that violates the rule stay as they are: see `blocking`. Otherwise, the
+    controller goes on reconciling the object, and its status reports the violation.
     """
 
     path: str
@@ -44,6 +46,7 @@ class Rule:
     inputs: tuple[str, ...] = ()
     optional_inputs: tuple[tuple[str, str], ...] = ()
     stored_violations: Callable[[Any], Iterable[Violation]] | None = None
+    blocks: bool = False
 
     @property
     def fields(self) -> list[str]:
@@ -73,6 +76,16 @@ def transition_errors(rules: Iterable[TransitionRule], obj: Any, old: Any) -> It
         if before is not None and after is not None:
             for subpath, value, message in rule.violations(after, before):
                 yield FieldError(f"{rule.path}{subpath}", value, message)
+
+
+def blocking(*rules: Rule) -> tuple[Rule, ...]:
+    """These rules, as rules that block.
+
+    Only for a rule whose violation makes a child unsound: the API server rejects it, its pods do not start or serve,
+    the kernel ends them, or more clients can connect than the spec admits. A rule that is as old as its field may block
+    too: no stored object violates it.
+    """
+    return tuple(replace(rule, blocks=True) for rule in rules)
 
 
 def value_rule(path: str, holds: Callable[[Any], bool], cel: str, message: str) -> Rule:
@@ -111,7 +124,11 @@ def rule_errors(
             if not type_errors or not _has_type_error(path, rule.fields, type_errors):
                 yield from (
                     FieldError(
-                        f"{path}{violation.subpath}", violation.value, violation.message, inputs=_inputs(rule, value)
+                        f"{path}{violation.subpath}",
+                        violation.value,
+                        violation.message,
+                        inputs=_inputs(rule, value),
+                        blocks=rule.blocks,
                     )
                     for violation in violations(value)
                 )

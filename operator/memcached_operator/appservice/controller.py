@@ -3,13 +3,11 @@
 from datetime import datetime
 
 from memcached_api.appservice.types import GROUP, KIND, PLURAL, VERSION, check
-from memcached_api.validation.field_errors import summary
 from memcached_operator.appservice.desired.deployment import APP_NAME, deployment
 from memcached_operator.appservice.desired.service import service
 from memcached_operator.appservice.status import status
-from memcached_operator.kind import Controller, Plan, Snapshot, invalid, once_per_spec
+from memcached_operator.kind import Controller, Plan, Snapshot, invalid, kept_violations, once_per_spec
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource
-from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.children import inheriting
 from memcached_operator.workloads.deployment import DEPLOYMENT
 
@@ -27,7 +25,8 @@ def plan(snapshot: Snapshot, _: datetime) -> Plan:
     """The children of an AppService: a Deployment and, if the spec has ports, a Service."""
     cr = snapshot.cr
     spec, errors = checked(cr)
-    if spec is None or errors:
-        return invalid(summary(errors, MAX_MESSAGE_LENGTH))
+    if spec is None:
+        return invalid(errors)
     services = [service(cr, spec, snapshot.child(SERVICES))] if spec.ports else []
-    return Plan(inheriting((deployment(cr, spec), *services), spec.inherited_metadata))
+    children = inheriting((deployment(cr, spec), *services), spec.inherited_metadata)
+    return Plan(children, notices=kept_violations(errors))

@@ -10,8 +10,7 @@ from memcached_api.memcached.effective import Ports
 from memcached_api.memcached.monitoring import METRICS_PORT, is_enabled
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.memcached.unavailable import slots_at_once
-from memcached_api.validation.field_errors import summary
-from memcached_operator.kind import Plan, Snapshot, invalid
+from memcached_operator.kind import Plan, Snapshot, invalid, kept_violations
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -38,7 +37,6 @@ from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, 
 from memcached_operator.memcached.slots.pause import served_ports, with_pause
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
-from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.children import inheriting, with_metadata
 from memcached_operator.workloads.pods import has_completed
 from memcached_operator.workloads.times import earliest
@@ -53,8 +51,8 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
     def plan(snapshot: Snapshot, now: datetime) -> Plan:
         cr = snapshot.cr
         spec, errors = checked(cr)
-        if spec is None or errors:
-            return invalid(summary(errors, MAX_MESSAGE_LENGTH))
+        if spec is None:
+            return invalid(errors)
         workload = _workload(snapshot, spec, defaults)
         ports = served_ports(spec, workload) if is_stable(spec) else pooled_ports(spec, snapshot.pods)
         missing = _lacks_services(snapshot, spec)
@@ -71,7 +69,11 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         return Plan(
             inheriting(children, spec.inherited_metadata),
             problems=(*autoscaler_problems(snapshot), *(decision.problems if decision else ())),
-            notices=(*_budget_notices(spec, other_budget), *(decision.notices if decision else ())),
+            notices=(
+                *_budget_notices(spec, other_budget),
+                *(decision.notices if decision else ()),
+                *kept_violations(errors),
+            ),
             requeue_after=earliest((_retry_delay(cr) if missing else None, decision and decision.requeue_after)),
             update=decision and decision.update,
         )

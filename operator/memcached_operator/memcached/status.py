@@ -73,10 +73,10 @@ POD_RULES = PodRules("spec.imagePullSecrets", _start_remedy, is_planned_end)
 
 
 def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
-    """The fields `cache` and `servers`. An invalid spec does not change the pods, so these fields keep their values."""
+    """The fields `cache` and `servers`. They keep their values while the pods do, because of an invalid spec."""
     cr = snapshot.cr
-    spec, errors = checked(cr)
-    if spec is None or errors:
+    spec, _ = checked(cr)
+    if spec is None:
         before = nested_map(cr, "status")
         return {name: before[name] for name in ("cache", "servers") if before.get(name) is not None}
     if not is_stable(spec):

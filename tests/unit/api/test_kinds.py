@@ -30,16 +30,18 @@ def test_any_mapping_is_accepted():
 CHECKED: dict[str, tuple[Any, bool, int]] = {
     "valid": ({"metadata": {"name": "a"}, "spec": {"size": 2}}, True, 0),
     "memory without a limit": ({"spec": {"cache": {"memory": "64Mi"}}}, True, 0),
-    "violates a rule": ({"metadata": {"name": "1a"}, "spec": {"size": 2}}, True, 1),
+    "violates a rule that blocks": ({"metadata": {"name": "1a"}, "spec": {"size": 2}}, False, 1),
     "wrong type": ({"metadata": {"name": "a"}, "spec": {"size": "two"}}, False, 1),
     "not an object": (7, False, 1),
 }
 
 
-@pytest.mark.parametrize(("obj", "decoded", "errors"), CHECKED.values(), ids=CHECKED.keys())
-def test_check_decodes_and_validates(obj: Any, decoded: bool, errors: int) -> None:
+@pytest.mark.parametrize(("obj", "planned", "errors"), CHECKED.values(), ids=CHECKED.keys())
+def test_stored_object_has_a_spec_unless_it_cannot_be_decoded_or_violates_a_rule_that_blocks(
+    obj: Any, planned: bool, errors: int
+) -> None:
     spec, found = MEMCACHED.check(obj)
-    assert (spec is not None, len(found)) == (decoded, errors)
+    assert (spec is not None, len(found)) == (planned, errors)
     assert found == MEMCACHED.validate(obj)
 
 

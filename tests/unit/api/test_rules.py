@@ -73,6 +73,17 @@ def test_rules_that_repeat_those_of_kubernetes_accept_exactly_the_valid_specs() 
     assert {name: errors for name, errors in found.items() if (not errors) != EDGES[name][1]} == {}
 
 
+BLOCKING = {"Memcached": 107, "AppService": 27}
+"""The number of rules that block. A new rule on an existing field does not: stored objects that violate it would no
+longer be reconciled. Raise a number only for a rule of a new field, or if `blocking` describes the rule."""
+
+
+@BY_KIND
+def test_new_rule_does_not_stop_the_reconciliation_of_stored_objects(tables: Tables) -> None:
+    assert not Rule("spec", lambda _: (), "true", "must not block").blocks
+    assert sum(rule.blocks for rule in tables.kind.rules) == BLOCKING[tables.kind.name]
+
+
 def objects(tables: Tables) -> Iterator[dict[str, Any]]:
     """Every invalid object of a kind that this module or test_memcached.py reports."""
     yield from (tables.obj(invalid.spec) for invalid in tables.rules.values())

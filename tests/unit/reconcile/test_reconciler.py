@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+from memcached_api.validation.field_errors import FieldError
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid
 from memcached_operator.kube.client import ApiError
@@ -41,7 +42,7 @@ def status_of(_: Snapshot, outcome: Outcome, __: object) -> DesiredStatus:
 
 def invalid_spec(_: Snapshot, __: object) -> Plan:
     """The plan for an invalid spec."""
-    return invalid("spec.size: must be at least 1")
+    return invalid([FieldError("spec.size", 0, "must be at least 1")])
 
 
 def defective(snapshot: Snapshot, _: object) -> Plan:

@@ -7,7 +7,7 @@ from memcached_api.memcached import memory
 from memcached_api.memcached.memory import Need, Settings
 from memcached_api.quantity import parse_quantity
 from memcached_api.validation.common_rules import range_rule
-from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.validation.rules import Rule, Violation, blocking, value_rule
 from memcached_api.values import is_object, nested_field
 
 Spec = Mapping[str, Any]
@@ -264,7 +264,7 @@ ITEM_SIZE_IN_CACHE: Final = Rule(
     optional_inputs=(("cache.memory", ""), (_LIMIT, "")),
 )
 
-CACHE_RULES: Final = (
+CACHE_RULES: Final = blocking(
     CACHE_MEMORY,
     MAX_ITEM_SIZE,
     MAX_CONNECTIONS,

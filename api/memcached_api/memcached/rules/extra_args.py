@@ -6,7 +6,7 @@ from typing import Final
 from memcached_api.memcached.denied_options import DENIED
 from memcached_api.memcached.options import FORMS, PATTERN, correction, explanation, forms_pattern, name_of
 from memcached_api.validation.common_rules import cel_string, matches
-from memcached_api.validation.rules import Rule, Violation
+from memcached_api.validation.rules import Rule, Violation, blocking
 
 _REPEATED: Final = "must not repeat an option of an earlier item; remove one of the two"
 
@@ -43,4 +43,4 @@ DISTINCT_OPTIONS: Final = Rule(
     _REPEATED,
 )
 
-EXTRA_ARGS_RULES: Final = (SUPPORTED_OPTION, DISTINCT_OPTIONS)
+EXTRA_ARGS_RULES: Final = blocking(SUPPORTED_OPTION, DISTINCT_OPTIONS)

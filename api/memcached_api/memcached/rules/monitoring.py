@@ -4,7 +4,7 @@ from typing import Final
 
 from memcached_api.validation.common_rules import image_rule, matches, resource_rules
 from memcached_api.validation.metadata_rules import OWN_LABELS, label_key_rule, label_value_rule, own_rule
-from memcached_api.validation.rules import value_rule
+from memcached_api.validation.rules import blocking, value_rule
 
 _MONITOR_LABELS: Final = "spec.monitoring.podMonitor.labels"
 _INTERVAL: Final = "^([1-9][0-9]{0,4}h)?([1-9][0-9]{0,5}m)?([1-9][0-9]{0,6}s)?$"
@@ -22,7 +22,7 @@ AGENT_IMAGE: Final = image_rule(
     "spec.agent.image",
 )
 
-MONITORING_RULES: Final = (
+MONITORING_RULES: Final = blocking(
     INTERVAL,
     own_rule(_MONITOR_LABELS, OWN_LABELS),
     label_key_rule(_MONITOR_LABELS),

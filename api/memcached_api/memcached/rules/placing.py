@@ -16,7 +16,7 @@ from memcached_api.validation.metadata_rules import (
     own_rule,
     reserved_rule,
 )
-from memcached_api.validation.rules import Rule, Violation, value_rule
+from memcached_api.validation.rules import Rule, Violation, blocking, value_rule
 from memcached_api.values import MAX_INT32
 
 RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
@@ -228,7 +228,7 @@ PEERS: Final = (
     *_peer_rules("spec.networkPolicy.metricsFrom", "remove the field to admit all pods in all namespaces"),
 )
 
-PLACING_RULES: Final = (
+PLACING_RULES: Final = blocking(
     *RESERVED,
     *LABELS,
     *inherited_rules("spec.inheritedMetadata"),

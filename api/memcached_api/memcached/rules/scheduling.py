@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final
 
-from memcached_api.validation.rules import Rule, field_rule
+from memcached_api.validation.rules import Rule, blocking, field_rule
 
 Requirement = Mapping[str, Any]
 
@@ -133,7 +133,7 @@ REQUIREMENTS: Final = (
     *(_nodefield_rule(path) for path in _NODE_TERMS),
 )
 
-SCHEDULING_RULES: Final = (
+SCHEDULING_RULES: Final = blocking(
     TOLERATION_KEY,
     TOLERATION_VALUE,
     TOLERATION_SECONDS,

@@ -20,7 +20,7 @@ from memcached_api.validation.common_rules import (
     size_rule,
     unique_rule,
 )
-from memcached_api.validation.rules import Rule, TransitionRule, Violation, field_rule
+from memcached_api.validation.rules import Rule, TransitionRule, Violation, blocking, field_rule
 from memcached_api.values import nested_field
 
 SIZE: Final = size_rule("to stop the cache, delete the Memcached object instead")
@@ -108,7 +108,7 @@ def _stable_rule(field: str, holds: Callable[[Any], bool], cel: str, message: st
 
 _PER_POD: Final = "must not be true without spec.identity Stable, because only slots have Services of their own"
 
-SLOTS: Final = (
+SLOTS: Final = blocking(
     _stable_rule(
         "size",
         lambda size: size <= MAX_SLOTS,
@@ -144,13 +144,15 @@ SLOTS: Final = (
 )
 
 RULES: Final = (
-    NAME,
-    SIZE,
-    CONTAINER_PORT,
-    IMAGE,
-    IMAGE_PULL_SECRET,
-    UNIQUE_IMAGE_PULL_SECRETS,
-    *RESOURCES,
+    *blocking(
+        NAME,
+        SIZE,
+        CONTAINER_PORT,
+        IMAGE,
+        IMAGE_PULL_SECRET,
+        UNIQUE_IMAGE_PULL_SECRETS,
+        *RESOURCES,
+    ),
     *CACHE_RULES,
     *EXTRA_ARGS_RULES,
     *PLACING_RULES,

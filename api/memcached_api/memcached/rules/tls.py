@@ -13,7 +13,7 @@ from memcached_api.validation.common_rules import (
     matches,
     range_rule,
 )
-from memcached_api.validation.rules import Rule, Violation, field_rule, value_rule
+from memcached_api.validation.rules import Rule, Violation, blocking, field_rule, value_rule
 from memcached_api.values import is_array, is_object, nested_field
 
 Spec = Mapping[str, Any]
@@ -157,7 +157,7 @@ PROTOCOL: Final = Rule(
     field_path=".cache.extraArgs",
 )
 
-TLS_RULES: Final = (
+TLS_RULES: Final = blocking(
     *map(secret_rule, ("spec.tls.secretName", "spec.tls.clientCASecretName", "spec.auth.secretName")),
     TLS_PORT,
     RESERVED_TLS_PORTS,

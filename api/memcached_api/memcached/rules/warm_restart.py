@@ -6,7 +6,7 @@ from typing import Any, Final
 from memcached_api.memcached import memory
 from memcached_api.memcached.rules.warm_up import STABLE
 from memcached_api.quantity import parse_quantity
-from memcached_api.validation.rules import Rule, Violation, field_rule
+from memcached_api.validation.rules import Rule, Violation, blocking, field_rule
 from memcached_api.values import nested_field
 
 _IS_WARM_CEL: Final = "has(self.cache) && has(self.cache.warmRestart) && self.cache.warmRestart"
@@ -49,4 +49,4 @@ ENOUGH_MEMORY: Final = Rule(
     optional_inputs=(("warmRestart", "false"),),
 )
 
-WARM_RESTART_RULES: Final = (ONLY_STABLE, ENOUGH_MEMORY)
+WARM_RESTART_RULES: Final = blocking(ONLY_STABLE, ENOUGH_MEMORY)

@@ -4,7 +4,7 @@ from typing import Final
 
 from memcached_api.memcached.warm_up import MAX_REQUESTS
 from memcached_api.validation.common_rules import matches, range_rule
-from memcached_api.validation.rules import field_rule, value_rule
+from memcached_api.validation.rules import blocking, field_rule, value_rule
 from memcached_api.values import nested_field
 
 STABLE: Final = "Stable"
@@ -38,4 +38,4 @@ ONLY_STABLE: Final = field_rule(
     _POOLED,
 )
 
-WARM_UP_RULES: Final = (TIMEOUT, HIT_RATIO, MIN_REQUESTS, ONLY_STABLE)
+WARM_UP_RULES: Final = blocking(TIMEOUT, HIT_RATIO, MIN_REQUESTS, ONLY_STABLE)

@@ -162,8 +162,9 @@ def _cidr(rng: Random) -> Object:
 
 
 def _clients(rng: Random, peers: list[Object]) -> Object:
-    """These clients, of the cache or of its metrics."""
-    return {"networkPolicy": {rng.choice(("from", "metricsFrom")): peers}}
+    """These clients, of the cache or of its metrics, mostly with metrics."""
+    monitoring = _mostly(rng, {"monitoring": {}}, {"monitoring": {"enabled": False}}, {})
+    return {"networkPolicy": {rng.choice(("from", "metricsFrom")): peers}, **monitoring}
 
 
 def _labels(rng: Random) -> Object:
@@ -436,12 +437,12 @@ PARTS: dict[str, tuple[Part, ...]] = {
 
 
 def updates(number: int, count: int) -> list[tuple[Object, Object]]:
-    """`count` specs of Memcached that release 0.1.0 accepted, each with a changed one; the same for the same number.
+    """`count` specs of Memcached that earlier rules accepted, each with a changed one; the same for the same number.
 
-    Most of the memory limits are valid only because they are not changed.
+    Most of the memory limits and clients of metrics are valid only because they are not changed.
     """
     rng = Random(number)  # noqa: S311 - not a secret
-    return [(old, _changed(rng, old)) for old in (_first_release(rng) for _ in range(count))]
+    return [(old, _changed(rng, old)) for old in (_first_release(rng) | _without_metrics(rng) for _ in range(count))]
 
 
 def _first_release(rng: Random) -> Object:
@@ -451,6 +452,14 @@ def _first_release(rng: Random) -> Object:
     defaults: Object = rng.choice(({}, {}, {"maxConnections": 1024}, {"threads": 4}))
     limit = rng.choice((first, first, (first + minimum) // 2, minimum - 1, minimum))
     return {"image": "a", "cache": {"memory": _amount(rng, cache), **defaults}, **_limit(rng, limit)}
+
+
+METRICS_CLIENTS: tuple[Object, ...] = ({"podSelector": {}}, {"ipBlock": {"cidr": "192.0.2.0/24"}})
+
+
+def _without_metrics(rng: Random) -> Object:
+    """Clients of metrics without metrics, or nothing."""
+    return rng.choice(({}, {}, {"networkPolicy": {"metricsFrom": [rng.choice(METRICS_CLIENTS)]}}))
 
 
 NEW_FIELDS: dict[str, tuple[Any, ...]] = {
@@ -467,7 +476,8 @@ NEW_FIELDS: dict[str, tuple[Any, ...]] = {
 def _changed(rng: Random, old: Object) -> Object:
     """The spec with one or two changes of `cache`, the memory limit, or other fields."""
     spec = deepcopy(old)
-    for change in rng.choices((_change_setting, _change_setting, _change_amount, _change_other), k=rng.choice((1, 2))):
+    changes = (_change_setting, _change_setting, _change_amount, _change_other, _change_metrics)
+    for change in rng.choices(changes, k=rng.choice((1, 2))):
         change(rng, spec)
     return spec
 
@@ -485,6 +495,13 @@ def _change_amount(rng: Random, spec: Object) -> None:
     change = rng.choice((None, 0, 0, -1, 1, -(2**20), 2**24))
     if change is not None:
         parent["memory"] = _amount(rng, amount + change)
+
+
+def _change_metrics(rng: Random, spec: Object) -> None:
+    """Enable metrics, or change their clients or others."""
+    peers = [rng.choice(METRICS_CLIENTS)]
+    policy = {**spec.get("networkPolicy", {}), rng.choice(("from", "metricsFrom")): peers}
+    spec |= rng.choice(({"monitoring": {}}, {"networkPolicy": policy}))
 
 
 def _change_other(rng: Random, spec: Object) -> None:

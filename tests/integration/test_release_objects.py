@@ -21,7 +21,7 @@ from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Controller
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import Key, Object
+from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.intent import INTENT_ANNOTATION, digest_v1
 from support.memcached import memcached as new_memcached
@@ -115,3 +115,26 @@ def test_children_of_an_earlier_release_are_not_written(
 
     run_operator(plane, (namespace,), all_have_a_status, kinds=list(KINDS.values()))
     assert set(audit.writes(namespace)) == {f"patch {kind.resource.plural}/status"}
+
+
+def test_stored_object_that_violates_a_newer_rule_is_reconciled(plane: ControlPlane, namespace: str) -> None:
+    clients = {"metricsFrom": [{"podSelector": {}}]}
+    with earlier_rules(plane, namespace):
+        plane.create(MEMCACHEDS, new_memcached(namespace, networkPolicy=clients))
+    key = Key(MEMCACHEDS, namespace, "cache")
+
+    async def resized(client: ApiClient) -> None:
+        await client.patch(key, {"spec": {"size": 3}})
+
+        async def applied() -> bool:
+            live, workload = await client.get(key) or {}, await client.get(key._replace(resource=DEPLOYMENTS))
+            status = live.get("status", {})
+            current = status.get("observedGeneration") == live["metadata"]["generation"]
+            return current and workload is not None and workload["spec"]["replicas"] == 3
+
+        await eventually(applied)
+
+    run_operator(plane, (namespace,), resized)
+    (degraded,) = (each for each in plane.get(key)["status"]["conditions"] if each["type"] == "Degraded")
+    assert (degraded["status"], degraded["reason"]) == ("False", "AsExpected")
+    assert "newer rule: spec.networkPolicy.metricsFrom: " in degraded["message"]

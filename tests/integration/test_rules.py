@@ -133,6 +133,7 @@ STORED: dict[str, dict[str, Any]] = {
     "item": {"cache": {"maxItemSize": "64Mi"}},
     "request": {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
     "negative": {"resources": {"requests": {"cpu": "-1"}}},
+    "metrics": {"networkPolicy": {"metricsFrom": [{"podSelector": {}}]}},
 }
 """Specs that violate a rule, by the name of their object, which may be invalid too."""
 
@@ -166,6 +167,10 @@ VIOLATIONS: dict[str, tuple[dict[str, Any], str]] = {
     "item": ({"cache": {"maxItemSize": "33Mi"}}, "must be at most half of spec.cache.memory"),
     "request": ({"resources": {"requests": {"cpu": "751m"}}}, "must be at most the limit"),
     "negative": ({"resources": {"requests": {"cpu": "-2"}}}, "must be at least 0"),
+    "metrics": (
+        {"networkPolicy": {"metricsFrom": [{"namespaceSelector": {}}]}},
+        "must not be set without spec.monitoring",
+    ),
 }
 """Changes of these specs to other violations of the same rules."""
 

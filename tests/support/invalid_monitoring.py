@@ -46,6 +46,14 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         _agent(limits={"memory": "64Mi"}, requests={"memory": "65Mi"}),
         ("spec.agent.resources.requests", "must be at most the"),
     ),
+    "clients of metrics without metrics": (
+        {"networkPolicy": {"metricsFrom": [{"podSelector": {}}]}},
+        (
+            "spec.networkPolicy.metricsFrom",
+            "must not be set without spec.monitoring",
+            "remove it or set spec.monitoring",
+        ),
+    ),
     "port of the metrics": (
         {"monitoring": {}, "containerPort": 9150},
         ("spec.containerPort", "must not be 9150 or 9151 with spec.monitoring"),

@@ -114,19 +114,22 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         ("spec.podDisruptionBudget.maxUnavailable", "0", PERCENT),
     ),
     "no clients of metrics": (
-        {"networkPolicy": {"metricsFrom": []}},
+        {"monitoring": {}, "networkPolicy": {"metricsFrom": []}},
         ("spec.networkPolicy.metricsFrom", "must not be empty"),
     ),
     "client of metrics without a selector": (
-        {"networkPolicy": {"metricsFrom": [{}]}},
+        {"monitoring": {}, "networkPolicy": {"metricsFrom": [{}]}},
         ("spec.networkPolicy.metricsFrom[0]", "must have podSelector, namespaceSelector or ipBlock"),
     ),
     "client of metrics with both": (
-        {"networkPolicy": {"metricsFrom": [{"podSelector": {}, "ipBlock": {"cidr": "192.0.2.0/24"}}]}},
+        {
+            "monitoring": {},
+            "networkPolicy": {"metricsFrom": [{"podSelector": {}, "ipBlock": {"cidr": "192.0.2.0/24"}}]},
+        },
         ("spec.networkPolicy.metricsFrom[0].ipBlock", "must not be set together with a selector"),
     ),
     "no range of metrics": (
-        {"networkPolicy": {"metricsFrom": [{"ipBlock": {"cidr": "192.0.2.0"}}]}},
+        {"monitoring": {}, "networkPolicy": {"metricsFrom": [{"ipBlock": {"cidr": "192.0.2.0"}}]}},
         ("spec.networkPolicy.metricsFrom[0].ipBlock.cidr", "must be a range of IP addresses"),
     ),
     "no clients": ({"networkPolicy": {"from": []}}, ("spec.networkPolicy.from", "must not be empty")),

@@ -31,6 +31,16 @@ CHECKED: dict[str, tuple[Any, bool, int]] = {
     "valid": ({"metadata": {"name": "a"}, "spec": {"size": 2}}, True, 0),
     "memory without a limit": ({"spec": {"cache": {"memory": "64Mi"}}}, True, 0),
     "violates a rule that blocks": ({"metadata": {"name": "1a"}, "spec": {"size": 2}}, False, 1),
+    "violates a newer rule": (
+        {"metadata": {"name": "a"}, "spec": {"networkPolicy": {"metricsFrom": [{"podSelector": {}}]}}},
+        True,
+        1,
+    ),
+    "violates both": (
+        {"metadata": {"name": "1a"}, "spec": {"networkPolicy": {"metricsFrom": [{"podSelector": {}}]}}},
+        False,
+        2,
+    ),
     "wrong type": ({"metadata": {"name": "a"}, "spec": {"size": "two"}}, False, 1),
     "not an object": (7, False, 1),
 }

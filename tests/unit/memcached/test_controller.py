@@ -109,6 +109,16 @@ def test_field_error_of_an_invalid_object_is_a_problem(cr: Object, message: str)
     assert message in message_of(cr)
 
 
+def test_object_that_violates_a_newer_rule_is_reconciled_and_reported() -> None:
+    clients = {"networkPolicy": {"metricsFrom": [{"podSelector": {}}]}}
+    plan = plan_with(Images(OLD))(Snapshot(cr_of(**clients)), NOW)
+    assert plan.children == plan_with(Images(OLD))(Snapshot(cr_of(networkPolicy={})), NOW).children
+    (notice,) = plan.notices
+    assert "newer rule: spec.networkPolicy.metricsFrom: " in notice
+    assert "must not be set without spec.monitoring" in notice
+    assert plan.problems == ()
+
+
 def test_all_field_errors_are_reported() -> None:
     assert re.search(r"spec\.size.*spec\.containerPort", message_of(cr_of(size=0, containerPort=80)))
 

@@ -178,6 +178,9 @@ class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
     replicas: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
     """Number of pods that exist."""
 
+    updated_replicas: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
+    """Number of pods with the current pod template."""
+
     ready_replicas: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
     """Number of pods that are ready."""
 

@@ -11,7 +11,7 @@ from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.pods import PodRules
 from memcached_operator.workloads.workload import workload_state
 
-COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+COUNTS = ("replicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """Fields that are copied from the Deployment's status."""
 
 POD_RULES = PodRules("imagePullSecrets of the ServiceAccount default")
@@ -31,6 +31,7 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
         {
             "observedGeneration": meta.get("generation", 0),
             **{name: counted.get(name, 0) for name in COUNTS},
+            "updatedReplicas": workload.rollout.updated,
             "selector": labels.selector(APP_NAME, meta["name"]),
             "nodes": workload.nodes,
             "nodePorts": node_ports(snapshot.child(SERVICES)),

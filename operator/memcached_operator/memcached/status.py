@@ -41,6 +41,7 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
             {
                 "observedGeneration": meta.get("generation", 0),
                 "replicas": state.rollout.replicas,
+                "updatedReplicas": state.rollout.updated,
                 "readyReplicas": state.rollout.ready,
                 "selector": labels.selector(APP_NAME, meta["name"]),
                 "nodes": state.nodes,

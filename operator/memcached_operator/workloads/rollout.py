@@ -17,11 +17,11 @@ PROGRESS_DEADLINE = timedelta(seconds=600)
 class Rollout:
     """Pod counts and state of a workload.
 
-    `workload`: its kind. `current`: the counts refer to the latest spec. `complete`: all pods have the latest template
-    and are available, and no other pods are left. `paused`: pods are not replaced. `requeue_after`: seconds until the
-    deadline is exceeded without an event; None if an event reports that. `serving`: the number of pods that serve
-    clients, if pods serve before they are ready; None: those that are ready. `doing`: what happens to pods, such as
-    `a-2 is being resized`.
+    `workload`: its kind. `current`: the counts refer to the latest spec; otherwise, `updated` is 0. `complete`: all
+    pods have the latest template and are available, and no other pods are left. `paused`: pods are not replaced.
+    `requeue_after`: seconds until the deadline is exceeded without an event; None if an event reports that. `serving`:
+    the number of pods that serve clients, if pods serve before they are ready; None: those that are ready. `doing`:
+    what happens to pods, such as `a-2 is being resized`.
     """
 
     workload: str
@@ -63,14 +63,15 @@ def counted(workload: str, live: Object | None) -> Rollout:
     if live is None:
         return Rollout(workload)
     status = nested_map(live, "status")
+    current = status.get("observedGeneration", 0) >= live["metadata"].get("generation", 0)
     return Rollout(
         workload,
         exists=True,
         size=live["spec"].get("replicas", 1),
         replicas=status.get("replicas", 0),
-        updated=status.get("updatedReplicas", 0),
+        updated=status.get("updatedReplicas", 0) if current else 0,
         ready=status.get("readyReplicas", 0),
         available_pods=status.get("availableReplicas", 0),
         paused=bool(live["spec"].get("paused")),
-        current=status.get("observedGeneration", 0) >= live["metadata"].get("generation", 0),
+        current=current,
     )

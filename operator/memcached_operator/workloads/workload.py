@@ -98,9 +98,8 @@ def _progressing(
 ) -> dict[str, Any]:
     if transient:
         return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
-    updated = rollout.updated if rollout.current else 0
     if rollout.paused:
-        message = f"The rollout is paused: {updated} of {rollout.size} pods are updated"
+        message = f"The rollout is paused: {rollout.updated} of {rollout.size} pods are updated"
         return _condition(c.PROGRESSING, c.TRUE, c.PAUSED, f"{message}; to continue, {resume}")
     if stalled:
         return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "The rollout is stalled; see the Degraded condition")
@@ -109,7 +108,7 @@ def _progressing(
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {rollout.workload} is being created")
-    message = f"{updated} of {rollout.size} pods are updated"
+    message = f"{rollout.updated} of {rollout.size} pods are updated"
     return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join([message, *rollout.doing]))
 
 

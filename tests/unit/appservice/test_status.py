@@ -1,4 +1,5 @@
 import msgspec
+import pytest
 
 from memcached_api.appservice.types import AppServiceStatus
 from memcached_operator.appservice.status import status
@@ -42,6 +43,13 @@ def test_counts_of_the_deployment_and_node_ports_of_the_service() -> None:
         ("Degraded", "False"),
         ("Ready", "True"),
     ]
+
+
+@pytest.mark.parametrize(("generation", "updated"), [(2, 3), (3, 0)], ids=["current", "of an earlier generation"])
+def test_pods_are_updated_once_the_deployment_has_observed_its_template(generation: int, updated: int) -> None:
+    live = {**LIVE, "metadata": {**LIVE["metadata"], "generation": generation}}
+    snapshot = Snapshot(CR, {key_of(DEPLOYMENTS, live): live})
+    assert status(snapshot, Outcome(), NOW).status["updatedReplicas"] == updated
 
 
 def test_status_without_children() -> None:

@@ -20,6 +20,7 @@ def test_counts_of_the_deployment_and_names_of_live_pods() -> None:
     assert found == {
         "observedGeneration": 1,
         "replicas": 3,
+        "updatedReplicas": 3,
         "readyReplicas": 3,
         "selector": "app.kubernetes.io/instance=cache,app.kubernetes.io/managed-by=memcached-operator,"
         "app.kubernetes.io/name=memcached",
@@ -32,6 +33,13 @@ def test_counts_of_the_deployment_and_names_of_live_pods() -> None:
         ("Degraded", "False"),
         ("Ready", "True"),
     ]
+
+
+@pytest.mark.parametrize(("generation", "updated"), [(2, 3), (3, 0)], ids=["current", "of an earlier generation"])
+def test_pods_are_updated_once_the_deployment_has_observed_its_template(generation: int, updated: int) -> None:
+    live = {**LIVE, "metadata": {**LIVE["metadata"], "generation": generation}}
+    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, live): live})
+    assert status(snapshot, Outcome(), NOW).status["updatedReplicas"] == updated
 
 
 def test_status_without_children() -> None:

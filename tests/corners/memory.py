@@ -137,6 +137,7 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "highest": COMBINATIONS[-1],
     "most-memory": (
         "-o hashpower=17",
+        "-o idle_timeout=60",
         "-o track_sizes",
         "--slab-growth-factor=1.25",
         "--slab-min-size=48",
@@ -144,8 +145,13 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
         "--max-reqs-per-event=20",
         "-o lru_crawler_tocrawl=0",
     ),
+    "large-table": ("-o hashpower=22",),
 }
-"""Lists of extraArgs by name. most-memory: the options that could need memory, with the values that need the most."""
+"""Lists of extraArgs by name.
+
+most-memory: the options that could need memory, with the values that need the most; a larger hash table is counted by
+itself. large-table: one of 32 MiB.
+"""
 
 SIZES: Final = {
     32: "32 B",

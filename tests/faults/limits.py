@@ -42,9 +42,9 @@ SOURCES: tuple[Object, ...] = (
 ENV_NAMES = ("A", "B", ".", "..", "..a", ".a", "a..", "-", "0A", "A" * 253)
 ACCEPTED_ARGS = (
     *("--disable-cas", "--listen-backlog=1000", "--slab-growth-factor=1.25", "--protocol=auto", "-o modern"),
-    *("-o hashpower=17", "-o hashpower=18", "-o hot_lru_pct=40", "-o warm_max_factor=9.99", "-o temporary_ttl=300"),
+    *("-o hashpower=17", "-o hashpower=30", "-o hot_lru_pct=40", "-o warm_max_factor=9.99", "-o idle_timeout=60"),
 )
-DENIED_ARGS = ("-o hashpower=19", "--threads=2", "--conn-limit=9", "-vt", "-o idle_timeout=5", "-h", "word", "")
+DENIED_ARGS = ("-o hashpower=31", "--threads=2", "--conn-limit=9", "-vt", "-o idle_timeout=59", "-h", "word", "")
 PORT_NAMES = ("tcp-80", "udp-80", "tcp-80-2", "http", "0-1", "a" * 15, "a" * 16)
 
 
@@ -103,9 +103,13 @@ def _derived_memory(rng: Random) -> Object:
 
 def _settings(rng: Random) -> tuple[Settings, Object]:
     """Settings, and the fields of those that are not memcached's defaults."""
-    settings = Settings(rng.choice((1024, 1024, 30, 1025, 65536)), rng.choice((4, 4, 1, 3, 5, 64)))
+    connections, threads = rng.choice((1024, 1024, 30, 1025, 65536)), rng.choice((4, 4, 1, 3, 5, 64))
+    settings = Settings(connections, threads, hashpower=rng.choice((16, 16, 17, 18, 24, 30)))
     given: Object = {"maxConnections": settings.connections, "threads": settings.threads}
-    return settings, {name: value for name, value in given.items() if value not in (1024, 4)}
+    items = [] if settings.hashpower == 16 else ["--disable-cas", f"-o hashpower={settings.hashpower}"]
+    return settings, {name: value for name, value in given.items() if value not in (1024, 4)} | (
+        {"extraArgs": items} if items else {}
+    )
 
 
 def _limit(rng: Random, limit: Decimal | int) -> Object:
@@ -468,7 +472,7 @@ NEW_FIELDS: dict[str, tuple[Any, ...]] = {
     "maxItemSize": ("512Ki", "1Mi", "32Mi", "33Mi"),
     "evictions": (True, False),
     "verbosity": (0, 2),
-    "extraArgs": ([], ["-o modern"], ["--threads=4"]),
+    "extraArgs": ([], ["-o modern"], ["-o hashpower=18"], ["--threads=4"]),
 }
 """Fields of `spec.cache` that release 0.1.0 did not have."""
 

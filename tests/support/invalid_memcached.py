@@ -96,6 +96,17 @@ _RULES: Table = {
         {"cache": {"maxItemSize": "1Gi"}, "resources": {"limits": {"memory": "2467Mi"}}},
         ("spec.resources.limits", "memory", "2467Mi", "must be at least 2846Mi, because spec.cache.memory is derived"),
     ),
+    "memory limit without room for the hash table": (
+        {
+            "cache": {"memory": "64Mi", "extraArgs": ["-o modern", "-o hashpower=24"]},
+            "resources": {"limits": {"memory": "253Mi"}},
+        },
+        ("spec.resources.limits", "memory", "253Mi", "at least 254Mi for", "4 threads, with -o hashpower in", RAISE),
+    ),
+    "memory limit without room for a cache beside the hash table": (
+        {"cache": {"extraArgs": ["-o hashpower=24"]}, "resources": {"limits": {"memory": "192Mi"}}},
+        ("spec.resources.limits", "memory", "192Mi", "must be at least 193Mi, because spec.cache.memory is derived"),
+    ),
     "item size that is no multiple": (
         {"cache": {"maxItemSize": "1100Ki"}},
         ("spec.cache.maxItemSize", "1100Ki", "must be a multiple of 512Ki"),
@@ -217,6 +228,11 @@ VALID: dict[str, Spec] = {
     "the largest memory": {"cache": {"memory": "1Pi"}},
     "memory with a fraction of a byte": {"cache": {"memory": "2500000.5"}},
     "the fewest connections for 4 threads": {"cache": {"maxConnections": 30}},
+    "the largest hash table": {"cache": {"extraArgs": ["-o hashpower=30"]}},
+    "a limit with room for the hash table": {
+        "cache": {"memory": "64Mi", "extraArgs": ["-o hashpower=24"]},
+        "resources": {"limits": {"memory": "254Mi"}},
+    },
     "limits": {"resources": {"limits": {"memory": "95Mi", "cpu": 1}}},
     "a limit in bytes": {"resources": {"limits": {"memory": "98985575"}}},
     "requests": {"resources": {"requests": {"memory": "2Gi", "example.com/device": 1, "hugepages-2Mi": "2Mi"}}},

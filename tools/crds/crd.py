@@ -135,21 +135,23 @@ def _ratcheted(rule: Rule) -> str:
     """
     if not rule.inputs:
         return rule.cel
-    unchanged = [_equal(path) for path in rule.inputs]
+    unchanged = [_equal(path, "''") for path in rule.inputs]
     unchanged += [_equal_or_absent(path, default) for path, default in rule.optional_inputs]
+    unchanged += [_equal_or_absent(path, absent="['']") for path in rule.list_inputs]
     return f"({rule.cel}) || (oldSelf.hasValue() && {' && '.join(unchanged)})"
 
 
-def _equal(path: str) -> str:
-    return f"oldSelf.value(){_optional(path)}.orValue('') == self{_plain(path)}"
+def _equal(path: str, absent: str) -> str:
+    """CEL: equal, for a field that is set now. `absent`: a value that it never has."""
+    return f"oldSelf.value(){_optional(path)}.orValue({absent}) == self{_plain(path)}"
 
 
-def _equal_or_absent(path: str, default: str) -> str:
+def _equal_or_absent(path: str, default: str = "", absent: str = "''") -> str:
     """CEL: equal, where an absent field counts as its default; without one, it equals only an absent field."""
     old, new = f"oldSelf.value(){_optional(path)}", f"self{_optional(path)}"
     if default:
         return f"{old}.orValue({default}) == {new}.orValue({default})"
-    return f"({new}.hasValue() ? {_equal(path)} : !{old}.hasValue())"
+    return f"({new}.hasValue() ? {_equal(path, absent)} : !{old}.hasValue())"
 
 
 def _plain(path: str) -> str:

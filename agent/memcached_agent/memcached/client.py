@@ -1,13 +1,14 @@
 """The client of memcached: keeps one connection open, replaces it after an error, and reads statistics.
 
-At its connection limit, memcached refuses new connections. So the connection is opened once, and kept.
+At its connection limit, memcached refuses new connections. So the connection is opened once, and kept. It does not
+become idle, because memcached can close idle ones.
 """
 
 import asyncio
 import logging
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from memcached_agent.addresses import Address
@@ -25,6 +26,9 @@ TOTAL_TIMEOUT: Final = 5.0
 """Seconds for all commands of one scrape. Prometheus waits 10 s by default."""
 RECENT: Final = 5.0
 """Seconds after a reply in which `problem` sends no command."""
+KEEP_ALIVE: Final = 20.0
+"""Seconds between two checks whether the connection is idle. Then it gets a command: memcached closes a connection that
+is idle for the time of `-o idle_timeout`, which is at least 60 s."""
 COMMANDS: Final = ("stats", "stats settings", "stats items", "stats slabs")
 LINE: Final = b""
 
@@ -126,7 +130,16 @@ class MemcachedClient:
         self._number += 1
         self.is_new.set()
         log.info("connected to memcached at %s", self._address)
-        await connection.closed.wait()
+        await self._keep_alive(connection)
+
+    async def _keep_alive(self, connection: MemcachedConnection) -> None:
+        """Send a command whenever there was none for a while. Returns when the connection is closed."""
+        while not connection.closed.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(KEEP_ALIVE):  # not wait_for, which can swallow a cancellation
+                    await connection.closed.wait()
+                    return
+            await self.problem()
 
     async def _log_in(self, connection: MemcachedConnection) -> None:
         """Log in if memcached requires it. Raises MemcachedError."""

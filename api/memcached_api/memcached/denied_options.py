@@ -58,7 +58,6 @@ DENIED: Final[dict[str, str]] = dict(
         ("--auth-file", "use spec.auth"),
         ("--memory-file", "remove the item, because a memory file needs a volume"),
         ("-D", "remove the item, because statistics per prefix need memory without a limit"),
-        ("-o idle_timeout", "remove the item, because it would close idle connections of health checks"),
         ("-o no_maxconns_fast", "use spec.cache.maxConnections; without maxconns_fast, further clients wait forever"),
         ("-o read_buf_mem_limit", "use spec.cache.maxConnections; at this limit memcached closes connections"),
         ("-o no_hashexpand", "use -o hashpower for a larger table at the start; a full table makes every request slow"),

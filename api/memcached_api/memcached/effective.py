@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from memcached_api.memcached import memory
 from memcached_api.memcached.memory import Settings
+from memcached_api.memcached.options import hashpower_of
 from memcached_api.memcached.types import DEFAULT_VERBOSITY, MemcachedSpec
 from memcached_api.quantity import parse_quantity
 
@@ -19,7 +20,9 @@ class Effective(NamedTuple):
 def effective(spec: MemcachedSpec) -> Effective:
     """The settings of a valid spec. Without `cache.memory`, it is derived from the memory limit if there is one."""
     cache = spec.cache
-    settings = memory.settings_of(cache.max_connections, cache.threads, tls=spec.tls is not None)
+    settings = memory.settings_of(
+        cache.max_connections, cache.threads, tls=spec.tls is not None, hashpower=hashpower_of(cache.extra_args)
+    )
     item_size = memory.DEFAULT_ITEM_SIZE if cache.max_item_size is None else int(parse_quantity(cache.max_item_size))
     return Effective(_memory(spec, settings), settings, item_size)
 

@@ -100,7 +100,7 @@ FIELDS: Final[Mapping[str, FieldEffect]] = {
     "spec.cache.threads": _SIZED_ARGUMENT,
     "spec.cache.evictions": _ARGUMENT,
     "spec.cache.verbosity": _ARGUMENT,
-    "spec.cache.extraArgs": FieldEffect(Effect.RESTART, Needs.LAYOUT, Part.ARGUMENTS),
+    "spec.cache.extraArgs": FieldEffect(Effect.RESTART, Needs.LAYOUT, Part.ARGUMENTS, sizes=True),
     "spec.cache.maxItemSize": _REPLACES,
     "spec.cache.warmRestart": _REPLACES,
     "spec.containerPort": _REPLACES,

@@ -27,6 +27,9 @@ MIN_CONNECTIONS: Final = 15  # for one thread: see `minimum_connections`
 MAX_CONNECTIONS: Final = 65536
 DEFAULT_THREADS: Final = 4  # memcached's own default for `-t`
 MAX_THREADS: Final = 64
+MIN_HASHPOWER: Final = 16  # memcached's own default; with 64 threads, it exits with less
+MAX_HASHPOWER: Final = 30  # for 1.6 billion items; above them, memcached doubles the table itself
+BYTES_PER_BUCKET: Final = 8  # of the hash table, which has 2^hashpower buckets
 CONNECTIONS_PER_THREAD: Final = 5  # file descriptors that memcached subtracts from `-c`
 INTERNAL_CONNECTIONS: Final = 10
 
@@ -37,17 +40,19 @@ class Settings(NamedTuple):
     connections: int = DEFAULT_CONNECTIONS
     threads: int = DEFAULT_THREADS
     tls: bool = False
+    hashpower: int = MIN_HASHPOWER
 
 
 DEFAULTS: Final = Settings()
 
 
-def settings_of(connections: int | None, threads: int | None, *, tls: bool) -> Settings:
+def settings_of(connections: int | None, threads: int | None, *, tls: bool, hashpower: int = MIN_HASHPOWER) -> Settings:
     """The settings for these fields of a spec; None: the default. `tls`: whether clients use TLS."""
     return Settings(
         DEFAULTS.connections if connections is None else connections,
         DEFAULTS.threads if threads is None else threads,
         tls,
+        hashpower,
     )
 
 
@@ -69,6 +74,7 @@ BYTES_PER_CONNECTION: Final = 8 * 2**10  # with an incomplete command
 BYTES_PER_TLS_CONNECTION: Final = 88 * 2**10  # all clients reconnect at once; see docs/sizing.md
 TLS_FIXED: Final = 6 * MEBIBYTE  # OpenSSL, its buffers of 64 threads, and CAs of clients that were renewed
 BYTES_PER_THREAD: Final = 128 * 2**10  # of each thread beyond the default number
+HASHPOWER_IN_NEED: Final = 17  # up to it, the table is part of NEED: 0.5 MiB more than by default
 
 HEADROOM: Final = Decimal("1.25")  # factor of FIRST_NEED and settings_memory in the derived limit
 MIN_DEFAULT_LIMIT: Final = 128 * MEBIBYTE
@@ -80,10 +86,18 @@ def minimum_connections(threads: int) -> int:
 
 
 def settings_memory(settings: Settings) -> int:
-    """The memory that connections and threads need in addition to the cache."""
+    """The memory that connections, threads and a hash table that is large from the start need beside the cache."""
     threads = max(0, settings.threads - DEFAULT_THREADS)
     connection, fixed = (BYTES_PER_TLS_CONNECTION, TLS_FIXED) if settings.tls else (BYTES_PER_CONNECTION, 0)
-    return connection * settings.connections + BYTES_PER_THREAD * threads + fixed
+    return connection * settings.connections + BYTES_PER_THREAD * threads + fixed + hash_table(settings.hashpower)
+
+
+def hash_table(hashpower: int) -> int:
+    """The size of the hash table with which memcached starts; 0 if it is part of NEED.
+
+    The table for the items of a full cache is part of NEED too, so that the sum is more than what is needed.
+    """
+    return BYTES_PER_BUCKET * 2**hashpower if hashpower > HASHPOWER_IN_NEED else 0
 
 
 def exact_minimum(cache_bytes: Decimal | int, settings: Settings = DEFAULTS) -> Decimal:

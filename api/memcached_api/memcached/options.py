@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from memcached_api.memcached.denied_options import DENIED, SHORT_NAMES
+from memcached_api.memcached.memory import MAX_HASHPOWER, MIN_HASHPOWER
+from memcached_api.validation.common_rules import matches
 
 MAX_ITEMS: Final = 32
 MAX_ITEM_LENGTH: Final = 128
@@ -26,7 +28,7 @@ class Option(NamedTuple):
 
     @property
     def form(self) -> str:
-        """The item for messages: `-o hashpower=<16 to 18>`."""
+        """The item for messages: `-o hashpower=<16 to 30>`."""
         return f"{self.name}=<{self.values}>" if self.pattern else self.name
 
     @property
@@ -36,6 +38,8 @@ class Option(NamedTuple):
 
 
 _FACTOR: Final = r"0\.0[1-9]|0\.[1-9][0-9]?|[1-9](\.[0-9]{1,2})?"
+
+HASHPOWER: Final = "-o hashpower"
 
 ALLOWED: Final = (
     Option("--disable-cas", "No CAS values: 8 bytes less per item; `cas` never stores"),
@@ -70,7 +74,13 @@ ALLOWED: Final = (
     Option(
         "-o hash_algorithm", "Hash function; the default is murmur3", "jenkins|murmur3|xxh3", "jenkins, murmur3 or xxh3"
     ),
-    Option("-o hashpower", "Initial size of the hash table, as a power of 2; the default is 16", "1[67]", "16 or 17"),
+    Option(
+        HASHPOWER,
+        "Initial size of the hash table, as a power of 2; the default is 16. It takes 8 × 2ⁿ bytes, which the memory "
+        "limit must contain",
+        "1[6-9]|2[0-9]|30",
+        f"{MIN_HASHPOWER} to {MAX_HASHPOWER}",
+    ),
     Option(
         "-o hot_lru_pct",
         "Percentage of a slab class for new items; the default is 20",
@@ -82,6 +92,12 @@ ALLOWED: Final = (
         "Age at which new items leave the hot LRU, as a factor of the coldest item's age; the default is 0.2",
         _FACTOR,
         "0.01 to 9.99",
+    ),
+    Option(
+        "-o idle_timeout",
+        "Seconds after which the connection of an idle client is closed; by default, it stays open",
+        "[6-9][0-9]|[1-9][0-9]{2,3}|[1-7][0-9]{4}|8[0-5][0-9]{3}|86[0-3][0-9]{2}|86400",
+        "60 to 86400",
     ),
     Option(
         "-o lru_crawler_sleep",
@@ -146,6 +162,12 @@ _LONG_NAMES: Final = sorted(name for name in (*_BY_NAME, *DENIED) if name.starts
 def name_of(item: str) -> str:
     """The option of an item: the part before its value."""
     return item.partition("=")[0]
+
+
+def hashpower_of(items: Sequence[str]) -> int:
+    """The hashpower of valid items, otherwise the default."""
+    valid = (item for item in items if name_of(item) == HASHPOWER and matches(PATTERN, item))
+    return max((int(item.partition("=")[2]) for item in valid), default=MIN_HASHPOWER)
 
 
 def arguments(items: Sequence[str]) -> list[str]:

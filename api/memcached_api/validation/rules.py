@@ -32,6 +32,7 @@ class Rule:
     and an update that does not change them may keep the violation.
     `optional_inputs`: other fields of such a rule, each with its default in CEL if it is a number or a boolean,
     otherwise with "". A rule that has no other inputs is evaluated by every update.
+    `list_inputs`: further optional inputs: lists of strings, of which none is empty.
     `stored_violations`: instead of `violations` for stored objects, if these were accepted under a weaker rule.
     `blocks`: the children of a stored object that violates the rule stay as they are: see `blocking`. Otherwise, the
     controller goes on reconciling the object, and its status reports the violation.
@@ -45,13 +46,14 @@ class Rule:
     field_path: str = ""
     inputs: tuple[str, ...] = ()
     optional_inputs: tuple[tuple[str, str], ...] = ()
+    list_inputs: tuple[str, ...] = ()
     stored_violations: Callable[[Any], Iterable[Violation]] | None = None
     blocks: bool = False
 
     @property
     def fields(self) -> list[str]:
         """All inputs."""
-        return [*self.inputs, *(field for field, _ in self.optional_inputs)]
+        return [*self.inputs, *(field for field, _ in self.optional_inputs), *self.list_inputs]
 
 
 @dataclass(frozen=True, slots=True)

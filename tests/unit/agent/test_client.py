@@ -76,6 +76,19 @@ def test_fault_is_reported_and_the_connection_replaced(
     with_client(scenario)
 
 
+def test_connection_without_other_commands_does_not_become_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "KEEP_ALIVE", 0.02)
+    monkeypatch.setattr(client_module, "RECENT", 0.0)
+
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
+        await until(lambda: memcached.commands.count("version") >= 5)
+        assert (memcached.connections, client.connected, set(memcached.commands)) == (1, 1, {"version"})
+        memcached.close_all()
+        await until(lambda: memcached.connections == 2)
+
+    with_client(scenario)
+
+
 def test_late_reply_is_not_read_as_that_of_the_next_command() -> None:
     async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         await replies_again(client)

@@ -13,7 +13,11 @@ from memcached_api.memcached.memory import Settings
 MI = 2**20
 CACHES = st.integers(memory.MIN_CACHE, memory.MAX_CACHE)
 SETTINGS = st.builds(
-    Settings, st.integers(28, memory.MAX_CONNECTIONS), st.integers(1, memory.MAX_THREADS), st.booleans()
+    Settings,
+    st.integers(28, memory.MAX_CONNECTIONS),
+    st.integers(1, memory.MAX_THREADS),
+    st.booleans(),
+    st.integers(memory.MIN_HASHPOWER, memory.MAX_HASHPOWER),
 )
 MEASURED = {2: 43.1, 16: 57.6, 64: 108.8, 73: 124.6, 256: 313.2, 590: 722.5, 1180: 1405.2, 2350: 2757.0}
 """Mebibytes that a server with one connection used at most, by mebibytes of `-m`: docs/sizing.md."""
@@ -33,6 +37,9 @@ ONE_CONNECTION = Settings(connections=1)
         (1000 * MI, Settings(tls=True), 1316 * MI),
         (1000 * MI, Settings(connections=2048, tls=True), 1404 * MI),
         (1000 * MI, Settings(threads=12), 1231 * MI),
+        (1000 * MI, Settings(hashpower=17), 1230 * MI),
+        (1000 * MI, Settings(hashpower=18), 1232 * MI),
+        (1000 * MI, Settings(hashpower=24), 1358 * MI),
         (10, Settings(connections=100), 42 * MI + 800 * 2**10 + 12),
         (70 * MI, Settings(), 128 * MI),
         (80 * MI, Settings(), 140 * MI),
@@ -55,6 +62,12 @@ def test_minimum_limit_is_above_what_was_measured_with_items_in_a_file(megabytes
 @pytest.mark.parametrize(("cache", "limit"), [(64 * MI, 128 * MI), (100 * MI, 175636480), (1000 * MI, 1405 * MI)])
 def test_default_limit_is_that_of_the_first_release(cache: int, limit: int) -> None:
     assert memory.default_limit(cache) == limit
+
+
+def test_hash_table_is_part_of_the_derived_limit_and_the_derived_cache() -> None:
+    table = Settings(hashpower=24)
+    assert memory.default_limit(64 * MI, table) == int(1.25 * (1.1 * 64 + 16 + 8 + 128) * MI)
+    assert memory.derived_cache(512 * MI) - memory.derived_cache(512 * MI, table) == 116 * MI
 
 
 @given(CACHES, SETTINGS)

@@ -30,8 +30,9 @@ NUMBERS: Final = {
     "--listen-backlog": (1000, 4096),
     "--max-reqs-per-event": (1, 20),
     "--slab-min-size": (48, 1024),
-    "-o hashpower": (16, 17),
+    "-o hashpower": (16, 30),
     "-o hot_lru_pct": (1, 40),
+    "-o idle_timeout": (60, 86_400),
     "-o lru_crawler_sleep": (0, 1_000_000),
     "-o lru_crawler_tocrawl": (0, 999_999_999),
     "-o slab_automove": (0, 1),
@@ -176,7 +177,8 @@ TRAPS: Final = {
     "-V": "must not set --version; remove the item, because ",
     "-M": "must not set --disable-evictions; use spec.cache.evictions: false",
     "-o slab_automove=2": "must be exactly -o slab_automove=<0 or 1>",
-    "-o hashpower=28": "must be exactly -o hashpower=<16 or 17>",
+    "-o hashpower=31": "must be exactly -o hashpower=<16 to 30>",
+    "-o idle_timeout=0": "must be exactly -o idle_timeout=<60 to 86400>",
 }
 
 

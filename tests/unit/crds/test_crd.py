@@ -92,22 +92,29 @@ def test_lower_bound_has_a_cel_rule_with_the_remedy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("optional", "comparison"),
+    ("optional", "lists", "comparison"),
     [
-        ((), ""),
-        ((("size", "1"),), " && oldSelf.value().?size.orValue(1) == self.?size.orValue(1)"),
+        ((), (), ""),
+        ((("size", "1"),), (), " && oldSelf.value().?size.orValue(1) == self.?size.orValue(1)"),
         (
             (("size", ""),),
+            (),
             " && (self.?size.hasValue() ? oldSelf.value().?size.orValue('') == self.size"
             " : !oldSelf.value().?size.hasValue())",
+        ),
+        (
+            (),
+            ("args",),
+            " && (self.?args.hasValue() ? oldSelf.value().?args.orValue(['']) == self.args"
+            " : !oldSelf.value().?args.hasValue())",
         ),
     ],
 )
 def test_rule_for_several_fields_is_evaluated_only_if_one_of_them_changes(
-    optional: tuple[tuple[str, str], ...], comparison: str
+    optional: tuple[tuple[str, str], ...], lists: tuple[str, ...], comparison: str
 ) -> None:
     inputs = ("limits[memory]", "cache.memory")
-    rule = Rule("spec", lambda _: (), "c", "no", "'m'", ".limits.memory", inputs, optional)
+    rule = Rule("spec", lambda _: (), "c", "no", "'m'", ".limits.memory", inputs, optional, lists)
     assert validation(rule) == {
         "rule": "(c) || (oldSelf.hasValue()"
         " && oldSelf.value().?limits[?'memory'].orValue('') == self.limits['memory']"

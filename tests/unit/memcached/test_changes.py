@@ -32,7 +32,7 @@ CACHES: Specs = st.fixed_dictionaries(
         "threads": st.sampled_from([4, 1, 8]),
         "evictions": st.booleans(),
         "verbosity": st.integers(0, 2),
-        "extraArgs": st.sampled_from([[], ["-o modern"], ["--disable-cas", "-o modern"]]),
+        "extraArgs": st.sampled_from([[], ["-o modern"], ["--disable-cas", "-o modern"], ["-o hashpower=20"]]),
     },
 )
 LABELS: Specs = st.sampled_from([{}, {"a": "b"}, {"a": "c"}])

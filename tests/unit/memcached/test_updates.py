@@ -150,7 +150,7 @@ CHANGES: list[tuple[Spec, Spec, Effect, list[str]]] = [
     # The derived limit follows from them.
     *(
         (WARM_GUARANTEED, cache(WARM_GUARANTEED, **{name: value}), Effect.REPLACE, [f"spec.cache.{name}"])
-        for name, value in (("maxConnections", 20_000), ("threads", 64))
+        for name, value in (("maxConnections", 20_000), ("threads", 64), ("extraArgs", ["-o hashpower=24"]))
     ),
     # The strongest effect.
     (WARM, agent({**WARM, "image": "memcached:2"}, image="agent:2"), Effect.RESTART, ["spec.image"]),
@@ -179,6 +179,8 @@ def test_update(old: Spec, new: Spec, effect: Effect, fields: list[str]) -> None
     [
         (WARM, cache(WARM, threads=3), False),
         (WARM, cache(WARM, maxConnections=20_000), True),
+        (WARM, cache(WARM, extraArgs=["-o hashpower=17"]), False),
+        (WARM, cache(WARM, extraArgs=["-o hashpower=24"]), True),
         (WARM, resources(cache(WARM, threads=3), requests={"cpu": "200m"}), True),
         # The derived limit stays the same, but memcached gets more memory.
         (cache(WATCHED, memory="64Mi"), cache(WATCHED, memory="65Mi"), True),

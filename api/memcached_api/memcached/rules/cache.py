@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from memcached_api.memcached import memory
 from memcached_api.memcached.memory import Need, Settings
+from memcached_api.memcached.options import HASHPOWER, hashpower_of
 from memcached_api.quantity import parse_quantity
 from memcached_api.validation.common_rules import range_rule
 from memcached_api.validation.rules import Rule, Violation, blocking, value_rule
-from memcached_api.values import is_object, nested_field
+from memcached_api.values import is_array, is_object, nested_field
 
 Spec = Mapping[str, Any]
 
@@ -21,6 +22,8 @@ _SETTINGS: Final = (
     ("tls.secretName", ""),  # with every `tls`
 )
 """The fields of `Settings` with the values that CEL compares while they are absent."""
+_LISTS: Final = ("cache.extraArgs",)
+"""The list that contains a setting."""
 
 # Parts of CEL expressions, all numbers as floats.
 _LIMIT_CEL: Final = "quantity(string(self.resources.limits['memory'])).asApproximateFloat()"
@@ -32,12 +35,29 @@ _HAS_ITEM_CEL: Final = "has(self.cache) && has(self.cache.maxItemSize)"
 _CONNECTIONS_CEL: Final = f"self.?cache.?maxConnections.orValue({memory.DEFAULT_CONNECTIONS})"
 _THREADS_CEL: Final = f"self.?cache.?threads.orValue({memory.DEFAULT_THREADS})"
 _PER_CONNECTION_CEL: Final = f"(has(self.tls) ? {memory.BYTES_PER_TLS_CONNECTION}.0 : {memory.BYTES_PER_CONNECTION}.0)"
+_POWERS: Final = range(memory.HASHPOWER_IN_NEED + 1, memory.MAX_HASHPOWER + 1)
+_TABLES: Final = [memory.hash_table(power) // _MEBIBYTE for power in _POWERS]
+_TABLE_CEL: Final = (
+    "(has(self.cache) && has(self.cache.extraArgs) ? self.cache.extraArgs"
+    f".filter(a, a.matches('^{HASHPOWER}=(1[89]|2[0-9]|30)$'))"
+    f".map(a, {_TABLES}[int(a.substring({len(HASHPOWER) + 1})) - {_POWERS.start}]).sum() : 0)"
+)
+"""memory.hash_table, in mebibytes."""
 _SETTINGS_CEL: Final = (
     f"double({_CONNECTIONS_CEL}) * {_PER_CONNECTION_CEL}"
     f" + double([{_THREADS_CEL} - {memory.DEFAULT_THREADS}, 0].max()) * {memory.BYTES_PER_THREAD}.0"
-    f" + (has(self.tls) ? {memory.TLS_FIXED}.0 : 0.0)"
+    f" + (has(self.tls) ? {memory.TLS_FIXED}.0 : 0.0) + double(table) * {_MEBIBYTE}.0"
 )
-"""memory.settings_memory."""
+"""memory.settings_memory, with the variable `table`, which is _TABLE_CEL."""
+
+
+def _with_settings(expression: str, macro: str) -> str:
+    """CEL with the variables `table` and `settings`: the amounts of the two expressions above.
+
+    `macro`: `all` for a condition; `map` for another value, in a list of lists.
+    """
+    return f"[{_TABLE_CEL}].{macro}(table, [{_SETTINGS_CEL}].{macro}(settings, {expression}))"
+
 
 CACHE_MEMORY: Final = value_rule(
     "spec.cache.memory",
@@ -83,7 +103,7 @@ VERBOSITY: Final = range_rule(
 
 def _too_few_connections(cache: Mapping[str, Any]) -> Iterable[Violation]:
     max_connections = nested_field(cache, "maxConnections")
-    connections, threads, _ = memory.settings_of(max_connections, nested_field(cache, "threads"), tls=False)
+    connections, threads, *_ = memory.settings_of(max_connections, nested_field(cache, "threads"), tls=False)
     minimum = memory.minimum_connections(threads)
     if max_connections is None or connections >= minimum:
         return ()
@@ -117,7 +137,9 @@ CONNECTIONS: Final = Rule(
 def _settings(spec: Spec) -> Settings:
     """The settings of a spec in JSON whose fields have the right types."""
     connections, threads = (nested_field(spec, "cache", name) for name in ("maxConnections", "threads"))
-    return memory.settings_of(connections, threads, tls=is_object(spec.get("tls")))
+    items = nested_field(spec, "cache", "extraArgs")
+    hashpower = hashpower_of(items) if is_array(items) else memory.MIN_HASHPOWER
+    return memory.settings_of(connections, threads, tls=is_object(spec.get("tls")), hashpower=hashpower)
 
 
 def _memory_limit_too_low(spec: Spec) -> Iterable[Violation]:
@@ -132,7 +154,7 @@ def _memory_limit_too_low(spec: Spec) -> Iterable[Violation]:
         memory.mebibytes_text(minimum),
         str(cache),
         _connections_text(str(settings.connections), tls=settings.tls),
-        str(settings.threads),
+        _threads_text(str(settings.threads), table=memory.hash_table(settings.hashpower) > 0),
     )
     return (Violation(f".{_LIMIT}", limit, message),)
 
@@ -150,10 +172,17 @@ def _connections_text(connections: str, *, tls: bool) -> str:
     return f"{connections} connections{' with TLS' if tls else ''}"
 
 
+_WITH_TABLE: Final = f", with {HASHPOWER} in spec.cache.extraArgs"
+
+
+def _threads_text(threads: str, *, table: bool) -> str:
+    return f"{threads} threads{_WITH_TABLE if table else ''}"
+
+
 def _minimum_message(minimum: str, cache: str, connections: str, threads: str) -> str:
     return (
-        f"must be at least {minimum} for spec.cache.memory of {cache}, {connections} and {threads} "
-        "threads; raise this limit or lower spec.cache.memory"
+        f"must be at least {minimum} for spec.cache.memory of {cache}, {connections} and {threads}; "
+        "raise this limit or lower spec.cache.memory"
     )
 
 
@@ -163,7 +192,7 @@ _HUNDRED_LIMIT_CEL: Final = f"{_LIMIT_CEL} * 100.0"
 
 def _needed_cel(need: Need, cache: str) -> str:
     """memory.needed."""
-    return f"({cache} * {need.percent}.0 + {need.fixed * 100}.0 + ({_SETTINGS_CEL}) * 100.0)"
+    return f"({cache} * {need.percent}.0 + {need.fixed * 100}.0 + settings * 100.0)"
 
 
 def _with_headroom_cel(cache: str) -> str:
@@ -184,15 +213,20 @@ _MINIMUM_CEL: Final = (
 MEMORY_LIMIT: Final = Rule(
     "spec",
     _memory_limit_too_low,
-    f"!({_HAS_LIMIT_CEL}) || !({_HAS_CACHE_CEL}) || {_HUNDRED_LIMIT_CEL} >= {_MINIMUM_CEL}",
+    f"!({_HAS_LIMIT_CEL}) || !({_HAS_CACHE_CEL}) || {_with_settings(f'{_HUNDRED_LIMIT_CEL} >= {_MINIMUM_CEL}', 'all')}",
     "must be large enough for spec.cache.memory; raise this limit or lower spec.cache.memory",
     # Of the ways to format a number in CEL, only format() has a cost that the API server can bound.
-    message_expression=f"'limit %s {_minimum_message('%dMi', '%s', '%d connections%s', '%d')}'"
-    f".format([self.resources.limits['memory'], {_mebibytes_cel(_MINIMUM_CEL)}, self.cache.memory,"
-    f" {_CONNECTIONS_CEL}, has(self.tls) ? ' with TLS' : '', {_THREADS_CEL}])",
+    message_expression=_with_settings(
+        f"'limit %s {_minimum_message('%dMi', '%s', '%d connections%s', '%d threads%s')}'"
+        f".format([self.resources.limits['memory'], {_mebibytes_cel(_MINIMUM_CEL)}, self.cache.memory,"
+        f" {_CONNECTIONS_CEL}, has(self.tls) ? ' with TLS' : '', {_THREADS_CEL}, table > 0 ? '{_WITH_TABLE}' : ''])",
+        "map",
+    )
+    + "[0][0]",
     field_path=".resources.limits.memory",
     inputs=(_LIMIT, "cache.memory"),
     optional_inputs=_SETTINGS,
+    list_inputs=_LISTS,
     stored_violations=_memory_limit_below_the_first,
 )
 
@@ -229,14 +263,20 @@ _LIMIT_FOR_CEL: Final = (
 DERIVED_MEMORY: Final = Rule(
     "spec",
     _limit_without_cache,
-    f"!({_HAS_LIMIT_CEL}) || ({_HAS_CACHE_CEL}) || {_HUNDRED_LIMIT_CEL} >= {_LIMIT_FOR_CEL}",
+    f"!({_HAS_LIMIT_CEL}) || ({_HAS_CACHE_CEL})"
+    f" || {_with_settings(f'{_HUNDRED_LIMIT_CEL} >= {_LIMIT_FOR_CEL}', 'all')}",
     "must be large enough to derive spec.cache.memory from it; raise this limit or set spec.cache.memory",
-    message_expression=f"'limit %s {_derived_message('%dMi', '%dMi')}'"
-    f".format([self.resources.limits['memory'], {_mebibytes_cel(_LIMIT_FOR_CEL)},"
-    f" int({_LEAST_CACHE_CEL}) / {_MEBIBYTE}])",
+    message_expression=_with_settings(
+        f"'limit %s {_derived_message('%dMi', '%dMi')}'"
+        f".format([self.resources.limits['memory'], {_mebibytes_cel(_LIMIT_FOR_CEL)},"
+        f" int({_LEAST_CACHE_CEL}) / {_MEBIBYTE}])",
+        "map",
+    )
+    + "[0][0]",
     field_path=".resources.limits.memory",
     inputs=(_LIMIT,),
     optional_inputs=(*_SETTINGS, ("cache.maxItemSize", ""), ("cache.memory", ""), ("cache.warmRestart", "false")),
+    list_inputs=_LISTS,
 )
 
 

@@ -64,6 +64,9 @@ class Kind(Generic[Spec]):
     """One custom resource kind. All `versions` have the same schema; the first is the storage version.
 
     `changes`: what a change of a field does, as a sentence for its description, by its path.
+    `features`: the features that a field of the spec switches on, by its path below `spec`. A section is on while it is
+    present, and `enabled`, if it has this field, is not false. A boolean is on with true. A mode, which is an
+    enumeration, is off with its first value, the default.
     """
 
     group: str
@@ -78,6 +81,7 @@ class Kind(Generic[Spec]):
     columns: tuple[Column, ...]
     transitions: tuple[TransitionRule, ...] = ()
     changes: Mapping[str, str] = field(default_factory=dict[str, str])
+    features: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def decode(self, obj: Mapping[str, Any]) -> Spec:
         """The spec, with defaults and without unknown fields. Raises SpecDecodeError with all structural errors."""

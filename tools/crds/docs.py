@@ -45,6 +45,7 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
     for part, cls in (("spec", kind.spec), ("status", kind.status)):
         yield from ("", f"### {kind.name} {part}", "", type_description(cls), "")
         yield from _table(("Field", "Type", "Default", "Description"), _fields(object_schema(kind), part, cls))
+    yield from _features(kind)
     yield from (
         "",
         f"### {kind.name} rules",
@@ -58,6 +59,44 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
         ("Column", "Content", "Shown"),
         ((c.name, c.description, "with `-o wide`" if c.priority else "always") for c in kind.columns),
     )
+
+
+def _features(kind: Kind[Any]) -> Iterator[str]:
+    """The table of the features, with how each is switched on; nothing for a kind without features."""
+    if not kind.features:
+        return
+    spec = object_schema(kind)["properties"]["spec"]
+    yield from (
+        "",
+        f"### {kind.name} features",
+        "",
+        "A feature with settings is a section of the spec. It is on while the section is present. If it makes sense to "
+        "keep the settings while the feature is off, the section has `enabled`. A feature without settings is a "
+        "boolean, and a choice between several behaviors is a mode.",
+        "",
+    )
+    rows = ((name, *_switch(path, _node(spec, path))) for path, name in kind.features.items())
+    yield from _table(("Feature", "Switch", "On", "Off"), rows)
+
+
+def _switch(path: str, field: Schema) -> tuple[str, str, str]:
+    """How a feature is switched: the type of the field, and the values with which it is on and off."""
+    if "enum" in field:
+        default, *others = field["enum"]
+        return "mode", " or ".join(f"`{path}: {value}`" for value in others), f"absent or `{default}`"
+    if field["type"] == "boolean":
+        return "boolean", f"`{path}: true`", "absent or `false`"
+    required = " and ".join(f"`{name}`" for name in field.get("required", ()))
+    on = f"`{path}` with {required}" if required else f"`{path}: {{}}`"
+    if "enabled" in field["properties"]:
+        return "section with `enabled`", on, "absent or `enabled: false`"
+    return "section", on, "absent"
+
+
+def _node(schema: Schema, path: str) -> Schema:
+    for name in path.split("."):
+        schema = schema["properties"][name]
+    return schema
 
 
 def _fields(root: Schema, part: str, cls: type[Any]) -> Iterator[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column,
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
 from memcached_api.memcached.agent import Agent
 from memcached_api.memcached.effects import SENTENCES
+from memcached_api.memcached.features import FEATURES
 from memcached_api.memcached.memory import MAX_CONNECTIONS, MAX_THREADS, MIN_CONNECTIONS
 from memcached_api.memcached.monitoring import Monitoring, is_enabled
 from memcached_api.memcached.options import MAX_ITEM_LENGTH, MAX_ITEMS
@@ -223,6 +224,7 @@ MEMCACHED: Final = Kind(
         *PROBLEM_COLUMNS,
     ),
     transitions=TRANSITIONS,
+    features=FEATURES,
 )
 
 

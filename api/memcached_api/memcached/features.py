@@ -1,0 +1,23 @@
+"""The features of a Memcached that a field switches on, from which the table in docs/api.md is generated."""
+
+from collections.abc import Mapping
+from typing import Final
+
+FEATURES: Final[Mapping[str, str]] = {
+    "podDisruptionBudget": "A PodDisruptionBudget; admission writes it into new objects",
+    "monitoring": "Metrics",
+    "monitoring.podMonitor": "A PodMonitor",
+    "monitoring.tls": "Metrics over HTTPS",
+    "networkPolicy": "A NetworkPolicy",
+    "tls": "TLS for clients",
+    "auth": "User names and passwords",
+    "rollout.warmUp": "Rollouts and drains that wait for warm pods",
+    "cache.warmRestart": "Items that survive a restart of memcached",
+    "service.perPod": "A Service for each slot",
+    "rollout.paused": "A pause of rollouts",
+    "identity": "Slots with stable names",
+    "tls.clientAuth": "Client certificates",
+    "tls.plaintext": "A port without TLS beside the one with TLS",
+}
+"""Each feature by the path of its field in `spec`. The type of the field determines how it is switched on: see
+`Kind.features`."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +55,16 @@ SET: Object = {
     "rollout": {"maxUnavailable": 0, "maxSurge": 1},
 }
 """Some of what admission sets in a new object."""
+ADMITTED = ["image", "agent/image", "podDisruptionBudget", "rollout/maxUnavailable", "rollout/maxSurge"]
+"""Paths of some fields that admission sets if a client does not."""
 
 
+@dataclass(frozen=True)
 class User:
     """kubectl in one namespace, for objects of one version."""
 
-    def __init__(self, namespace: str, version: str) -> None:
-        self.namespace, self.version = namespace, version
+    namespace: str
+    version: str = "v1"
 
     def manifest(self, name: str, spec: Object, **metadata: Any) -> Object:
         """A manifest."""
@@ -98,7 +102,7 @@ def apply_server_side(user: User, name: str, spec: Object) -> str:
     return user.run("apply", "--server-side", "-f", "-", stdin=user.manifest(name, spec))[1]
 
 
-def replace(user: User, name: str, spec: Object) -> str:
+def overwrite(user: User, name: str, spec: Object) -> str:
     """Replace an object, or create it."""
     exists = kube.kubectl("-n", user.namespace, "get", "memcached", name, check=False).returncode == 0
     return user.run("replace" if exists else "create", "-f", "-", stdin=user.manifest(name, spec))[1]
@@ -107,13 +111,19 @@ def replace(user: User, name: str, spec: Object) -> str:
 WRITES: dict[str, Callable[[User, str, Object], str]] = {
     "apply": apply,
     "server-side apply": apply_server_side,
-    "replace": replace,
+    "replace": overwrite,
 }
 """The ways to write a whole manifest; each returns the warnings."""
 
 MERGE: Object = {"spec": {**dict.fromkeys(OWN), **COMMON}}
 JSON_PATCH = [{"op": "remove", "path": f"/spec/{name}"} for name in OWN if name not in COMMON]
 PATCHES: dict[str, tuple[Any, str]] = {"merge patch": (MERGE, "merge"), "JSON patch": (JSON_PATCH, "json")}
+
+
+def managed(obj: Object) -> list[str]:
+    """Those of ADMITTED that a client has set."""
+    stored = Stored({}, json.dumps(obj).encode())
+    return [path for path in ADMITTED if stored.has_manager(path)]
 
 
 def removed(warnings: str) -> dict[str, str]:
@@ -125,12 +135,12 @@ def removed(warnings: str) -> dict[str, str]:
     return {field: end.lstrip(",; ") for field, middle, end in parts if middle}
 
 
-@pytest.fixture(params=["v1", "v1alpha1"])
-def user(request: pytest.FixtureRequest, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> User:
+@pytest.fixture
+def user(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> User:
     """kubectl in a namespace that the test creates with `run`."""
     monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
     use_kubectl()
-    return User(f"removals-{uuid.uuid4().hex[:8]}", request.param)
+    return User(f"removals-{uuid.uuid4().hex[:8]}")
 
 
 def run(plane: ControlPlane, user: User, directory: Path, *stages: tuple[Images | None, Callable[[], None]]) -> None:
@@ -169,17 +179,20 @@ def has(spec: Object, values: Object) -> bool:
 def test_removed_fields_have_their_defaults_as_in_a_new_object(
     stages: Callable[..., None], user: User, way: str
 ) -> None:
-    write = WRITES[way]
+    """Also if the object was written in another version of the API."""
+    write, other = WRITES[way], replace(user, version="v1alpha1")
 
     def steps() -> None:
         write(user, "old", OWN)
         assert has(user.spec("old"), OWN_IMAGES)
-        assert removed(write(user, "old", COMMON)) == REMOVED
+        assert managed(user.get("old")) == ADMITTED
+        assert removed(write(other, "old", COMMON)) == REMOVED
         write(user, "new", COMMON)
         assert user.spec("old") == user.spec("new")
         assert has(user.spec("old"), SET)
+        assert managed(user.get("old")) == managed(user.get("new")) == []
         before = user.get("old")
-        assert removed(write(user, "old", COMMON)) == {}
+        assert removed(write(other, "old", COMMON)) == {}
         assert user.get("old") == before
 
     stages((FIRST, steps))
@@ -190,8 +203,8 @@ def test_patch_that_removes_fields_sets_their_defaults(stages: Callable[..., Non
     patch, kind = PATCHES[way]
 
     def steps() -> None:
-        replace(user, "old", OWN)
-        replace(user, "new", COMMON)
+        overwrite(user, "old", OWN)
+        overwrite(user, "new", COMMON)
         before = user.get("old")
         assert removed(user.patch("old", patch, kind, "--dry-run=server")) == REMOVED
         assert user.get("old") == before, "a dry run"
@@ -254,7 +267,7 @@ def test_object_without_the_defaults_stays_without(stages: Callable[..., None], 
 
 def test_other_writes_set_no_defaults(stages: Callable[..., None], user: User) -> None:
     def steps() -> None:
-        replace(user, "old", OWN)
+        overwrite(user, "old", OWN)
         before = user.spec("old")
         user.run("label", "memcached/old", "a=b")
         user.patch("old", {"metadata": {"finalizers": ["example.com/hold"]}})
@@ -265,16 +278,5 @@ def test_other_writes_set_no_defaults(stages: Callable[..., None], user: User) -
         assert removed(user.patch("old", {"spec": {"podDisruptionBudget": None}})) == {}
         assert "podDisruptionBudget" not in user.spec("old"), "an object that is being deleted is not changed"
         user.patch("old", {"metadata": {"finalizers": None}})
-
-    stages((FIRST, steps))
-
-
-@pytest.mark.parametrize("way", WRITES)
-def test_fields_that_admission_sets_have_no_manager(stages: Callable[..., None], user: User, way: str) -> None:
-    def steps() -> None:
-        WRITES[way](user, "new", {"image": "example.com/own:1", "monitoring": {}})
-        stored = Stored({}, json.dumps(user.get("new")).encode())
-        assert stored.has_manager("image")
-        assert [path for path in ("agent/image", "podDisruptionBudget", "rollout") if stored.has_manager(path)] == []
 
     stages((FIRST, steps))

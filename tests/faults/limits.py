@@ -11,6 +11,7 @@ from math import ceil
 from random import Random
 from typing import Any
 
+from faults.limits_metadata import inherited, mostly, random_metadata
 from memcached_api.kinds import Kind
 from memcached_api.memcached.memory import (
     FIRST_NEED,
@@ -167,7 +168,7 @@ def _cidr(rng: Random) -> Object:
 
 def _clients(rng: Random, peers: list[Object]) -> Object:
     """These clients, of the cache or of its metrics, mostly with metrics."""
-    monitoring = _mostly(rng, {"monitoring": {}}, {"monitoring": {"enabled": False}}, {})
+    monitoring = mostly(rng, {"monitoring": {}}, {"monitoring": {"enabled": False}}, {})
     return {"networkPolicy": {rng.choice(("from", "metricsFrom")): peers}, **monitoring}
 
 
@@ -225,45 +226,6 @@ def _unnamed_ports(rng: Random) -> Object:
     return {"ports": [{"port": 80}, *({"port": 90 + number, "name": name} for number, name in enumerate(taken))]}
 
 
-def _mostly(rng: Random, usual: Any, *others: Any) -> Any:
-    """The usual value, or seldom another one: an object with many limits at once is nearly always invalid."""
-    return usual if rng.random() < 0.7 else rng.choice(others)
-
-
-KEYS = (
-    *("team", "app.kubernetes.io/name", "app.kubernetes.io/component", "app.kubernetes.io/version"),
-    *("app.kubernetes.io/Name", "app.kubernetes.io/instance/", "pod-template-hash", "pod-template-has"),
-    *("controller-revision-hash", "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name"),
-    *("kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/restartedat"),
-    *("kubectl.kubernetes.io/last-applied-configuration", "last-applied-configuration"),
-    *("memcached-operator.example.com/intent", "memcached-operator.example.com/", "memcached-operator.example.com"),
-    *("x.memcached-operator.example.com/intent", "memcached-operator.example.org/intent"),
-    *("deployment.kubernetes.io/revision", "deployment.kubernetes.io", "deployments.kubernetes.io/revision"),
-    *("deprecated.deployment.rollback.to", "deprecated.deployment.rollback.to2"),
-)
-"""Keys of labels and annotations: reserved ones, and ones that differ a little."""
-
-
-def _metadata(rng: Random) -> Object:
-    """Labels or annotations of the pods, the Service or all children: their lists of reserved keys differ."""
-    metadata = _entries(rng, 62, 63, 64)
-    return rng.choice(({"podTemplate": {"metadata": metadata}}, {"service": metadata}, _inherited(rng)))
-
-
-def _inherited(rng: Random) -> Object:
-    """Labels or annotations of all children."""
-    return {"inheritedMetadata": _entries(rng, 30, 31, 32, 62, 63, 64)}
-
-
-def _entries(rng: Random, *numbers: int) -> Object:
-    """Labels or annotations, mostly few, seldom with one of these numbers of further ones."""
-    field, many = rng.choice(("labels", "annotations")), _mostly(rng, 0, *numbers)
-    found = {f"key-{number}": "" for number in range(many)}
-    values = ("", 63 * "a", 64 * "a", "a-", 1024 * "a", 1025 * "a")
-    found |= {key: _mostly(rng, "a", *values) for key in rng.sample(KEYS, rng.choice((1, 1, 2)))}
-    return {field: found}
-
-
 def _many(item: Any, limit: int) -> list[list[Any]]:
     """Lists of an item that are as long as allowed, and longer."""
     return [[item] * limit, [item] * (limit + 1)]
@@ -307,11 +269,11 @@ def _names(rng: Random) -> Object:
 
 def _tolerations(rng: Random) -> Object:
     item: Object = {
-        "key": "a" * _mostly(rng, 1, 0, 317, 318),
-        "operator": _mostly(rng, "Exists", "Equal", "", "In"),
+        "key": "a" * mostly(rng, 1, 0, 317, 318),
+        "operator": mostly(rng, "Exists", "Equal", "", "In"),
         "tolerationSeconds": rng.choice((-(2**53), 1 - 2**53, 0, 2**53 - 1, 2**53)),
     }
-    return {"tolerations": _mostly(rng, [item], [item, {}], *_many({}, 64))}
+    return {"tolerations": mostly(rng, [item], [item, {}], *_many({}, 64))}
 
 
 def _constraints(rng: Random) -> Object:
@@ -324,15 +286,15 @@ def _constraints(rng: Random) -> Object:
     keys = rng.choice((["a", "b"], ["a", "a"], ["a", "A"], ["a" * 317], ["a" * 318], [f"{n}" for n in range(15)]))
     found = [constraint(key) for key in (*keys, *rng.choice(((), ("c",), ("c", "d"))))]
     changes = ({"maxSkew": 2**31 - 1}, {"maxSkew": 0}, {"minDomains": 0}, {"minDomains": 1})
-    found[0] |= _mostly(rng, {}, *changes)
+    found[0] |= mostly(rng, {}, *changes)
     return {"topologySpreadConstraints": found}
 
 
 def _affinity(rng: Random) -> Object:
     """A preferred term with a weight and a requirement, of nodes or of pods."""
-    weight, key = rng.choice((0, 1, 100, 101)), "a" * _mostly(rng, 1, 317, 318)
-    requirement = {"key": key, "operator": _mostly(rng, "In", "Exists", "Gt", "in")}
-    requirement |= {"values": _mostly(rng, [], ["a" * 63], ["a" * 64], ["a" * 253], ["a" * 254], *_many("a", 64))}
+    weight, key = rng.choice((0, 1, 100, 101)), "a" * mostly(rng, 1, 317, 318)
+    requirement = {"key": key, "operator": mostly(rng, "In", "Exists", "Gt", "in")}
+    requirement |= {"values": mostly(rng, [], ["a" * 63], ["a" * 64], ["a" * 253], ["a" * 254], *_many("a", 64))}
     expressions = {"matchExpressions": [requirement]}
     pods = {"weight": weight, "podAffinityTerm": {"topologyKey": key, "labelSelector": expressions}}
     nodes = {"weight": weight, "preference": expressions}
@@ -392,9 +354,9 @@ BLOCKS: tuple[Object, ...] = (
 def _peers(rng: Random) -> Object:
     """Peers with each combination of their fields, and lists as long as allowed, or empty."""
     fields: Object = {
-        "podSelector": _mostly(rng, *SELECTORS),
-        "namespaceSelector": _mostly(rng, *SELECTORS),
-        "ipBlock": _mostly(rng, *BLOCKS),
+        "podSelector": mostly(rng, *SELECTORS),
+        "namespaceSelector": mostly(rng, *SELECTORS),
+        "ipBlock": mostly(rng, *BLOCKS),
     }
     peer = {name: fields[name] for name in rng.sample(list(fields), rng.choice((0, 1, 1, 2, 2, 3)))}
     any_pod: Object = {"podSelector": {}}
@@ -430,11 +392,11 @@ PARTS: dict[str, tuple[Part, ...]] = {
         _one_of("cache", *({"verbosity": value} for value in (-1, 0, 2, 3))),
         _one_of("containerPort", 1023, 1024, 65535, 65536),
         _one_of("imagePullSecrets", *SECRETS),
-        *(_metadata, _metadata, _pod, _pod, _pod, _rollout, _restart, _budget, _peers),
+        *(random_metadata, random_metadata, _pod, _pod, _pod, _rollout, _restart, _budget, _peers),
     ),
     "appservices": (
         *(*COMMON, _environment, _environment, _ports, _ports, _named_targets, _unnamed_ports),
-        *(_inherited, _inherited),
+        *(inherited, inherited),
     ),
 }
 """The fields of each kind, by its plural. A field that is listed twice is drawn twice as often."""

@@ -6,10 +6,9 @@ from datetime import datetime
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
-from memcached_api.memcached.effective import Ports
+from memcached_api.memcached.effective import Ports, slots_at_once
 from memcached_api.memcached.monitoring import METRICS_PORT, is_enabled
 from memcached_api.memcached.types import MemcachedSpec, is_stable
-from memcached_api.memcached.unavailable import slots_at_once
 from memcached_operator.kind import Plan, Snapshot, invalid, kept_violations
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,

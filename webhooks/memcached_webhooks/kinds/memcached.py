@@ -9,6 +9,7 @@ from memcached_api.image import is_older, repository
 from memcached_api.images import Images
 from memcached_api.memcached.agent import asks_for_agent
 from memcached_api.memcached.changes.updates import ChangeEffect, update
+from memcached_api.memcached.effective import requested_slots, slots_at_once
 from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.placing import RolloutSpec
 from memcached_api.memcached.rules.placing import ZERO
@@ -23,7 +24,6 @@ from memcached_api.memcached.types import (
     needs_agent,
     warm_up_of,
 )
-from memcached_api.memcached.unavailable import requested_slots, slots_at_once
 from memcached_api.quantity import parse_quantity
 from memcached_api.validation.field_errors import truncate
 from memcached_webhooks.admission import Admission, path_of

@@ -1,7 +1,7 @@
 """The PodDisruptionBudget of a Memcached."""
 
+from memcached_api.memcached.effective import DEFAULT_MAX_UNAVAILABLE
 from memcached_api.memcached.types import MemcachedSpec, warm_up_of
-from memcached_api.memcached.unavailable import DEFAULT_MAX_UNAVAILABLE
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Object
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.workloads import children

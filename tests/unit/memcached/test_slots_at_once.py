@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
+from memcached_api.memcached.effective import slots_at_once
 from memcached_api.memcached.types import decode_spec
-from memcached_api.memcached.unavailable import slots_at_once
 from memcached_operator.kind import Plan, Resize, Snapshot
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object
 from memcached_operator.memcached.plan import plan_with

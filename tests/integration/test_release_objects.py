@@ -118,7 +118,7 @@ def test_children_of_an_earlier_release_are_not_written(
 
 
 def test_stored_object_that_violates_a_newer_rule_is_reconciled(plane: ControlPlane, namespace: str) -> None:
-    clients = {"metricsFrom": [{"podSelector": {}}]}
+    clients: Object = {"metricsFrom": [{"podSelector": {}}]}
     with earlier_rules(plane, namespace):
         plane.create(MEMCACHEDS, new_memcached(namespace, networkPolicy=clients))
     key = Key(MEMCACHEDS, namespace, "cache")
@@ -135,6 +135,6 @@ def test_stored_object_that_violates_a_newer_rule_is_reconciled(plane: ControlPl
         await eventually(applied)
 
     run_operator(plane, (namespace,), resized)
-    (degraded,) = (each for each in plane.get(key)["status"]["conditions"] if each["type"] == "Degraded")
+    (degraded,) = (each for each in plane.must_get(key)["status"]["conditions"] if each["type"] == "Degraded")
     assert (degraded["status"], degraded["reason"]) == ("False", "AsExpected")
     assert "newer rule: spec.networkPolicy.metricsFrom: " in degraded["message"]

@@ -110,8 +110,7 @@ def test_field_error_of_an_invalid_object_is_a_problem(cr: Object, message: str)
 
 
 def test_object_that_violates_a_newer_rule_is_reconciled_and_reported() -> None:
-    clients = {"networkPolicy": {"metricsFrom": [{"podSelector": {}}]}}
-    plan = plan_with(Images(OLD))(Snapshot(cr_of(**clients)), NOW)
+    plan = plan_with(Images(OLD))(Snapshot(cr_of(networkPolicy={"metricsFrom": [{"podSelector": {}}]})), NOW)
     assert plan.children == plan_with(Images(OLD))(Snapshot(cr_of(networkPolicy={})), NOW).children
     (notice,) = plan.notices
     assert "newer rule: spec.networkPolicy.metricsFrom: " in notice

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memcached_operator.status.conditions import is_reported
 from support import appservice, installed, kube, permissions
 from support.audit import Audit
 from support.install import make, remaining
@@ -82,7 +83,7 @@ def test_only_the_listed_namespaces_are_reconciled(listed: Listed) -> None:
     def unchanged() -> bool:
         found = kube.must_get("memcacheds", listed.other_namespace, "cache")
         app = kube.must_get("appservices", listed.other_namespace, "app")
-        worked_on = "status" in found or "status" in app
+        worked_on = is_reported(found) or is_reported(app)
         return not worked_on and not pods_of(listed.other_namespace) and not appservice.pods_of(listed.other_namespace)
 
     consistently(unchanged, UNCHANGED_SECONDS, "the other namespace is unchanged")

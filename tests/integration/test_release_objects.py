@@ -24,6 +24,7 @@ from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.intent import INTENT_ANNOTATION, digest_v1
+from memcached_operator.status.conditions import is_reported
 from support.memcached import memcached as new_memcached
 
 pytestmark = pytest.mark.server
@@ -109,7 +110,7 @@ def test_children_of_an_earlier_release_are_not_written(
     async def all_have_a_status(client: ApiClient) -> None:
         async def check() -> bool:
             objects = await asyncio.gather(*map(client.get, keys))
-            return all("observedGeneration" in (obj or {}).get("status", {}) for obj in objects)
+            return all(obj is not None and is_reported(obj) for obj in objects)
 
         await eventually(check)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memcached_operator.status.conditions import is_reported
 from support import appservice, kube, olm, permissions
 from support.audit import Audit
 from support.kube import consistently, kubectl
@@ -82,7 +83,7 @@ def test_only_the_target_namespaces_are_reconciled(mode: Mode) -> None:
     def unchanged() -> bool:
         found = kube.must_get("memcacheds", mode.other_namespace, "cache")
         app = kube.must_get("appservices", mode.other_namespace, "app")
-        worked_on = "image" in found["spec"] or "status" in found or "status" in app
+        worked_on = "image" in found["spec"] or is_reported(found) or is_reported(app)
         return not worked_on and not pods_of(mode.other_namespace) and not appservice.pods_of(mode.other_namespace)
 
     consistently(unchanged, UNCHANGED_SECONDS, "the other namespace is unchanged")

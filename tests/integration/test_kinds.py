@@ -14,9 +14,10 @@ from crds.crd import definition
 from integration.confined import Account, create_account
 from integration.control_plane import CRDS, ControlPlane, is_served, until
 from integration.test_manager import cache, wait_until_ready
+from integration.test_third_kind import RESOURCES
 from memcached_api.appservice.types import APPSERVICE
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.kube.resource import Key, Object, Resource
+from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from unit.config.rendered import render_directory
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.server
 
 OVERLAY = "config/overlays/memcached-only"
 CONTROLLER, ROLE = "memcached-operator-controller-manager", "memcached-operator-manager-role"
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles")
+ROLES = RESOURCES["ClusterRole"]
 WITHOUT_SERVERS = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 EXIT_SECONDS = 20.0
 """Seconds until the process must have ended; on a busy machine."""
@@ -91,6 +92,16 @@ def test_memcached_is_reconciled_without_the_other_kind_and_without_permissions_
     assert [each["requestURI"] for each in requests if "app.example.com" in each["requestURI"]] == []
     assert [each["requestURI"] for each in requests if not is_allowed(each)] == []
     assert [line for line in log.read_text().splitlines() if "appservice" in line.lower()] == []
+
+
+def test_changed_objects_of_the_overlay_are_accepted(plane: ControlPlane) -> None:
+    kinds = [kind for kind in RESOURCES if kind != "CustomResourceDefinition"]
+    found = render_directory(OVERLAY).of(*kinds)
+    assert {each["kind"] for each in found} == set(kinds)
+    for each in found:
+        meta = {name: value for name, value in each["metadata"].items() if name != "namespace"}  # kustomize adds one
+        stored = plane.would_create(RESOURCES[each["kind"]], {**each, "metadata": meta})
+        assert stored["metadata"]["name"] == each["metadata"]["name"]
 
 
 def is_allowed(request: Object) -> bool:

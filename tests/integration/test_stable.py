@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,8 @@ from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.slots.pause import OUTDATED, PAUSED_ANNOTATION
-from memcached_operator.workloads.pods import is_active, is_ready
+from memcached_operator.memcached.updates.observed import ready_since
+from memcached_operator.workloads.pods import is_active
 from support.admitted import admitted
 from support.draining import condition
 from support.lists import listed
@@ -93,29 +95,38 @@ def test_request_budgets_and_servers(plane: ControlPlane, namespace: str) -> Non
     run_operator(plane, (namespace,), steady, sync_period=SHORT_SYNC)
 
 
+EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
+"""A time at which each pod was available."""
+
 SHORT_SYNC = 0.3
 """Seconds between full resyncs, so that a test sees several."""
 
 
 def test_several_slots_are_replaced_at_once(plane: ControlPlane, namespace: str) -> None:
-    """As many as the budget and the rollout allow, and never more: counted after each event of a pod."""
-    size, limit, new = 6, 2, "example.com/memcached:2"
-    unready: list[set[int]] = []
+    """As many as the budget and the rollout allow, and never more: counted after each event of a pod.
 
-    async def count(client: ApiClient, version: str, ready: dict[str, bool]) -> None:
+    A new pod counts until it is available, which takes some seconds.
+    """
+    size, limit, period, new = 6, 2, timedelta(seconds=4), "example.com/memcached:2"
+    unavailable: list[list[str]] = []
+
+    async def count(client: ApiClient, version: str, since: dict[str, datetime | None]) -> None:
+        """`since`: when each pod became ready; None if it is not."""
         async for what, pod in client.watch(PODS, namespace, "", version):
             if what != "BOOKMARK":
-                ready[pod["metadata"]["name"]] = what != "DELETED" and is_active(pod) and is_ready(pod)
-                unready.append({slot for slot in range(size) if not ready.get(f"cache-{slot}")})
+                now = datetime.now(UTC)
+                exists = what != "DELETED" and is_active(pod)
+                since[pod["metadata"]["name"]] = ready_since(pod, now) if exists else None
+                unavailable.append([name for name, at in since.items() if at is None or now - at < period])
 
     async def scenario(client: ApiClient) -> None:
-        rollout = {"maxUnavailable": 3, "minReadySeconds": 2}
+        rollout = {"maxUnavailable": 3, "minReadySeconds": int(period.total_seconds())}
         budget = {"maxUnavailable": limit}
         await create(client, stable(namespace, size=size, rollout=rollout, podDisruptionBudget=budget))
         await wait_until_ready(client, namespace)
         pods, version = await listed(client, PODS, namespace)
         before = {pod["metadata"]["uid"] for pod in pods}
-        counting = asyncio.create_task(count(client, version, {pod["metadata"]["name"]: True for pod in pods}))
+        counting = asyncio.create_task(count(client, version, {pod["metadata"]["name"]: EARLIER for pod in pods}))
         try:
             await asyncio.to_thread(plane.change, Key(MEMCACHEDS, namespace, "cache"), {"spec": {"image": new}})
             await wait_until_ready(client, namespace)
@@ -127,7 +138,7 @@ def test_several_slots_are_replaced_at_once(plane: ControlPlane, namespace: str)
         assert {pod["spec"]["containers"][0]["image"] for pod in pods} == {new}
 
     run_operator(plane, (namespace,), scenario)
-    assert max(map(len, unready)) == limit, unready
+    assert max(map(len, unavailable)) == limit, unavailable
 
 
 DRIFTED = "example.com/elsewhere:1"

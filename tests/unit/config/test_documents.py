@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
@@ -54,6 +54,27 @@ def test_examples_are_valid() -> None:
     found = {page: [kinds[each["kind"]].validate(each) for each in examples(page)] for page in PAGES}
     assert {page.name for page, errors in found.items() if errors} >= PAGES_WITH_EXAMPLES
     assert {page: errors for page, errors in found.items() if any(errors)} == {}
+
+
+def unknown(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
+    """The fields that a schema does not have; the API server prunes them."""
+    if isinstance(value, list):
+        return [field for item in cast("list[Any]", value) for field in unknown(item, schema.get("items", {}), path)]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return []
+    items = [(f"{path}.{name}", part, schema["properties"].get(name)) for name, part in cast("Any", value).items()]
+    found = [field for name, part, known in items if known is not None for field in unknown(part, known, name)]
+    return [*(name for name, _, known in items if known is None), *found]
+
+
+def test_examples_have_known_fields() -> None:
+    for page in PAGES:
+        for example in examples(page):
+            group, _, version = str(example["apiVersion"]).partition("/")
+            (kind,) = (each for each in KINDS if each.group == group)
+            crd = yaml.safe_load((ROOT / f"config/crd/bases/{group}_{kind.plural}.yaml").read_text())
+            schemas = {each["name"]: each["schema"]["openAPIV3Schema"] for each in crd["spec"]["versions"]}
+            assert (page.name, unknown(example["spec"], schemas[version]["properties"]["spec"])) == (page.name, [])
 
 
 def test_first_example_has_no_warning() -> None:

@@ -191,7 +191,6 @@ docker-push: ## Push IMG and AGENT_IMG to their registry, or load them into the 
 
 install: ## Install the CRDs.
 	@$(PROJECT) install
-
 uninstall: ## Remove the CRDs, and with them every Memcached and AppService of the cluster.
 	@$(PROJECT) uninstall
 
@@ -215,7 +214,7 @@ RELEASE = $(RELEASE_OF) --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CH
   --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)" \
   $(if $(filter true,$(USE_IMAGE_DIGESTS)),--use-image-digests)
 
-.PHONY: bundle bundle-build bundle-push catalog catalog-build catalog-push bundle-validate scorecard olm
+.PHONY: bundle bundle-build bundle-push catalog catalog-build catalog-push bundle-validate catalogue-check scorecard olm
 bundle: venv ## Write bundle/ and bundle.Dockerfile; `make bundle-build bundle-push` publishes them as BUNDLE_IMG.
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE)
 bundle-build:
@@ -234,7 +233,8 @@ catalog-push:
 
 bundle-validate: ## Check bundle/ and catalog/ with OLM's own validators.
 	@$(TOOLS) olm validate bundle catalog
-
+catalogue-check: venv bundle-validate ## Check what the pipelines of community catalogs check.
+	@$(BUNDLE) community
 scorecard:
 	@programs="$$($(TOOLS) olm programs)"; PATH="$$programs:$$PATH" $(PROJECT) exec operator-sdk scorecard bundle --wait-time=180s
 

@@ -12,7 +12,7 @@ from support import olm
 
 pytestmark = pytest.mark.modes
 
-VALIDATORS = 7
+VALIDATORS = 8
 CRD = f"{MANIFESTS}/cache.example.com_memcacheds.yaml"
 
 

@@ -9,12 +9,13 @@ import click
 
 from bundle import images
 from bundle.catalog import CATALOG, catalog
+from bundle.community import CI_FILE, findings
 from bundle.compatible import incompatible
 from bundle.errors import BundleError
 from bundle.files import read_bundle, read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import INSTALLER, installer
-from bundle.objects import Rendered, name_of, parse
+from bundle.objects import Rendered, mapping, name_of, parse
 from bundle.release import PREFIX, ROOT, project_version, released
 from bundle.subscription import subscription
 
@@ -137,6 +138,17 @@ def run_compatible(earlier: tuple[Path, ...], bundle: Path) -> None:
         if found := list(incompatible(before, later)):
             sys.exit("\n".join(found))
         click.echo(f"{name_of(later.csv())} is compatible with {name_of(before.csv())}")
+
+
+@main.command("community")
+@bundle_option
+def run_community(bundle: Path) -> None:
+    """Check the rules of community catalogs for the bundle, the catalog and ci.yaml."""
+    files = read_tree(ROOT, CATALOG, CI_FILE)
+    found = findings(read_bundle(bundle), files[CATALOG], mapping(files[CI_FILE], CI_FILE))
+    if found:
+        sys.exit("\n".join(found))
+    click.echo("The bundle follows the rules of community catalogs.")
 
 
 @main.command("subscription")

@@ -22,11 +22,15 @@ CSV_FILE: Final = f"{MANIFESTS}/{PACKAGE}.clusterserviceversion.yaml"
 IMAGE_BASE: Final = f"localhost/{PACKAGE}/{PACKAGE}"
 """The operator's default image without tag: a local one."""
 
+OPENSHIFT_LABEL: Final = "com.redhat.openshift.versions"
+"""The versions of OpenShift in whose catalogs a bundle is: this one and newer ones."""
+
 FIXED_LABELS: Final = {
     f"{PREFIX}.bundle.mediatype.v1": "registry+v1",
     f"{PREFIX}.bundle.manifests.v1": "manifests/",
     f"{PREFIX}.bundle.metadata.v1": "metadata/",
     f"{PREFIX}.bundle.package.v1": PACKAGE,
+    OPENSHIFT_LABEL: "v4.17",  # the first with Kubernetes 1.30, minKubeVersion
 }
 """The labels that are the same in every release."""
 

@@ -28,6 +28,9 @@ class Validator:
     words: tuple[str, ...]
 
 
+DEPRECATED = 'The "operatorhub" validator is deprecated; '
+"""A part of a warning of the validator operatorhub about itself. Community catalogs still run it, and its successor."""
+
 UNVERSIONED = "Migrate the API(s) for horizontalpodautoscalers: (["
 """A part of a warning of the suite operatorframework about permissions. They contain no version: it assumes the removed
 versions autoscaling/v2beta1 and v2beta2, but the controller reads autoscaling/v2."""
@@ -37,11 +40,13 @@ def validators(bundle: Path, catalog: Path | None) -> list[Validator]:
     """All validators, in the order of the report."""
     sdk = ("operator-sdk", "bundle", "validate", str(bundle), "-o", "json-alpha1")
     suite = ("--select-optional", "suite=operatorframework", f"--optional-values=k8s-version={KUBERNETES}")
-    # Without --operatorhub_validate, which is deprecated: the suite above runs its successor.
+    hub = ("--select-optional", "name=operatorhub", f"--optional-values=k8s-version={KUBERNETES}")
+    # Without --operatorhub_validate, which is the validator operatorhub of operator-sdk.
     verify = ("operator-verify", "manifests", str(bundle), "--object_validate")
     found = [
         Validator("operator-sdk bundle validate", SDK, sdk),
         Validator(f"operator-sdk, suite operatorframework, {KUBERNETES}", SDK, (*sdk, *suite)),
+        Validator(f"operator-sdk, validator operatorhub, {KUBERNETES}", SDK, (*sdk, *hub)),
         Validator("operator-verify, objects", VERIFY, verify),
         Validator(
             "opm render, the bundle",
@@ -72,8 +77,8 @@ def run_validator(validator: Validator, folder: Path) -> list[Finding]:
 
 
 def is_known(finding: Finding) -> bool:
-    """True for a warning that does not apply to this bundle: see UNVERSIONED."""
-    return finding.level == "warning" and UNVERSIONED in finding.text
+    """True for a warning that does not apply to this bundle: see UNVERSIONED and DEPRECATED."""
+    return finding.level == "warning" and any(known in finding.text for known in (UNVERSIONED, DEPRECATED))
 
 
 def validate(bundle: Path, catalog: Path | None, progress: Progress | None = None) -> tuple[str, bool]:

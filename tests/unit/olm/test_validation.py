@@ -55,6 +55,7 @@ def test_external_cluster_is_not_modified(
 
 KNOWN = {
     "the removed versions of an API that the controller does not use": ("warning", validation.UNVERSIONED, True),
+    "a validator's warning about itself": ("warning", validation.DEPRECATED, True),
     "another warning": ("warning", "Migrate the API(s) for cronjobs: ([", False),
     "an error": ("error", validation.UNVERSIONED, False),
 }

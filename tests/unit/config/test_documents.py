@@ -1,8 +1,9 @@
 """Links in the documentation lead to a page or a heading, and its examples are valid."""
 
+import ast
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import click
 import pytest
@@ -86,3 +87,34 @@ def test_every_flag_is_documented(command: click.Command) -> None:
     text = (ROOT / "docs/operating.md").read_text()
     flags = {option.opts[0] for option in command.params} - {"--version", "--help"}
     assert [flag for flag in sorted(flags) if f"`{flag}`" not in text] == []
+
+
+def test_named_tests_exist() -> None:
+    named: dict[str, set[str]] = {}
+    for page in PAGES:
+        for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text()):
+            named.setdefault(file, set()).add(test)
+    for file, tests in named.items():
+        functions = {node.name for node in ast.walk(ast.parse((ROOT / file).read_text())) if is_function(node)}
+        assert (file, tests - functions) == (file, set())
+    assert len(named) >= 20
+
+
+def is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
+    """True for a function."""
+    return isinstance(node, ast.FunctionDef)
+
+
+QUESTIONS = {"I": 10, "II": 5, "III": 10}
+"""The numbers of the guiding questions of each capability level."""
+
+
+@pytest.mark.parametrize(("level", "number"), QUESTIONS.items())
+def test_each_question_of_a_capability_level_has_an_answer_and_a_test(level: str, number: int) -> None:
+    page = (ROOT / "docs/capability-levels.md").read_text()
+    section = page.partition(f"\n## Level {level}: ")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
+    numbered = [int(question.partition(".")[0]) for question, _, _ in rows if question[0].isdigit()]
+    assert numbered == list(range(1, number + 1))
+    without_tests = {question for question, _, tests in rows if "::" not in tests}
+    assert all("could be added" in question for question in without_tests)

@@ -101,7 +101,7 @@ run: venv install ## Run the controller in this shell: no leader election, no we
 	@$(VENV_TOOLS) project run --metrics-port=$(METRICS_PORT) --probes-port=$(PROBES_PORT)
 
 ##@ Test
-.PHONY: check format lint types imports generated workflows bundle-check
+.PHONY: check format lint types imports generated workflows audit bundle-check
 check: format lint types imports generated workflows ## Run all checks that need no cluster.
 	@echo "All checks passed."
 
@@ -119,6 +119,9 @@ generated: venv
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE) --check
 	@$(BUNDLE) catalog --check
 	@$(PROJECT) render config/default | $(BUNDLE) installer $(RELEASE_OF) --check
+
+audit: venv ## Report known vulnerabilities of locked Python packages; fails without access to the data of PyPI.
+	@$(VENV)/bin/pip-audit --strict --require-hashes --disable-pip --progress-spinner=off $(addprefix -r ,$(wildcard requirements/*.txt))
 
 # PREVIOUS: directories with the bundle/ of releases that upgrade to this one. Stored objects must stay valid.
 bundle-check: venv
@@ -193,13 +196,10 @@ install: ## Install the CRDs.
 	@$(PROJECT) install
 uninstall: ## Remove the CRDs, and with them every Memcached and AppService of the cluster.
 	@$(PROJECT) uninstall
-
 deploy: ## Deploy IMG with OVERLAY and wait until it is ready.
 	@$(PROJECT) deploy $(IMAGES) --overlay="$(OVERLAY)"
-
 undeploy: ## Remove the operator, the CRDs and with them every Memcached and AppService of the cluster.
 	@$(PROJECT) undeploy --overlay="$(OVERLAY)"
-
 build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.
 	@$(PROJECT) render config/default | $(BUNDLE) installer $(RELEASE_OF)
 
@@ -214,23 +214,23 @@ RELEASE = $(RELEASE_OF) --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CH
   --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)" \
   $(if $(filter true,$(USE_IMAGE_DIGESTS)),--use-image-digests)
 
-.PHONY: bundle bundle-build bundle-push catalog catalog-build catalog-push bundle-validate catalogue-check scorecard olm
+.PHONY: bundle bundle-build bundle-push catalog catalog-build catalog-push bundle-validate catalogue-check images-list scorecard olm
 bundle: venv ## Write bundle/ and bundle.Dockerfile; `make bundle-build bundle-push` publishes them as BUNDLE_IMG.
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE)
 bundle-build:
 	@$(CLUSTER_TOOL) image-build bundle.Dockerfile . "$(BUNDLE_IMG)"
 bundle-push:
 	@$(PROJECT) push BUNDLE_IMG "$(BUNDLE_IMG)"
+images-list: venv ## Print every image of the release in bundle/, one per line, for mirrors.
+	@$(BUNDLE) images "$(BUNDLE_IMG)" "$(CATALOG_IMG)"
 
 # A bundle that the catalog already contains keeps its image unless BUNDLE_IMG is given.
 catalog: venv ## Add BUNDLE_IMG to catalog/; `make catalog-build catalog-push` publishes it as CATALOG_IMG.
 	@$(BUNDLE) catalog --bundle-image="$(BUNDLE_IMG)" $(if $(call given,BUNDLE_IMG),,--keep-image)
-
 catalog-build:
 	@$(CLUSTER_TOOL) image-build catalog.Dockerfile . "$(CATALOG_IMG)"
 catalog-push:
 	@$(PROJECT) push CATALOG_IMG "$(CATALOG_IMG)"
-
 bundle-validate: ## Check bundle/ and catalog/ with OLM's own validators.
 	@$(TOOLS) olm validate bundle catalog
 catalogue-check: venv bundle-validate ## Check what the pipelines of community catalogs check.

@@ -140,6 +140,15 @@ def run_compatible(earlier: tuple[Path, ...], bundle: Path) -> None:
         click.echo(f"{name_of(later.csv())} is compatible with {name_of(before.csv())}")
 
 
+@main.command("images")
+@click.argument("olm", nargs=-1)
+@bundle_option
+def list_images(olm: tuple[str, ...], bundle: Path) -> None:
+    """Print every image of the release, one per line: those of its bundle, then OLM, the images that OLM reads."""
+    related: list[dict[str, str]] = read_bundle(bundle).csv()["spec"]["relatedImages"]
+    click.echo("\n".join([*(each["image"] for each in related), *olm]))
+
+
 @main.command("community")
 @bundle_option
 def run_community(bundle: Path) -> None:

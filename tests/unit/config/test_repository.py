@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import tomllib
 from collections import Counter
 from typing import Any
@@ -98,6 +99,12 @@ def test_dependabot_updates_every_go_module_of_the_tools() -> None:
     assert sorted(directories) == sorted(
         f"/{path.parent.relative_to(ROOT)}" for path in ROOT.glob("tools/go/**/go.mod")
     )
+
+
+def test_repository_contains_only_text() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    assert [str(path) for path in paths if path.is_file() and b"\0" in path.read_bytes()[:8192]] == []
 
 
 def test_operator_directory_is_not_a_package() -> None:

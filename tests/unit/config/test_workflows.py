@@ -40,6 +40,16 @@ def test_actions_are_pinned_by_commit_and_checkouts_do_not_persist_credentials(p
     assert [step for step in checkouts if step.get("with", {}).get("persist-credentials") is not False] == []
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_cannot_be_misused_by_a_pull_request(path: Path) -> None:
+    text = path.read_text()
+    assert not re.search(r"pull_request_target|workflow_run", text)
+    # Expressions in a script run as a part of it: only those whose values the workflow itself sets.
+    scripts = [step["run"] for step in steps(path) if "run" in step]
+    expressions = [each for script in scripts for each in re.findall(r"\$\{\{ *([^ }]+)", script)]
+    assert [each for each in expressions if not each.startswith("matrix.")] == []
+
+
 def test_every_fault_case_runs_in_one_nightly_job() -> None:
     jobs = yaml.safe_load((ROOT / ".github/workflows/nightly.yaml").read_text())["jobs"]
     matrix = [each for job in jobs.values() for each in job.get("strategy", {}).get("matrix", {}).get("include", ())]

@@ -1,0 +1,62 @@
+"""`make audit` fails if it cannot read the data about vulnerabilities. By itself, pip-audit succeeds then."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+LOCKS = {str(path.relative_to(ROOT)) for path in (ROOT / "requirements").iterdir()}
+WITHOUT_DATA = """
+import sys, requests
+from pip_audit._cli import audit
+
+def not_found(self, method, url, **options):
+    response = requests.Response()
+    response.status_code, response.url = 404, url
+    return response
+
+requests.Session.request = not_found
+sys.exit(audit())
+"""
+"""pip-audit where each package is unknown, as behind a mirror of PyPI that does not serve vulnerabilities."""
+
+
+def command() -> list[str]:
+    """The arguments of pip-audit in the target."""
+    shown = subprocess.run(["make", "--dry-run", "audit"], cwd=ROOT, capture_output=True, text=True, check=True)
+    program, *arguments = shlex.split(shown.stdout.splitlines()[-1])
+    assert program.endswith("/pip-audit")
+    return arguments
+
+
+def without_data(arguments: list[str], tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """The result for one short lock."""
+    lock = tmp_path / "lock.txt"
+    lock.write_text(f"example==1.0 --hash=sha256:{'0' * 64}\n")
+    options = [word for word in arguments if word.startswith("--")]
+    words = [sys.executable, "-c", WITHOUT_DATA, *options, "-r", str(lock)]
+    return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+
+def test_every_lock_is_audited() -> None:
+    assert {word for word in command() if word.startswith("requirements/")} == LOCKS
+
+
+def test_missing_data_is_a_failure(tmp_path: Path) -> None:
+    done = without_data(command(), tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "example: Dependency not found on PyPI and could not be audited" in done.stderr
+
+
+def test_missing_data_is_a_success_without_strict(tmp_path: Path) -> None:
+    """If this fails, pip-audit reports missing data by itself, and the option is no longer needed."""
+    done = without_data([word for word in command() if word != "--strict"], tmp_path)
+    assert (done.returncode, "No known vulnerabilities found" in done.stderr) == (0, True), done.stderr
+
+
+def test_audit_runs_every_night() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/nightly.yaml").read_text())["jobs"]
+    assert "make audit" in [step.get("run") for step in jobs["audit"]["steps"]]

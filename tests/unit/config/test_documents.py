@@ -19,7 +19,16 @@ from unit.config.rendered import ROOT
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 HEAD = {"apiVersion": "cache.example.com/v1", "kind": MEMCACHED.name, "metadata": {"name": "sessions"}}
-PAGES_WITH_EXAMPLES = {"README.md", "usage.md", "placing.md", "security.md", "tls.md", "auth.md", "migrating.md"}
+PAGES_WITH_EXAMPLES = {
+    "README.md",
+    "usage.md",
+    "placing.md",
+    "security.md",
+    "tls.md",
+    "auth.md",
+    "migrating.md",
+    "air-gap.md",
+}
 GROUPS = {kind.group for kind in KINDS}
 
 

@@ -18,7 +18,7 @@ __all__ = ["stages"]
 
 pytestmark = pytest.mark.server
 
-SAMPLES = (ROOT / "config/samples").glob("*_*.yaml")
+SAMPLES = sorted((ROOT / "config/samples").glob("*_*.yaml"))
 WAYS = {"client-side": (), "server-side": ("--server-side",)}
 
 

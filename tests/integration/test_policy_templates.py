@@ -56,7 +56,6 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "highest priority": (pod("priorityClassName", "system-node-critical"), "priorityClassName"),
     "priority of the cluster": (pod("priorityClassName", "system-cluster-critical"), "priorityClassName"),
     "preemption": (pod("preemptionPolicy", "Never"), "preemptionPolicy"),
-    "runtime class": (pod("runtimeClassName", "any"), "runtimeClassName"),
     "scheduler": (pod("schedulerName", "other"), "schedulerName"),
     "DNS policy": (pod("dnsPolicy", "Default"), "dnsPolicy"),
     "DNS servers": (pod("dnsConfig", {"nameservers": ["192.0.2.1"]}), "dnsConfig"),

@@ -1,22 +1,31 @@
 # Two images: the operator's (the last stage), with `memcached-operator` (controller) and `memcached-webhooks` (admission),
 # and that of the agents in the pods of caches (`docker build --target agent`), with `memcached-agent`.
-# The base image needs Python 3.11 or newer; the build image also needs pip. A release names the base by digest
-# (docs/releasing.md).
+# The base image needs Python 3.11 or newer; the build image needs the same Python, and pip. A release names the base by
+# digest (docs/releasing.md). Every RUN runs on the platform that builds, so an image for another platform needs no emulation.
 ARG BASE_IMAGE=docker.io/library/python:3.13-slim
 ARG BUILD_IMAGE=${BASE_IMAGE}
 
 # The dependencies, as pinned in the lock file. This stage is rebuilt only when the lock file changes.
-FROM ${BUILD_IMAGE} AS dependencies
+FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS dependencies
+ARG TARGETARCH
 WORKDIR /opt/memcached-operator
 COPY requirements/runtime.txt /tmp/runtime.txt
-# Compile the bytecode once, without source checks at startup: the image is read-only, and the processes start faster.
-RUN python3 -m pip install --quiet --no-cache-dir --disable-pip-version-check --root-user-action=ignore \
+# Only wheels, of the platform that the image is for: nothing is compiled for a machine.
+# Compile the bytecode once, without source checks at startup: the image is read-only, and the processes start faster. One
+# process compiles everything in order, so that the result is always the same.
+RUN case "$TARGETARCH" in \
+        amd64) machine=x86_64 ;; \
+        arm64) machine=aarch64 ;; \
+        *) echo "TARGETARCH=$TARGETARCH must be amd64 or arm64" >&2; exit 1 ;; \
+    esac \
+    && python3 -m pip install --quiet --no-cache-dir --disable-pip-version-check --root-user-action=ignore \
         --require-hashes --only-binary :all: --no-compile --target lib -r /tmp/runtime.txt \
+        --platform "manylinux_2_28_$machine" --platform "manylinux_2_17_$machine" --platform "manylinux2014_$machine" \
     && rm -rf lib/bin \
-    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash lib
+    && python3 -m compileall -q --invalidation-mode unchecked-hash lib
 
 # The version, and the three commands from pyproject.toml.
-FROM ${BUILD_IMAGE} AS project
+FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS project
 WORKDIR /opt/memcached-operator
 COPY pyproject.toml /tmp/pyproject.toml
 RUN mkdir bin /tmp/bin \
@@ -42,13 +51,23 @@ RUN mv /tmp/bin/memcached-operator /tmp/bin/memcached-webhooks bin \
     && python3 -m compileall -q --invalidation-mode unchecked-hash lib \
     && chmod -R a+rX .
 
-# What both images share.
-FROM ${BASE_IMAGE} AS runtime
-# Remove the package installers of the base image: nothing is installed at run time.
-RUN for lib in /usr/local/lib/python3*/site-packages /usr/lib/python3/dist-packages; do \
-        rm -rf "$lib"/pip "$lib"/pip-* "$lib"/setuptools* "$lib"/wheel*; \
+# The base image without package installers: nothing is installed at run time, and no layer contains them.
+FROM --platform=$TARGETPLATFORM ${BASE_IMAGE} AS base
+
+FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS pruned
+COPY --from=base / /base
+RUN cd /base \
+    && for lib in usr/local/lib/python3* usr/lib/python3*; do \
+        rm -rf "$lib/ensurepip"; \
+        for packages in "$lib/site-packages" "$lib/dist-packages"; do \
+            rm -rf "$packages"/pip "$packages"/pip-* "$packages"/setuptools* "$packages"/pkg_resources "$packages"/wheel*; \
+        done; \
     done \
-    && rm -rf /usr/local/bin/pip* /usr/bin/pip* /usr/local/lib/python3*/ensurepip /usr/lib/python3*/ensurepip
+    && rm -rf usr/local/bin/pip* usr/bin/pip* usr/share/python-wheels
+
+# What both images share.
+FROM scratch AS runtime
+COPY --from=pruned /base /
 ENV PATH=/opt/memcached-operator/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/opt/memcached-operator/lib \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -45,7 +45,7 @@ def test_locks_contain_every_dependency_of_the_project() -> None:
 
 def stages() -> dict[str, tuple[str, str]]:
     """The stages of the Dockerfile by name, `operator` for the last one: each with its base and its commands."""
-    stage = re.compile(r"^FROM (\S+)(?: AS (\S+))?\n(.*?)(?=^FROM |\Z)", re.MULTILINE | re.DOTALL)
+    stage = re.compile(r"^FROM (?:--platform=\S+ )?(\S+)(?: AS (\S+))?\n(.*?)(?=^FROM |\Z)", re.MULTILINE | re.DOTALL)
     found = stage.findall((ROOT / "Dockerfile").read_text())
     return {name or "operator": (base, commands) for base, name, commands in found}
 
@@ -57,14 +57,23 @@ def copied(commands: str) -> list[str]:
 
 
 def test_dependencies_are_built_from_hashed_requirements() -> None:
-    assert "--require-hashes" in stages()["dependencies"][1]
+    commands = stages()["dependencies"][1]
+    assert ("--require-hashes" in commands, "--only-binary :all:" in commands) == (True, True)
+
+
+def test_commands_run_on_the_platform_that_builds() -> None:
+    """So images for another platform need no emulation."""
+    stage = re.compile(r"^FROM (--platform=\$BUILDPLATFORM )?.*\n(.*?)(?=^FROM |\Z)", re.MULTILINE | re.DOTALL)
+    found = stage.findall((ROOT / "Dockerfile").read_text())
+    assert [("RUN " in commands) <= bool(platform) for platform, commands in found] == [True] * len(found)
 
 
 def test_both_images_run_as_non_root_without_installers() -> None:
     found = stages()
     assert list(found)[-2:] == ["agent", "operator"]
     assert [found[each][0] for each in ("agent", "operator")] == ["runtime", "runtime"]
-    assert found["runtime"][0] == "${BASE_IMAGE}"
+    assert (found["runtime"][0], copied(found["runtime"][1])) == ("scratch", ["pruned"])
+    assert (found["base"], copied(found["pruned"][1])) == (("${BASE_IMAGE}", "\n"), ["base"])
     assert re.search(r"^USER 65532:65532$", found["runtime"][1], re.MULTILINE)
     shared = "".join(found[each][1] for each in ("runtime", "agent", "operator"))
     assert (shared.count("USER "), "-m pip" in shared) == (1, False)
@@ -72,7 +81,7 @@ def test_both_images_run_as_non_root_without_installers() -> None:
 
 def test_each_image_contains_its_own_packages_only() -> None:
     found = {name: copied(commands) for name, (_, commands) in stages().items()}
-    assert (found["runtime"], found["project"]) == ([], ["pyproject.toml"])
+    assert (found["runtime"], found["project"]) == (["pruned"], ["pyproject.toml"])
     assert (found["agent"], found["agent-source"]) == (["agent-source"], ["agent"])
     assert (found["operator"], found["operator-source"]) == (
         ["dependencies", "operator-source"],

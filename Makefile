@@ -133,7 +133,7 @@ workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
 .PHONY: test test-all test-rest test-unit test-integration test-e2e test-olm test-clients test-faults test-faults-gate
-.PHONY: test-servers test-olm-modes test-mutants test-repeat test-corners test-soak coverage bench
+.PHONY: test-servers test-olm-modes test-release test-mutants test-repeat test-corners test-soak coverage bench
 plan-%: # Before .venv is made: what will run here, and what cannot.
 	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
 
@@ -162,7 +162,7 @@ test-clients: venv ## Run client libraries of four languages against real pods; 
 	@$(SUITES) clients
 
 # Nightly, and `test-mutants` before tests are removed.
-test-servers test-olm-modes: test-%: venv
+test-servers test-olm-modes test-release: test-%: venv
 	@$(SUITES) $*
 test-mutants: venv
 	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
@@ -241,6 +241,7 @@ scorecard:
 olm: venv docker-build docker-push ## Run OLM on the local cluster and serve this tree's bundle, with IMG, in a catalog.
 	@$(VENV_TOOLS) project olm $(IMAGES) -- $(RELEASE)
 
+include tools/release/release.mk
 ##@ Cluster
 .PHONY: cluster cluster-down
 cluster: ## Start a real Kubernetes on this machine, building what is missing.

@@ -76,6 +76,7 @@ _ALL = (
         ("--server=all",),
         parallel=True,
     ),
+    Suite("release", "a release: built twice, published, verified; other API groups", Needs.NOTHING, "releases"),
     Suite("clients", "client libraries of four languages with real pods", Needs.OPERATOR, "clients"),
 )
 SUITES: Mapping[str, Suite] = {each.name: each for each in _ALL}

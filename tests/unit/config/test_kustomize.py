@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from bundle.__main__ import main as bundle_command
 from bundle.images import related_variables
+from bundle.release import project_version
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE
 from memcached_api.registry import KINDS
 from unit.config.rendered import ROOT, Object, Rendered, render_directory
@@ -153,8 +154,9 @@ def test_overlay_in_the_docs_replaces_both_images(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "config", tmp_path / "memcached-operator/config")
     containers = list(render_directory(str(tmp_path)).containers())
     name = "registry.example.com/memcached-operator"
-    assert [each["image"] for each in containers] == [f"{name}:0.1.0"] * 2
-    assert [related_variables(each)["RELATED_IMAGE_AGENT"] for each in containers] == [f"{name}-agent:0.1.0"] * 2
+    assert [each["image"] for each in containers] == [f"{name}:{project_version()}"] * 2
+    agents = [related_variables(each)["RELATED_IMAGE_AGENT"] for each in containers]
+    assert agents == [f"{name}-agent:{project_version()}"] * 2
 
 
 def test_overlay_for_a_mirror_uses_only_its_registry_and_the_pull_secret(tmp_path: Path) -> None:

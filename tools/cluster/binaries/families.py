@@ -101,6 +101,16 @@ ACTIONLINT_FAMILY = Family("actionlint", "actionlint", {"actionlint": "github.co
 GITOPS_FAMILY = Family("gitops", "gitops-health", {"gitops-health": "."})
 """Our program that prints what GitOps tools take objects for."""
 
+RELEASE_FAMILY = Family(
+    "release",
+    "crane and cosign",
+    {
+        "crane": "github.com/google/go-containerregistry/cmd/crane",
+        "cosign": "github.com/sigstore/cosign/v3/cmd/cosign",
+    },
+)
+"""What pushes the images of a release, signs them and verifies the signatures."""
+
 LINTERS = {"actionlint": ACTIONLINT_FAMILY}
 """Development tools that are not part of a cluster, by name."""
 

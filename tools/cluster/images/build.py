@@ -38,12 +38,16 @@ def ensure_bases(tool: Tool, arguments: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Build:
-    """What an image is built from. `arguments`: NAME=VALUE. `target`: a stage of the Dockerfile, or the last one."""
+    """What an image is built from. `arguments`: NAME=VALUE. `target`: a stage of the Dockerfile, or the last one.
+
+    `options`: further options of the tool.
+    """
 
     dockerfile: Path
     context: Path
     arguments: Sequence[str] = ()
     target: str = ""
+    options: Sequence[str] = ()
 
 
 def build_command(tool: Tool, build: Build, name: str, volumes: Mapping[Path, str]) -> list[str]:
@@ -55,7 +59,7 @@ def build_command(tool: Tool, build: Build, name: str, volumes: Mapping[Path, st
     if tool.name != "docker":
         words += [word for place, target in volumes.items() for word in ("--volume", f"{place}:{target}")]
     words += [word for each in build.arguments for word in ("--build-arg", each)]
-    return tool.command(*words, build.context)
+    return tool.command(*words, *build.options, build.context)
 
 
 def pip_settings(listing: str) -> str:

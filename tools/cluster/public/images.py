@@ -1,11 +1,11 @@
 """For other tools: build, save, load and write container images."""
 
 from cluster.images.archive import layer, pack_files, write_archive
-from cluster.images.build import Build, build_image, save_image
+from cluster.images.build import Build, build_image, build_with, save_image
 from cluster.images.load import load
 from cluster.images.recipes import BASE, BUILD, LOCAL, PATH, Image, digest
 from cluster.images.rootfs import ISOLATED, rootfs_file
-from cluster.images.tools import tool_with
+from cluster.images.tools import Tool, opened, tool_with
 
 __all__ = [
     "BASE",
@@ -15,10 +15,13 @@ __all__ = [
     "PATH",
     "Build",
     "Image",
+    "Tool",
     "build_image",
+    "build_with",
     "digest",
     "layer",
     "load",
+    "opened",
     "pack_files",
     "rootfs_file",
     "save_image",

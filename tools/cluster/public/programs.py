@@ -1,7 +1,7 @@
 """For other tools: build programs from Go modules into the cache, and find or install programs of the system."""
 
 from cluster.binaries.builds import directory, missing
-from cluster.binaries.families import GITOPS_FAMILY, OLDEST_FAMILY, Family, wanted
+from cluster.binaries.families import GITOPS_FAMILY, OLDEST_FAMILY, RELEASE_FAMILY, Family, wanted
 from cluster.binaries.packages import KEYRING, SYSTEM_PATH, find, install
 from cluster.binaries.programs import build_programs, ensure_built
 from cluster.binaries.toolchain import GO_ENV, ensure_go
@@ -11,6 +11,7 @@ __all__ = [
     "GO_ENV",
     "KEYRING",
     "OLDEST_FAMILY",
+    "RELEASE_FAMILY",
     "SYSTEM_PATH",
     "Family",
     "build_programs",

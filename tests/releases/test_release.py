@@ -1,0 +1,202 @@
+"""A release from its dry run to its verification: contents, equal digests, signatures, and what a forgery meets."""
+
+import gzip
+import io
+import json
+import struct
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from socket import create_server
+
+import pytest
+
+from cluster.errors import ClusterError
+from cluster.shell import run
+from release.commit.tree import Tree
+from release.output import layouts
+from release.output.artifacts import Artifacts
+from release.output.images import ARCHITECTURES, PARTS
+from releases.conftest import DATE, VERSION
+
+MACHINES = {"amd64": 62, "arm64": 183}
+"""e_machine of ELF files: EM_X86_64 and EM_AARCH64."""
+TOOLS = ("bin/pip", "bin/pip3", "bin/gcc", "bin/cc", "bin/make", "bin/ld", "/pip/__init__.py", "/ensurepip/__init__.py")
+"""Ends of paths of what builds or installs software."""
+
+
+def test_dry_run_contains_everything_and_commits_nothing(repository: Tree, release: Artifacts) -> None:
+    assert {path.as_posix() for path in release.files()} >= {
+        "images.txt",
+        "install.yaml",
+        "provenance.intoto.json",
+        *(release.bill(part, architecture) for part in PARTS for architecture in ARCHITECTURES),
+    }
+    release.check()
+    for part in release.names():
+        assert set(release.layout(part).platforms()) == set(ARCHITECTURES)
+    installer = (release.root / "install.yaml").read_text()
+    assert {part: installer.count(f"@{release.layout(part).digest}") for part in PARTS} == {"operator": 2, "agent": 2}
+    assert run(["git", "status", "--porcelain"], cwd=repository.root) == ""
+    assert run(["git", "tag"], cwd=repository.root) == ""
+    assert (release.root.parent / "notes.md").read_text().startswith("### Added")
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_images_have_programs_of_their_architecture_and_no_tools(
+    release: Artifacts, part: str, architecture: str
+) -> None:
+    layout = release.layout(part)
+    image = layout.platforms()[architecture]
+    programs = dict(layouts.files(layout, image, ".so"))
+    libraries = {path: content for path, content in programs.items() if path.startswith("opt/memcached-operator/lib")}
+    assert bool(libraries) == (part == "operator"), "the agent has the standard library only"
+    machines = {path: struct.unpack_from("<H", content, 18)[0] for path, content in libraries.items()}
+    assert {path: machine for path, machine in machines.items() if machine != MACHINES[architecture]} == {}
+    assert [path for path, _ in layouts.files(layout, image, *TOOLS)] == []
+    assert layout.config(image)["config"]["User"] == "65532:65532"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_bill_of_materials_lists_the_locked_versions(repository: Tree, release: Artifacts, part: str) -> None:
+    lock = (repository.root / "requirements/runtime.txt").read_text().splitlines()
+    locked = {line.split()[0].lower() for line in lock if "==" in line and "platform_python" not in line}
+    for architecture in ARCHITECTURES:
+        bill = json.loads((release.root / release.bill(part, architecture)).read_text())
+        found = {part["name"].lower().replace("_", "-"): part["version"] for part in bill["components"]}
+        assert found.pop("memcached-operator") == VERSION
+        python = {f"{name}=={version}" for name, version in found.items()}
+        assert bool(python & locked) == (part == "operator")
+        if part == "operator":
+            assert {"kopf", "aiohttp", "msgspec", "cryptography"} <= found.keys()
+
+
+def test_second_build_has_equal_digests(repository: Tree, release: Artifacts, tmp_path: Path) -> None:
+    options = [f"--version={VERSION}", f"--date={DATE}", f"--output={tmp_path}", "--fresh"]
+    repository.run("-m", "release", "make", *options)
+    again = Artifacts(tmp_path / "artifacts")
+    assert (again.root / "images.txt").read_text() == (release.root / "images.txt").read_text()
+    assert again.sums() == release.sums()
+
+
+def test_uncommitted_changes_are_not_released(repository: Tree) -> None:
+    (repository.root / "new").touch()
+    try:
+        with pytest.raises(ClusterError, match="the tree has uncommitted changes"):
+            repository.run("-m", "release", "make", f"--version={VERSION}")
+    finally:
+        (repository.root / "new").unlink()
+
+
+def test_version_is_not_released_twice(repository: Tree) -> None:
+    run(["git", "tag", f"v{VERSION}"], cwd=repository.root)
+    try:
+        with pytest.raises(ClusterError, match=f"the tag v{VERSION} exists"):
+            repository.run("-m", "release", "make", f"--version={VERSION}")
+    finally:
+        run(["git", "tag", "--delete", f"v{VERSION}"], cwd=repository.root)
+
+
+@pytest.fixture(scope="session")
+def programs(repository: Tree) -> Path:
+    """The directory of crane and cosign."""
+    return Path(repository.run("-m", "release", "programs").strip())
+
+
+@pytest.fixture
+def registry(programs: Path, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty registry."""
+    with closing(create_server(("127.0.0.1", 0))) as probe:
+        port = probe.getsockname()[1]
+    address = f"localhost:{port}"
+    command = [
+        programs / "crane",
+        "registry",
+        "serve",
+        f"--address=127.0.0.1:{port}",
+        f"--disk={tmp_path / 'registry'}",
+    ]
+    (tmp_path / "registry").mkdir()
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
+        try:
+            deadline = time.monotonic() + 30
+            while subprocess.run([programs / "crane", "catalog", address], capture_output=True, check=False).returncode:
+                assert time.monotonic() < deadline, "the registry does not respond"
+                time.sleep(0.1)
+            yield address
+        finally:
+            server.terminate()
+
+
+@pytest.fixture
+def keys(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with cosign.key and cosign.pub, without password."""
+    monkeypatch.setenv("COSIGN_PASSWORD", "")
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    run([programs / "cosign", "generate-key-pair"], cwd=folder)
+    return folder
+
+
+Verify = Callable[[str], None]
+
+
+@pytest.fixture
+def verify(repository: Tree, release: Artifacts, registry: str, keys: Path) -> Verify:
+    """Publish the release, signed with a key; the function verifies it with another or the same key's public half."""
+    shared = [f"--version={VERSION}", f"--output={release.root.parent}", f"--registry={registry}", "--plain-http"]
+    repository.run("-m", "release", "publish", f"--key={keys / 'cosign.key'}", *shared)
+
+    def verified(key: str) -> None:
+        repository.run("-m", "release", "verify", f"--key={key}", *shared)
+
+    return verified
+
+
+def forged(image: bytes) -> bytes:
+    """A layer with one more file."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        info = tarfile.TarInfo("forged")
+        info.size = len(image)
+        tar.addfile(info, io.BytesIO(image))
+    return gzip.compress(stream.getvalue())
+
+
+def test_release_is_verified_and_a_forgery_is_not(
+    release: Artifacts, registry: str, keys: Path, programs: Path, verify: Verify, tmp_path: Path
+) -> None:
+    public = str(keys / "cosign.pub")
+    verify(public)
+
+    other = tmp_path / "other"
+    other.mkdir()
+    run([programs / "cosign", "generate-key-pair"], cwd=other)
+    with pytest.raises(ClusterError, match="`cosign verify` failed"):
+        verify(str(other / "cosign.pub"))
+
+    name = f"{registry}/{release.names()['agent'].partition('/')[2]}"
+    (tmp_path / "layer.tar.gz").write_bytes(forged(b"forged"))
+    append = ["append", "--insecure", f"--base={name}", f"--new_layer={tmp_path / 'layer.tar.gz'}", f"--new_tag={name}"]
+    run([programs / "crane", *append, "--platform=linux/amd64"])
+    with pytest.raises(ClusterError, match="`cosign verify` failed"):
+        verify(public)
+
+
+def test_changed_file_of_a_release_is_not_verified(release: Artifacts, keys: Path, verify: Verify) -> None:
+    file = release.root / "install.yaml"
+    before = file.read_text()
+    try:
+        file.write_text(before.replace("replicas: 2", "replicas: 3"))
+        with pytest.raises(ClusterError, match=r"not as released: install\.yaml"):
+            verify(str(keys / "cosign.pub"))
+        release.write_sums()
+        with pytest.raises(ClusterError, match="`cosign verify-blob` failed"):
+            verify(str(keys / "cosign.pub"))
+    finally:
+        file.write_text(before)
+        release.write_sums()

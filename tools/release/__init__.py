@@ -1,0 +1,1 @@
+"""Making a release: the release commit, its images and files, their signatures. See docs/releasing.md."""

@@ -1,0 +1,1 @@
+"""The commit of a release: its checks, its changes, and the repository."""

@@ -1,0 +1,1 @@
+"""What a release consists of: images, files, bills, provenance, signatures."""

@@ -1,0 +1,98 @@
+"""The directory of a release: what it contains, its list of images and its checksums."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from release.errors import ReleaseError
+from release.output.images import PARTS
+from release.output.layouts import Layout, sha256
+from release.output.signing import SIGNATURE, SUMS, Published
+
+IMAGES: Final = "images"
+LIST: Final = "images.txt"
+PROVENANCE: Final = "provenance.intoto.json"
+PREDICATE: Final = "provenance.predicate.json"
+NOT_SUMMED: Final = frozenset({SUMS, SIGNATURE})
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """The directory build/release/<version>/artifacts."""
+
+    root: Path
+
+    def layout(self, part: str) -> Layout:
+        """The layout of an image."""
+        return Layout(self.root / IMAGES / part)
+
+    def write_json(self, name: str, content: Any) -> Path:
+        """Write a JSON file; the same content gives the same bytes."""
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+        return file
+
+    def write_list(self, names: Mapping[str, str]) -> None:
+        """Write images.txt: each image with tag and digest."""
+        lines = [f"{name}@{self.layout(part).digest}" for part, name in sorted(names.items())]
+        (self.root / LIST).write_text("\n".join([*lines, ""]))
+
+    def names(self) -> dict[str, str]:
+        """The images by part: name with tag. Raises ReleaseError if it is not built, or an image is another."""
+        file = self.root / LIST
+        if not file.exists():
+            raise ReleaseError(f"{file} is missing: build the release first (make release)")
+        by_digest = {
+            digest: name for name, _, digest in (line.partition("@") for line in file.read_text().splitlines())
+        }
+        found = {folder.name: self.layout(folder.name).digest for folder in sorted((self.root / IMAGES).iterdir())}
+        if other := sorted(part for part, digest in found.items() if digest not in by_digest):
+            raise ReleaseError(f"not as released: the images of {', '.join(other)} are not those of {LIST}")
+        return {part: by_digest[digest] for part, digest in found.items()}
+
+    def bill(self, part: str, architecture: str) -> str:
+        """The file of an image's bill of materials, below the root."""
+        return f"sbom/{part}-{architecture}.cdx.json"
+
+    def published(self, registry: str = "") -> list[Published]:
+        """The images to publish; `registry` replaces the registry of their names, for tests."""
+        found: list[Published] = []
+        for part, name in self.names().items():
+            layout = self.layout(part)
+            place = f"{registry}/{name.partition('/')[2]}" if registry else name
+            bills = {digest: self.root / self.bill(part, arch) for arch, digest in layout.platforms().items()}
+            found.append(Published(layout.root, place, layout.digest, bills if part in PARTS else {}))
+        return found
+
+    def files(self) -> list[Path]:
+        """The files of a release that are not blobs of images, below the root."""
+        found = [path.relative_to(self.root) for path in sorted(self.root.rglob("*")) if path.is_file()]
+        return [path for path in found if path.parts[0] != IMAGES and path.name not in NOT_SUMMED]
+
+    def sums(self) -> dict[str, str]:
+        """The SHA-256 of each file, and that of each layout's index.json, which names everything in it."""
+        tops = sorted(path.relative_to(self.root) for path in (self.root / IMAGES).glob("*/index.json"))
+        return {path.as_posix(): sha256(self.root / path) for path in [*self.files(), *tops]}
+
+    def write_sums(self) -> None:
+        """Write SHA256SUMS, which `sha256sum --check` reads."""
+        lines = [f"{digest}  {name}" for name, digest in self.sums().items()]
+        (self.root / SUMS).write_text("\n".join([*lines, ""]))
+
+    def check(self) -> None:
+        """Raise ReleaseError unless all files are those of SHA256SUMS, and all blobs those of their digests."""
+        lines = (line.partition("  ") for line in (self.root / SUMS).read_text().splitlines())
+        wanted = {name: digest for digest, _, name in lines}
+        changed = sorted(name for name, digest in {**wanted, **self.sums()}.items() if wanted.get(name) != digest)
+        gone = sorted(wanted.keys() - self.sums().keys())
+        problems = [each for part in sorted(self.names()) for each in self.layout(part).problems()]
+        if found := [*changed, *gone, *problems]:
+            raise ReleaseError(f"not as released: {', '.join(found)}. Do not use these files")
+
+
+def by_digest(names: Mapping[str, str], artifacts: Artifacts, part: str) -> str:
+    """An image with its tag and its digest."""
+    return f"{names[part]}@{artifacts.layout(part).digest}"

@@ -142,6 +142,9 @@ def keys(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return folder
 
 
+INSECURE = ("--insecure-ignore-tlog", "--allow-http-registry")
+"""The options of cosign for signatures without a log, in a registry without TLS."""
+
 Verify = Callable[[str], None]
 
 
@@ -183,8 +186,12 @@ def test_release_is_verified_and_a_forgery_is_not(
     (tmp_path / "layer.tar.gz").write_bytes(forged(b"forged"))
     append = ["append", "--insecure", f"--base={name}", f"--new_layer={tmp_path / 'layer.tar.gz'}", f"--new_tag={name}"]
     run([programs / "crane", *append, "--platform=linux/amd64"])
-    with pytest.raises(ClusterError, match="`cosign verify` failed"):
+    with pytest.raises(ClusterError, match="no signatures found"):
+        run([programs / "cosign", "verify", f"--key={public}", *INSECURE, name])
+    with pytest.raises(ClusterError, match=rf"{name} is sha256:\w+, but {release.layout('agent').digest} was released"):
         verify(public)
+    run([programs / "crane", "tag", "--insecure", f"{name}@{release.layout('agent').digest}", VERSION])
+    verify(public)
 
 
 def test_changed_file_of_a_release_is_not_verified(release: Artifacts, keys: Path, verify: Verify) -> None:

@@ -158,7 +158,12 @@ def verify(
     artifacts = Artifacts(_folder(version, output) / "artifacts")
     artifacts.check()
     signer = signing.Signer(key, identity, issuer, plain_http)
-    _run(signing.verify(artifacts.published(registry), artifacts.root, signer))
+    published = artifacts.published(registry)
+    for image in published:
+        # The tag may name another image with a valid signature, such as that of an earlier release.
+        if (found := _output(signer.digest(image.name)).strip()) != image.digest:
+            raise ReleaseError(f"{image.name} is {found}, but {image.digest} was released. Do not use it")
+    _run(signing.verify(published, artifacts.root, signer))
     click.echo(f"Release {version} is as it was signed.")
 
 
@@ -167,13 +172,19 @@ def _folder(version: str, output: Path | None) -> Path:
 
 
 def _run(commands: Iterable[list[str]]) -> None:
-    """Run crane and cosign, which are built if necessary. Raises ReleaseError at the first that fails."""
-    environment = {"COSIGN_PASSWORD": "", **os.environ, "PATH": f"{_programs()}{os.pathsep}{os.environ['PATH']}"}
+    """Run commands of crane and cosign. Raises ReleaseError at the first that fails."""
     for words in commands:
         click.echo(f"$ {' '.join(words)}", err=True)
-        done = subprocess.run(words, env=environment, stdout=subprocess.DEVNULL, check=False)
-        if done.returncode:
-            raise ReleaseError(f"`{' '.join(words[:2])}` failed for {words[-1]}: see above")
+        _output(words)
+
+
+def _output(words: list[str]) -> str:
+    """The output of crane or cosign, which are built if necessary. Raises ReleaseError if it fails."""
+    environment = {"COSIGN_PASSWORD": "", **os.environ, "PATH": f"{_programs()}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise ReleaseError(f"`{' '.join(words[:2])}` failed for {words[-1]}: see above")
+    return done.stdout
 
 
 def _programs() -> Path:

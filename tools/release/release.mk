@@ -14,7 +14,7 @@ release-build: venv # Of the tag that is checked out.
 release-publish: venv ## Push the images of build/release/VERSION, and sign everything.
 	@$(RELEASE_TOOL) publish $(PUBLISHED)
 release-verify: venv ## Verify the files and the published images of build/release/VERSION.
-	@$(RELEASE_TOOL) verify $(PUBLISHED) --identity="$(IDENTITY)" --issuer="$(ISSUER)"
+	@$(RELEASE_TOOL) verify $(PUBLISHED) --identity="$${IDENTITY:-}" --issuer="$(ISSUER)"
 
 release-programs: venv
 	@$(RELEASE_TOOL) programs

@@ -52,6 +52,10 @@ class Signer:
         """Sign a file; the signature is written beside it."""
         return ["cosign", "sign-blob", "--yes", f"--bundle={bundle}", *self._signing(), str(file)]
 
+    def digest(self, image: str) -> list[str]:
+        """Print the digest of an image in the registry."""
+        return ["crane", "digest", *(["--insecure"] if self.plain_http else []), image]
+
     def verify(self, image: str) -> list[str]:
         """Verify the signature of an image."""
         return ["cosign", "verify", *self._verifying(), *self._registry, image]
@@ -105,7 +109,7 @@ def publish(images: list[Published], predicate: Path, folder: Path, signer: Sign
 
 
 def verify(images: list[Published], folder: Path, signer: Signer) -> Iterator[list[str]]:
-    """The commands that verify a published release, by the tags that users write: a moved tag has no signature."""
+    """The commands that verify a published release, by the tags that users write."""
     for image in images:
         yield signer.verify(image.name)
         yield signer.verify_attestation(image.name, PROVENANCE)

@@ -19,7 +19,7 @@ from bundle.files import read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import installer
 from bundle.objects import Object, Rendered, name_of
-from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, Release
+from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, Release, project_version, released
 from memcached_api.images import DEFAULT_IMAGE, Images
 from unit.config.rendered import render_directory
 
@@ -99,11 +99,11 @@ def test_bundle_fits_into_a_config_map() -> None:
 
 def test_images_of_the_release_are_in_the_bundle() -> None:
     related = {each["name"]: each["image"] for each in Packed(GOOD).csv()["spec"]["relatedImages"]}
-    local = "localhost/memcached-operator/memcached-operator"
+    operator, agent = released(project_version()).images
     assert related == {
-        "agent": f"{local}-agent:0.1.0",
+        "agent": agent,
         "memcached": DEFAULT_IMAGE,
-        "memcached-operator": f"{local}:0.1.0",
+        operator.rpartition("/")[2].partition(":")[0]: operator,
     }
     assert Images().agent == related["agent"], "of processes without RELATED_IMAGE_AGENT"
 

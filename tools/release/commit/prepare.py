@@ -36,6 +36,7 @@ def prepare(repository: Repository, plan: Plan, target: Path, python: Path) -> T
     if plan.groups:
         change_groups(tree, plan.groups)
     tree.make(*targets(tree.root), f"BUNDLE_IMG={plan.bundle_image}")
+    tree.run("-m", "goldens")  # those of today name the default image of the agent
     tree.make("generated", f"BUNDLE_IMG={plan.bundle_image}")
     _check_compatible(repository, tree, plan)
     (target / PATCH).write_text(repository.diff(tree.root))

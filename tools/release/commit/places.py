@@ -30,6 +30,8 @@ PLACES: Final = (
     Place("api/memcached_api/images.py", "agent-image", r'^DEFAULT_AGENT_IMAGE: Final = "(?P<value>.+)"$'),
     Place("docs/install.md", "version", r"/memcached-operator(?:-\w+)?:v?(?P<value>\d+\.\d+\.\d+)", 0),
     Place("docs/install.md", "version", r"^  newTag: (?P<value>\S+)$", 0),
+    Place("docs/install.md", "operator", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator$"),
+    Place("docs/install.md", "agent", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator-agent$"),
     Place("Dockerfile", "base", r"^ARG BASE_IMAGE=(?P<value>\S+)$"),
 )
 

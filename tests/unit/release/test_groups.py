@@ -52,6 +52,11 @@ def test_invalid_groups(group: str, app: str, problem: str) -> None:
         groups.chosen(group, app)
 
 
+def test_paths_of_webhooks_follow() -> None:
+    before, after = (group.app.replace(".", "-") for group in (BEFORE, AFTER))
+    assert groups.replaced(f"/mutate-{before}-v1-x", BEFORE, AFTER) == f"/mutate-{after}-v1-x"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -6,7 +6,7 @@ another group are different objects, and nothing migrates them.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -71,10 +71,15 @@ def current(files: Mapping[str, str]) -> Groups:
 
 
 def replaced(text: str, before: Groups, after: Groups) -> str:
-    """The text with the new groups. A name that only ends with a group, such as `my-<group>`, stays."""
+    """The text with the new groups, also in the paths of the webhooks (`/mutate-<group>-v1-…`, with dashes). A name that only ends with a group, such as `my-<group>`, stays."""
     pairs = {before.cache: after.cache, before.app: after.app, before.annotations: after.annotations}
-    names = "|".join(re.escape(name) for name in sorted(pairs, key=len, reverse=True))
-    return re.sub(rf"(?<![a-zA-Z0-9-])(?:{names})(?![a-zA-Z0-9-])", lambda match: pairs[match[0]], text)
+    dashed = {name.replace(".", "-"): new.replace(".", "-") for name, new in pairs.items()}
+    text = re.sub(rf"(?<![a-zA-Z0-9-]){_any(pairs)}(?![a-zA-Z0-9-])", lambda match: pairs[match[0]], text)
+    return re.sub(rf"(?:(?<=mutate-)|(?<=validate-)){_any(dashed)}(?=-)", lambda match: dashed[match[0]], text)
+
+
+def _any(names: Iterable[str]) -> str:
+    return f"(?:{'|'.join(re.escape(name) for name in sorted(names, key=len, reverse=True))})"
 
 
 def regroup(root: Path, before: Groups, after: Groups) -> list[str]:

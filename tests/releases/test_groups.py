@@ -10,13 +10,8 @@ from cluster.shell import run
 from release.commit.tree import Tree
 
 GROUP, APP_GROUP = "cache.acme.io", "web.acme.io"
-BEFORE = (
-    "cache.example.com",
-    "app.example.com",
-    "memcached-operator.example.com",
-    "cache-example-com",
-    "app-example-com",
-)
+DOTTED = ("cache.example.com", "app.example.com", "memcached-operator.example.com")
+BEFORE = (*DOTTED, "cache-example-com", "app-example-com")
 SUITES = ("tests/unit/api", "tests/unit/config", "tests/unit/bundle", "tests/unit/crds", "tests/unit/memcached",
           "tests/unit/appservice", "tests/unit/webhooks", "tests/unit/agent", "tests/unit/test_goldens.py")  # fmt: skip
 """The unit tests of what names a group."""

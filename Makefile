@@ -47,6 +47,7 @@ VENV_TOOLS := PYTHONPATH=tools $(PYTHON) -m
 PROJECT := $(TOOLS) project
 CLUSTER_TOOL := $(TOOLS) cluster
 BUNDLE := $(VENV_TOOLS) bundle
+CHART := $(VENV_TOOLS) chart
 # Fault tests start their own control plane, whatever KUBECONFIG is (docs/reliability.md).
 PAGES := PYTHONPATH=tests:tools $(PYTHON) -m pages
 FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
@@ -119,6 +120,7 @@ generated: venv
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE) --check
 	@$(BUNDLE) catalog --check
 	@$(PROJECT) render config/default | $(BUNDLE) installer $(RELEASE_OF) --check
+	@$(CHART) generate $(RELEASE_OF) --check
 
 audit: venv ## Report known vulnerabilities of locked Python packages; fails without access to the data of PyPI.
 	@$(VENV)/bin/pip-audit --strict --require-hashes --disable-pip --progress-spinner=off $(addprefix -r ,$(wildcard requirements/*.txt))
@@ -133,7 +135,7 @@ workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
 .PHONY: test test-all test-rest test-unit test-integration test-e2e test-olm test-clients test-faults test-faults-gate
-.PHONY: test-servers test-olm-modes test-release test-mutants test-repeat test-corners test-soak coverage bench
+.PHONY: test-servers test-olm-modes test-release test-chart test-mutants test-repeat test-corners test-soak coverage bench
 plan-%: # Before .venv is made: what will run here, and what cannot.
 	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
 
@@ -162,7 +164,7 @@ test-clients: venv ## Run client libraries of four languages against real pods; 
 	@$(SUITES) clients
 
 # Nightly, and `test-mutants` before tests are removed.
-test-servers test-olm-modes test-release: test-%: venv
+test-servers test-olm-modes test-release test-chart: test-%: venv
 	@$(SUITES) $*
 test-mutants: venv
 	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
@@ -202,6 +204,12 @@ undeploy: ## Remove the operator, the CRDs and with them every Memcached and App
 	@$(PROJECT) undeploy --overlay="$(OVERLAY)"
 build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.
 	@$(PROJECT) render config/default | $(BUNDLE) installer $(RELEASE_OF)
+
+.PHONY: chart chart-package
+chart: venv ## Write charts/, the Helm chart, with IMG; `make chart-package` packs it into dist/.
+	@$(CHART) generate $(RELEASE_OF)
+chart-package: venv
+	@$(CHART) package
 
 ##@ OLM
 

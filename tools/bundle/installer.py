@@ -16,10 +16,11 @@ def installer(rendered: Rendered, operator: str, agent: str) -> str:
     """The objects in the order of kustomize, with these images of the operator and the agent."""
     changed = {name_of(each): each for each in with_images(rendered.of("Deployment"), operator, agent)}
     objects = [changed.get(name_of(each), each) if each["kind"] == "Deployment" else each for each in rendered.objects]
-    return HEAD + yaml_of(*map(_cluster_scoped, objects))
+    return HEAD + yaml_of(*map(cluster_scoped, objects))
 
 
-def _cluster_scoped(each: Object) -> Object:
+def cluster_scoped(each: Object) -> Object:
+    """The object, without the namespace that kustomize wrongly adds to some kinds."""
     if each["kind"] not in _WRONGLY_NAMESPACED:
         return each
     metadata = {name: value for name, value in each["metadata"].items() if name != "namespace"}

@@ -1,0 +1,145 @@
+"""Renders the committed chart without Helm, and compares its objects with those of kustomize."""
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from bundle.files import read_tree
+from bundle.objects import Object, containers, mapping, parse
+from chart.generate import FOLDER
+from memcached_api.values import is_object
+from support.go_templates import Templates
+
+ROOT = Path(__file__).parents[2]
+NAMESPACE = "memcached-operator-system"
+RELEASE = "memcached-operator"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+OF_HELM = ("app.kubernetes.io/instance", "helm.sh/chart", MANAGED_BY)
+"""Labels that differ between an installation with Helm and with kubectl."""
+KEEP = "helm.sh/resource-policy"
+
+VARIANTS: Mapping[str, Object] = {
+    "default": {},
+    "cert-manager": {"certificates": {"source": "cert-manager"}},
+    "namespaced": {"watchNamespaces": ["team-a", "team-b"]},
+    "add-ons": {"networkPolicy": {"enabled": True}, "monitoring": {"enabled": True}},
+    "minimal": {
+        "crds": {"enabled": False},
+        "admissionPolicies": {"enabled": False},
+        "podDisruptionBudgets": {"enabled": False},
+    },
+    "everything": {
+        "image": {"digest": "sha256:" + "a" * 64, "pullPolicy": "Always"},
+        "agentImage": {"repository": "registry.example.com/agent", "tag": "9"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "certificates": {"source": "cert-manager"},
+        "watchNamespaces": ["team-a"],
+        "logLevel": "debug",
+        "logFormat": "json",
+        "clusterDomain": "cluster.example",
+        "controller": {
+            "replicas": 3,
+            "extraArgs": ["--sync-period=300"],
+            "podLabels": {"team": "a"},
+            "podAnnotations": {"note": "a: b"},
+            "priorityClassName": "high",
+            "nodeSelector": {"disk": "ssd"},
+            "tolerations": [{"key": "infra", "operator": "Exists", "tolerationSeconds": 60, "effect": "NoExecute"}],
+            "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+        },
+        "webhook": {"resources": {"requests": {"cpu": 1, "memory": "1Gi"}}},
+        "networkPolicy": {
+            "enabled": True,
+            "admissionFrom": [{"ipBlock": {"cidr": "192.0.2.1/32"}}],
+            "metricsFrom": [{"namespaceSelector": {}}],
+        },
+        "monitoring": {"enabled": True, "interval": "30s", "labels": {"release": "prometheus"}},
+        "commonLabels": {"app.kubernetes.io/part-of": "caches", "number": "1"},
+        "commonAnnotations": {"owner": "team-a"},
+    },
+}
+"""Values whose rendering Helm and this module must agree on."""
+
+
+@cache
+def _chart() -> tuple[Templates, Object, Object]:
+    """The templates, the default values, and the content of Chart.yaml."""
+    files = read_tree(ROOT / FOLDER, ".")
+    texts = {path: text for path, text in files.items() if path.startswith("templates/")}
+    values, chart = (mapping(files[name], name) for name in ("values.yaml", "Chart.yaml"))
+    return Templates(texts), values, chart
+
+
+def defaults() -> Object:
+    """The content of values.yaml."""
+    return _chart()[1]
+
+
+def merged(values: Object, over: Mapping[str, Any]) -> Object:
+    """Values with others over them: mappings are merged, everything else is replaced."""
+    found = dict(values)
+    for name, each in over.items():
+        before = found.get(name)
+        found[name] = merged(before, each) if is_object(before) and is_object(each) else each
+    return found
+
+
+def root(values: Mapping[str, Any], namespace: str = NAMESPACE, release: str = RELEASE) -> Object:
+    """What Helm gives to templates."""
+    _, own, chart = _chart()
+    names = {"name": "Name", "version": "Version", "appVersion": "AppVersion"}
+    return {
+        "Values": merged(own, values),
+        "Chart": {name: chart[key] for key, name in names.items()},
+        "Release": {"Name": release, "Namespace": namespace, "Service": "Helm"},
+    }
+
+
+def notes(values: Mapping[str, Any]) -> str:
+    """The text that Helm shows after an installation."""
+    return _chart()[0].render("templates/NOTES.txt", root(values))
+
+
+def objects(values: Mapping[str, Any], namespace: str = NAMESPACE) -> list[Object]:
+    """The objects of the chart, by files."""
+    templates, given = _chart()[0], root(values, namespace)
+    names = [name for name in sorted(templates.parsed) if name.endswith(".yaml")]
+    return [each for name in names for each in _parsed(templates.render(name, given), name)]
+
+
+@cache
+def _parsed(text: str, name: str) -> tuple[Object, ...]:
+    """The objects of a rendered file. Most values change few files."""
+    return tuple(parse(text, name))
+
+
+Key = tuple[str, str, str]
+
+
+def by_key(found: Iterable[Object]) -> dict[Key, Object]:
+    """Objects by kind, namespace and name. Raises AssertionError if one occurs twice."""
+    listed = list(found)
+    keyed = {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in listed}
+    assert len(keyed) == len(listed), "an object occurs twice"
+    return keyed
+
+
+def comparable(found: Iterable[Object]) -> dict[Key, Object]:
+    """Objects without what differs between Helm and kubectl, and without the Namespace, which Helm creates."""
+    return by_key(_stripped(each) for each in found if each["kind"] != "Namespace")
+
+
+def _stripped(each: Object) -> Object:
+    kept = {
+        "labels": {key: value for key, value in each["metadata"].get("labels", {}).items() if key not in OF_HELM},
+        "annotations": {key: value for key, value in each["metadata"].get("annotations", {}).items() if key != KEEP},
+    }
+    found = deepcopy({**each, "metadata": {**each["metadata"], **kept}})
+    if each["kind"] == "Deployment":
+        for container in containers([found]):
+            # A patch of kustomize moves a variable to the front. No variable refers to another one.
+            container["env"].sort(key=itemgetter("name"))
+    return found

@@ -1,0 +1,1 @@
+"""Generates the Helm chart from the rendered objects of config/."""

@@ -1,0 +1,1 @@
+"""The operator's objects as templates: variants become conditions, and values fill places."""

@@ -110,6 +110,17 @@ RELEASE_FAMILY = Family(
     },
 )
 """What pushes the images of a release, signs them and verifies the signatures."""
+HELM_FAMILIES = {
+    name: Family(name, title, {name: package}, folder="helm")
+    for name, title, package in (
+        ("helm-3", "Helm 3", "helm.sh/helm/v3/cmd/helm"),
+        ("helm-4", "Helm 4", "helm.sh/helm/v4/cmd/helm"),
+    )
+}
+"""Both are named helm by Go, so each is a family of its own. They share the packages of one module."""
+KUBECONFORM_FAMILY = Family(
+    "kubeconform", "kubeconform", {"kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform"}
+)
 
 LINTERS = {"actionlint": ACTIONLINT_FAMILY}
 """Development tools that are not part of a cluster, by name."""

@@ -1,7 +1,16 @@
 """For other tools: build programs from Go modules into the cache, and find or install programs of the system."""
 
 from cluster.binaries.builds import directory, missing
-from cluster.binaries.families import GITOPS_FAMILY, OLDEST_FAMILY, RELEASE_FAMILY, Family, wanted
+from cluster.binaries.families import (
+    GITOPS_FAMILY,
+    HELM_FAMILIES,
+    KUBECONFORM_FAMILY,
+    KUBERNETES_FAMILY,
+    OLDEST_FAMILY,
+    RELEASE_FAMILY,
+    Family,
+    wanted,
+)
 from cluster.binaries.packages import KEYRING, SYSTEM_PATH, find, install
 from cluster.binaries.programs import build_programs, ensure_built
 from cluster.binaries.toolchain import GO_ENV, ensure_go
@@ -9,7 +18,10 @@ from cluster.binaries.toolchain import GO_ENV, ensure_go
 __all__ = [
     "GITOPS_FAMILY",
     "GO_ENV",
+    "HELM_FAMILIES",
     "KEYRING",
+    "KUBECONFORM_FAMILY",
+    "KUBERNETES_FAMILY",
     "OLDEST_FAMILY",
     "RELEASE_FAMILY",
     "SYSTEM_PATH",

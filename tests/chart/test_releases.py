@@ -1,0 +1,195 @@
+"""Installing, upgrading and removing the chart on a real API server, with the commands of docs/helm.md.
+
+The nodes are simulated: the operator does not run. tests/olm/test_chart.py has the same changes with running caches.
+"""
+
+import base64
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bundle.objects import Object
+from integration.control_plane import ControlPlane, control_plane
+from support.charts import KEEP, MANAGED_BY, NAMESPACE, ROOT, objects
+from support.helm import Helm
+from support.waiting import COMMAND
+
+DOCUMENT = (ROOT / "docs/helm.md").read_text(encoding="utf-8")
+BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n").decode()
+CONFIGURATION = "mutatingwebhookconfiguration/memcached-operator-mutating-webhook-configuration"
+CONTROLLER = "deployment/memcached-operator-controller-manager"
+MEMCACHED = {"apiVersion": "cache.example.com/v1", "kind": "Memcached", "metadata": {"name": "a"}, "spec": {}}
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs the commands of docs/helm.md in a directory with the chart and dist/install.yaml."""
+
+    folder: Path
+    helm: Helm
+    kubeconfig: Path
+
+    def run(self, script: str, *, check: bool = True) -> str:
+        """Run a script; return its output. With `check`, it must succeed."""
+        path = os.pathsep.join([str(self.helm.folder), os.environ["PATH"]])
+        environ = {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.folder)}
+        words = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(
+            words, cwd=self.folder, env=environ, capture_output=True, text=True, timeout=COMMAND, check=False
+        )
+        assert not check or done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def follow(self, heading: str, *more: str) -> str:
+        """Run the first commands below a heading of the document, with further options."""
+        (_, text) = DOCUMENT.split(f"{heading}\n")
+        script = text.split("```sh\n")[1].split("```")[0].rstrip()
+        return self.run(" ".join([script, *more]))
+
+    def objects(self) -> dict[str, Object]:
+        """The objects of the chart that exist, by kind and name."""
+        manifest = self.folder / "objects.yaml"
+        manifest.write_text(yaml.safe_dump_all(objects({})))
+        found = json.loads(self.run(f"kubectl get --ignore-not-found -o json -f {manifest}") or '{"items": []}')
+        return {f"{each['kind'].lower()}/{each['metadata']['name']}": each for each in found["items"]}
+
+    def uids(self) -> dict[str, str]:
+        """The uid of each object of the chart that exists."""
+        return {name: each["metadata"]["uid"] for name, each in self.objects().items()}
+
+    @property
+    def force(self) -> list[str]:
+        """The option that Helm 4 needs for fields of another client."""
+        return ["--force-conflicts"] if self.helm.name == "helm-4" else []
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """A control plane for these tests."""
+    with control_plane(f"chart-{os.getpid()}") as started:
+        yield started
+
+
+@pytest.fixture
+def shell(plane: ControlPlane, program: Helm, tmp_path: Path) -> Iterator[Shell]:
+    """A shell; it begins and ends without anything of the chart."""
+    for name in ("charts", "dist"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    found = Shell(tmp_path, program, plane.kubeconfig)
+    names = " ".join(name for name in (CRD_NAMES))
+    remove = (
+        f"kubectl delete --ignore-not-found -f dist/install.yaml --wait; kubectl delete crd --ignore-not-found {names}"
+    )
+    found.run(remove)
+    yield found
+    found.run(remove)
+
+
+CRD_NAMES = ("memcacheds.cache.example.com", "appservices.app.example.com")
+
+
+def trust(shell: Shell) -> None:
+    """Write a CA bundle, as the controller's leader does."""
+    patch = json.dumps([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": BUNDLE}])
+    shell.run(f"kubectl patch {CONFIGURATION} --type=json --field-manager=memcached-operator -p '{patch}'")
+
+
+def trusted(shell: Shell) -> bool:
+    """Whether that CA bundle is still there."""
+    configuration = shell.objects()[CONFIGURATION]
+    return configuration["webhooks"][0]["clientConfig"].get("caBundle") == BUNDLE
+
+
+def arguments(shell: Shell) -> list[str]:
+    """The arguments of the controller."""
+    return shell.objects()[CONTROLLER]["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_install_upgrade_roll_back_and_uninstall(shell: Shell) -> None:
+    shell.run(f"kubectl create namespace {NAMESPACE} --dry-run=client -o yaml")
+    assert "memcached-operator-controller-manager" in shell.follow("## Installing")
+    first = shell.uids()
+    assert len(first) == len(objects({}))
+    trust(shell)
+
+    second = shell.run(f"helm install second charts/memcached-operator --namespace {NAMESPACE}", check=False)
+    assert "cannot be imported into the current release" in second or "exists" in second
+
+    shell.follow("## Upgrading", "--set logLevel=debug")
+    assert ("--log-level=debug" in arguments(shell), trusted(shell)) == (True, True)
+    shell.run(f"helm rollback memcached-operator 1 --namespace {NAMESPACE}")
+    assert ("--log-level=debug" in arguments(shell), trusted(shell)) == (False, True)
+    assert shell.uids() == first
+
+    shell.follow("## Uninstalling")
+    kept = {name: uid for name, uid in first.items() if name.startswith("customresourcedefinition/")}
+    assert (len(kept), shell.uids()) == (2, kept)
+    shell.run(f"kubectl -n default apply -f - <<'EOF'\n{json.dumps(MEMCACHED)}\nEOF")
+    shell.follow("## Installing")
+    assert shell.run("kubectl -n default get memcached a -o name").strip() == "memcached.cache.example.com/a"
+    assert shell.uids().items() >= kept.items()
+    shell.follow("## Uninstalling")
+
+
+def test_definitions_can_be_switched_off_later(shell: Shell) -> None:
+    shell.follow("## Installing")
+    first = shell.uids()
+    shell.follow("## Upgrading", "--set crds.enabled=false --set podDisruptionBudgets.enabled=false")
+    gone = {name for name in first if name.startswith("poddisruptionbudget/")}
+    assert shell.uids() == {name: uid for name, uid in first.items() if name not in gone}
+    shell.follow("## Uninstalling")
+    assert {name.partition("/")[0] for name in shell.uids()} == {"customresourcedefinition"}
+
+
+def test_installation_of_kubectl_becomes_a_release_and_back(shell: Shell) -> None:
+    apply = "kubectl apply --server-side --force-conflicts -f dist/install.yaml"
+    shell.run(apply)
+    trust(shell)
+    before = shell.objects()
+    refused = shell.run(f"helm install memcached-operator charts/memcached-operator -n {NAMESPACE}", check=False)
+    assert "cannot be imported into the current release" in refused
+    assert generations(shell.objects()) == generations(before)
+
+    shell.follow("### From kubectl to Helm", *shell.force)
+    found = shell.objects()
+    # The same pods: Kubernetes would count a change of the spec.
+    assert generations(found) == generations(before)
+    assert trusted(shell)
+    assert {each["metadata"]["labels"][MANAGED_BY] for each in found.values()} == {"Helm"}
+    definitions = [each for each in found.values() if each["kind"] == "CustomResourceDefinition"]
+    assert [each["metadata"]["annotations"][KEEP] for each in definitions] == ["keep"] * 2
+
+    shell.follow("## Upgrading", "--set logLevel=debug", *shell.force)
+    assert "--log-level=debug" in arguments(shell)
+    shell.follow("## Upgrading", "--set logLevel=info")
+    assert "--log-level=debug" not in arguments(shell)
+
+    before = shell.objects()
+    shell.follow("### From Helm to kubectl")
+    found = shell.objects()
+    assert shell.run(f"helm list -q -n {NAMESPACE}").strip() == ""
+    assert generations(found) == generations(before)
+    assert trusted(shell)
+    labelled = {each["metadata"].get("labels", {}).get(MANAGED_BY) for each in found.values()}
+    assert labelled == {"kustomize", "Helm"}, "only the definitions keep Helm's label: the manifest has none for them"
+
+
+def test_installation_of_kubectl_becomes_a_release_with_labels_and_annotations(shell: Shell) -> None:
+    shell.run("kubectl apply --server-side --force-conflicts -f dist/install.yaml")
+    before = shell.objects()
+    (_, text) = DOCUMENT.split("### From kubectl to Helm\n")
+    shell.run(text.split("```sh\n")[2].split("```")[0])
+    install = f"helm install memcached-operator charts/memcached-operator -n {NAMESPACE}"
+    shell.run(" ".join([install, *shell.force]))
+    assert generations(shell.objects()) == generations(before)
+
+
+def generations(found: dict[str, Object]) -> dict[str, tuple[str, int | None]]:
+    """The uid and the generation of each object."""
+    return {name: (each["metadata"]["uid"], each["metadata"].get("generation")) for name, each in found.items()}

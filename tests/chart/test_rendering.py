@@ -1,0 +1,102 @@
+"""Helm renders the chart as the unit tests do, accepts it without a warning, and rejects invalid values."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bundle.files import read_tree
+from bundle.objects import parse, yaml_of
+from bundle.release import PACKAGE, project_version
+from chart.archive import archive
+from chart.generate import FOLDER
+from support.charts import ROOT, VARIANTS, by_key, objects
+from support.helm import CHART, Helm, kubeconform
+
+INVALID: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "unknown name": ({"replicas": 3}, "replicas"),
+    "unknown name in a section": ({"webhook": {"replica": 3}}, "replica"),
+    "no pods": ({"controller": {"replicas": 0}}, "/controller/replicas"),
+    "wrong type": ({"crds": {"enabled": "yes"}}, "/crds/enabled"),
+    "unknown source": ({"certificates": {"source": "olm"}}, "/certificates/source"),
+    "unknown field of Kubernetes": ({"webhook": {"tolerations": [{"keys": "a"}]}}, "keys"),
+    "wrong quantity": ({"webhook": {"resources": {"limits": {"memory": "1 Gi"}}}}, "/webhook/resources/limits/memory"),
+    "digest": ({"image": {"digest": "latest"}}, "/image/digest"),
+    "no tag of memcached": ({"memcachedImage": {"tag": ""}}, "/memcachedImage/tag"),
+    "name of a namespace": ({"watchNamespaces": ["Team_A"]}, "/watchNamespaces/0"),
+    "metrics for everyone": ({"networkPolicy": {"metricsFrom": []}}, "/networkPolicy/metricsFrom"),
+    "label of the chart": ({"commonLabels": {"app.kubernetes.io/name": "a"}}, "/commonLabels"),
+}
+"""Values that the schema rejects, and the part of them that the message names."""
+PARENT = """\
+apiVersion: v2
+name: parent
+version: 1.0.0
+dependencies:
+- name: memcached-operator
+  version: "*"
+  repository: file://{chart}
+  condition: memcached-operator.enabled
+"""
+
+
+def test_chart_has_no_warning(program: Helm) -> None:
+    for values in ({}, VARIANTS["everything"]):
+        words = [f"--set-json={name}={json.dumps(value)}" for name, value in values.items()]
+        output = program.output("lint", "--strict", CHART, *words)
+        assert ("[WARNING]" in output, "1 chart(s) linted, 0 chart(s) failed" in output) == (False, True)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_objects_are_those_of_the_unit_tests(program: Helm, variant: str, tmp_path: Path) -> None:
+    done = program.template(tmp_path, VARIANTS[variant])
+    assert done.returncode == 0, done.stderr
+    assert by_key(parse(done.stdout, variant)) == by_key(objects(VARIANTS[variant]))
+
+
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_values_are_rejected_by_name(program: Helm, case: str, tmp_path: Path) -> None:
+    values, part = INVALID[case]
+    done = program.template(tmp_path, values)
+    assert done.returncode != 0
+    # Helm 3 separates the names by dots in some releases.
+    assert part in done.stderr.replace(".", "/"), done.stderr
+
+
+@pytest.mark.parametrize(("version", "accepted"), [("1.29.14", False), ("1.30.0", True), ("1.35.4-gke.1", True)])
+def test_version_of_kubernetes(program: Helm, version: str, accepted: bool, tmp_path: Path) -> None:
+    assert (program.template(tmp_path, {}, f"--kube-version={version}").returncode == 0) == accepted
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_objects_have_only_fields_of_kubernetes(variant: str, schemas: Path) -> None:
+    assert kubeconform(schemas, yaml_of(*objects(VARIANTS[variant]))) == ""
+
+
+def test_schemas_find_unknown_fields(schemas: Path) -> None:
+    """Otherwise the test above would prove nothing."""
+    (found, *_) = [each for each in objects({}) if each["kind"] == "Deployment"]
+    wrong = {**found, "spec": {**found["spec"], "replica": 1}}
+    assert "replica" in kubeconform(schemas, yaml_of(wrong))
+
+
+def test_package_is_that_of_helm(program: Helm, tmp_path: Path) -> None:
+    own = tmp_path / "own.tgz"
+    own.write_bytes(archive(read_tree(ROOT / FOLDER, ".")))
+    program.output("package", CHART, f"--destination={tmp_path}")
+    theirs = tmp_path / f"{PACKAGE}-{project_version()}.tgz"
+    for command in ("chart", "values", "readme"):
+        assert program.output("show", command, own) == program.output("show", command, theirs)
+    assert program.output("template", "a", own) == program.output("template", "a", theirs)
+
+
+def test_chart_can_be_part_of_another_one(program: Helm, tmp_path: Path) -> None:
+    parent = tmp_path / "parent"
+    parent.mkdir()
+    (parent / "Chart.yaml").write_text(PARENT.format(chart=CHART))
+    program.output("dependency", "update", parent)
+    enabled = program.output("template", "a", parent, "--set=global.team=a", "--set=memcached-operator.enabled=true")
+    assert len(parse(enabled, "parent")) == len(objects({}))
+    assert program.output("template", "a", parent, "--set=memcached-operator.enabled=false").strip() == ""

@@ -1,0 +1,102 @@
+"""Helm 3, Helm 4 and kubeconform, built when they are first needed, and Kubernetes' schemas for kubeconform."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.public.programs import (
+    GO_ENV,
+    HELM_FAMILIES,
+    KUBECONFORM_FAMILY,
+    KUBERNETES_FAMILY,
+    directory,
+    ensure_built,
+    ensure_go,
+)
+from cluster.shell import run
+from memcached_api.values import is_array, is_object
+from support.charts import NAMESPACE, RELEASE, ROOT
+from support.waiting import COMMAND
+
+CHART = ROOT / "charts/memcached-operator"
+NO_SCHEMA = ("Certificate", "Issuer", "ServiceMonitor")
+"""Kinds that are not Kubernetes' own."""
+
+
+@dataclass(frozen=True)
+class Helm:
+    """One of the two programs, in a directory of its own in which it is named `helm`."""
+
+    name: str
+    folder: Path
+
+    def __str__(self) -> str:
+        return self.name
+
+    def call(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run helm; the environment has no cluster."""
+        command = [str(self.folder / "helm"), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=COMMAND, check=False)
+
+    def output(self, *words: str | Path) -> str:
+        """Run helm and return its output; an error fails the test."""
+        done = self.call(*words)
+        assert done.returncode == 0, f"{self.name} {' '.join(map(str, words))}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def template(self, folder: Path, values: Mapping[str, Any], *more: str | Path) -> subprocess.CompletedProcess[str]:
+        """Render the chart with values, which are written to a file in `folder`."""
+        file = folder / "values.json"
+        file.write_text(json.dumps(values))
+        return self.call("template", RELEASE, CHART, f"--namespace={NAMESPACE}", "-f", file, *more)
+
+
+def helm(name: str, folder: Path) -> Helm:
+    """`helm-3` or `helm-4`. `folder` gets a link to it with the name that users know."""
+    family = HELM_FAMILIES[name]
+    ensure_built(family, [name])
+    (folder / "helm").symlink_to(directory(family) / name)
+    return Helm(name, folder)
+
+
+def kubeconform(schemas: Path, text: str) -> str:
+    """The complaints of kubeconform about a stream of objects; empty if there are none."""
+    ensure_built(KUBECONFORM_FAMILY, ["kubeconform"])
+    location = f"{schemas}/{{{{ .ResourceKind }}}}{{{{ .KindSuffix }}}}.json"
+    program = directory(KUBECONFORM_FAMILY) / "kubeconform"
+    command = [program, "-strict", "-schema-location", location, "-skip", ",".join(NO_SCHEMA), "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND, check=False).stdout
+
+
+def write_schemas(folder: Path) -> None:
+    """Write a JSON schema for each kind of Kubernetes, from the OpenAPI document in its Go module."""
+    words = [ensure_go(), "mod", "download", "-json", "k8s.io/kubernetes"]
+    source = Path(json.loads(run(words, env=GO_ENV, cwd=KUBERNETES_FAMILY.module))["Dir"])
+    definitions = json.loads((source / "api/openapi-spec/swagger.json").read_text(encoding="utf-8"))["definitions"]
+    (folder / "definitions.json").write_text(json.dumps({"definitions": _strict(definitions)}))
+    for name, definition in definitions.items():
+        for file in _files(definition.get("x-kubernetes-group-version-kind", [])):
+            (folder / file).write_text(json.dumps({"$ref": f"definitions.json#/definitions/{name}"}))
+
+
+def _files(kinds: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """The names by which kubeconform looks up a kind: its group up to the first dot, and the version."""
+    for each in kinds:
+        group = each["group"].partition(".")[0]
+        yield f"{'-'.join(filter(None, (each['kind'].lower(), group, each['version'])))}.json"
+
+
+def _strict(value: Any) -> Any:
+    """A part of the document as JSON schema: no unknown fields, and integers or strings where Kubernetes takes both."""
+    if is_array(value):
+        return [_strict(each) for each in value]
+    if not is_object(value):
+        return value
+    if value.get("format") == "int-or-string":
+        return {"oneOf": [{"type": "string"}, {"type": "integer"}]}
+    found = {name: _strict(each) for name, each in value.items()}
+    is_struct = found.get("type") == "object" and "properties" in found
+    return {"additionalProperties": False, **found} if is_struct else found

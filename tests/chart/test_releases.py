@@ -64,9 +64,9 @@ class Shell:
         return {name: each["metadata"]["uid"] for name, each in self.objects().items()}
 
     @property
-    def force(self) -> list[str]:
-        """The option that Helm 4 needs for fields of another client."""
-        return ["--force-conflicts"] if self.helm.name == "helm-4" else []
+    def merge(self) -> list[str]:
+        """The option that Helm 4 needs for objects of another client."""
+        return ["--server-side=false"] if self.helm.name == "helm-4" else []
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_installation_of_kubectl_becomes_a_release_and_back(shell: Shell) -> Non
     assert "cannot be imported into the current release" in refused
     assert generations(shell.objects()) == generations(before)
 
-    shell.follow("### From kubectl to Helm", *shell.force)
+    shell.follow("### From kubectl to Helm", *shell.merge)
     found = shell.objects()
     # The same pods: Kubernetes would count a change of the spec.
     assert generations(found) == generations(before)
@@ -165,10 +165,11 @@ def test_installation_of_kubectl_becomes_a_release_and_back(shell: Shell) -> Non
     definitions = [each for each in found.values() if each["kind"] == "CustomResourceDefinition"]
     assert [each["metadata"]["annotations"][KEEP] for each in definitions] == ["keep"] * 2
 
-    shell.follow("## Upgrading", "--set logLevel=debug", *shell.force)
+    shell.follow("## Upgrading", "--set logLevel=debug")
     assert "--log-level=debug" in arguments(shell)
-    shell.follow("## Upgrading", "--set logLevel=info")
-    assert "--log-level=debug" not in arguments(shell)
+    shell.follow("## Upgrading", "--set logLevel=info --set controller.replicas=1")
+    assert ("--log-level=debug" in arguments(shell), shell.objects()[CONTROLLER]["spec"]["replicas"]) == (False, 1)
+    shell.follow("## Upgrading", "--set controller.replicas=2")
 
     before = shell.objects()
     shell.follow("### From Helm to kubectl")
@@ -186,7 +187,7 @@ def test_installation_of_kubectl_becomes_a_release_with_labels_and_annotations(s
     (_, text) = DOCUMENT.split("### From kubectl to Helm\n")
     shell.run(text.split("```sh\n")[2].split("```")[0])
     install = f"helm install memcached-operator charts/memcached-operator -n {NAMESPACE}"
-    shell.run(" ".join([install, *shell.force]))
+    shell.run(" ".join([install, *shell.merge]))
     assert generations(shell.objects()) == generations(before)
 
 

@@ -85,7 +85,7 @@ def test_changing_to_helm_and_olm_and_back_does_not_affect_caches(
     shell: Shell, releases: Releases, current_bundle: Path, namespace: str, other_namespace: str, audit: Audit
 ) -> None:
     releases.serve(current_bundle)
-    force = ["--force-conflicts"] if shell.helm.name == "helm-4" else []
+    merge = ["--server-side=false"] if shell.helm.name == "helm-4" else []
     shell.run("kubectl apply --server-side -f dist/install.yaml")
     installed.wait_until_up()
     assert_works(namespace, "cache")
@@ -94,10 +94,10 @@ def test_changing_to_helm_and_olm_and_back_does_not_affect_caches(
     before, audit = children(namespace), Audit(audit.path)
 
     operator = operator_pods()
-    shell.follow(HELM_PAGE, "### From kubectl to Helm", "--wait", *force)
+    shell.follow(HELM_PAGE, "### From kubectl to Helm", "--wait", *merge)
     assert operator_pods() == operator, "the objects are equal, so the operator's pods stay, too"
     assert_works(other_namespace, "by-helm")
-    shell.follow(HELM_PAGE, "## Upgrading", "--set logLevel=debug", *force)
+    shell.follow(HELM_PAGE, "## Upgrading", "--set logLevel=debug")
     installed.wait_until_up()
     assert not operator_pods() & operator
 
@@ -115,7 +115,7 @@ def test_changing_to_helm_and_olm_and_back_does_not_affect_caches(
         "no object of OLM's installation remains",
     )
     shell.run(LEASE)
-    shell.follow(HELM_PAGE, "### From kubectl to Helm", "--wait", *force)
+    shell.follow(HELM_PAGE, "### From kubectl to Helm", "--wait", *merge)
     assert_works(other_namespace, "by-helm-again")
 
     operator = operator_pods()

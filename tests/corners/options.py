@@ -148,7 +148,7 @@ DENIED_ITEMS: Final[Mapping[str, tuple[Outcome, Outcome]]] = {
     "-o hashpower": (1, 1),
     "-o hashpower=11": (1, 1),
     "-o hashpower=12": (1, 1),
-    "-o hashpower=31": ("runs", "runs"),
+    "-o hashpower=15": ("runs", "runs"),
     "-o hashpower=33": (1, 1),
     "-o hash_algorithm=md5": (1, 1),
     "-o slab_automove=3": (1, 1),

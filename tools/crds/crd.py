@@ -37,7 +37,7 @@ def _version(kind: Kind[Any], name: str, *, stored: bool) -> dict[str, Any]:
         "name": name,
         "served": True,
         "storage": stored,
-        "additionalPrinterColumns": [_column(column) for column in kind.columns],
+        "additionalPrinterColumns": [_column(column, described=stored) for column in kind.columns],
         "schema": {"openAPIV3Schema": schema if stored else _without_descriptions(schema)},
         "subresources": {
             "status": {},
@@ -61,9 +61,10 @@ def _without_descriptions(schema: Schema) -> Schema:
     return bare
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: Column, *, described: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": column.name, "type": column.type, "jsonPath": column.path}
-    entry["description"] = column.description
+    if described:
+        entry["description"] = column.description
     return entry | ({"priority": column.priority} if column.priority else {})
 
 

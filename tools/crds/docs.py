@@ -128,7 +128,7 @@ def _as_in_kubernetes(cls: type[Any]) -> str:
 
 @cache
 def _kubernetes_texts() -> frozenset[str]:
-    """The descriptions of fields that are Kubernetes' own, not ours; empty for those of selectors."""
+    """The descriptions of fields that are Kubernetes' own, not ours; empty for those of selectors and affinities."""
     types = [snapshot.described(name) for name in snapshot.TYPES]
     texts = (field.get("description", "") for each in types for field in each["properties"].values())
     return frozenset({"", *map(first_sentence, texts)})

@@ -8,15 +8,28 @@ from msgspec import NODEFAULT, inspect
 
 from crds import snapshot
 from crds.descriptions import field_descriptions, kubernetes_type, type_description
-from memcached_api.scheduling import LabelSelector, LabelSelectorRequirement, NodeSelectorRequirement
+from memcached_api import scheduling
 
 Schema = dict[str, Any]
 
 _INT32: Final = 2**31 - 1
 
 
-_SELECTORS: Final = (LabelSelector, LabelSelectorRequirement, NodeSelectorRequirement)
-"""Types without descriptions: they are known from every object of Kubernetes, and a CRD has them up to 14 times."""
+_KNOWN: Final = (
+    scheduling.LabelSelector,
+    scheduling.LabelSelectorRequirement,
+    scheduling.NodeAffinity,
+    scheduling.NodeSelector,
+    scheduling.NodeSelectorRequirement,
+    scheduling.NodeSelectorTerm,
+    scheduling.PodAffinity,
+    scheduling.PodAffinityTerm,
+    scheduling.PodAntiAffinity,
+    scheduling.PreferredSchedulingTerm,
+    scheduling.Toleration,
+    scheduling.WeightedPodAffinityTerm,
+)
+"""Types without descriptions: they are known from every pod, and a CRD has them up to 14 times."""
 
 
 def struct_schema(cls: type[msgspec.Struct]) -> Schema:
@@ -41,7 +54,7 @@ def _field(field: inspect.Field, cls: type[msgspec.Struct]) -> Schema:
     schema.pop("description", None)  # that of the type; the field's own says more
     if (default := _default(field)) is not None:
         schema["default"] = default
-    return schema if cls in _SELECTORS else {"description": field_descriptions(cls)[field.encode_name], **schema}
+    return schema if cls in _KNOWN else {"description": field_descriptions(cls)[field.encode_name], **schema}
 
 
 def _default(field: inspect.Field) -> Any:

@@ -1,6 +1,8 @@
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,14 @@ def test_invalid_environment_variable_exits_2_with_a_message() -> None:
     assert "'nonsense': invalid bind address" in result.stderr
 
 
+@pytest.fixture
+def log_level() -> Iterator[None]:
+    """The command sets the level of all logs of the process."""
+    level = logging.getLogger().level
+    yield
+    logging.getLogger().setLevel(level)
+
+
 KINDS_OF: dict[str, tuple[list[str], tuple[Kind[Any], ...]]] = {
     "nothing": ([], KINDS),
     "empty": (["--kinds="], KINDS),
@@ -70,6 +80,7 @@ KINDS_OF: dict[str, tuple[list[str], tuple[Kind[Any], ...]]] = {
 }
 
 
+@pytest.mark.usefixtures("log_level")
 @pytest.mark.parametrize(("arguments", "kinds"), KINDS_OF.values(), ids=KINDS_OF.keys())
 def test_kinds_are_all_or_those_that_are_named(
     arguments: list[str], kinds: tuple[Kind[Any], ...], monkeypatch: pytest.MonkeyPatch

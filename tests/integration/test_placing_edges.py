@@ -56,7 +56,7 @@ async def denied(client: ApiClient, resource: Resource, obj: Object) -> bool:
 
 def has_strict_ranges(spec: Spec) -> bool:
     """Whether each range of addresses is one that Kubernetes 1.37 accepts in new NetworkPolicies."""
-    peers = spec.get("networkPolicy", {}).get("from") or []
+    peers: list[Object] = spec.get("networkPolicy", {}).get("from") or []
     return all(is_strict(peer["ipBlock"]["cidr"]) for peer in peers if "ipBlock" in peer)
 
 

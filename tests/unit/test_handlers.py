@@ -161,6 +161,11 @@ def test_known_events_are_left_out_and_a_long_watch_continues_after_them(monkeyp
     watching = serve(first, SEEN).until(seen, known)
     assert watching.events == [("memcacheds", "updated", "b")] * 2 + [("memcacheds", "updated", "seen")]
     assert [query["resourceVersion"] for query in watching.server.queries["memcacheds"]] == ["100", "150"]
+    # A watch that gets only known events, or none, is continued too.
+    only_known = Watch(lines=(line("MODIFIED", 150),))
+    watching = serve(only_known, Watch(), SEEN).until(seen, known)
+    assert [query["resourceVersion"] for query in watching.server.queries["memcacheds"]] == ["100", "150", "150"]
+    assert watching.server.lists == ["memcacheds"]
     for kept in ("ADDED", "DELETED"):
         change = "deleted" if kept == "DELETED" else "updated"
         known = Reflector(MEMCACHEDS, None, "", is_known=lambda _key, version: version == "150")

@@ -14,13 +14,13 @@ from memcached_operator.kube.resource import Key, Resource
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
-    resource_version: str
+    resource_version: str = ""
     name: str = ""  # a bookmark has none
     namespace: str = ""
 
 
 class _Object(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)  # an error has none
 
 
 class _Event(msgspec.Struct):
@@ -34,9 +34,10 @@ _DECODER = msgspec.json.Decoder(_Event)
 class NewEvents:
     """The content of a watch's response without the events that are known. The rest is as in `content`."""
 
-    def __init__(self, content: aiohttp.StreamReader, resource: Resource, is_known: IsKnown) -> None:
-        self.version = ""
-        """The resourceVersion of the last event, known or not; empty before the first."""
+    def __init__(self, content: aiohttp.StreamReader, resource: Resource, is_known: IsKnown, version: str) -> None:
+        self.version = version
+        """The resourceVersion at which the next watch starts: that of the last event, known or not, and of the start of
+        this one before the first. Empty after an error."""
         self._content = content
         self._resource = resource
         self._is_known = is_known
@@ -61,7 +62,7 @@ class NewEvents:
         except msgspec.DecodeError:  # kopf reports it
             return True
         meta = event.object.metadata
-        self.version = meta.resource_version
+        self.version = "" if event.type == "ERROR" else meta.resource_version or self.version
         return event.type != "MODIFIED" or not self._is_known(
             Key(self._resource, meta.namespace, meta.name), meta.resource_version
         )

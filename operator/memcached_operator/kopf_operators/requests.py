@@ -74,7 +74,9 @@ class WatchRequests:
         if response.status >= 400:
             raise api_error(response.status, response.headers, await response.read())
         if is_watch:
-            self._events = NewEvents(response.content, self._reflector.resource, self._reflector.is_known)
+            version = request.url.query.get("resourceVersion", "")
+            source = self._reflector
+            self._events = NewEvents(response.content, source.resource, source.is_known, version)
             response.content = cast("aiohttp.StreamReader", self._events)
         elif self._watch_started is None:
             self._timer.cancel()
@@ -84,18 +86,14 @@ class WatchRequests:
     def _next_watch(self, url: URL) -> URL:
         """The URL of the next watch. Raises ApiError if the last one did not last."""
         started, self._watch_started = self._watch_started, time.monotonic()
-        # kopf asks for the initial state if it knows no resourceVersion, or if that has expired.
-        initial = "sendInitialEvents" in url.query
+        # kopf asks for the initial state if it has got no event, or if the resourceVersion has expired.
+        version = self._reflector.version if self._events is None else self._events.version
         if started is not None and self._watch_started - started < reflector.MIN_WATCH_DURATION:
             raise ApiError(0, "closed early", "the API server closed the watch immediately")
-        if started is not None and initial:
+        if not version:
             raise ApiError(410, "Expired", "the resourceVersion of the watch has expired")
-        if initial:
-            url = url.without_query_params("sendInitialEvents", "resourceVersionMatch")
-            return url.update_query(resourceVersion=self._reflector.version)
-        if self._events is not None and self._events.version:
-            return url.update_query(resourceVersion=self._events.version)
-        return url
+        url = url.without_query_params("sendInitialEvents", "resourceVersionMatch")
+        return url.update_query(resourceVersion=version)
 
     def _start_timer(self) -> asyncio.TimerHandle:
         error = ApiError(0, "NotStarted", "kopf has not started the watch: API discovery does not list the resource")

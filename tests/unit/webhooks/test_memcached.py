@@ -84,6 +84,8 @@ CREATED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"podDisruptionBudget": {"enabled": False}}, {**PLACED, "podDisruptionBudget": {"enabled": False}}),
     ({"podDisruptionBudget": {}}, {**PLACED, "podDisruptionBudget": {}}),
     ({"rollout": {"maxSurge": "50%"}}, {**PLACED, "rollout": {"maxUnavailable": 0, "maxSurge": "50%"}}),
+    ({"rollout": {"maxSurge": 0}}, {**PLACED, "rollout": {"maxUnavailable": 1, "maxSurge": 0}}),
+    ({"rollout": {"maxSurge": "0%"}}, {**PLACED, "rollout": {"maxUnavailable": 1, "maxSurge": "0%"}}),
     ({"rollout": {"maxUnavailable": 1}}, {**PLACED, "rollout": {"maxUnavailable": 1, "maxSurge": 1}}),
 ]
 
@@ -97,10 +99,11 @@ def test_new_object_gets_placing_defaults(given: dict[str, Any], expected: dict[
 
 
 @pytest.mark.parametrize("old", [None, obj({**FULL, **PLACED}), obj({**FULL, "rollout": {"maxUnavailable": 1}})])
-def test_no_surge_without_max_unavailable_is_denied_in_new_and_existing_objects(old: Any):
+def test_no_surge_without_max_unavailable_is_accepted_in_new_and_existing_objects(old: Any):
     new = obj({**FULL, "rollout": {"maxSurge": 0}})
     result = patched(new, respond(memcached.MUTATE, new, old).patch)
-    assert fields(respond(memcached.VALIDATE, result, old)) == ["spec.rollout.maxSurge"]
+    assert result["spec"]["rollout"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert fields(respond(memcached.VALIDATE, result, old)) == []
 
 
 STABLE_SPREAD = [{key: value for key, value in each.items() if key != "matchLabelKeys"} for each in SPREAD]

@@ -144,6 +144,7 @@ MANIFESTS: list[dict[str, Any]] = [
     {"image": "memcached:own"},
     {"rollout": {"maxSurge": 2, "paused": True}, **OTHER_BUDGET},
     {"rollout": {"maxUnavailable": "50%", "minReadySeconds": 3}},
+    {"rollout": {"maxSurge": 0}},
     {"podTemplate": {"spec": {"topologySpreadConstraints": []}}, "monitoring": {}},
     {"podTemplate": {"metadata": {"labels": {"a": "b"}}}, "tls": {"secretName": "a"}, "agent": {"image": "agent:own"}},
     {"agent": {"image": "agent:own"}, "monitoring": {"enabled": False}},

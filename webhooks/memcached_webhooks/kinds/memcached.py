@@ -88,7 +88,7 @@ def defaults(spec: Spec, old: Stored | None, images: Images) -> dict[str, Any]:
     result for a new object and for an existing one. It gets no others: they could replace the pods of a running cache.
     """
     fixed = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
-    new = _missing(spec, {**_images(spec, images), **placing_defaults(spec.get("identity"))})
+    new = _missing(spec, {**_images(spec, images), **placing_defaults(spec.get("identity"), field_at(spec, MAX_SURGE))})
     return _missing(spec, fixed) | (new if old is None else _missing(spec, _update_defaults(new, old)))
 
 
@@ -102,20 +102,19 @@ def _images(spec: Spec, images: Images) -> dict[str, str]:
     return {IMAGE: images.memcached} | ({AGENT_IMAGE: images.agent} if asks_for_agent(spec) else {})
 
 
-def placing_defaults(identity: Any) -> dict[str, Any]:
+def placing_defaults(identity: Any, max_surge: Any = None) -> dict[str, Any]:
     """The defaults of a new object that an existing one without them does not get, because it would lose its cache.
 
-    They depend on no field that can be changed: otherwise the result of a manifest would depend on the earlier ones.
+    `max_surge`: that of the object. If it is 0, a pod must be unavailable while it is replaced.
     """
     stable = identity == STABLE
-    max_unavailable, max_surge = (1, 0) if stable else (0, 1)
     # The slots are updated in place: all pods count for the distribution, not only those of one rollout.
     match_label_keys = {} if stable else {"matchLabelKeys": ["pod-template-hash"]}
     return {
         SPREAD: [_spread(key) | match_label_keys for key in SPREAD_KEYS],
         BUDGET: {"enabled": True, "maxUnavailable": 1},
-        MAX_UNAVAILABLE: max_unavailable,
-        MAX_SURGE: max_surge,
+        MAX_UNAVAILABLE: 1 if stable or max_surge in ZERO else 0,
+        MAX_SURGE: 0 if stable else 1,
     }
 
 

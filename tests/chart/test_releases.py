@@ -24,6 +24,10 @@ DOCUMENT = (ROOT / "docs/helm.md").read_text(encoding="utf-8")
 BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n").decode()
 CONFIGURATION = "mutatingwebhookconfiguration/memcached-operator-mutating-webhook-configuration"
 CONTROLLER = "deployment/memcached-operator-controller-manager"
+ROLLOUTS = "; ".join(
+    f"kubectl -n {NAMESPACE} rollout status deployment/memcached-operator-{name}"
+    for name in ("controller-manager", "webhook")
+)
 MEMCACHED = {"apiVersion": "cache.example.com/v1", "kind": "Memcached", "metadata": {"name": "a"}, "spec": {}}
 
 
@@ -62,6 +66,10 @@ class Shell:
     def uids(self) -> dict[str, str]:
         """The uid of each object of the chart that exists."""
         return {name: each["metadata"]["uid"] for name, each in self.objects().items()}
+
+    def pods(self) -> set[str]:
+        """The uids of the operator's pods."""
+        return set(self.run(f"kubectl -n {NAMESPACE} get pods -o jsonpath='{{.items[*].metadata.uid}}'").split())
 
     @property
     def merge(self) -> list[str]:
@@ -112,7 +120,6 @@ def arguments(shell: Shell) -> list[str]:
 
 
 def test_install_upgrade_roll_back_and_uninstall(shell: Shell) -> None:
-    shell.run(f"kubectl create namespace {NAMESPACE} --dry-run=client -o yaml")
     assert "memcached-operator-controller-manager" in shell.follow("## Installing")
     first = shell.uids()
     assert len(first) == len(objects({}))
@@ -149,17 +156,19 @@ def test_definitions_can_be_switched_off_later(shell: Shell) -> None:
 
 def test_installation_of_kubectl_becomes_a_release_and_back(shell: Shell) -> None:
     apply = "kubectl apply --server-side --force-conflicts -f dist/install.yaml"
-    shell.run(apply)
+    shell.run(f"{apply}; {ROLLOUTS}")
     trust(shell)
     before = shell.objects()
     refused = shell.run(f"helm install memcached-operator charts/memcached-operator -n {NAMESPACE}", check=False)
     assert "cannot be imported into the current release" in refused
-    assert generations(shell.objects()) == generations(before)
+    assert contents(shell.objects()) == contents(before)
 
-    shell.follow("### From kubectl to Helm", *shell.merge)
+    pods = shell.pods()
+    assert len(pods) == sum(each["spec"]["replicas"] for each in before.values() if each["kind"] == "Deployment")
+    shell.follow("### From kubectl to Helm", "--wait", *shell.merge)
     found = shell.objects()
-    # The same pods: Kubernetes would count a change of the spec.
-    assert generations(found) == generations(before)
+    assert shell.pods() == pods
+    assert contents(found) == contents(before)
     assert trusted(shell)
     assert {each["metadata"]["labels"][MANAGED_BY] for each in found.values()} == {"Helm"}
     definitions = [each for each in found.values() if each["kind"] == "CustomResourceDefinition"]
@@ -171,11 +180,12 @@ def test_installation_of_kubectl_becomes_a_release_and_back(shell: Shell) -> Non
     assert ("--log-level=debug" in arguments(shell), shell.objects()[CONTROLLER]["spec"]["replicas"]) == (False, 1)
     shell.follow("## Upgrading", "--set controller.replicas=2")
 
-    before = shell.objects()
+    before, pods = shell.objects(), shell.pods()
     shell.follow("### From Helm to kubectl")
     found = shell.objects()
+    assert shell.pods() == pods
     assert shell.run(f"helm list -q -n {NAMESPACE}").strip() == ""
-    assert generations(found) == generations(before)
+    assert contents(found) == contents(before)
     assert trusted(shell)
     labelled = {each["metadata"].get("labels", {}).get(MANAGED_BY) for each in found.values()}
     assert labelled == {"kustomize", "Helm"}, "only the definitions keep Helm's label: the manifest has none for them"
@@ -188,9 +198,12 @@ def test_installation_of_kubectl_becomes_a_release_with_labels_and_annotations(s
     shell.run(text.split("```sh\n")[2].split("```")[0])
     install = f"helm install memcached-operator charts/memcached-operator -n {NAMESPACE}"
     shell.run(" ".join([install, *shell.merge]))
-    assert generations(shell.objects()) == generations(before)
+    assert contents(shell.objects()) == contents(before)
 
 
-def generations(found: dict[str, Object]) -> dict[str, tuple[str, int | None]]:
-    """The uid and the generation of each object."""
-    return {name: (each["metadata"]["uid"], each["metadata"].get("generation")) for name, each in found.items()}
+def contents(found: dict[str, Object]) -> dict[str, Object]:
+    """The uid of each object, and everything in it except for its metadata and its status."""
+    return {
+        name: {"uid": each["metadata"]["uid"], **{key: each[key] for key in each.keys() - {"metadata", "status"}}}
+        for name, each in found.items()
+    }

@@ -27,7 +27,7 @@ INVALID: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "no tag of memcached": ({"memcachedImage": {"tag": ""}}, "/memcachedImage/tag"),
     "name of a namespace": ({"watchNamespaces": ["Team_A"]}, "/watchNamespaces/0"),
     "metrics for everyone": ({"networkPolicy": {"metricsFrom": []}}, "/networkPolicy/metricsFrom"),
-    "label of the chart": ({"commonLabels": {"app.kubernetes.io/name": "a"}}, "/commonLabels"),
+    "label of the chart": ({"commonLabels": {"app.kubernetes.io/name": "a"}}, "app/kubernetes/io/name"),
 }
 """Values that the schema rejects, and the part of them that the message names."""
 PARENT = """\
@@ -61,7 +61,7 @@ def test_invalid_values_are_rejected_by_name(program: Helm, case: str, tmp_path:
     values, part = INVALID[case]
     done = program.template(tmp_path, values)
     assert done.returncode != 0
-    # Helm 3 separates the names by dots in some releases.
+    # Some releases of Helm 3 separate the names of a path by dots.
     assert part in done.stderr.replace(".", "/"), done.stderr
 
 
@@ -97,6 +97,6 @@ def test_chart_can_be_part_of_another_one(program: Helm, tmp_path: Path) -> None
     parent.mkdir()
     (parent / "Chart.yaml").write_text(PARENT.format(chart=CHART))
     program.output("dependency", "update", parent)
-    enabled = program.output("template", "a", parent, "--set=global.team=a", "--set=memcached-operator.enabled=true")
-    assert len(parse(enabled, "parent")) == len(objects({}))
-    assert program.output("template", "a", parent, "--set=memcached-operator.enabled=false").strip() == ""
+    render = ("template", "a", parent, "--set=global.team=a")
+    assert len(parse(program.output(*render, "--set=memcached-operator.enabled=true"), "parent")) == len(objects({}))
+    assert program.output(*render, "--set=memcached-operator.enabled=false").strip() == ""

@@ -24,6 +24,8 @@ from support.waiting import COMMAND
 CHART = ROOT / "charts/memcached-operator"
 NO_SCHEMA = ("Certificate", "Issuer", "ServiceMonitor")
 """Kinds that are not Kubernetes' own."""
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+"""The document has only strings for it, and the API server also takes numbers, such as `cpu: 1`."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ def write_schemas(folder: Path) -> None:
     words = [ensure_go(), "mod", "download", "-json", "k8s.io/kubernetes"]
     source = Path(json.loads(run(words, env=GO_ENV, cwd=KUBERNETES_FAMILY.module))["Dir"])
     definitions = json.loads((source / "api/openapi-spec/swagger.json").read_text(encoding="utf-8"))["definitions"]
-    (folder / "definitions.json").write_text(json.dumps({"definitions": _strict(definitions)}))
+    strict = _strict(definitions) | {QUANTITY: {"type": ["string", "number"]}}
+    (folder / "definitions.json").write_text(json.dumps({"definitions": strict}))
     for name, definition in definitions.items():
         for file in _files(definition.get("x-kubernetes-group-version-kind", [])):
             (folder / file).write_text(json.dumps({"$ref": f"definitions.json#/definitions/{name}"}))

@@ -53,6 +53,17 @@ def kubernetes_stamps(version: str) -> dict[str, str]:
     return {f"{package}.{name}": value for name, value in values.items()}
 
 
+def helm_stamps(version: str) -> dict[str, str]:
+    """The linker's variables with which releases of Helm 3 state the Kubernetes that `helm template` renders for."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    packages = ("chartutil", "lint/rules")
+    return {
+        f"helm.sh/helm/v3/pkg/{package}.k8sVersion{name}": value
+        for package in packages
+        for name, value in (("Major", major), ("Minor", minor))
+    }
+
+
 KUBERNETES_FAMILY = Family(
     "kubernetes",
     f"kubernetes {KUBERNETES}",
@@ -111,11 +122,10 @@ RELEASE_FAMILY = Family(
 )
 """What pushes the images of a release, signs them and verifies the signatures."""
 HELM_FAMILIES = {
-    name: Family(name, title, {name: package}, folder="helm")
-    for name, title, package in (
-        ("helm-3", "Helm 3", "helm.sh/helm/v3/cmd/helm"),
-        ("helm-4", "Helm 4", "helm.sh/helm/v4/cmd/helm"),
-    )
+    "helm-3": Family(
+        "helm-3", "Helm 3", {"helm-3": "helm.sh/helm/v3/cmd/helm"}, helm_stamps(KUBERNETES), folder="helm"
+    ),
+    "helm-4": Family("helm-4", "Helm 4", {"helm-4": "helm.sh/helm/v4/cmd/helm"}, folder="helm"),
 }
 """Both are named helm by Go, so each is a family of its own. They share the packages of one module."""
 KUBECONFORM_FAMILY = Family(

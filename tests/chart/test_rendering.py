@@ -25,6 +25,7 @@ INVALID: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "wrong quantity": ({"webhook": {"resources": {"limits": {"memory": "1 Gi"}}}}, "/webhook/resources/limits/memory"),
     "digest": ({"image": {"digest": "latest"}}, "/image/digest"),
     "no tag of memcached": ({"memcachedImage": {"tag": ""}}, "/memcachedImage/tag"),
+    "one kind that cannot be alone": ({"kinds": ["appservice"]}, "/kinds"),
     "name of a namespace": ({"watchNamespaces": ["Team_A"]}, "/watchNamespaces/0"),
     "metrics for everyone": ({"networkPolicy": {"metricsFrom": []}}, "/networkPolicy/metricsFrom"),
     "label of the chart": ({"commonLabels": {"app.kubernetes.io/name": "a"}}, "app/kubernetes/io/name"),

@@ -25,6 +25,7 @@ VARIANTS: Mapping[str, Object] = {
     "default": {},
     "cert-manager": {"certificates": {"source": "cert-manager"}},
     "namespaced": {"watchNamespaces": ["team-a", "team-b"]},
+    "memcached-only": {"kinds": ["memcached"]},
     "add-ons": {"networkPolicy": {"enabled": True}, "monitoring": {"enabled": True}},
     "minimal": {
         "crds": {"enabled": False},
@@ -37,6 +38,7 @@ VARIANTS: Mapping[str, Object] = {
         "imagePullSecrets": [{"name": "registry"}],
         "certificates": {"source": "cert-manager"},
         "watchNamespaces": ["team-a"],
+        "kinds": ["memcached"],
         "logLevel": "debug",
         "logFormat": "json",
         "clusterDomain": "cluster.example",

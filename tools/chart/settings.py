@@ -26,6 +26,8 @@ from chart.schema import (
 from chart.sources import Sources
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
 from memcached_api.memcached.placing import NetworkPolicyPeer
+from memcached_api.memcached.types import MEMCACHED
+from memcached_api.registry import KINDS
 from memcached_api.scheduling import Affinity, Toleration
 from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
 from memcached_process.logs import FORMATS, LEVELS
@@ -91,6 +93,16 @@ def _image(section: str, image: str, version: str = "") -> Iterator[Setting]:
 
 
 def _scope() -> Iterator[Setting]:
+    kinds = [kind.name.lower() for kind in KINDS]
+    alone = MEMCACHED.name.lower()
+    yield Setting(
+        "kinds",
+        kinds,
+        f"The kinds that the operator serves: all, or only `{alone}`. The CustomResourceDefinition, webhooks, roles "
+        "and permissions of another kind are left out. Objects of a kind that you remove later stay, but are not "
+        "reconciled.",
+        {"oneOf": [{**many(choice(*kinds)), "uniqueItems": True, "minItems": len(kinds)}, {"const": [alone]}]},
+    )
     yield Setting(
         "watchNamespaces",
         [],

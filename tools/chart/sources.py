@@ -1,10 +1,12 @@
 """The rendered directories of config/ that the chart is made of."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from bundle.objects import Object, Rendered, parse
+from bundle.release import ROOT
 from project.environment import kubectl, use_kubectl
 
 OPERATOR: Final = "config/default"
@@ -14,12 +16,14 @@ OPERATOR: Final = "config/default"
 class Sources:
     """The objects of each directory.
 
-    `operator`, `certmanager`, `namespaced`: variants of the same installation. `network`, `monitoring`: add-ons.
-    `manifests`: that of the bundle, with the description and the samples.
+    `operator`, `certmanager`, `namespaced`: variants of the same installation, the first two also for Memcached alone.
+    `network`, `monitoring`: add-ons. `manifests`: that of the bundle, with the description and the samples.
     """
 
     operator: Sequence[Object]
+    operator_alone: Sequence[Object]
     certmanager: Sequence[Object]
+    certmanager_alone: Sequence[Object]
     namespaced: Sequence[Object]
     network: Sequence[Object]
     monitoring: Sequence[Object]
@@ -33,15 +37,32 @@ class Sources:
 
 DIRECTORIES: Final = {
     "operator": OPERATOR,
+    "operator_alone": "config/overlays/memcached-only",
     "certmanager": "config/overlays/certmanager",
     "namespaced": "config/overlays/namespaced",
     "network": "config/network-policy",
     "monitoring": "config/prometheus",
     "manifests": "config/manifests",
 }
+ALONE: Final = "config/components/memcached-only"
+BUILD: Final = "build/chart"
 
 
 def rendered() -> Sources:
     """What kustomize renders. Raises ClusterError with kustomize's message."""
     use_kubectl()
-    return Sources(**{name: parse(kubectl("kustomize", place), place) for name, place in DIRECTORIES.items()})
+    found = {name: _rendered(place) for name, place in DIRECTORIES.items()}
+    return Sources(**found, certmanager_alone=_rendered(_combined(DIRECTORIES["certmanager"], ALONE)))
+
+
+def _rendered(place: str) -> list[Object]:
+    return parse(kubectl("kustomize", place), place)
+
+
+def _combined(base: str, component: str) -> str:
+    """A directory in build/ with the objects of a variant and a component."""
+    folder = ROOT / BUILD
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {"resources": [f"../../{base}"], "components": [f"../../{component}"]}
+    (folder / "kustomization.yaml").write_text(json.dumps(content), encoding="utf-8")
+    return BUILD

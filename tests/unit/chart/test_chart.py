@@ -25,6 +25,7 @@ ADD_ONS = ("config/network-policy", "config/prometheus")
 VARIANT_DIRECTORIES: Mapping[str, tuple[str, ...]] = {
     "cert-manager": ("config/overlays/certmanager",),
     "namespaced": ("config/overlays/namespaced",),
+    "memcached-only": ("config/overlays/memcached-only",),
     "add-ons": ("config/default", *ADD_ONS),
 }
 """The directories of config/ with the same objects as each variant of the chart."""
@@ -45,6 +46,14 @@ def test_default_values_give_the_objects_of_the_installer() -> None:
 def test_variant_has_the_objects_of_its_directories(variant: str) -> None:
     wanted = [each for directory in VARIANT_DIRECTORIES[variant] for each in of_kustomize(directory)]
     assert comparable(objects(VARIANTS[variant])) == comparable(wanted)
+
+
+def test_variants_can_be_combined(tmp_path: Path) -> None:
+    up = Path("../" * len(tmp_path.parts[1:])) / ROOT.relative_to("/") / "config"
+    parts = {"resources": [f"{up}/overlays/certmanager"], "components": [f"{up}/components/memcached-only"]}
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(parts))
+    values = merged(dict(VARIANTS["cert-manager"]), VARIANTS["memcached-only"])
+    assert comparable(objects(values)) == comparable(of_kustomize(str(tmp_path)))
 
 
 def test_clients_of_admission_are_those_of_the_overlay() -> None:
@@ -113,6 +122,13 @@ CHANGES: Mapping[str, tuple[Any, set[str]]] = {
     "memcachedImage.digest": (DIGEST, {"Deployment"}),
     "imagePullSecrets": ([{"name": "registry"}], {"Deployment"}),
     "watchNamespaces": (["team-a"], {"Deployment", "ClusterRoleBinding", "RoleBinding"}),
+    "kinds": (
+        ["memcached"],
+        {
+            "ClusterRole", "CustomResourceDefinition", "Deployment", "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration",
+        },
+    ),
     "clusterDomain": ("cluster.example", {"Deployment"}),
     "logLevel": ("debug", {"Deployment"}),
     "logFormat": ("json", {"Deployment"}),

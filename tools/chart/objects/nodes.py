@@ -100,9 +100,16 @@ def _item(value: Any, indent: int) -> Iterator[str]:
         case _ if _is_plain(value):
             yield from _plain([value], indent)
         case _:
-            first, *rest = _lines(value, indent + 2)
+            first, *rest = _lines(_with_plain_start(value), indent + 2)
             yield f"{' ' * indent}- {first.lstrip()}"
             yield from rest
+
+
+def _with_plain_start(value: dict[Any, Any]) -> dict[Any, Any]:
+    """A mapping that begins with a plain entry, if it has one: an action after the dash of an item is hard to read."""
+    plain = {key: each for key, each in value.items() if _is_plain({key: each})}
+    first = dict(list(plain.items())[:1])
+    return first | {key: each for key, each in value.items() if key not in first}
 
 
 def _more(node: More | Included, indent: int) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """What the variants in config/overlays change becomes a condition of the chart."""
 
-import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, cast
@@ -43,7 +42,7 @@ def _list(first: list[Any], second: list[Any], condition: str) -> list[Any]:
 
 
 def _items(first: Sequence[Any], second: Sequence[Any], condition: str) -> Iterator[Any]:
-    texts = [[json.dumps(each, sort_keys=True) for each in side] for side in (first, second)]
+    texts = [[repr(each) for each in side] for side in (first, second)]
     for same, start, end, other_start, other_end in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
         if same == "equal":
             yield from first[start:end]

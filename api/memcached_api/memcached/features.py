@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 FEATURES: Final[Mapping[str, str]] = {
-    "podDisruptionBudget": "A PodDisruptionBudget; admission writes it into new objects",
+    "podDisruptionBudget": "A PodDisruptionBudget; admission writes it into new objects, and if it is removed",
     "monitoring": "Metrics",
     "monitoring.podMonitor": "A PodMonitor",
     "monitoring.tls": "Metrics over HTTPS",

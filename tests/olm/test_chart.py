@@ -102,7 +102,6 @@ def test_changing_to_helm_and_olm_and_back_does_not_affect_caches(
     assert not operator_pods() & operator
 
     shell.follow(HELM_PAGE, "## Uninstalling")
-    shell.run(f"kubectl -n {NAMESPACE} delete lease --ignore-not-found memcached-operator")
     installation = Installation(NAMESPACE)
     kubectl("apply", "-f", "-", stdin=subscription(CATALOG, CATALOG_NAMESPACE, CHANNEL))
     installation.succeeded(VERSION)

@@ -18,6 +18,7 @@ from integration.issuing import Installation, configuration
 from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
+from project.environment import use_kubectl
 from support.memcacheds import memcached_root
 
 SERVERS = {"newest": (NEWEST_KUBERNETES,), "oldest": (OLDEST_KUBERNETES,), "all": SUPPORTED}
@@ -82,6 +83,13 @@ def children(plane: ControlPlane, memcached: Object) -> dict[Resource, Object]:
     """A stored Deployment and Service that a Memcached owns."""
     reference = owner(uid=memcached["metadata"]["uid"])
     return {resource: plane.create(resource, build("child", reference)) for resource, build in MINIMAL.items()}
+
+
+@pytest.fixture
+def kubeconfig(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`support.kube.kubectl` uses this control plane."""
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
+    use_kubectl()
 
 
 @pytest.fixture

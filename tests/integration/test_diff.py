@@ -7,10 +7,9 @@ from itertools import chain
 import pytest
 import yaml
 
-from integration.control_plane import ROOT, ControlPlane
+from integration.control_plane import ROOT
 from integration.test_removals import FIRST, User, stages
 from memcached_operator.kube.resource import Object
-from project.environment import use_kubectl
 from support import kube
 from unit.config.test_documents import PAGES, examples
 
@@ -32,10 +31,9 @@ def manifests(namespace: str) -> list[Object]:
 
 
 @pytest.fixture
-def user(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> User:
+def user(kubeconfig: None) -> User:
     """kubectl in a namespace that the test creates with `stages`."""
-    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
-    use_kubectl()
+    del kubeconfig
     return User(f"diff-{uuid.uuid4().hex[:8]}", "v1")
 
 

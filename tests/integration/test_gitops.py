@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-import os
 import subprocess
 from typing import NamedTuple
 
 import pytest
 
-from cluster.public.programs import GITOPS_FAMILY, build_programs, directory, ensure_built, wanted
+from cluster.public.programs import GITOPS_FAMILY, directory, ensure_built
 from integration.control_plane import ROOT, ControlPlane
 from integration.test_manager import IMAGE, cache, run_operator
 from memcached_api.appservice.types import APPSERVICE
@@ -18,6 +17,7 @@ from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from support.kube import kubectl
 from unit import builders
 from unit.builders import NOW, crashed, deployment, pod, rolled_out
 
@@ -94,15 +94,6 @@ def test_a_change_that_the_controller_has_not_seen_is_in_progress() -> None:
     assert healths([changed, deleted]) == [PROGRESSING, Health("Terminating", "Progressing")]
 
 
-def kubectl(plane: ControlPlane, namespace: str, *arguments: str) -> str:
-    """The output of kubectl, as a user runs it."""
-    command = [build_programs(wanted(None)) / "kubectl", f"--namespace={namespace}", *arguments]
-    env = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def an_appservice(namespace: str) -> Object:
     """An AppService."""
     meta = {"name": "app", "namespace": namespace}
@@ -111,18 +102,23 @@ def an_appservice(namespace: str) -> Object:
 
 
 @pytest.mark.server
+@pytest.mark.usefixtures("kubeconfig")
 def test_objects_without_a_controller_are_in_progress_and_ready_with_one(plane: ControlPlane, namespace: str) -> None:
     """In both versions of the API, and `kubectl wait` ends when the pods are ready."""
     stored = [plane.create(MEMCACHEDS, cache(namespace)), plane.create(APPSERVICES, an_appservice(namespace))]
-    older = json.loads(kubectl(plane, namespace, "get", "memcacheds.v1alpha1.cache.example.com/cache", "--output=json"))
+    older = json.loads(
+        kubectl(
+            "get", "memcacheds.v1alpha1.cache.example.com/cache", f"--namespace={namespace}", "--output=json"
+        ).stdout
+    )
     for obj in (*stored, older):
         assert obj["status"] == {"observedGeneration": -1}
     assert healths([*stored, older]) == [PROGRESSING] * 3
 
     async def scenario(client: ApiClient) -> None:
         for name in ("memcached/cache", "appservice/app"):
-            wait = ("wait", "--for=condition=Ready", name, "--timeout=80s")
-            await asyncio.to_thread(kubectl, plane, namespace, *wait)
+            wait = ("wait", "--for=condition=Ready", name, f"--namespace={namespace}", "--timeout=80s")
+            await asyncio.to_thread(kubectl, *wait)
         found = [await client.get(key) for key in map(key_of, (MEMCACHEDS, APPSERVICES), stored)]
         assert healths([obj for obj in found if obj is not None]) == [HEALTHY, HEALTHY]
 

@@ -18,7 +18,6 @@ from integration.control_plane import ControlPlane, client_of
 from memcached_api.images import Images
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.stored import Stored
-from project.environment import use_kubectl
 from support import kube
 
 pytestmark = pytest.mark.server
@@ -136,10 +135,9 @@ def removed(warnings: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def user(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> User:
+def user(kubeconfig: None) -> User:
     """kubectl in a namespace that the test creates with `run`."""
-    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
-    use_kubectl()
+    del kubeconfig
     return User(f"removals-{uuid.uuid4().hex[:8]}")
 
 

@@ -44,6 +44,10 @@ class Entry(NamedTuple):
         """Decode a new copy of the object."""
         return msgspec.json.decode(self.json)
 
+    def has(self, version: int) -> bool:
+        """True if it is this version, with all that is ever kept of it: only a list decides that again."""
+        return self.version == version and self.needed and self.complete
+
 
 class RetentionRules(Protocol):
     """Decides what is kept of each object."""
@@ -163,8 +167,9 @@ class Cache:
         It has one if its version is newer, or known only from a live read: other reconciliations may depend on it.
         """
         key = key_of(resource, obj)
+        known = self.entry(key)
         # Most events are of own writes, whose reply was stored: only a list decides again what is kept of them.
-        if not self._is_stored(key, version_of(obj)) and self.put(resource, obj):
+        if not (known is not None and known.has(version_of(obj))) and self.put(resource, obj):
             return True
         known = self.entry(key)
         if known is None or not known.from_live_read or known.version != version_of(obj):
@@ -175,11 +180,7 @@ class Cache:
     def is_known(self, key: Key, version: str) -> bool:
         """True if an event of this resourceVersion has no effect: its object is stored, not only from a live read."""
         known = self.entry(key)
-        return known is not None and not known.from_live_read and self._is_stored(key, int(version or 0))
-
-    def _is_stored(self, key: Key, version: int) -> bool:
-        known = self.entry(key)
-        return known is not None and known.version == version and known.needed and known.complete
+        return known is not None and not known.from_live_read and known.has(int(version or 0))
 
     def put(self, resource: Resource, obj: Object, *, from_live_read: bool = False) -> bool:
         """Store a version of an object. Returns False if it is not newer, or if the object was deleted later."""

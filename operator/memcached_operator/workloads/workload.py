@@ -53,7 +53,7 @@ def workload_state(
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)
-    degraded = [*problems, *pod_problems, *_rollout_problems(rollout)]
+    degraded = _by_severity([*problems, *pod_problems, *_rollout_problems(rollout)])
     nodes = running_pod_names(snapshot.pods)
     # Pods and workloads are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
     complete = rollout.complete and len(nodes) == rollout.size
@@ -113,15 +113,15 @@ def _progressing(
 
 
 def _degraded(problems: list[Problem], notices: Iterable[str]) -> dict[str, Any]:
-    ordered = _by_severity(problems)
-    message = ". ".join([_join(ordered) if ordered else "All components are healthy", *notices])
-    status, reason = (c.TRUE, ordered[0].reason) if ordered else (c.FALSE, c.AS_EXPECTED)
+    """Degraded, from all problems, the most severe first."""
+    message = ". ".join([_join(problems) if problems else "All components are healthy", *notices])
+    status, reason = (c.TRUE, problems[0].reason) if problems else (c.FALSE, c.AS_EXPECTED)
     return _condition(c.DEGRADED, status, reason, message)
 
 
 def _stalled(problems: list[Problem]) -> Iterable[dict[str, Any]]:
     """Stalled, if a problem does not end without a change by a user. Tools such as Flux wait while it is absent."""
-    if lasting := _by_severity(problem for problem in problems if problem.reason in c.STALLING):
+    if lasting := [problem for problem in problems if problem.reason in c.STALLING]:
         yield _condition(c.STALLED, c.TRUE, lasting[0].reason, _join(lasting))
 
 

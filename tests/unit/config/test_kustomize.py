@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -274,7 +275,7 @@ def test_budgets_and_add_ons_select_the_pods_of_the_operator(default: Rendered) 
 
 def test_admission_can_be_restricted_to_the_addresses_of_the_api_servers() -> None:
     everyone, some = (
-        {each["metadata"]["name"]: each["spec"] for each in render_directory(directory).objects}
+        {each["metadata"]["name"]: deepcopy(each["spec"]) for each in render_directory(directory).objects}
         for directory in ("config/network-policy", "config/overlays/admission-clients")
     )
     name = f"{PREFIX}-allow-webhook-traffic"

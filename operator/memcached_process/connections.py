@@ -35,7 +35,7 @@ BACKLOG: Final = 1024  # connections in the accept queue; if it is full, clients
 TLS_READ_SIZE: Final = 2**14  # bytes that TLS reads at once, the largest record; asyncio's default is 256 KiB
 TLS_READ_BUFFER: Final = 2**14  # bytes that TLS buffers while reading is paused; asyncio's default is 256 KiB
 TLS_WRITE_BUFFER: Final = 2**12  # bytes of a response that TLS buffers; with more, the next request waits
-KERNEL_BUFFER: Final = 2**16  # bytes of the kernel's buffer per direction; its default grows to several MiB
+KERNEL_BUFFER: Final = 2**15  # bytes of the kernel's buffer per direction; its default grows to several MiB
 
 READ_AHEAD: Final = 2**13  # bytes of a body that aiohttp reads before the handler does, once or twice
 # Bytes of a request head, and of a body before the handler starts. An API server's head has a few hundred bytes, a

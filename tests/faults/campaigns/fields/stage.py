@@ -10,7 +10,8 @@ from faults.sandbox import Sandbox, wait_until
 from faults.state import CHILDREN, SLOT_CHILDREN
 from memcached_api import conditions as c
 from memcached_operator.kube.client import JSON_PATCH, ApiError
-from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
+from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, Key, Object, Resource, nested_list, nested_map
+from memcached_operator.memcached.addresses import CONNECTION_SUFFIX
 from memcached_operator.memcached.slots.pause import TEMPLATE_ANNOTATION
 from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
 from memcached_operator.reconcile.intent import INTENT_ANNOTATION
@@ -119,7 +120,14 @@ class SandboxStage:
         if status.get("observedGeneration") != obj["metadata"]["generation"]:
             return None
         progressing = found[c.PROGRESSING]
-        return obj if progressing["status"] == c.FALSE or progressing["reason"] == c.PAUSED else None
+        done = progressing["status"] == c.FALSE or progressing["reason"] == c.PAUSED
+        return obj if done and await self._lists_services(name) else None
+
+    async def _lists_services(self, name: str) -> bool:
+        """Whether the ConfigMap lists the Services of slots, if there are any: half a second after their creation."""
+        connection = await self._sandbox.get(CONFIG_MAPS, f"{name}{CONNECTION_SUFFIX}")
+        service = await self._sandbox.get(SERVICES, f"{name}-0")
+        return service is None or connection is None or "fixed-servers" in connection["data"]
 
 
 def result(children: Iterable[Object | None], name: str, problem: str) -> Object:

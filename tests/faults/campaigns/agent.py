@@ -122,7 +122,7 @@ Scenario = Callable[[Setup], Awaitable[None]]
 async def run(sandbox: Sandbox, _: References, scenario: Scenario) -> None:
     """One scenario; the agent reports the values of memcached before and after it."""
     memcached, port, probes = FakeMemcached(), free_port(), free_port()
-    addresses = {"memcached": memcached.port, "metrics-bind-address": port, "probes": probes}
+    addresses = {"memcached": memcached.port, "metrics-bind-address": port, "probes-bind-address": probes}
     arguments = [f"--{name}=127.0.0.1:{number}" for name, number in addresses.items()]
     log = sandbox.operator.log.with_suffix(".agent.log")
     process = Operator(arguments, {}, sandbox.settings.sources, log, "memcached_agent")

@@ -49,6 +49,7 @@ GATE: Final = frozenset(
         "fuzz/port/costly-reviews",
         "fuzz/port/unread-responses",
         "fuzz/port/no-handshakes",
+        "T14/agent-probes-memcached",
         "T14/labels-without-name",
         "T14/lost-reply-ends-process",
         "T14/no-sync",

@@ -105,7 +105,7 @@ class Operator:
                     stderr=log,
                     stdin=asyncio.subprocess.DEVNULL,
                     start_new_session=True,
-                    preexec_fn=_die_with_parent,
+                    preexec_fn=die_with_parent,
                 )
             self.starts.append(time.monotonic())
             code = await self._process.wait()
@@ -130,7 +130,7 @@ class Operator:
             await process.wait()
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Have the kernel kill the process when this one dies. Runs between fork and exec: it must not import or log."""
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

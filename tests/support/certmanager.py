@@ -1,4 +1,7 @@
-"""A stand-in for cert-manager: its kinds without schema; issues certificates and injects CA bundles."""
+"""A stand-in for cert-manager: its kinds without schema; issues certificates and injects CA bundles.
+
+It is for tests of pods that mount the certificate. tests/certmanager has the real cert-manager.
+"""
 
 import base64
 import json

@@ -12,6 +12,7 @@ from cluster.public.programs import (
     HELM_FAMILIES,
     KUBECONFORM_FAMILY,
     KUBERNETES_FAMILY,
+    Family,
     directory,
     ensure_built,
     ensure_go,
@@ -75,14 +76,19 @@ def kubeconform(schemas: Path, text: str) -> str:
 
 def write_schemas(folder: Path) -> None:
     """Write a JSON schema for each kind of Kubernetes, from the OpenAPI document in its Go module."""
-    words = [ensure_go(), "mod", "download", "-json", "k8s.io/kubernetes"]
-    source = Path(json.loads(run(words, env=GO_ENV, cwd=KUBERNETES_FAMILY.module))["Dir"])
+    source = sources(KUBERNETES_FAMILY, "k8s.io/kubernetes")
     definitions = json.loads((source / "api/openapi-spec/swagger.json").read_text(encoding="utf-8"))["definitions"]
     strict = _strict(definitions) | {QUANTITY: {"type": ["string", "number"]}}
     (folder / "definitions.json").write_text(json.dumps({"definitions": strict}))
     for name, definition in definitions.items():
         for file in _files(definition.get("x-kubernetes-group-version-kind", [])):
             (folder / file).write_text(json.dumps({"$ref": f"definitions.json#/definitions/{name}"}))
+
+
+def sources(family: Family, module: str) -> Path:
+    """The directory of a Go module that a family is built from, with files such as charts and schemas."""
+    words = [ensure_go(), "mod", "download", "-json", module]
+    return Path(json.loads(run(words, env=GO_ENV, cwd=family.module))["Dir"])
 
 
 def _files(kinds: Iterable[Mapping[str, str]]) -> Iterator[str]:

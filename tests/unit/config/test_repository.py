@@ -110,6 +110,13 @@ def test_dependabot_updates_every_go_module_of_the_tools() -> None:
     )
 
 
+def test_docs_name_the_tested_cert_manager() -> None:
+    module = (ROOT / "tools/go/cert-manager/go.mod").read_text()
+    (version,) = re.findall(r"github\.com/cert-manager/cert-manager v(\S+)", module)
+    for page in ("install.md", "tls.md"):
+        assert f"cert-manager {version}" in (ROOT / "docs" / page).read_text()
+
+
 def test_repository_contains_only_text() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     paths = [ROOT / name for name in listed.split("\0") if name]

@@ -109,6 +109,8 @@ METRICS_SERVER_FAMILY = Family(
 )
 ACTIONLINT_FAMILY = Family("actionlint", "actionlint", {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"})
 
+CERT_MANAGER_FAMILY = Family("cert-manager", "cert-manager", {"cert-manager": "."})
+"""Our program that runs cert-manager's controller, webhook or cainjector."""
 GITOPS_FAMILY = Family("gitops", "gitops-health", {"gitops-health": "."})
 """Our program that prints what GitOps tools take objects for."""
 

@@ -2,6 +2,7 @@
 
 from cluster.binaries.builds import directory, missing
 from cluster.binaries.families import (
+    CERT_MANAGER_FAMILY,
     GITOPS_FAMILY,
     HELM_FAMILIES,
     KUBECONFORM_FAMILY,
@@ -16,6 +17,7 @@ from cluster.binaries.programs import build_programs, ensure_built
 from cluster.binaries.toolchain import GO_ENV, ensure_go
 
 __all__ = [
+    "CERT_MANAGER_FAMILY",
     "GITOPS_FAMILY",
     "GO_ENV",
     "HELM_FAMILIES",

@@ -93,7 +93,8 @@ def apiserver(plan: Plan, state: State, programs: Programs) -> Component:
         "--authorization-mode=Node,RBAC",
         # The second is on by default in OpenShift: blockOwnerDeletion then needs `update` on finalizers.
         "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
-        "--enable-aggregator-routing=true",
+        # To pods directly. Without nodes, a Service of type ExternalName leads to a webhook on this machine instead.
+        f"--enable-aggregator-routing={'true' if plan.mode == 'node' else 'false'}",
         "--allow-privileged=true",
         f"--service-cluster-ip-range={plan.service_cidr}",
         "--kubelet-preferred-address-types=InternalIP",

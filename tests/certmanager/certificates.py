@@ -27,7 +27,10 @@ def revision(plane: ControlPlane, key: Key) -> int:
         found.update(plane.get(key) or {})
         return is_ready(found) and _condition(found, "Issuing") != "True"
 
-    until(issued, READY)
+    try:
+        until(issued, READY)
+    except AssertionError as error:
+        raise AssertionError(f"{key} is not issued: {found.get('status')}") from error
     return found["status"]["revision"]
 
 

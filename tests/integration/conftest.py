@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cluster.versions import NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED
 from corners import programs, server
 from integration import confined
 from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
@@ -19,16 +18,14 @@ from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from project.environment import use_kubectl
+from support import parts
 from support.memcacheds import memcached_root
-
-SERVERS = {"newest": (NEWEST_KUBERNETES,), "oldest": (OLDEST_KUBERNETES,), "all": SUPPORTED}
-"""The versions of Kubernetes for each value of `--server`."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test with an API server once with each version that `--server` selects."""
     if "version" in metafunc.fixturenames:
-        versions = SERVERS[str(metafunc.config.getoption("server"))]
+        versions = parts.SERVERS[str(metafunc.config.getoption("server"))]
         metafunc.parametrize("version", versions, scope="session", indirect=True)
 
 

@@ -7,7 +7,6 @@ from ipaddress import ip_network
 
 import pytest
 
-from cluster.versions import NEWEST_KUBERNETES
 from faults.workloads import new_object
 from integration.control_plane import ControlPlane, would_create
 from memcached_api.images import Images
@@ -21,6 +20,7 @@ from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pods import named_ports
 from memcached_operator.memcached.desired.service import services
 from memcached_operator.workloads.children import inheriting
+from support.kubernetes import STRICT_RANGES
 from support.placing_edges import EDGES, Spec
 
 pytestmark = [pytest.mark.server, pytest.mark.sweep]
@@ -55,7 +55,7 @@ async def denied(client: ApiClient, resource: Resource, obj: Object) -> bool:
 
 
 def has_strict_ranges(spec: Spec) -> bool:
-    """Whether each range of addresses is one that Kubernetes 1.37 accepts in new NetworkPolicies."""
+    """Whether each range of addresses is one that all versions of Kubernetes accept in new NetworkPolicies."""
     peers: list[Object] = spec.get("networkPolicy", {}).get("from") or []
     return all(is_strict(peer["ipBlock"]["cidr"]) for peer in peers if "ipBlock" in peer)
 
@@ -87,6 +87,8 @@ def test_rules_of_the_crd_deny_exactly_what_kubernetes_denies(
 
     plane.call(check_all)
     expected = {name for name, (_, valid) in EDGES.items() if not valid}
-    strict = {name for name, (spec, _) in EDGES.items() if version == NEWEST_KUBERNETES and not has_strict_ranges(spec)}
+    strict = {
+        name for name, (spec, _) in EDGES.items() if STRICT_RANGES.applies(version) and not has_strict_ranges(spec)
+    }
     assert by_kubernetes ^ (expected | strict) == set()
     assert by_rules ^ expected == set()

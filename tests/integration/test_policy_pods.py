@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from cluster.versions import OLDEST_KUBERNETES
 from integration import pods
 from integration.confined import ACCOUNT, ACCOUNT_NAMESPACE, Account, Work, dry_run, merged, owner
 from integration.control_plane import CRDS, ControlPlane, is_served, until
@@ -28,6 +27,7 @@ from integration.pods import (
 from memcached_operator.kube.client import APPLY_PATCH
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Key, Object, Resource
 from support import policies
+from support.kubernetes import RESIZE
 from support.monitors import monitor_crd
 
 pytestmark = pytest.mark.server
@@ -134,7 +134,6 @@ RESIZES_ALLOWED: dict[str, Work] = {
     "agent": patch_spec(subresource="resize", **container("agent", **OF_AGENT)),
     "nothing": patch({}, subresource="resize"),
 }
-"""Kubernetes 1.30 has no subresource for it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -148,7 +147,7 @@ def slots(plane: ControlPlane, children: dict[Resource, Object]) -> Iterator[Non
 @pytest.fixture
 def resizable(version: str) -> None:
     """Skips the test if the API server has no subresource for resizing."""
-    if version == OLDEST_KUBERNETES:
+    if not RESIZE.applies(version):
         pytest.skip("this version has no pods/resize")
 
 
@@ -214,8 +213,8 @@ OTHERS: dict[str, tuple[list[Object], str]] = {
     "another container": ([FIRST, SECOND, {**SECOND, "name": "c"}], CONTAINERS),
     "one container": ([FIRST], CONTAINERS),
 }
-"""Containers, and the expected part of the denial. Kubernetes 1.30 and 1.35 reject these changes of pods before they
-evaluate policies; later versions may not.
+"""Containers, and the expected part of the denial. All tested versions of Kubernetes reject these changes of pods
+before they evaluate policies; later versions may not.
 """
 
 

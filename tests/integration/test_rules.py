@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.versions import OLDEST_KUBERNETES
 from faults.registration import resource_of
 from faults.stored import without_rules
 from integration.control_plane import CRDS, ROOT, ControlPlane, is_served, until
@@ -24,6 +23,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.appservice import appservice
 from support.invalid_memcached import LIMIT, NAME, NAMES, InvalidObject
+from support.kubernetes import VALUES
 from support.memcached import memcached
 from support.rule_tables import TABLES, Tables
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.server
 
 BY_KIND = pytest.mark.parametrize("tables", TABLES, ids=lambda tables: tables.kind.name)
 TYPES_FOR_VALUES = ('Invalid value: "string":', 'Invalid value: "":')
-"""How the API server before Kubernetes 1.34 reports a string or quantity that violates a CEL rule."""
+"""How early versions of the API server report a string or quantity that violates a CEL rule."""
 SAME_MESSAGES = ("spec.resources.limits[memory]", "spec.cache.extraArgs")
 """Fields for which the CRD has the messages of the webhook, with the same numbers and names of fields."""
 
@@ -48,9 +48,9 @@ def error_of(plane: ControlPlane, resource: Resource, obj: Object) -> str:
 
 
 def missing_parts(tables: Tables, invalid: InvalidObject, obj: Object, message: str, version: str) -> list[str]:
-    """The expected parts missing from an error message; the oldest version may report the type instead of the value."""
+    """The expected parts missing from an error message; early versions may report the type instead of the value."""
     missing = [part for part in invalid.expected if part not in message]
-    typed = version == OLDEST_KUBERNETES and any(text in message for text in TYPES_FOR_VALUES)
+    typed = not VALUES.applies(version) and any(text in message for text in TYPES_FOR_VALUES)
     same = [error.message for error in tables.kind.validate(obj) if error.field.startswith(SAME_MESSAGES)]
     return [
         *(part for part in missing if not (typed and part in invalid.expected[1:-1])),

@@ -6,10 +6,18 @@ from typing import TypeVar
 
 import pytest
 
+from cluster.versions import NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED, minor
+
 T = TypeVar("T")
 PARTS = ("smoke", "disruptive", "modes", "sweep")
 """Markers that name a part of a folder; the tests without one of them are the rest."""
-SERVERS = ("newest", "oldest", "all")
+SERVERS = {
+    "newest": (NEWEST_KUBERNETES,),
+    "oldest": (OLDEST_KUBERNETES,),
+    "all": SUPPORTED,
+    **{minor(version): (version,) for version in SUPPORTED},
+}
+"""The versions of Kubernetes for each value of --server."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -20,14 +28,14 @@ def add_options(parser: pytest.Parser) -> None:
         "--server",
         choices=SERVERS,
         default="newest",
-        help="API servers of the integration tests; oldest: only tests marked `server` (default: newest)",
+        help="API servers of the integration tests; all but newest: only tests marked `server` (default: newest)",
     )
 
 
 def selected(has_mark: Callable[[str], object], part: str | None, server: str) -> bool:
     """Whether a test with these markers runs."""
     own = next((each for each in PARTS if has_mark(each)), "rest")
-    return part in (None, own) and (server != "oldest" or bool(has_mark("server")))
+    return part in (None, own) and (server == "newest" or bool(has_mark("server")))
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -22,13 +22,14 @@ from cluster.run import supervision
 from cluster.up import foreign_kubeconfig, steps, up
 from cluster.versions import KUBERNETES, SUPPORTED
 
-OTHERS = " and ".join(version[1:] for version in SUPPORTED if version != KUBERNETES)
+OTHERS = ", ".join(version[1:] for version in SUPPORTED if version != KUBERNETES)
 
 EPILOG = f"""\
 environment:
   CLUSTER        "node" (default for root on Linux) or "control-plane" (default elsewhere): API server, scheduler and
                  controllers on loopback, with a node simulated by kwok
-  KUBE_VERSION   version of Kubernetes: {KUBERNETES[1:]}; in control-plane mode also {OTHERS}
+  KUBE_VERSION   version of Kubernetes: {KUBERNETES[1:]}; in control-plane mode also
+                 {OTHERS}
   CLUSTER_NAME   name of the cluster; clusters with different names can run in parallel (default: memcached-operator)
   KUBECONFIG     your own cluster: `up` starts no cluster and `down` stops none
   XDG_CACHE_HOME, XDG_STATE_HOME   directories for built programs and images, and for the clusters' files

@@ -10,7 +10,7 @@ import faults.report
 from bench.__main__ import PUBLISHED
 from crds.__main__ import ROOT, check_option, write
 from faults.__main__ import all_cases
-from pages import effects, readme, security
+from pages import effects, kubernetes, readme, security
 from pages.blocks import filled
 
 
@@ -24,6 +24,7 @@ def files(root: Path = ROOT) -> dict[Path, str]:
         "docs/reliability.md": faults.report.blocks(cases, results),
         "docs/performance.md": bench.report.blocks(speed),
         "docs/warm.md": effects.blocks(),
+        "docs/install.md": kubernetes.blocks(),
     }
     return {Path(page): filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
 

@@ -70,7 +70,7 @@ _ALL = (
     Suite("olm-modes", "OLM's other modes", Needs.OLM, "olm", ("--part=modes",)),
     Suite(
         "servers",
-        "all of integration with each API server",
+        "what depends on the API server, with one of each minor version",
         Needs.SERVERS,
         "integration",
         ("--server=all",),

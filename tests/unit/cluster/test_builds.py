@@ -1,5 +1,6 @@
 """Which programs are built, their cache keys, and how images are packed."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,18 +9,18 @@ import pytest
 from cluster.binaries import builds
 from cluster.binaries.families import (
     CONTROL_PLANE,
+    CONTROL_PLANE_FAMILIES,
     COREDNS_FAMILY,
     KUBERNETES_FAMILY,
-    NEWEST_FAMILY,
-    OLDEST_FAMILY,
     Family,
     wanted,
 )
+from cluster.binaries.modules import outdated, requires, tools
 from cluster.binaries.toolchain import new_enough, version_of
 from cluster.images import BASE, BUILD
 from cluster.images.build import Build, Tool, build_command, pip_settings
 from cluster.plan import Mode
-from cluster.versions import SUPPORTED
+from cluster.versions import KUBERNETES, SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -47,21 +48,49 @@ def test_wanted_programs_exist(mode: Mode | None, version: str) -> None:
         assert (family.module / "go.mod").exists()
 
 
-@pytest.mark.parametrize(("version", "expected"), [("v1.30.0", OLDEST_FAMILY), ("v1.37.2", NEWEST_FAMILY)])
-def test_control_plane_has_the_requested_version(version: str, expected: Family) -> None:
+FAMILIES = {**CONTROL_PLANE_FAMILIES, KUBERNETES: KUBERNETES_FAMILY}
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_control_plane_has_the_requested_version(version: str) -> None:
     found = {name: family for family, programs in wanted("control-plane", version) for name in programs}
-    assert {name for name, family in found.items() if family == expected} == set(CONTROL_PLANE)
+    assert {name for name in CONTROL_PLANE if found[name] == FAMILIES[version]} == set(CONTROL_PLANE)
     assert found.keys() == {name for _, programs in wanted("control-plane") for name in programs}
 
 
-@pytest.mark.parametrize(
-    ("family", "version", "minor"),
-    [(KUBERNETES_FAMILY, "v1.35.4", 35), (OLDEST_FAMILY, "v1.30.0", 30), (NEWEST_FAMILY, "v1.37.2", 37)],
-)
-def test_version_of_the_module_is_stamped(family: Family, version: str, minor: int) -> None:
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_version_of_the_module_is_stamped(version: str) -> None:
+    family = FAMILIES[version]
     assert f"gitVersion={version} " in family.flags[-1] + " "
-    assert f"gitMinor={minor} " in family.flags[-1] + " "
-    assert f"k8s.io/kubernetes {version} " in (family.module / "go.mod").read_text()
+    assert f"gitMinor={version.split('.')[1]} " in family.flags[-1] + " "
+    assert requires(family.module / "go.mod", version)
+
+
+@pytest.mark.parametrize("version", CONTROL_PLANE_FAMILIES)
+def test_staging_modules_have_the_version_of_kubernetes(version: str) -> None:
+    """All are required: Kubernetes requires them at v0.0.0, which does not exist."""
+    text = (FAMILIES[version].module / "go.mod").read_text()
+    found = dict(re.findall(r"^\t(k8s\.io/\S+) (v\S+)", text, flags=re.MULTILINE))
+    named = re.findall(r"^\t(k8s\.io/[\w-]+)$", text, flags=re.MULTILINE)
+    assert "k8s.io/apiserver" in named
+    assert {found[name] for name in named} == {version.replace("v1", "v0", 1)}
+
+
+REPLACED = [
+    {"Old": {"Path": f"k8s.io/{name}"}, "New": {"Path": f"./staging/src/k8s.io/{name}"}}
+    for name in ("api", "kubelet", "sample-apiserver")
+] + [{"Old": {"Path": "example.com/a"}, "New": {"Path": "example.com/b"}}]
+
+
+def test_module_of_a_control_plane_requires_the_staging_modules() -> None:
+    found = tools("v1.31.14", REPLACED)
+    assert found[:2] == ["k8s.io/api@v0.31.14", "k8s.io/kubelet@v0.31.14"]
+    assert found[2:] == [f"k8s.io/kubernetes/cmd/{name}@v1.31.14" for name in CONTROL_PLANE]
+
+
+def test_only_modules_of_other_versions_are_written() -> None:
+    assert outdated() == []
+    assert outdated({"v1.30.1": FAMILIES["v1.30.0"], "v1.30.0": FAMILIES["v1.30.0"]}) == ["v1.30.1"]
 
 
 def test_key_depends_on_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_version(requested: str, mode: Mode, version: str) -> None:
 @pytest.mark.parametrize(
     ("requested", "mode", "remedy"),
     [
-        ("1.29.0", "control-plane", "KUBE_VERSION='1.29.0' must be one of 1.37.2, 1.35.4, 1.30.0"),
+        ("1.29.0", "control-plane", "KUBE_VERSION='1.29.0' must be one of 1.37.2, 1.36.3, 1.35.4,"),
         ("1.30.0", "node", "KUBE_VERSION=1.30.0 has no nodes: set CLUSTER=control-plane"),
     ],
 )

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from cluster.versions import NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED
 from faults.__main__ import all_cases
+from support.parts import SERVERS
 from unit.config.rendered import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").iterdir())
@@ -65,9 +67,22 @@ def test_workflows_cannot_be_misused_by_a_pull_request(path: Path) -> None:
     assert [each for each in expressions if not each.startswith("matrix.")] == []
 
 
-def test_every_fault_case_runs_in_one_nightly_job() -> None:
+def nightly() -> list[dict[str, Any]]:
+    """The entries of the matrices of nightly.yaml."""
     jobs = yaml.safe_load((ROOT / ".github/workflows/nightly.yaml").read_text())["jobs"]
-    matrix = [each for job in jobs.values() for each in job.get("strategy", {}).get("matrix", {}).get("include", ())]
+    return [each for job in jobs.values() for each in job.get("strategy", {}).get("matrix", {}).get("include", ())]
+
+
+def test_each_supported_kubernetes_is_tested_nightly() -> None:
+    jobs = [each for each in nightly() if each["target"] == "test-servers"]
+    versions = [version for each in jobs for version in SERVERS[each["arguments"].removeprefix("--server=")]]
+    # The gate, which runs nightly too, has the suites of the newest and of the oldest one.
+    assert sorted([*versions, NEWEST_KUBERNETES, OLDEST_KUBERNETES]) == sorted(SUPPORTED)
+    assert len({each["cache"] for each in jobs}) == len(jobs), "each builds other programs"
+
+
+def test_every_fault_case_runs_in_one_nightly_job() -> None:
+    matrix = nightly()
     patterns = [shlex.split(each["names"]) for each in matrix if each["target"] == "test-faults"]
     patterns += [["T13/soak"] for each in matrix if each["target"] == "test-soak"]
     number = {

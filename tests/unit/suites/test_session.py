@@ -312,9 +312,11 @@ def test_each_worker_begins_with_long_tests(seconds: list[float], workers: int, 
         ({"smoke"}, "rest", "newest", False),
         ({"server"}, "rest", "newest", True),
         ({"disruptive"}, "rest", "newest", False),
-        ({"disruptive"}, None, "all", True),
+        ({"disruptive"}, None, "newest", True),
         ({"server"}, None, "oldest", True),
+        ({"server"}, None, "1.33", True),
         (set[str](), None, "oldest", False),
+        (set[str](), None, "all", False),
     ],
 )
 def test_tests_of_a_suite(marks: set[str], part: str | None, server: str, selected: bool) -> None:

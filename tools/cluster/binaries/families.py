@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster.paths import GO_MODULES
 from cluster.plan import Mode
-from cluster.versions import KUBERNETES, KUSTOMIZE, NEWEST_KUBERNETES, OLDEST_KUBERNETES
+from cluster.versions import KUBERNETES, KUSTOMIZE, OLDEST_KUBERNETES, SUPPORTED, minor
 
 
 @dataclass(frozen=True)
@@ -81,19 +81,18 @@ KUBERNETES_FAMILY = Family(
     kubernetes_stamps(KUBERNETES),
 )
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-OLDEST_FAMILY = Family(
-    "kubernetes-1.30",
-    f"kubernetes {OLDEST_KUBERNETES}",
-    {**{name: f"k8s.io/kubernetes/cmd/{name}" for name in CONTROL_PLANE}, "crd-costs": "./crd-costs"},
-    kubernetes_stamps(OLDEST_KUBERNETES),
-)
-"""Its control plane, and our program that prints the API server's cost estimates for the rules of a CRD."""
-NEWEST_FAMILY = Family(
-    "kubernetes-1.37",
-    f"kubernetes {NEWEST_KUBERNETES}",
-    {name: f"k8s.io/kubernetes/cmd/{name}" for name in CONTROL_PLANE},
-    kubernetes_stamps(NEWEST_KUBERNETES),
-)
+
+
+def control_plane_family(version: str) -> Family:
+    """The control plane of a version; `cluster.binaries.modules` writes its module."""
+    programs = {name: f"k8s.io/kubernetes/cmd/{name}" for name in CONTROL_PLANE}
+    if version == OLDEST_KUBERNETES:
+        programs["crd-costs"] = "./crd-costs"  # ours: the API server's cost estimates for the rules of a CRD
+    return Family(f"kubernetes-{minor(version)}", f"kubernetes {version}", programs, kubernetes_stamps(version))
+
+
+CONTROL_PLANE_FAMILIES = {version: control_plane_family(version) for version in SUPPORTED if version != KUBERNETES}
+OLDEST_FAMILY = CONTROL_PLANE_FAMILIES[OLDEST_KUBERNETES]
 KUSTOMIZE_FAMILY = Family(
     "kustomize",
     f"kustomize {KUSTOMIZE}",
@@ -156,7 +155,6 @@ def wanted(mode: Mode | None, version: str = KUBERNETES) -> Wanted:
 
 def control_plane(version: str) -> Wanted:
     """The programs of a control plane of this version; kubectl is always that of nodes' clusters."""
-    family = {NEWEST_KUBERNETES: NEWEST_FAMILY, OLDEST_KUBERNETES: OLDEST_FAMILY}.get(version)
-    if family is not None:
+    if family := CONTROL_PLANE_FAMILIES.get(version):
         return [(KUBERNETES_FAMILY, ("kubectl",)), (family, CONTROL_PLANE)]
     return [(KUBERNETES_FAMILY, ("kubectl", *CONTROL_PLANE))]

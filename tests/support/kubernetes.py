@@ -1,0 +1,91 @@
+"""The differences between the supported versions of Kubernetes that matter to the project.
+
+`make generate` writes the table of docs/install.md from them. Tests ask them what to expect of a version, so each row
+of the table is tried with every version.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.versions import minor
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A behavior of all versions from `since` on, such as 1.33.
+
+    `behavior` is a sentence about these versions, and `effect` what it means for the operator; both are Markdown.
+    """
+
+    since: str
+    behavior: str
+    effect: str
+
+    def applies(self, version: str) -> bool:
+        """Whether a release, such as v1.33.13, has the behavior."""
+        return order(minor(version)) >= order(self.since)
+
+
+def order(version: str) -> tuple[int, ...]:
+    """The numbers of a version, to compare it."""
+    return tuple(int(part) for part in version.split("."))
+
+
+RESIZE: Final = Difference(
+    "1.33",
+    "Containers of running pods can be resized in place (`pods/resize`).",
+    "Before, the operator replaces pods instead. It also reports nodes whose kubelet is older ([warm.md](warm.md)).",
+)
+RATCHETING: Final = Difference(
+    "1.33",
+    "Ratcheting of the rules of CRDs cannot be turned off.",
+    "Before, the feature gate `CRDValidationRatcheting` (on by default) must stay on. Without it, the API server "
+    "rejects the CRDs.",
+)
+USER_NAMESPACES: Final = Difference(
+    "1.33",
+    "Pod templates have `hostUsers`, `supplementalGroupsPolicy` and `procMount: Unmasked`.",
+    "The admission policies deny these fields to the controller. Before, the API server removes or rejects them.",
+)
+LOWER_MEMORY: Final = Difference(
+    "1.34",
+    "A resize can lower a memory limit.",
+    "With 1.33, the operator replaces pods to lower the limit.",
+)
+VALUES: Final = Difference(
+    "1.34",
+    "A denial by a rule of a CRD contains the value.",
+    "Before, it names only the field and the remedy. Denials by the webhook always contain the value.",
+)
+CLAIMS: Final = Difference(
+    "1.34",
+    "Pod templates have `resourceClaims`.",
+    "As with `hostUsers`.",
+)
+FILE_KEYS: Final = Difference(
+    "1.35",
+    "Variables of containers can come from a file (`fileKeyRef`).",
+    "As with `hostUsers`.",
+)
+STRICT_RANGES: Final = Difference(
+    "1.36",
+    "A new NetworkPolicy must not have a `cidr` with leading zeros or bits behind its prefix, such as `192.0.2.1/24`.",
+    "`Degraded` with the reason `ApplyFailed` reports it.",
+)
+UNAVAILABLE_SLOTS: Final = Difference(
+    "1.37",
+    "StatefulSets have `updateStrategy.rollingUpdate.maxUnavailable`, unless a feature gate is disabled.",
+    "The operator updates slots itself and does not set it. Before, most versions remove the field by default.",
+)
+DIFFERENCES: Final = (
+    RESIZE,
+    RATCHETING,
+    USER_NAMESPACES,
+    LOWER_MEMORY,
+    VALUES,
+    CLAIMS,
+    FILE_KEYS,
+    STRICT_RANGES,
+    UNAVAILABLE_SLOTS,
+)
+"""All of them, in the order of their versions."""

@@ -4,13 +4,9 @@ import gzip
 import io
 import json
 import struct
-import subprocess
 import tarfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
-from socket import create_server
 
 import pytest
 
@@ -21,6 +17,7 @@ from release.output import layouts
 from release.output.artifacts import Artifacts
 from release.output.images import ARCHITECTURES, PARTS
 from releases.conftest import DATE, VERSION
+from support.registries import open_registry
 
 MACHINES = {"amd64": 62, "arm64": 183}
 """e_machine of ELF files: EM_X86_64 and EM_AARCH64."""
@@ -110,26 +107,8 @@ def programs(repository: Tree) -> Path:
 @pytest.fixture
 def registry(programs: Path, tmp_path: Path) -> Iterator[str]:
     """The address of an empty registry."""
-    with closing(create_server(("127.0.0.1", 0))) as probe:
-        port = probe.getsockname()[1]
-    address = f"localhost:{port}"
-    command = [
-        programs / "crane",
-        "registry",
-        "serve",
-        f"--address=127.0.0.1:{port}",
-        f"--disk={tmp_path / 'registry'}",
-    ]
-    (tmp_path / "registry").mkdir()
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
-        try:
-            deadline = time.monotonic() + 30
-            while subprocess.run([programs / "crane", "catalog", address], capture_output=True, check=False).returncode:
-                assert time.monotonic() < deadline, "the registry does not respond"
-                time.sleep(0.1)
-            yield address
-        finally:
-            server.terminate()
+    with open_registry(programs / "crane", tmp_path / "registry") as address:
+        yield address
 
 
 @pytest.fixture

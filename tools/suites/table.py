@@ -76,7 +76,12 @@ _ALL = (
         ("--server=all",),
         parallel=True,
     ),
-    Suite("release", "a release: built twice, published, verified; other API groups", Needs.NOTHING, "releases"),
+    Suite(
+        "release",
+        "a release: built twice, published, verified; other API groups; a private registry",
+        Needs.NOTHING,
+        "releases",
+    ),
     Suite("certmanager", "the webhook's and caches' certificates with cert-manager", Needs.SERVERS, "certmanager"),
     Suite("chart", "the chart with Helm 3 and Helm 4", Needs.SERVERS, "chart"),
     Suite("clients", "client libraries of four languages with real pods", Needs.OPERATOR, "clients"),

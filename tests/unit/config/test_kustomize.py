@@ -7,13 +7,12 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from bundle.__main__ import main as bundle_command
 from bundle.images import related_variables
 from bundle.release import project_version
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE
 from memcached_api.registry import KINDS
+from support.air_gap import listed_images
 from unit.config.rendered import ROOT, Object, Rendered, render_directory
 
 PREFIX = "memcached-operator"
@@ -160,33 +159,12 @@ def test_overlay_in_the_docs_replaces_both_images(tmp_path: Path) -> None:
     assert agents == [f"{name}-agent:{project_version()}"] * 2
 
 
-def test_overlay_for_a_mirror_uses_only_its_registry_and_the_pull_secret(tmp_path: Path) -> None:
-    page = (ROOT / "docs/air-gap.md").read_text()
-    overlay = page[page.index("# kustomization.yaml\n") :].partition("```")[0]
-    (tmp_path / "kustomization.yaml").write_text(overlay)
-    shutil.copytree(ROOT / "config", tmp_path / "memcached-operator/config")
-    rendered = render_directory(str(tmp_path))
-    used = {each["image"] for each in rendered.containers()}
-    used |= {image for each in rendered.containers() for image in related_variables(each).values()}
-    assert used == {f"registry.example.com/{image.rpartition('/')[2]}" for image in listed_images()}
-    accounts = rendered.of("ServiceAccount")
-    assert [each["imagePullSecrets"] for each in accounts] == [[{"name": "registry"}]] * 2
-    pods = [each["spec"]["template"]["spec"] for each in rendered.of("Deployment")]
-    assert {pod["serviceAccountName"] for pod in pods} == {each["metadata"]["name"] for each in accounts}
-
-
-def listed_images() -> list[str]:
-    """What `make images-list` prints, without the images of OLM."""
-    return CliRunner().invoke(bundle_command, ["images"]).output.split()
-
-
 def test_list_of_images_has_those_of_the_bundle_and_of_the_installer(default: Rendered) -> None:
     images = {each["image"] for each in default.containers()}
     images |= {image for each in default.containers() for image in related_variables(each).values()}
     assert set(listed_images()) == images
     assert len(images) == 3
-    listed = CliRunner().invoke(bundle_command, ["images", "a.example.com/bundle:v1"]).output.split()
-    assert listed[-1] == "a.example.com/bundle:v1"
+    assert listed_images("a.example.com/bundle:v1")[-1] == "a.example.com/bundle:v1"
 
 
 def test_namespaced_variant_has_permissions_in_the_watched_namespaces_only(default: Rendered) -> None:

@@ -92,6 +92,7 @@ manifests: venv ## Write the CRDs, roles and webhook configurations; `make gener
 	@$(VENV_TOOLS) crds manifests
 generate: venv
 	@$(VENV_TOOLS) crds docs
+	@$(VENV_TOOLS) dashboards
 	@$(PAGES)
 
 fmt: venv ## Format the code and fix what ruff can fix.
@@ -116,7 +117,7 @@ imports: venv
 	@out=$$($(VENV)/bin/lint-imports --no-logo) || { echo "$$out"; exit 1; }
 	@out=$$(PYTHONPATH=tests:tools $(VENV)/bin/lint-imports --no-logo --config tools/.importlinter) || { echo "$$out"; exit 1; }
 generated: venv
-	@$(VENV_TOOLS) crds manifests --check && $(VENV_TOOLS) crds docs --check && $(PAGES) --check
+	@$(VENV_TOOLS) crds manifests --check && $(VENV_TOOLS) crds docs --check && $(VENV_TOOLS) dashboards --check && $(PAGES) --check
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE) --check
 	@$(BUNDLE) catalog --check
 	@$(PROJECT) render config/default | $(BUNDLE) installer $(RELEASE_OF) --check

@@ -1,0 +1,69 @@
+"""The layout and the texts of the dashboards."""
+
+import json
+
+import pytest
+
+from dashboards.files import DASHBOARDS, FOLDER, files
+from dashboards.grafana import document
+from dashboards.model import GRID, Dashboard
+from unit.config.rendered import ROOT, render_directory
+
+MAX_PANELS = 20
+ALL = pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)
+
+
+@ALL
+def test_panels_fill_each_line_and_do_not_overlap(dashboard: Dashboard) -> None:
+    cells: set[tuple[int, int]] = set()
+    for panel in document(dashboard)["panels"]:
+        place = panel["gridPos"]
+        own = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+        assert not own & cells, panel["title"]
+        cells |= own
+    assert cells == {(x, y) for x in range(GRID) for y in range(max(y for _, y in cells) + 1)}
+
+
+@ALL
+def test_panels_are_few_and_described(dashboard: Dashboard) -> None:
+    found = document(dashboard)["panels"]
+    assert [each["id"] for each in found] == list(range(1, len(found) + 1))
+    assert 10 <= len(dashboard.panels) <= MAX_PANELS
+    for each in dashboard.panels:
+        assert each.description.endswith("."), each.title
+        assert not each.title.endswith("."), each.title
+
+
+@ALL
+def test_first_row_says_whether_all_is_well(dashboard: Dashboard) -> None:
+    first, *rest = document(dashboard)["panels"]
+    assert (first["type"], first["title"][-5:]) == ("row", "fine?")
+    assert [each["type"] for each in rest[:6]] == ["stat"] * 6
+    assert len({each["title"] for each in rest[:6]}) == 6
+
+
+def test_links_between_the_dashboards_have_a_target() -> None:
+    uids = {each.uid for each in DASHBOARDS}
+    fleet, cache, _ = map(document, DASHBOARDS)
+    (table,) = [each for each in fleet["panels"] if each["type"] == "table"]
+    (link,) = [
+        value
+        for override in table["fieldConfig"]["overrides"]
+        for each in override["properties"]
+        if each["id"] == "links"
+        for value in each["value"]
+    ]
+    target, _, query = link["url"].removeprefix("/d/").partition("?")
+    assert target in uids
+    set_there = {word.partition("=")[0].removeprefix("var-") for word in query.split("&") if word.startswith("var-")}
+    assert set_there == {"namespace", "cache"} <= {each["name"] for each in cache["templating"]["list"]}
+
+
+def test_config_maps_have_all_dashboards_and_the_label_of_the_sidecar() -> None:
+    found = render_directory(str(FOLDER.parent)).of("ConfigMap")
+    assert {each["metadata"]["namespace"] for each in found} == {"memcached-operator-system"}
+    assert {each["metadata"]["labels"]["grafana_dashboard"] for each in found} == {"1"}
+    content = {name: text for each in found for name, text in each["data"].items()}
+    assert content == {path.name: text for path, text in files().items()}
+    for path in files():
+        assert json.loads((ROOT / path).read_text())["uid"] == path.stem

@@ -1,0 +1,17 @@
+"""Write the dashboards in config/grafana. `--check` writes nothing and exits 1 if a file would change."""
+
+import click
+
+from crds.__main__ import check_option, write
+from dashboards.files import files
+
+
+@click.command(help=__doc__)
+@check_option
+def main(*, check: bool) -> None:
+    """Write the files, or report those that are outdated."""
+    write(files(), check=check)
+
+
+if __name__ == "__main__":
+    main()

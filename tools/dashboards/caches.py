@@ -1,0 +1,79 @@
+"""Expressions that the dashboards of all caches and of one cache share, and their descriptions."""
+
+from typing import Final
+
+from dashboards.model import CERTIFICATE, NOTES, PROBLEMS, Color, Panel, Stat, Thresholds, Unit
+from dashboards.selectors import AGENT, SELECTED, false, rate
+
+GETS: Final = rate("memcached_commands_total", 'command="get"')
+HITS: Final = rate("memcached_commands_total", 'command="get",status="hit"')
+EVICTIONS: Final = rate("memcached_items_evicted_total")
+REFUSED: Final = rate("memcached_connections_rejected_total")
+MEMORY: Final = f"memcached_current_bytes{{{SELECTED}}} / memcached_limit_bytes{{{SELECTED}}}"
+CONNECTIONS: Final = f"memcached_current_connections{{{SELECTED}}} / memcached_max_connections{{{SELECTED}}}"
+EVICTED_AGE: Final = (
+    f"memcached_slab_items_evicted_time_seconds{{{SELECTED}}} and ({rate('memcached_slab_items_evicted_total')} > 0)"
+)
+"""Seconds from the last use of an item to its eviction, for each slab class that evicts now."""
+STATES: Final = "|".join(
+    f"memcached_agent_{name}" for name in ("last_reload_successful", "memory_target_reached", "arguments_in_effect")
+)
+STATE: Final = f'{{__name__=~"{STATES}",{SELECTED}}}'
+"""The metrics of agents that are 1 if all is well, and 0 if not."""
+
+AGES: Final = Thresholds(Color.BAD, ((60, Color.WARNING), (3600, Color.GOOD)))
+"""Of the age of evicted items, in seconds: a cache that cannot keep items for a minute is too small for its clients."""
+EVICTED_AGE_TEXT: Final = (
+    "Seconds from the last use of an item to its eviction, in the slab class where this is shortest. Only while items "
+    "are evicted. Evictions of items that were not used for hours are normal. Items that were used a minute ago are "
+    "missed by clients: give the cache more memory."
+)
+REFUSED_TEXT: Final = (
+    "New connections that memcached refuses at its connection limit: clients see errors. Raise "
+    "`spec.cache.maxConnections`, or use fewer connections."
+)
+
+
+def health() -> list[Panel]:
+    """The panels that answer whether users are served, without the first one."""
+    return [
+        Stat(
+            "Servers that do not reply",
+            "memcached processes that did not reply to their agent (`memcached_up` is 0). Clients get nothing from "
+            "them. The log of the agent names the reason.",
+            expr=false("memcached_up"),
+            thresholds=PROBLEMS,
+        ),
+        Stat(
+            "Agents that do not reply",
+            "Agents that Prometheus cannot scrape. memcached may work, but nothing is known about it. Look at the "
+            "pod, its NetworkPolicy, and the targets of Prometheus.",
+            expr=f'sum(up{{container="{AGENT}",{SELECTED}}} == bool 0)',
+            thresholds=PROBLEMS,
+        ),
+        Stat(
+            "Cold servers",
+            "Servers that are still warming up after a restart without their items. Rollouts and drains wait for "
+            "them. Only with `identity: Stable`.",
+            expr=false("memcached_agent_warm"),
+            thresholds=NOTES,
+            empty="none",
+        ),
+        Stat(
+            "Problems of agents",
+            "Certificates, users, memory or arguments that are not in effect. memcached keeps the last good ones. The "
+            "path `/healthz` of the agent, and its log, name the reason and the remedy.",
+            expr=f"count({STATE}) - sum({STATE})",
+            thresholds=PROBLEMS,
+            empty="none",
+        ),
+        Stat(
+            "Next certificate expires in",
+            "Time until the first certificate that memcached serves expires. Clients with TLS cannot connect "
+            "afterwards.",
+            expr=f"min(memcached_agent_certificate_expiration_timestamp_seconds{{{SELECTED}}}) - time()",
+            unit=Unit.SECONDS,
+            thresholds=CERTIFICATE,
+            empty="no TLS",
+        ),
+    ]

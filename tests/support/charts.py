@@ -26,7 +26,7 @@ VARIANTS: Mapping[str, Object] = {
     "cert-manager": {"certificates": {"source": "cert-manager"}},
     "namespaced": {"watchNamespaces": ["team-a", "team-b"]},
     "memcached-only": {"kinds": ["memcached"]},
-    "add-ons": {"networkPolicy": {"enabled": True}, "monitoring": {"enabled": True}},
+    "add-ons": {"networkPolicy": {"enabled": True}, "monitoring": {"enabled": True, "dashboards": True}},
     "minimal": {
         "crds": {"enabled": False},
         "admissionPolicies": {"enabled": False},
@@ -58,7 +58,7 @@ VARIANTS: Mapping[str, Object] = {
             "admissionFrom": [{"ipBlock": {"cidr": "192.0.2.1/32"}}],
             "metricsFrom": [{"namespaceSelector": {}}],
         },
-        "monitoring": {"enabled": True, "interval": "30s", "labels": {"release": "prometheus"}},
+        "monitoring": {"enabled": True, "dashboards": True, "interval": "30s", "labels": {"release": "prometheus"}},
         "commonLabels": {"app.kubernetes.io/part-of": "caches", "number": "1"},
         "commonAnnotations": {"owner": "team-a"},
     },

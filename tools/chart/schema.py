@@ -30,6 +30,7 @@ RESERVED: Final = (
     r"app\.kubernetes\.io/(component|instance|managed-by|name)",
     r"cert-manager\.io/inject-ca-from",
     "control-plane",
+    "grafana_dashboard",
     r"kubectl\.kubernetes\.io/default-container",
     r"(meta\.)?helm\.sh/.*",
     r"rbac\.authorization\.k8s\.io/.*",

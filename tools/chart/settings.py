@@ -54,7 +54,7 @@ SECTION_TEXTS: Final = {
     "admissionPolicies": "The ValidatingAdmissionPolicies.",
     "podDisruptionBudgets": "The PodDisruptionBudgets of the controller and the webhook.",
     "networkPolicy": "The NetworkPolicies of the operator's pods.",
-    "monitoring": "The ServiceMonitor.",
+    "monitoring": "The ServiceMonitor and the dashboards.",
 }
 """The description of each section."""
 
@@ -189,6 +189,13 @@ def _add_ons(sources: Sources) -> Iterator[Setting]:
     yield Setting("monitoring.interval", "", "Time between scrapes, such as `30s`; Prometheus' own if empty.", STRING)
     yield Setting(
         "monitoring.labels", {}, "Further labels of the ServiceMonitor, for the selector of a Prometheus.", LABELS
+    )
+    yield Setting(
+        "monitoring.dashboards",
+        False,
+        'Whether ConfigMaps with the label `grafana_dashboard: "1"` contain the dashboards, for the sidecar of '
+        "Grafana's chart.",
+        BOOLEAN,
     )
 
 

@@ -17,7 +17,8 @@ class Sources:
     """The objects of each directory.
 
     `operator`, `certmanager`, `namespaced`: variants of the same installation, the first two also for Memcached alone.
-    `network`, `monitoring`: add-ons. `manifests`: that of the bundle, with the description and the samples.
+    `network`, `monitoring`, `dashboards`: add-ons. `manifests`: that of the bundle, with the description and
+    the samples.
     """
 
     operator: Sequence[Object]
@@ -27,6 +28,7 @@ class Sources:
     namespaced: Sequence[Object]
     network: Sequence[Object]
     monitoring: Sequence[Object]
+    dashboards: Sequence[Object]
     manifests: Sequence[Object]
 
     @property
@@ -42,6 +44,7 @@ DIRECTORIES: Final = {
     "namespaced": "config/overlays/namespaced",
     "network": "config/network-policy",
     "monitoring": "config/prometheus",
+    "dashboards": "config/grafana",
     "manifests": "config/manifests",
 }
 ALONE: Final = "config/components/memcached-only"

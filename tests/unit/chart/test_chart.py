@@ -21,7 +21,7 @@ from unit.config.rendered import ROOT, render_directory
 SCHEMA: Object = json.loads((ROOT / FOLDER / "values.schema.json").read_text())
 DIGEST = "sha256:" + "b" * 64
 CLIENTS = [{"ipBlock": {"cidr": "192.0.2.1/32"}}]
-ADD_ONS = ("config/network-policy", "config/prometheus")
+ADD_ONS = ("config/network-policy", "config/prometheus", "config/grafana")
 VARIANT_DIRECTORIES: Mapping[str, tuple[str, ...]] = {
     "cert-manager": ("config/overlays/certmanager",),
     "namespaced": ("config/overlays/namespaced",),
@@ -147,6 +147,7 @@ CHANGES: Mapping[str, tuple[Any, set[str]]] = {
     "networkPolicy.admissionFrom": (CLIENTS, {"NetworkPolicy"}),
     "networkPolicy.metricsFrom": (CLIENTS, {"NetworkPolicy"}),
     "monitoring.enabled": (False, {"ServiceMonitor"}),
+    "monitoring.dashboards": (False, {"ConfigMap"}),
     "monitoring.interval": ("30s", {"ServiceMonitor"}),
     "monitoring.labels": ({"release": "prometheus"}, {"ServiceMonitor"}),
 }  # fmt: skip

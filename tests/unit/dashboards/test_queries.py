@@ -56,7 +56,7 @@ def names(expr: str) -> set[str]:
 def unknown(expr: str, metrics: set[str]) -> list[str]:
     """The metrics that an expression names, and that do not exist. Each part of a regular expression must match one."""
     parts = [part for name in names(expr) for part in expanded(name)]
-    return [part for part in parts if part not in metrics]
+    return sorted(part for part in parts if part not in metrics)
 
 
 def expanded(name: str) -> list[str]:

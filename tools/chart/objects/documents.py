@@ -18,6 +18,7 @@ OWN_CERTIFICATES: Final = 'eq $.Values.certificates.source "operator"'
 ALL_KINDS: Final = f"eq (len $.Values.kinds) {len(KINDS)}"
 """The other choice is Memcached alone: the schema admits no other list."""
 ADD_ONS: Final = {
+    "ConfigMap": "$.Values.monitoring.dashboards",
     "CustomResourceDefinition": "$.Values.crds.enabled",
     "NetworkPolicy": "$.Values.networkPolicy.enabled",
     "PodDisruptionBudget": "$.Values.podDisruptionBudgets.enabled",
@@ -34,6 +35,8 @@ _FILES: Final = {
     "rbac.authorization.k8s.io": "rbac",
 }
 """The file of the objects of a group; those of other groups are in the file of their component."""
+DASHBOARDS: Final = "dashboards.yaml"
+"""The file of the ConfigMaps: the dashboards are the only ones."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def _documents(sources: Sources) -> Iterator[Document]:
     every = _by_certificates(sources.operator, sources.certmanager)
     alone = _by_certificates(sources.operator_alone, sources.certmanager_alone)
     installation = either(every, alone, ALL_KINDS)
-    for document in (*installation, *_all_of((*sources.network, *sources.monitoring))):
+    for document in (*installation, *_all_of((*sources.network, *sources.monitoring, *sources.dashboards))):
         value = document.value
         switch = ADD_ONS.get(value["kind"])
         conditions = (*([switch] if switch else []), *document.conditions)
@@ -118,6 +121,8 @@ def _all(conditions: Sequence[str]) -> str:
 def _file(each: Object) -> str:
     if each["kind"] == "CustomResourceDefinition":
         return f"crd-{each['spec']['names']['plural']}.yaml"
+    if each["kind"] == "ConfigMap":
+        return DASHBOARDS
     component = SECTIONS.get(each["metadata"]["labels"].get(COMPONENT, ""), "")
     name = _FILES.get(group_of(each), component)
     if not name:

@@ -161,7 +161,7 @@ test-e2e: venv ## Deploy the operator and run its tests with real pods.
 test-olm: venv ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
 	@$(SUITES) olm
 
-test-clients: venv ## Run client libraries of four languages against real pods; needs node, npm, javac and mvn.
+test-clients: venv ## Run client libraries of six languages against real pods; needs node, npm, javac and mvn.
 	@$(SUITES) clients
 
 # Nightly, and `test-mutants` before tests are removed.

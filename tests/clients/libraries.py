@@ -1,7 +1,7 @@
 """The client programs of `programs/`: one for each library, built with the package manager of its language.
 
 Everything is below build/clients. The versions of the libraries are fixed by requirements/clients.txt, go.sum,
-package-lock.json and pom.xml.
+package-lock.json and pom.xml; those of php-memcached and dalli are the packages of Debian.
 """
 
 import shutil
@@ -12,19 +12,26 @@ from typing import Final
 
 from cluster.errors import ClusterError
 from cluster.public.programs import GO_ENV, ensure_go, find, install
-from cluster.shell import run
+from cluster.shell import run, succeeds
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = Path(__file__).parent / "programs"
 BUILD: Final = ROOT / "build/clients"
 PROGRAMS: Final = BUILD / "programs"
 LOCK: Final = ROOT / "requirements/clients.txt"
-DEBIAN: Final = {"node": "nodejs", "npm": "npm", "javac": "default-jdk-headless", "mvn": "maven"}
+DEBIAN: Final = {
+    "node": "nodejs",
+    "npm": "npm",
+    "javac": "default-jdk-headless",
+    "mvn": "maven",
+    "php": "php-cli",
+    "ruby": "ruby",
+}
 """The Debian package of each program that the builds need, beside Python and Go."""
 NATIVE: Final = ["gcc", "libc6-dev", "libmemcached-dev", "python3-dev", "zlib1g-dev"]
 """What pylibmc needs to be compiled, where it has no wheel: for Python 3.12 and newer."""
 
-LIBRARIES: Final = ("pymemcache", "pylibmc", "gomemcache", "memjs", "xmemcached")
+LIBRARIES: Final = ("pymemcache", "pylibmc", "gomemcache", "memjs", "xmemcached", "php-memcached", "dalli")
 
 Command = list[str]
 
@@ -37,7 +44,7 @@ def build() -> dict[str, Command]:
     install(list(dict.fromkeys(package for program, package in DEBIAN.items() if not find(program))))
     shutil.copytree(SOURCES, PROGRAMS, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     found: dict[str, Command] = {}
-    builders: tuple[Callable[[], dict[str, Command]], ...] = (_python, _go, _node, _java)
+    builders: tuple[Callable[[], dict[str, Command]], ...] = (_python, _go, _node, _java, php, ruby)
     for builder in builders:
         found |= builder()
     return found
@@ -75,6 +82,28 @@ def _java() -> dict[str, Command]:
     path = f"{libraries}/*"
     run([_program("javac"), "-cp", path, "-d", classes, PROGRAMS / "java/Client.java"])
     return {"xmemcached": [_program("java"), "-cp", f"{classes}:{path}", "Client"]}
+
+
+def php() -> dict[str, Command]:
+    """The command of the program in PHP. Raises ClusterError if PHP or its extension is missing."""
+    program = _installed("php")
+    if "memcached" not in run([program, "-m"]).split():
+        install(["php-memcached"])
+    return {"php-memcached": [program, str(SOURCES / "php/client.php")]}
+
+
+def ruby() -> dict[str, Command]:
+    """The command of the program in Ruby. Raises ClusterError if Ruby or the library is missing."""
+    program = _installed("ruby")
+    if not succeeds([program, "-e", "require 'dalli'"]):
+        install(["ruby-dalli"])
+    return {"dalli": [program, str(SOURCES / "ruby/client.rb")]}
+
+
+def _installed(name: str) -> str:
+    if not find(name):
+        install([DEBIAN[name]])
+    return _program(name)
 
 
 def _program(name: str) -> str:

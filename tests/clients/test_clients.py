@@ -1,4 +1,4 @@
-"""Clients of five libraries, which know only the connection ConfigMap: no stalls, and only the expected misses."""
+"""Clients of seven libraries, which know only the connection ConfigMap: no stalls, and only the expected misses."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

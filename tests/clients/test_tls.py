@@ -18,7 +18,8 @@ from support.slots import replace_pod
 
 NAME = "secure"
 SUPPORTED = ("pymemcache", "gomemcache")
-UNSUPPORTED = ("pylibmc", "memjs", "xmemcached")
+UNSUPPORTED = ("pylibmc", "memjs", "xmemcached", "php-memcached", "dalli")
+"""Dalli supports TLS, but cannot log in."""
 ATTEMPTS = 10
 """Requests of a client that memcached denies."""
 

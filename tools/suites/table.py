@@ -84,7 +84,7 @@ _ALL = (
     ),
     Suite("certmanager", "the webhook's and caches' certificates with cert-manager", Needs.SERVERS, "certmanager"),
     Suite("chart", "the chart with Helm 3 and Helm 4", Needs.SERVERS, "chart"),
-    Suite("clients", "client libraries of four languages with real pods", Needs.OPERATOR, "clients"),
+    Suite("clients", "client libraries of six languages with real pods", Needs.OPERATOR, "clients"),
 )
 SUITES: Mapping[str, Suite] = {each.name: each for each in _ALL}
 

@@ -12,6 +12,8 @@ SOURCES = {
     "gomemcache": "go/main.go",
     "memjs": "node/client.js",
     "xmemcached": "java/Client.java",
+    "php-memcached": "php/client.php",
+    "dalli": "ruby/client.rb",
     "pymemcache with TLS": "pymemcache_tls.py",
     "gomemcache with TLS": "go/tls.go",
 }

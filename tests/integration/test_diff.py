@@ -10,6 +10,7 @@ import yaml
 from integration.control_plane import ROOT
 from integration.test_removals import FIRST, User, stages
 from memcached_operator.kube.resource import Object
+from support import examples as folders
 from support import kube
 from unit.config.test_documents import PAGES, examples
 
@@ -22,8 +23,9 @@ WAYS = {"client-side": (), "server-side": ("--server-side",)}
 
 
 def manifests(namespace: str) -> list[Object]:
-    """All examples in the documentation, and all samples, each with a name of its own."""
-    found = chain(*map(examples, PAGES), *(yaml.safe_load_all(path.read_text()) for path in SAMPLES))
+    """All examples in the documentation and in `examples/`, and all samples, each with a name of its own."""
+    samples = (yaml.safe_load_all(path.read_text()) for path in SAMPLES)
+    found = chain(*map(examples, PAGES), *samples, *map(folders.memcacheds, folders.FOLDERS))
     return [
         {**obj, "metadata": {**obj["metadata"], "name": f"{obj['metadata']['name']}-{number}", "namespace": namespace}}
         for number, obj in enumerate(found)

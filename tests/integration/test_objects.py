@@ -1,8 +1,9 @@
-"""Every supported version of Kubernetes stores the installed objects and the goldens in full."""
+"""Every supported version of Kubernetes stores the installed objects, the goldens and the examples in full."""
 
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from integration.control_plane import NAMESPACES, ROOT, ControlPlane, client_of
 from memcached_operator.kube.client import APPLY_PATCH
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Key, Object
+from support import examples
 
 pytestmark = pytest.mark.server
 
@@ -76,3 +78,16 @@ def test_the_samples_are_accepted(plane: ControlPlane, namespace: str) -> None:
     listed = yaml.safe_load((ROOT / "config/samples/kustomization.yaml").read_text())["resources"]
     found = [yaml.safe_load((ROOT / "config/samples" / name).read_text()) for name in listed]
     applied(plane, [{**obj, "metadata": {**obj["metadata"], "namespace": namespace}} for obj in found])
+
+
+@pytest.mark.parametrize("folder", examples.FOLDERS, ids=lambda folder: folder.name)
+def test_each_example_is_accepted_and_its_children_are_stored_in_full(
+    plane: ControlPlane, namespace: str, folder: Path
+) -> None:
+    """With the defaults of admission. test_diff.py applies the examples with kubectl and admission."""
+    found = examples.memcacheds(folder)
+    others = [obj for obj in examples.objects(folder) if obj not in found and not examples.needs_operator(obj)]
+    for obj in [*map(examples.admitted, found), *others]:
+        applied(plane, [{**obj, "metadata": {**obj["metadata"], "namespace": namespace}}])
+    children = [child for obj in found for child in examples.children(obj, namespace)]
+    assert incomplete(children, applied(plane, children)) == []

@@ -17,7 +17,11 @@ from memcached_webhooks.__main__ import main as webhooks_command
 from memcached_webhooks.kinds.memcached import warnings
 from unit.config.rendered import ROOT
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
 HEAD = {"apiVersion": "cache.example.com/v1", "kind": MEMCACHED.name, "metadata": {"name": "sessions"}}
 PAGES_WITH_EXAMPLES = {
     "README.md",
@@ -38,7 +42,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_linked_files_and_anchors_exist(page: Path) -> None:
     links: list[tuple[str, str]] = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", page.read_text())
     targets = [(page.parent / path if path else page, anchor) for path, anchor in links]

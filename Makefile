@@ -86,7 +86,8 @@ lock: venv ## Write requirements/*.txt after a change of the dependencies in pyp
 	@compile="$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header"; \
 	$$compile pyproject.toml -o requirements/runtime.txt >/dev/null; \
 	$$compile --group dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt >/dev/null; \
-	$$compile --group clients -o requirements/clients.txt >/dev/null
+	$$compile --group clients -o requirements/clients.txt >/dev/null; \
+	$$compile --group plugin -c requirements/dev.txt -o requirements/plugin.txt >/dev/null
 
 manifests: venv ## Write the CRDs, roles and webhook configurations; `make generate` writes the pages in docs/ that follow.
 	@$(VENV_TOOLS) crds manifests
@@ -114,7 +115,7 @@ lint: venv
 types: venv
 	@$(VENV)/bin/basedpyright
 imports: venv
-	@out=$$($(VENV)/bin/lint-imports --no-logo) || { echo "$$out"; exit 1; }
+	@out=$$(PYTHONPATH=plugin $(VENV)/bin/lint-imports --no-logo) || { echo "$$out"; exit 1; }
 	@out=$$(PYTHONPATH=tests:tools $(VENV)/bin/lint-imports --no-logo --config tools/.importlinter) || { echo "$$out"; exit 1; }
 generated: venv
 	@$(VENV_TOOLS) crds manifests --check && $(VENV_TOOLS) crds docs --check && $(VENV_TOOLS) dashboards --check && $(PAGES) --check
@@ -250,7 +251,7 @@ scorecard:
 olm: venv docker-build docker-push ## Run OLM on the local cluster and serve this tree's bundle, with IMG, in a catalog.
 	@$(VENV_TOOLS) project olm $(IMAGES) -- $(RELEASE)
 
-include tools/release/release.mk
+include tools/release/release.mk tools/plugin/plugin.mk
 ##@ Cluster
 .PHONY: cluster cluster-down
 cluster: ## Start a real Kubernetes on this machine, building what is missing.

@@ -14,7 +14,7 @@ from cluster.versions import OLDEST_KUBERNETES
 from unit.config.rendered import ROOT
 
 SOURCES = [path for root in ("agent", "api", "operator", "webhooks") for path in sorted((ROOT / root).rglob("*.py"))]
-RUNTIME, DEV, CLIENTS = (f"requirements/{name}.txt" for name in ("runtime", "dev", "clients"))
+RUNTIME, DEV, CLIENTS, PLUGIN = (f"requirements/{name}.txt" for name in ("runtime", "dev", "clients", "plugin"))
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -25,7 +25,7 @@ def requirements(lock: str) -> dict[str, list[str]]:
     return {line.split()[0]: re.findall(r"--hash=sha256:[0-9a-f]{64}", line) for line in lines}
 
 
-@pytest.mark.parametrize("lock", [RUNTIME, DEV, CLIENTS])
+@pytest.mark.parametrize("lock", [RUNTIME, DEV, CLIENTS, PLUGIN])
 def test_locks_pin_all_requirements_with_hashes_and_name_no_index(lock: str) -> None:
     assert [pin for pin, hashes in requirements(lock).items() if "==" not in pin or not hashes] == []
     assert not re.search(r"--(extra-)?index-url|--find-links|://", (ROOT / lock).read_text())
@@ -36,11 +36,13 @@ def test_lock_of_npm_names_no_registry() -> None:
 
 
 def test_locks_contain_every_dependency_of_the_project() -> None:
-    wanted = {RUNTIME: PROJECT["project"]["dependencies"], DEV: PROJECT["dependency-groups"]["dev"]}
+    groups = PROJECT["dependency-groups"]
+    wanted = {RUNTIME: PROJECT["project"]["dependencies"], DEV: groups["dev"], PLUGIN: groups["plugin"]}
     for lock, dependencies in wanted.items():
         locked = {pin.split("==")[0] for pin in requirements(lock)}
         assert {re.split(r"[<>=!~\[; ]", each)[0].lower() for each in dependencies} <= locked
-    assert requirements(RUNTIME).items() <= requirements(DEV).items(), "the lock files have different versions"
+    for lock in (RUNTIME, PLUGIN):
+        assert requirements(lock).items() <= requirements(DEV).items(), "the lock files have different versions"
 
 
 def stages() -> dict[str, tuple[str, str]]:

@@ -1,0 +1,26 @@
+"""The command line."""
+
+import click
+
+from kubectl_memcached.commands.options import Chosen, kubectl_options
+from kubectl_memcached.commands.status import status
+from kubectl_memcached.version import version
+
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(context_settings=HELP)
+@click.version_option(version(), prog_name="kubectl memcached")
+@kubectl_options
+@click.pass_context
+def cli(ctx: click.Context, kubeconfig: str, context: str, namespace: str) -> None:
+    """Show and operate the caches of memcached-operator, with your own rights.
+
+    Exit codes: 0 success, 1 negative result, 2 usage, 3 kubectl or cluster, 4 missing, 5 forbidden, 6 a pod did not
+    reply, 7 blocked by an option of memcached.
+    """
+    ctx.obj = Chosen(kubeconfig, context, namespace)
+
+
+for command in (status,):
+    cli.add_command(command)

@@ -1,0 +1,1 @@
+"""Everything that reads or changes the cluster: kubectl is the only way to it."""

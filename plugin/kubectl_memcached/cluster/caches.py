@@ -1,0 +1,84 @@
+"""A Memcached and its pods, as the API server has them."""
+
+import base64
+import threading
+from dataclasses import dataclass
+
+from kubectl_memcached.cluster.kubectl import Kubectl
+from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.model import replies
+from kubectl_memcached.model.objects import RESOURCE, Object, selector, text
+from kubectl_memcached.model.pods import Pod, pods
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A Memcached and its pods. `objects`: the pods as the API server has them."""
+
+    cr: Object
+    pods: list[Pod]
+    objects: list[Object]
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return text(self.cr, "metadata", "namespace")
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return text(self.cr, "metadata", "name")
+
+
+def get(kubectl: Kubectl, name: str) -> Object:
+    """A Memcached. Raises PluginError."""
+    return kubectl.get(f"read Memcached {name}", RESOURCE, name)
+
+
+def load(kubectl: Kubectl, name: str) -> Cache:
+    """A Memcached and its pods. Raises PluginError."""
+    cr = get(kubectl, name)
+    return with_pods(kubectl, cr)
+
+
+def with_pods(kubectl: Kubectl, cr: Object) -> Cache:
+    """The pods of a Memcached. Raises PluginError."""
+    listed = kubectl.list(
+        "list pods", "pods", f"--selector={selector(cr)}", namespace=text(cr, "metadata", "namespace")
+    )
+    return Cache(cr, pods(listed), listed)
+
+
+class Secrets:
+    """The users of caches. Each Secret is read once, when memcached requires a login."""
+
+    def __init__(self, kubectl: Kubectl) -> None:
+        self._kubectl = kubectl
+        self._lock = threading.Lock()
+        self._found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+
+    def users(self, pod: Pod) -> list[tuple[str, str]]:
+        """The users and passwords of the memcached of a pod. Raises PluginError."""
+        name = pod.endpoint.login_secret
+        if not name:
+            raise PluginError(f"memcached of {pod.name} requires a login, but its pod mounts no Secret", ExitCode.POD)
+        with self._lock:
+            key = (pod.namespace, name)
+            if key not in self._found:
+                self._found[key] = self._read(pod.namespace, name)
+            return self._found[key]
+
+    def _read(self, namespace: str, name: str) -> list[tuple[str, str]]:
+        """Read a Secret. The message of an error contains nothing of it."""
+        obj = self._kubectl.get(
+            f"read Secret {name}, which has memcached's password", "secret", name, namespace=namespace
+        )
+        try:
+            content = base64.b64decode(text(obj, "data", "users"), validate=True).decode()
+        except ValueError:
+            content = ""
+        if not (found := replies.users(content)):
+            raise PluginError(
+                f"Secret {name} has no key `users` with lines of the form user:password", ExitCode.MISSING
+            )
+        return found

@@ -1,0 +1,111 @@
+"""kubectl, which reaches the cluster with the user's contexts, logins and rights."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.model.objects import Object, objects
+
+TIMEOUT: Final = 30
+"""Seconds for one request, kubectl's option --request-timeout."""
+_MARGIN: Final = 10
+"""Seconds that kubectl may need besides the request, such as for an interactive login that renews a token."""
+
+_PREFIX: Final = re.compile(r"^(?:error: |Error from server \(\w+\): )")
+_FORBIDDEN: Final = re.compile(r"\(Forbidden\)|is forbidden:|cannot \w+ resource")
+_NO_KIND: Final = re.compile(r"the server doesn't have a resource type|no matches for kind")
+_MISSING: Final = re.compile(r"\(NotFound\)|not found")
+_UNREACHABLE: Final = re.compile(
+    r"Unable to connect|connection to the server|dial tcp|no configuration has been provided|current-context|"
+    r"context .* does not exist|\(Unauthorized\)|You must be logged in|i/o timeout|TLS handshake|x509:|"
+    r"couldn't get current server API group list|Client\.Timeout|getting credentials|no such host|connection refused"
+)
+
+
+def failure(stderr: str, what: str) -> PluginError:
+    """The error of a kubectl that failed, from its messages. `what`: what was tried, as in `read the pods`."""
+    lines = [line for line in stderr.strip().splitlines() if line and not line.startswith(("Warning:", "E1", "I1"))]
+    said = _PREFIX.sub("", lines[-1]) if lines else "it gave no reason"
+    if _FORBIDDEN.search(stderr):
+        return PluginError(f"You may not {what}: {said}. docs/plugin.md lists the rights.", ExitCode.FORBIDDEN)
+    if _UNREACHABLE.search(stderr):
+        return PluginError(
+            f"kubectl cannot reach the cluster: {said}. Check --context and KUBECONFIG.", ExitCode.CLUSTER
+        )
+    if _NO_KIND.search(stderr):
+        return PluginError(
+            "This cluster has no Memcacheds: the operator is not installed, or --context is another cluster.",
+            ExitCode.MISSING,
+        )
+    if _MISSING.search(stderr):
+        return PluginError(f"kubectl cannot {what}: {said}", ExitCode.MISSING)
+    return PluginError(f"kubectl cannot {what}: {said}", ExitCode.CLUSTER)
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """kubectl with the options --kubeconfig, --context and --namespace, which may be empty."""
+
+    program: str
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+
+    def options(self, namespace: str = "") -> list[str]:
+        """The options of every command. `namespace`: instead of the user's one."""
+        named = {
+            "--kubeconfig": self.kubeconfig,
+            "--context": self.context,
+            "--namespace": namespace or self.namespace,
+        }
+        return [f"{name}={value}" for name, value in named.items() if value]
+
+    def run(self, what: str, *words: str, namespace: str = "", limited: bool = True) -> str:
+        """The output of kubectl. `limited`: whether the command has --request-timeout. Raises PluginError."""
+        limit = [f"--request-timeout={TIMEOUT}s"] if limited else []
+        command = [self.program, *words, *limit, *self.options(namespace)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, errors="replace", timeout=TIMEOUT + _MARGIN
+            )
+        except subprocess.TimeoutExpired:
+            raise PluginError(
+                f"kubectl cannot {what}: it did not end within {TIMEOUT + _MARGIN} s", ExitCode.CLUSTER
+            ) from None
+        except OSError as error:
+            raise PluginError(f"{self.program} cannot be started: {error.strerror}", ExitCode.CLUSTER) from None
+        if done.returncode:
+            raise failure(done.stderr, what)
+        return done.stdout
+
+    def get(self, what: str, *words: str, namespace: str = "") -> Object:
+        """An object, or a list of objects, as `kubectl get -o json` prints it. Raises PluginError."""
+        return parsed(self.run(what, "get", *words, "-o=json", namespace=namespace), what)
+
+    def list(self, what: str, *words: str, namespace: str = "") -> list[Object]:
+        """The objects of a list. Raises PluginError."""
+        return objects(self.get(what, *words, namespace=namespace), "items")
+
+
+def parsed(output: str, what: str) -> Object:
+    """The object in the output of kubectl. Raises PluginError."""
+    try:
+        found: Any = json.loads(output)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise PluginError(f"kubectl cannot {what}: its output is not JSON", ExitCode.CLUSTER)
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def kubectl(options: Sequence[str]) -> Kubectl:
+    """The kubectl in PATH with these options: kubeconfig, context, namespace. Raises PluginError."""
+    program = shutil.which("kubectl")
+    if program is None:
+        raise PluginError("kubectl is not in PATH: install it, or add its directory to PATH.", ExitCode.CLUSTER)
+    return Kubectl(program, *options)

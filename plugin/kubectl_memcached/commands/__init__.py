@@ -1,0 +1,1 @@
+"""One module per command: options, what is read, what is printed."""

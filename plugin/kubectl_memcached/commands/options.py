@@ -1,0 +1,69 @@
+"""The options of all commands, which are accepted before and after the name of a command."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from kubectl_memcached.cluster.kubectl import Kubectl, kubectl
+from kubectl_memcached.errors import PluginError
+from kubectl_memcached.model.objects import RESOURCE, text
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NAMES: Final = ("kubeconfig", "context", "namespace")
+
+
+@dataclass
+class Chosen:
+    """The values that were given before the name of the command."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+
+
+def kubectl_options(command: F) -> F:
+    """Add the options that are passed on to kubectl."""
+    for option in (
+        click.option("--kubeconfig", default="", metavar="FILE", help="Configuration file of kubectl."),
+        click.option("--context", default="", metavar="NAME", help="Context of the configuration."),
+        click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace [that of the context]."),
+    ):
+        command = option(command)
+    return command
+
+
+def cluster_command(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command whose first parameter is a Kubectl with the options of the user."""
+
+    @click.pass_obj
+    @functools.wraps(command)
+    def wrapped(chosen: Chosen | None, /, **values: Any) -> Any:
+        before = chosen or Chosen()
+        options = [values.pop(name) or getattr(before, name) for name in NAMES]
+        return command(kubectl(options), **values)
+
+    return kubectl_options(wrapped)
+
+
+def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """The Memcacheds whose names begin so, for the completion. None if they cannot be read."""
+    parent = ctx.parent.params if ctx.parent else {}
+    try:
+        client: Kubectl = kubectl([ctx.params.get(name) or parent.get(name) or "" for name in NAMES])
+        listed = client.list("list Memcacheds", RESOURCE)
+    except PluginError:
+        return []
+    found = sorted(text(each, "metadata", "name") for each in listed)
+    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+
+
+name_argument: Final = click.argument("name", metavar="NAME", shell_complete=names)
+output_option: Final = click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
+)
+yes_option: Final = click.option("--yes", is_flag=True, help="Do not ask.")

@@ -1,0 +1,166 @@
+"""`status`: conditions with remedies, one row per pod, advice."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from kubectl_memcached import output
+from kubectl_memcached.cluster.caches import Cache, get, with_pods
+from kubectl_memcached.cluster.kubectl import Kubectl
+from kubectl_memcached.cluster.reading import readings
+from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
+from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.model import advice as advices
+from kubectl_memcached.model import conditions, rows, units
+from kubectl_memcached.model.objects import Object, integer, text
+from kubectl_memcached.progress import progress
+
+COLUMNS = ("POD", "NODE", "VERSION", "UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
+NUMBERS = ("UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
+
+
+@click.command()
+@name_argument
+@output_option
+@cluster_command
+def status(kubectl: Kubectl, name: str, output: str) -> None:
+    """Show the conditions, the pods and what to do.
+
+    Exits with 0 if the cache is ready, else with 1.
+    """
+    cr = get(kubectl, name)
+    report = _report(kubectl, cr)
+    (_as_json if output == "json" else _as_tables)(report)
+    if not conditions.is_ready(cr):
+        raise SystemExit(ExitCode.NEGATIVE)
+
+
+class _Report:
+    """What `status` shows. `problem`: why the pods cannot be read."""
+
+    def __init__(self, cr: Object, found: Sequence[rows.Reading], problem: str) -> None:
+        self.cr = cr
+        self.rows = [rows.row(each, time.time()) for each in found]
+        self.problem = problem
+        self.advice = advices.advice(cr, self.rows, found) if not problem else [problem]
+
+
+def _report(kubectl: Kubectl, cr: Object) -> _Report:
+    try:
+        cache: Cache = with_pods(kubectl, cr)
+    except PluginError as error:
+        return _Report(cr, [], str(error))
+    with progress("Reading pods", len(cache.pods)) as shown:
+        return _Report(cr, readings(kubectl, cache, shown.step), "")
+
+
+def _as_json(report: _Report) -> None:
+    cr = report.cr
+    output.print_json(
+        {
+            "namespace": text(cr, "metadata", "namespace"),
+            "name": text(cr, "metadata", "name"),
+            "ready": conditions.is_ready(cr),
+            "image": text(cr, "spec", "image"),
+            "size": integer(cr, "spec", "size"),
+            "readyReplicas": integer(cr, "status", "readyReplicas"),
+            "conditions": [conditions.document(each) for each in conditions.conditions(cr)],
+            "pods": [rows.document(each) for each in report.rows],
+            "advice": report.advice,
+        }
+    )
+
+
+def _as_tables(report: _Report) -> None:
+    console = output.console()
+    _summary(console, report.cr)
+    _conditions(console, report.cr)
+    if report.rows:
+        console.print()
+        console.print(pods_table(report.rows))
+    if report.advice:
+        console.print(Text("\nAdvice", style=output.TITLE))
+        for sentence in report.advice:
+            console.print(Padding(Text(f"• {sentence}"), (0, 0, 0, 1)))
+
+
+def _summary(console: Console, cr: Object) -> None:
+    ready = conditions.is_ready(cr)
+    head = Text.assemble(
+        ("Memcached ", ""),
+        (f"{text(cr, 'metadata', 'namespace')}/{text(cr, 'metadata', 'name')}", output.TITLE),
+        " is ",
+        ("ready", output.GOOD) if ready else ("not ready", output.BAD),
+    )
+    size, there = integer(cr, "spec", "size"), integer(cr, "status", "readyReplicas")
+    parts = [
+        f"{there or 0} of {1 if size is None else size} pods ready",
+        text(cr, "spec", "identity") or "Pooled",
+        f"{memory} per pod" if (memory := text(cr, "status", "cache", "memory")) else "",
+        *(label for label in ("tls", "auth", "monitoring") if cr.get("spec", {}).get(label) is not None),
+    ]
+    console.print(head)
+    console.print(Text(", ".join(part for part in parts if part)))
+    if image := text(cr, "spec", "image"):
+        console.print(Text(f"image {image}", style=output.DIM))
+    console.print()
+
+
+def _conditions(console: Console, cr: Object) -> None:
+    found = conditions.conditions(cr)
+    if not found:
+        return
+    shown = output.table("CONDITION", "STATUS", "REASON", "SINCE", right=["SINCE"])
+    for each in found:
+        style = output.GOOD if each.healthy else output.BAD if each.type in ("Degraded", "Stalled") else output.WARN
+        shown.add_row(each.type, output.state(each.status, style), each.reason, _age(each.since))
+    console.print(shown)
+    said: set[str] = set()
+    for each in found:
+        if each.healthy or each.message in said:
+            continue
+        said.add(each.message)
+        console.print(Text.assemble(f"\n{each.type}: ", (each.message, "")))
+        if each.remedy:
+            console.print(Text(f"Remedy: {each.remedy}", style=output.TITLE))
+
+
+def pods_table(found: Sequence[rows.Row]) -> Any:
+    """The table of the pods, without the columns that are empty for all of them."""
+    names, lines = output.without_empty(COLUMNS, [_cells(each) for each in found], kept=2)
+    shown = output.table(*names, right=NUMBERS, folded=["POD", "NODE"], gap=1)
+    for line in lines:
+        shown.add_row(*line)
+    return shown
+
+
+def _cells(row: rows.Row) -> list[str | Text]:
+    conns = "" if row.connections is None else f"{row.connections:.0f}/{row.max_connections or 0:.0f}"
+    memory = "" if row.memory_limit is None else f"{units.percent(row.memory_share)}/{units.size(row.memory_limit)}"
+    days = row.certificate_days
+    return [
+        Text(row.pod, style="" if row.ready else output.BAD),
+        row.node or units.UNKNOWN,
+        row.version or units.UNKNOWN,
+        units.duration(row.uptime),
+        memory or units.UNKNOWN,
+        units.percent(row.hit_ratio),
+        units.count(row.evictions),
+        conns or units.UNKNOWN,
+        units.percent(row.warm),
+        units.UNKNOWN if days is None else Text(f"{days}d", style=output.BAD if days < advices.EXPIRES else ""),
+    ]
+
+
+def _age(since: str) -> str:
+    try:
+        start = datetime.fromisoformat(since)
+    except ValueError:
+        return units.UNKNOWN
+    return units.duration((datetime.now(UTC) - start).total_seconds())

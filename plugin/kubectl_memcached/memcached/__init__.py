@@ -1,0 +1,1 @@
+"""Connections that speak memcached's text protocol."""

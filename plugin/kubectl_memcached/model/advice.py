@@ -1,0 +1,150 @@
+"""What to look at: sentences about the pods of a cache that its conditions do not contain."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from kubectl_memcached.model import units
+from kubectl_memcached.model.conditions import rollout, unobserved
+from kubectl_memcached.model.objects import Object, integer
+from kubectl_memcached.model.replies import number
+from kubectl_memcached.model.rows import Reading, Row, ratio
+
+CONNECTIONS: Final = 0.8
+"""Used share of the connections from which the limit should be raised: that of docs/monitoring.md's alert."""
+FULL: Final = 0.9
+"""Used share of the memory from which memcached evicts: it keeps some for each slab class."""
+EVICTED: Final = 0.01
+"""Evicted share of all stored items from which the memory is too small for the load."""
+LOW_RATIO: Final = 0.5
+MANY_GETS: Final = 1000
+"""Gets from which a hit ratio says something about the clients."""
+UNEVEN: Final = 5
+"""Ratio of the gets per second of two pods from which clients use different lists of servers, or a key is hot."""
+UNEVEN_UPTIME: Final = 600
+"""Seconds for which pods must run to be compared."""
+EXPIRES: Final = 14
+"""Days before the expiration: cert-manager renews 30 days before it, with certificates of 90 days."""
+NOISY: Final = 2
+
+Rule = Callable[[Row, Reading], Iterator[str]]
+
+
+def advice(cr: Object, rows: Sequence[Row], readings: Sequence[Reading]) -> list[str]:
+    """The sentences, the most important first."""
+    return [*_of_object(cr), *_of_pods(rows, readings), *_of_all(cr, rows, readings)]
+
+
+def _of_object(cr: Object) -> Iterator[str]:
+    if sentence := unobserved(cr):
+        yield sentence
+    if rollout(cr).get("paused") is True:
+        yield "The rollout is paused: `kubectl memcached resume` continues it."
+
+
+def _of_pods(rows: Sequence[Row], readings: Sequence[Reading]) -> Iterator[str]:
+    for rule in RULES:
+        for row, reading in zip(rows, readings, strict=True):
+            for sentence in rule(row, reading):
+                yield f"{row.pod}: {sentence}"
+
+
+def _silent(row: Row, _: Reading) -> Iterator[str]:
+    if row.problem:
+        yield row.problem
+
+
+def _agent(row: Row, reading: Reading) -> Iterator[str]:
+    if row.agent_problem and reading.pod.endpoint.metrics_port is not None:
+        yield f"{row.agent_problem}: see `kubectl logs {row.pod} -c agent`"
+    for problem in reading.health.splitlines():
+        yield f"the agent reports: {problem}"
+
+
+def _killed(row: Row, reading: Reading) -> Iterator[str]:
+    if reading.pod.last_exit == "OOMKilled":
+        yield f"memcached was out of memory and restarted {row.restarts} times: raise resources.limits.memory"
+
+
+def _connections(row: Row, reading: Reading) -> Iterator[str]:
+    refused = number(reading.stats, "listen_disabled_num") or number(reading.stats, "rejected_connections")
+    if (row.connections_share or 0) >= CONNECTIONS:
+        yield (
+            f"{units.percent(row.connections_share)} of the connections are in use: raise spec.cache.maxConnections, "
+            "or let clients keep fewer open"
+        )
+    elif refused:
+        yield (
+            f"clients were refused {units.count(refused)} times since the start, because all connections were in use: "
+            "raise spec.cache.maxConnections"
+        )
+
+
+def _evictions(row: Row, reading: Reading) -> Iterator[str]:
+    evicted = ratio(row.evictions, number(reading.stats, "total_items"))
+    if (row.memory_share or 0) >= FULL and (evicted or 0) >= EVICTED:
+        share = units.percent(evicted)
+        yield f"{share} of all stored items were evicted, and the memory is full: raise spec.cache.memory"
+
+
+def _misses(row: Row, reading: Reading) -> Iterator[str]:
+    gets = number(reading.stats, "cmd_get") or 0
+    if row.hit_ratio is not None and gets >= MANY_GETS and row.hit_ratio < LOW_RATIO and row.warm in (None, 1.0):
+        share = units.percent(row.hit_ratio)
+        yield f"only {share} of the gets find an item: check keys and times to live of the clients"
+
+
+def _certificate(row: Row, _: Reading) -> Iterator[str]:
+    days = row.certificate_days
+    if days is not None and days < 0:
+        yield "the certificate has expired: renew the Secret in spec.tls.secretName"
+    elif days is not None and days < EXPIRES:
+        yield f"the certificate expires in {days} days: renew the Secret in spec.tls.secretName"
+
+
+def _noisy(_: Row, reading: Reading) -> Iterator[str]:
+    if (number(reading.settings, "verbosity") or 0) >= NOISY:
+        yield "the log contains the keys of all commands: lower spec.cache.verbosity"
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    _silent,
+    _agent,
+    _killed,
+    _certificate,
+    _connections,
+    _evictions,
+    _misses,
+    _noisy,
+)
+
+
+def _of_all(cr: Object, rows: Sequence[Row], readings: Sequence[Reading]) -> Iterator[str]:
+    if not rows:
+        yield "There are no pods."
+    versions = sorted({row.version for row in rows if row.version})
+    if len(versions) > 1:
+        yield f"The pods run different versions of memcached, {' and '.join(versions)}: a rollout has not ended."
+    nodes = {row.node for row in rows if row.node}
+    if len(rows) > 1 and len(nodes) == 1:
+        yield f"All pods run on node {next(iter(nodes))}: its failure costs all items (docs/placing.md)."
+    size = integer(cr, "spec", "size")
+    if size is not None and len(rows) < size and rows:
+        yield f"{len(rows)} of {size} pods exist."
+    yield from _uneven(readings)
+
+
+def _uneven(readings: Sequence[Reading]) -> Iterator[str]:
+    """Compare the gets per second since the start: a client with an old list of servers sends some pods too few."""
+    rates: dict[str, float] = {}
+    for reading in readings:
+        gets, uptime = number(reading.stats, "cmd_get"), number(reading.stats, "uptime")
+        if gets is not None and uptime is not None and uptime >= UNEVEN_UPTIME:
+            rates[reading.pod.name] = gets / uptime
+    if len(rates) < 2 or max(rates.values()) * UNEVEN_UPTIME < MANY_GETS:
+        return
+    most, least = max(rates, key=rates.__getitem__), min(rates, key=rates.__getitem__)
+    if rates[most] >= UNEVEN * max(rates[least], 1e-9):
+        yield (
+            f"{most} gets {rates[most]:.1f} requests per second, {least} {rates[least]:.1f}: a client has an old list "
+            "of servers (docs/clients.md), or a key is in high demand."
+        )

@@ -1,0 +1,106 @@
+"""The conditions of a Memcached and the remedies for their reasons."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubectl_memcached.model.objects import Object, integer, mapping, objects, text
+
+REMEDIES: Final = {
+    ("Available", "MinimumReplicasUnavailable"): "See the message and the Degraded condition.",
+    ("Progressing", "RollingOut"): "Wait.",
+    ("Progressing", "WaitingForDeletion"): (
+        "Wait. If the child does not disappear, a finalizer blocks it: the message names the child."
+    ),
+    ("Progressing", "Paused"): "Run `kubectl memcached resume NAME`.",
+    ("Progressing", "Stalled"): "See the Degraded condition.",
+    ("Degraded", "InvalidSpec"): "Correct the field that the message names.",
+    ("Degraded", "Conflict"): (
+        "Delete or rename one of the two. Let the autoscaler scale this object instead of its Deployment."
+    ),
+    ("Degraded", "ApplyFailed"): (
+        "Correct the cause. The condition's message contains the API server's error message."
+    ),
+    ("Degraded", "SecretUnavailable"): (
+        "Create the Secret or the key that the message names. The kubelet retries within about 2 minutes. The reason "
+        "clears when the pod starts or, for a running pod, about 8 minutes after the last failed attempt."
+    ),
+    ("Degraded", "ImageUnavailable"): "Correct `spec.image` or `spec.imagePullSecrets`.",
+    ("Degraded", "PodsCrashing"): (
+        "See the exit code and the reason in the message, and run `kubectl logs --previous`. OOMKilled: raise the "
+        "memory limit. Exit code 64: memcached rejected its options."
+    ),
+    ("Degraded", "ProgressDeadlineExceeded"): (
+        "Run `kubectl describe pods`. Often, no node has enough free resources."
+    ),
+}
+"""The action for each reason: that of docs/api.md, for a Memcached. A reason of a newer operator has none."""
+
+HEALTHY: Final = {"Available": "True", "Progressing": "False", "Degraded": "False", "Ready": "True", "Stalled": "False"}
+"""The status of each condition of a healthy object."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition. `since`: its lastTransitionTime, or empty. `remedy`: empty if there is nothing to do."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: str
+    remedy: str
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it has the status of a healthy object. A type of a newer operator counts as healthy."""
+        return HEALTHY.get(self.type, self.status) == self.status
+
+
+def conditions(cr: Object) -> list[Condition]:
+    """The conditions of a Memcached, in the order of the API server."""
+    return [_condition(each) for each in objects(cr, "status", "conditions")]
+
+
+def _condition(obj: Object) -> Condition:
+    kind, reason = text(obj, "type"), text(obj, "reason")
+    found = Condition(kind, text(obj, "status"), reason, text(obj, "message"), text(obj, "lastTransitionTime"), "")
+    remedy = "" if found.healthy else REMEDIES.get((kind, reason), "")
+    return Condition(kind, found.status, reason, found.message, found.since, remedy)
+
+
+def is_ready(cr: Object) -> bool:
+    """Whether a Memcached is ready: by its condition Ready, which older operators did not have, or by the others.
+
+    A paused rollout counts as ready if enough pods are.
+    """
+    found = {each.type: each.status for each in conditions(cr)}
+    if "Ready" in found:
+        return found["Ready"] == "True"
+    return bool(found) and all(HEALTHY.get(kind, status) == status for kind, status in found.items())
+
+
+def unobserved(cr: Object) -> str:
+    """Why the status is not that of the present spec, as a sentence; empty if it is."""
+    if not objects(cr, "status", "conditions"):
+        return "The object has no status: no operator reconciles it. Check that one runs and watches its namespace."
+    observed, generation = integer(cr, "status", "observedGeneration"), integer(cr, "metadata", "generation")
+    if observed is not None and generation is not None and observed < generation:
+        return "The status is that of an earlier spec: the operator has not observed the last change yet."
+    return ""
+
+
+def document(found: Condition) -> dict[str, Any]:
+    """A condition as JSON."""
+    return {
+        "type": found.type,
+        "status": found.status,
+        "reason": found.reason,
+        "message": found.message,
+        "lastTransitionTime": found.since,
+        "remedy": found.remedy,
+    }
+
+
+def rollout(cr: Object) -> Object:
+    """`spec.rollout`, or an empty mapping."""
+    return mapping(cr, "spec", "rollout")

@@ -1,0 +1,48 @@
+"""The metrics of the agent that tables show."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_SAMPLE: Final = re.compile(r"^(\w+)(\{[^}\n]*\})? (\S+)$", re.MULTILINE | re.ASCII)
+_WARM: Final = "memcached_agent_warm"
+_HIT_RATIO: Final = "memcached_agent_hit_ratio"
+_TARGET: Final = "memcached_agent_target_hit_ratio"
+_EXPIRATION: Final = "memcached_agent_certificate_expiration_timestamp_seconds"
+DAY: Final = 86400
+
+
+@dataclass(frozen=True)
+class AgentMetrics:
+    """What the agent reports. `warm`: from 0 to 1; `expires`: seconds since 1970. None: not reported."""
+
+    warm: float | None = None
+    expires: float | None = None
+
+    def certificate_days(self, now: float) -> int | None:
+        """Whole days until the certificate expires; negative after it."""
+        return None if self.expires is None else int((self.expires - now) // DAY)
+
+
+def agent_metrics(text: str) -> AgentMetrics:
+    """The metrics in a response of /metrics."""
+    found = {name: value for name, labels, value in _SAMPLE.findall(text) if not labels}
+    numbers = {name: _number(found[name]) for name in (_WARM, _HIT_RATIO, _TARGET, _EXPIRATION) if name in found}
+    return AgentMetrics(_warm(numbers), numbers.get(_EXPIRATION))
+
+
+def _warm(numbers: dict[str, float | None]) -> float | None:
+    """How much of the target the hit ratio of the last minute is; 1 if the agent says that memcached is warm."""
+    if numbers.get(_WARM) == 1:
+        return 1.0
+    ratio, target = numbers.get(_HIT_RATIO), numbers.get(_TARGET)
+    if ratio is None or not target:
+        return None if numbers.get(_WARM) is None else 0.0
+    return min(1.0, ratio / target)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

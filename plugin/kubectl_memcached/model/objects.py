@@ -1,0 +1,57 @@
+"""Access to objects of the API server. What an older operator did not write is empty, never an error."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+GROUP: Final = "cache.example.com"
+RESOURCE: Final = f"memcacheds.{GROUP}"
+"""With its group, because another operator can have a kind of the same name."""
+
+Object = Mapping[str, Any]
+EMPTY: Final[Object] = {}
+
+
+def mapping(obj: Object, *path: str) -> Object:
+    """The mapping at a path, or an empty one: `mapping(pod, "metadata", "labels")`."""
+    for name in path:
+        found: Any = obj.get(name)
+        obj = cast("Object", found) if isinstance(found, Mapping) else {}
+    return obj
+
+
+def objects(obj: Object, *path: str) -> list[Object]:
+    """The list of mappings at a path, or an empty one: `objects(pod, "status", "conditions")`."""
+    found: Any = mapping(obj, *path[:-1]).get(path[-1])
+    listed = cast("list[Any]", found) if isinstance(found, list) else []
+    return [cast("Object", each) for each in listed if isinstance(each, Mapping)]
+
+
+def strings(obj: Object, *path: str) -> list[str]:
+    """The list of strings at a path, or an empty one: `strings(container, "command")`."""
+    found: Any = mapping(obj, *path[:-1]).get(path[-1])
+    listed = cast("list[Any]", found) if isinstance(found, list) else []
+    return [each for each in listed if isinstance(each, str)]
+
+
+def text(obj: Object, *path: str) -> str:
+    """The string at a path, or an empty one."""
+    found: Any = mapping(obj, *path[:-1]).get(path[-1])
+    return found if isinstance(found, str) else ""
+
+
+def integer(obj: Object, *path: str) -> int | None:
+    """The integer at a path, or None."""
+    found: Any = mapping(obj, *path[:-1]).get(path[-1])
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def first(listed: Iterable[Object], field: str, value: str) -> Object:
+    """The first of the mappings with this value of a field, or an empty one."""
+    return next((each for each in listed if each.get(field) == value), EMPTY)
+
+
+def selector(cr: Object) -> str:
+    """The label selector of the pods of a Memcached: that of its status, or the labels that every release sets."""
+    labels = {"name": "memcached", "instance": text(cr, "metadata", "name"), "managed-by": "memcached-operator"}
+    default = ",".join(f"app.kubernetes.io/{name}={value}" for name, value in labels.items())
+    return text(cr, "status", "selector") or default

@@ -1,0 +1,137 @@
+"""The pods of a cache: where their memcached and their agent listen, and how they are."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from kubectl_memcached.model.objects import Object, first, integer, mapping, objects, strings, text
+
+MEMCACHED, AGENT = "memcached", "agent"
+"""The names of the containers."""
+DEFAULT_PORT: Final = 11211
+METRICS: Final = "metrics"
+"""The name of the agent's port with metrics."""
+AUTH_VOLUME: Final = "auth"
+_LOOPBACK: Final = re.compile(r"notls:(?:127\.0\.0\.1|\*):(\d+)")
+"""Addresses without TLS, in memcached's option `-l`. The operator adds one at 127.0.0.1 for its agent."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """How to reach the processes of a pod through a port that is forwarded to it.
+
+    `port`: that of memcached without TLS; None if it serves only TLS. `login_secret`: the Secret with its users; empty
+    if it has none. `metrics_port`: None without an agent. `https`: whether the agent serves HTTPS.
+    """
+
+    port: int | None
+    login_secret: str = ""
+    metrics_port: int | None = None
+    https: bool = False
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod. `problem`: why its memcached does not run; empty if it runs.
+
+    `restarts` and `last_exit` (a reason such as OOMKilled) are those of memcached. `image`: as in its spec.
+    """
+
+    name: str
+    namespace: str
+    node: str
+    endpoint: Endpoint
+    ready: bool
+    problem: str = ""
+    restarts: int = 0
+    last_exit: str = ""
+    image: str = ""
+    containers: tuple[str, ...] = ()
+
+
+def pods(listed: Iterable[Object]) -> list[Pod]:
+    """The pods of a list, in the order of their slots. Completed pods are left out."""
+    found = [pod(each) for each in listed if text(each, "status", "phase") not in ("Succeeded", "Failed")]
+    return sorted(found, key=lambda each: [(part.isdecimal(), part.zfill(12)) for part in each.name.split("-")])
+
+
+def pod(obj: Object) -> Pod:
+    """One pod."""
+    status = first(objects(obj, "status", "containerStatuses"), "name", MEMCACHED)
+    conditions = {text(each, "type"): text(each, "status") for each in objects(obj, "status", "conditions")}
+    return Pod(
+        text(obj, "metadata", "name"),
+        text(obj, "metadata", "namespace"),
+        text(obj, "spec", "nodeName"),
+        endpoint(obj),
+        conditions.get("Ready") == "True",
+        _problem(obj, status),
+        integer(status, "restartCount") or 0,
+        text(status, "lastState", "terminated", "reason"),
+        text(_container(obj, MEMCACHED), "image"),
+        tuple(text(each, "name") for each in objects(obj, "spec", "containers")),
+    )
+
+
+def endpoint(obj: Object) -> Endpoint:
+    """The addresses in the spec of a pod."""
+    container, agent = _container(obj, MEMCACHED), _container(obj, AGENT)
+    words = [*strings(container, "command"), *strings(container, "args")]
+    volumes = {text(each, "name"): each for each in objects(obj, "spec", "volumes")}
+    ports = {text(each, "name"): integer(each, "containerPort") for each in objects(agent, "ports")}
+    return Endpoint(
+        _port(words, container),
+        text(volumes.get(AUTH_VOLUME, {}), "secret", "secretName"),
+        ports.get(METRICS),
+        "--metrics-tls" in strings(agent, "command"),
+    )
+
+
+def option(words: list[str], name: str) -> str:
+    """The value that follows an option on a command line, or an empty string."""
+    return next((value for word, value in pairwise(words) if word == name), "")
+
+
+def command_line(obj: Object) -> list[str]:
+    """The arguments of memcached that the spec and the annotations of a pod contain."""
+    container = _container(obj, MEMCACHED)
+    changeable = next(
+        (value for name, value in mapping(obj, "metadata", "annotations").items() if name.endswith("/args")), ""
+    )
+    return [*strings(container, "command"), *strings(container, "args"), *str(changeable).split()]
+
+
+def _port(words: list[str], container: Object) -> int | None:
+    plain = [int(port) for port in _LOOPBACK.findall(option(words, "-l"))]
+    if plain:
+        return plain[-1]
+    if "-Z" in words or "--enable-ssl" in words:
+        return None
+    listed = [integer(each, "containerPort") for each in objects(container, "ports")]
+    value = option(words, "-p")
+    return int(value) if value.isdecimal() else next((port for port in listed if port), DEFAULT_PORT)
+
+
+def _container(obj: Object, name: str) -> Object:
+    return first(objects(obj, "spec", "containers"), "name", name)
+
+
+def _problem(obj: Object, status: Object) -> str:
+    if "running" in mapping(status, "state"):
+        return ""
+    for state in ("waiting", "terminated"):
+        found = mapping(status, "state", state)
+        if found:
+            return f"memcached does not run: {_sentence(found)}"
+    unscheduled = first(objects(obj, "status", "conditions"), "type", "PodScheduled")
+    if unscheduled.get("status") == "False":
+        return f"the pod has no node: {text(unscheduled, 'message')}"
+    return f"the pod is {text(obj, 'status', 'phase') or 'Pending'}"
+
+
+def _sentence(state: Object) -> str:
+    code = integer(state, "exitCode")
+    parts = [text(state, "reason"), text(state, "message"), "" if code is None else f"exit code {code}"]
+    return ", ".join(part for part in parts if part) or "no reason is given"

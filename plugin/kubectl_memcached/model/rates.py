@@ -1,0 +1,99 @@
+"""Rates between two samples of the counters of a pod."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubectl_memcached.model.replies import number
+from kubectl_memcached.model.rows import ratio
+
+TOTAL: Final = "total"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Amounts per second, and present values. None: not known, as after a restart between the samples."""
+
+    pod: str
+    gets: float | None = None
+    sets: float | None = None
+    hit_ratio: float | None = None
+    evictions: float | None = None
+    read: float | None = None
+    written: float | None = None
+    connections: float | None = None
+    memory_share: float | None = None
+    items: float | None = None
+    problem: str = ""
+
+
+def rates(pod: str, before: Mapping[str, str], after: Mapping[str, str], seconds: float) -> Rates:
+    """The rates between two replies to `stats`.
+
+    `seconds`: the time between them. memcached's own clock has whole seconds.
+    """
+
+    def per_second(name: str) -> float | None:
+        amount = _increase(before, after, name)
+        return None if amount is None or seconds <= 0 else amount / seconds
+
+    hits, misses = _increase(before, after, "get_hits"), _increase(before, after, "get_misses")
+    return Rates(
+        pod,
+        per_second("cmd_get"),
+        per_second("cmd_set"),
+        None if hits is None or misses is None else ratio(hits, hits + misses),
+        per_second("evictions"),
+        per_second("bytes_read"),
+        per_second("bytes_written"),
+        number(after, "curr_connections"),
+        ratio(number(after, "bytes"), number(after, "limit_maxbytes")),
+        number(after, "curr_items"),
+    )
+
+
+def _increase(before: Mapping[str, str], after: Mapping[str, str], name: str) -> float | None:
+    first, last = number(before, name), number(after, name)
+    if first is None or last is None or before.get("pid") != after.get("pid") or last < first:
+        return None
+    return last - first
+
+
+def total(found: Sequence[Rates]) -> Rates:
+    """The sum over all pods. The hit ratio is that of all gets, the memory that of the fullest pod."""
+    gets = _sum(each.gets for each in found)
+    hits = sum((each.hit_ratio or 0) * (each.gets or 0) for each in found)
+    return Rates(
+        TOTAL,
+        gets,
+        _sum(each.sets for each in found),
+        ratio(hits, gets),
+        _sum(each.evictions for each in found),
+        _sum(each.read for each in found),
+        _sum(each.written for each in found),
+        _sum(each.connections for each in found),
+        max((each.memory_share for each in found if each.memory_share is not None), default=None),
+        _sum(each.items for each in found),
+    )
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def document(found: Rates) -> dict[str, Any]:
+    """The rates as JSON."""
+    return {
+        "pod": found.pod,
+        "getsPerSecond": found.gets,
+        "setsPerSecond": found.sets,
+        "hitRatio": found.hit_ratio,
+        "evictionsPerSecond": found.evictions,
+        "readBytesPerSecond": found.read,
+        "writtenBytesPerSecond": found.written,
+        "connections": found.connections,
+        "memoryShare": found.memory_share,
+        "items": found.items,
+        "problem": found.problem,
+    }

@@ -1,0 +1,106 @@
+"""Replies of memcached. The format is described in memcached's doc/protocol.txt."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kubectl_memcached.errors import ExitCode, PluginError
+
+Stats = dict[str, str]
+"""Values by name, as memcached prints them."""
+
+MAX_KEY: Final = 250
+"""Bytes of a key: memcached's KEY_MAX_LENGTH."""
+LIMIT_REACHED: Final = "ERROR Too many open connections"
+UNAUTHENTICATED: Final = "CLIENT_ERROR unauthenticated"
+
+BLOCKED: Final = {
+    "CLIENT_ERROR flush_all not allowed": "--disable-flush-all",
+    "CLIENT_ERROR stats cachedump not allowed": "--disable-dumping",
+    "ERROR metadump not allowed": "--disable-dumping",
+    "ERROR mgdump not allowed": "--disable-dumping",
+    "CLIENT_ERROR watch commands not allowed": "--disable-watch",
+}
+"""Replies of 1.6.18 and 1.6.38 to commands that an option blocks."""
+
+_PAIR: Final = re.compile(r"(\w+)=(\S+)")
+
+
+def blocked(reply: str) -> str:
+    """Why an option blocks a command, as a sentence; empty if none does."""
+    name = BLOCKED.get(reply.strip(), "")
+    return f"memcached runs with {name}: remove it from spec.cache.extraArgs, which restarts memcached" if name else ""
+
+
+def parse_stats(reply: str) -> Stats:
+    """The values in a reply to a `stats` command. Lines of another form are left out."""
+    values: Stats = {}
+    for line in reply.split("\r\n"):
+        head, _, rest = line.partition(" ")
+        name, separator, value = rest.partition(" ")
+        if head == "STAT" and separator:
+            values[name] = value
+    return values
+
+
+def by_class(stats: Stats) -> dict[int, Stats]:
+    """The values of `stats items` and `stats slabs` by slab class: `items:1:age` and `1:used_chunks`."""
+    classes: dict[int, Stats] = {}
+    for name, value in stats.items():
+        slab, separator, rest = name.removeprefix("items:").partition(":")
+        if separator and slab.isdecimal():
+            classes.setdefault(int(slab), {})[rest] = value
+    return dict(sorted(classes.items()))
+
+
+def number(stats: Mapping[str, str], name: str) -> float | None:
+    """A number by its name, or None."""
+    value = stats.get(name, "")
+    return float(value) if re.fullmatch(r"\d{1,20}(\.\d{1,20})?", value, re.ASCII) else None
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item, as `me` describes it.
+
+    `size`: bytes of memory, with key and header. `ttl`: seconds until it expires; None: never. `idle`: seconds since it
+    was last accessed. `fetched`: whether it was ever read. `slab`: its slab class.
+    """
+
+    size: int
+    ttl: int | None
+    idle: int
+    fetched: bool
+    slab: int
+
+
+def parse_item(reply: str) -> Item | None:
+    """The item in a reply to `me KEY`; None if there is none. Raises ValueError for another reply.
+
+    1.6.18 writes the remaining time with the opposite sign.
+    """
+    if reply.strip() == "EN":
+        return None
+    values = dict(_PAIR.findall(reply))
+    if not reply.startswith("ME ") or not {"exp", "la", "size", "cls"} <= values.keys():
+        raise ValueError(reply.strip()[:80])
+    expires = int(values["exp"])
+    ttl = None if expires == -1 else abs(expires)
+    return Item(int(values["size"]), ttl, int(values["la"]), values.get("fetch") == "yes", int(values["cls"]))
+
+
+def check_key(key: str) -> None:
+    """Raise PluginError if memcached cannot have this key."""
+    encoded = key.encode()
+    if not 0 < len(encoded) <= MAX_KEY or any(byte <= 0x20 or byte == 0x7F for byte in encoded):
+        raise PluginError(
+            f"A key has 1 to {MAX_KEY} bytes without spaces and control characters; this one has {len(encoded)} bytes.",
+            ExitCode.USAGE,
+        )
+
+
+def users(content: str) -> list[tuple[str, str]]:
+    """The users and passwords in the file of memcached's option `-Y`: lines of the form `user:password`."""
+    lines = [line.partition(":") for line in content.split("\n")]
+    return [(user, password) for user, separator, password in lines if user and separator]

@@ -1,0 +1,113 @@
+"""One row of `status` for each pod: counters of memcached and metrics of its agent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubectl_memcached.model.metrics import AgentMetrics
+from kubectl_memcached.model.pods import Pod
+from kubectl_memcached.model.replies import Stats, number
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The replies of one pod. `problem`, `agent_problem`: why there are none; empty if there are.
+
+    `health`: what the agent says that is wrong, one sentence per line; empty without a problem.
+    """
+
+    pod: Pod
+    stats: Stats = field(default_factory=dict[str, str])
+    settings: Stats = field(default_factory=dict[str, str])
+    problem: str = ""
+    metrics: AgentMetrics = field(default_factory=AgentMetrics)
+    agent_problem: str = ""
+    health: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A pod. Times are in seconds, amounts in bytes, shares from 0 to 1. None: not known."""
+
+    pod: str
+    node: str
+    ready: bool
+    version: str | None
+    uptime: float | None
+    memory_used: float | None
+    memory_limit: float | None
+    hit_ratio: float | None
+    evictions: float | None
+    connections: float | None
+    max_connections: float | None
+    warm: float | None
+    certificate_days: int | None
+    restarts: int
+    problem: str
+    agent_problem: str
+
+    @property
+    def memory_share(self) -> float | None:
+        """The used share of the memory for items."""
+        return ratio(self.memory_used, self.memory_limit)
+
+    @property
+    def connections_share(self) -> float | None:
+        """The used share of the connections."""
+        return ratio(self.connections, self.max_connections)
+
+
+def row(reading: Reading, now: float) -> Row:
+    """The row of a pod. `now`: seconds since 1970."""
+    pod, stats = reading.pod, reading.stats
+    return Row(
+        pod.name,
+        pod.node,
+        pod.ready,
+        stats.get("version"),
+        number(stats, "uptime"),
+        number(stats, "bytes"),
+        number(stats, "limit_maxbytes"),
+        hit_ratio(stats),
+        number(stats, "evictions"),
+        number(stats, "curr_connections"),
+        number(stats, "max_connections") or number(reading.settings, "maxconns"),
+        reading.metrics.warm,
+        reading.metrics.certificate_days(now),
+        pod.restarts,
+        reading.problem,
+        reading.agent_problem,
+    )
+
+
+def hit_ratio(stats: Mapping[str, str]) -> float | None:
+    """The share of gets since the start that found an item; None without gets."""
+    hits, misses = number(stats, "get_hits"), number(stats, "get_misses")
+    return None if hits is None or misses is None else ratio(hits, hits + misses)
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """A share; None if it is not known."""
+    return None if part is None or not whole else part / whole
+
+
+def document(found: Row) -> dict[str, Any]:
+    """A row as JSON."""
+    return {
+        "pod": found.pod,
+        "node": found.node,
+        "ready": found.ready,
+        "version": found.version,
+        "uptimeSeconds": found.uptime,
+        "memoryUsedBytes": found.memory_used,
+        "memoryLimitBytes": found.memory_limit,
+        "hitRatio": found.hit_ratio,
+        "evictions": found.evictions,
+        "connections": found.connections,
+        "maxConnections": found.max_connections,
+        "warm": found.warm,
+        "certificateDaysLeft": found.certificate_days,
+        "restarts": found.restarts,
+        "problem": found.problem,
+        "agentProblem": found.agent_problem,
+    }

@@ -1,0 +1,64 @@
+"""Tables, sentences and JSON on standard output. Colors appear only on a terminal without NO_COLOR."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PIPED_WIDTH: Final = 200
+"""Columns if the output is not a terminal and COLUMNS is not set, so that a row is one line for grep."""
+
+GOOD, BAD, WARN, DIM, TITLE = "green", "red", "yellow", "dim", "bold"
+
+
+def console() -> Console:
+    """Standard output."""
+    found = Console(highlight=False, markup=False, emoji=False)
+    if not found.is_terminal and "COLUMNS" not in os.environ:
+        found.width = PIPED_WIDTH
+    return found
+
+
+def print_json(content: Any) -> None:
+    """Write a document as JSON."""
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def table(*columns: str, right: Sequence[str] = (), folded: Sequence[str] = (), gap: int = 2) -> Table:
+    """An empty table. `right`: columns of numbers. `folded`: columns that give way first, on more lines.
+
+    `gap`: spaces between columns.
+
+    No cell is cut: what does not fit continues in the next line.
+    """
+    found = Table(box=None, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style=TITLE)
+    for name in columns:
+        found.add_column(
+            name,
+            justify="right" if name in right else "left",
+            overflow="fold",
+            no_wrap=name not in folded,
+            min_width=min(8, len(name)) if name in folded else None,
+        )
+    return found
+
+
+def without_empty(
+    names: Sequence[str], rows: Iterable[Sequence[str | Text]], kept: int
+) -> tuple[list[str], list[list[str | Text]]]:
+    """Names and rows without the columns that are unknown in all rows; the first `kept` stay."""
+    listed = [list(row) for row in rows]
+    shown = [
+        index for index in range(len(names)) if index < kept or any(str(row[index]) not in ("", "-") for row in listed)
+    ]
+    return [names[index] for index in shown], [[row[index] for index in shown] for row in listed]
+
+
+def state(text: str, style: str) -> Text:
+    """A colored word."""
+    return Text(text, style=style)

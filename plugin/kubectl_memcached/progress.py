@@ -1,0 +1,71 @@
+"""The progress of a command that takes more than a second, on standard error."""
+
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+
+DELAY: Final = 1.0
+"""Seconds without output."""
+
+
+class Progress:
+    """Counts what is done. A terminal has one line that changes; elsewhere, one line says what takes time."""
+
+    def __init__(self, doing: str, number: int) -> None:
+        self._doing = doing
+        self._number = number
+        self._done = 0
+        self._console = Console(stderr=True, highlight=False, markup=False)
+        self._status = self._console.status(self._text())
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(DELAY, self._show)
+        self._timer.daemon = True
+        self._shown = self._ended = False
+
+    def start(self) -> None:
+        """Begin to measure the time."""
+        self._timer.start()
+
+    def step(self) -> None:
+        """Count one more."""
+        with self._lock:
+            self._done += 1
+            if self._shown:
+                self._status.update(self._text())
+
+    def stop(self) -> None:
+        """Remove the line from a terminal."""
+        self._timer.cancel()
+        with self._lock:
+            self._ended = True
+            if self._shown:
+                self._status.stop()
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._ended:
+                return
+            if self._console.is_terminal:
+                self._shown = True
+                self._status.start()
+                self._status.update(self._text())
+            else:
+                sys.stderr.write(f"{self._text()}\n")
+
+    def _text(self) -> str:
+        return f"{self._doing}: {self._done} of {self._number}…" if self._number else f"{self._doing}…"
+
+
+@contextmanager
+def progress(doing: str, number: int = 0) -> Generator[Progress]:
+    """Show the progress of the block. `number`: how many steps it has; 0: not known."""
+    found = Progress(doing, number)
+    found.start()
+    try:
+        yield found
+    finally:
+        found.stop()

@@ -1,0 +1,81 @@
+"""A fake cluster for the commands: kubectl answers from a directory, memcached listens on loopback."""
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kubectl_memcached.cli import cli
+from kubectl_memcached.errors import PluginError
+from support import stub_memcached
+from support.fake_kubectl import FakeKubectl
+from support.stub_memcached import Stub
+from unit.plugin.samples import METRICS, RESOURCE, SETTINGS, memcached, pod, stats
+
+Object = dict[str, Any]
+
+
+@dataclass
+class Result:
+    """The exit code and the output of a command."""
+
+    code: int
+    output: str
+    error: str
+
+
+@dataclass
+class World:
+    """A cluster with a Memcached of two pods, and a scripted memcached for each."""
+
+    kubectl: FakeKubectl
+    cr: Object = field(default_factory=memcached)
+    stubs: list[Stub] = field(default_factory=list[Stub])
+    responses: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
+    pods: list[Object] = field(default_factory=list[Object])
+
+    def use(self, cr: Object, **replies: str) -> None:
+        """Let the cluster have this Memcached. `replies`: to `stats` by its argument; `stats` is the one without."""
+        commands = {"stats" if name == "stats" else f"stats {name}": reply for name, reply in replies.items()}
+        self.cr, self.pods = cr, [pod(number, cr) for number in range(2)]
+        answers = {"stats": stats(), "stats settings": SETTINGS, **commands}
+        self.stubs = [Stub(dict(answers), login="") for _ in self.pods]
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A cluster with one healthy Memcached without an agent."""
+    found = World(FakeKubectl(tmp_path), responses={"/metrics": (200, METRICS), "/healthz": (200, "ok\n")})
+    found.use(memcached())
+    return found
+
+
+@pytest.fixture
+def run(world: World, monkeypatch: pytest.MonkeyPatch) -> Generator[Run]:
+    """Run a command in the cluster, on a terminal of 80 columns that is none: without colors."""
+    with ExitStack() as stack:
+
+        def invoke(*words: str, text: str = "", **variables: str) -> Result:
+            kubectl = world.kubectl
+            kubectl.objects = {RESOURCE: [world.cr], "pods": world.pods, **kubectl.objects}
+            agent = stack.enter_context(stub_memcached.agent(world.responses))
+            for each, stub in zip(world.pods, world.stubs, strict=True):
+                port = stack.enter_context(stub_memcached.memcached(stub))
+                kubectl.ports[each["metadata"]["name"]] = {11211: port, 11210: port, 9150: agent}
+            for name, value in {"COLUMNS": "80", **kubectl.environment(), **variables}.items():
+                monkeypatch.setenv(name, value)
+            result = CliRunner().invoke(cli, words, input=text)
+            if isinstance(result.exception, PluginError):
+                return Result(result.exception.code, result.stdout, str(result.exception))
+            if result.exception and not isinstance(result.exception, SystemExit):
+                raise result.exception
+            return Result(result.exit_code, result.stdout, result.stderr)
+
+        yield invoke

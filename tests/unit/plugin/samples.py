@@ -1,0 +1,106 @@
+"""Objects and replies for the tests of the plugin: pods as the operator builds them."""
+
+from typing import Any
+
+import msgspec
+
+from memcached_api.images import Images
+from memcached_api.memcached.types import MemcachedSpec
+from memcached_operator.memcached.desired.deployment import deployment
+from memcached_operator.memcached.desired.statefulset import statefulset
+
+Object = dict[str, Any]
+
+IMAGES = Images("docker.io/library/memcached:1.6.38", "localhost/agent:1")
+NAMESPACE, NAME = "shop", "sessions"
+RESOURCE = "memcacheds.cache.example.com"
+HEALTHY = {"Available": "True", "Progressing": "False", "Degraded": "False", "Ready": "True"}
+REASONS = {"Available": "MinimumReplicasAvailable", "Progressing": "RolloutComplete"}
+AUTH = {"secretName": "sessions-users"}
+TLS = {"secretName": "sessions-tls"}
+
+
+def memcached(spec: Object | None = None, states: dict[str, str] | None = None, **reasons: str) -> Object:
+    """A Memcached of two pods with a status. `states`: of its conditions. `reasons`: by type of condition."""
+    conditions = [
+        {
+            "type": kind,
+            "status": state,
+            "reason": reasons.get(kind) or REASONS.get(kind, "AsExpected"),
+            "message": f"message of {reasons[kind]}" if kind in reasons else "",
+            "lastTransitionTime": "2026-11-20T10:00:00Z",
+        }
+        for kind, state in (HEALTHY if states is None else states).items()
+    ]
+    status = {"observedGeneration": 1, "readyReplicas": 2, "conditions": conditions, "cache": {"memory": "64Mi"}}
+    return {
+        "apiVersion": "cache.example.com/v1",
+        "kind": "Memcached",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "generation": 1, "uid": "u"},
+        "spec": {"size": 2, "image": IMAGES.memcached, "identity": "Stable", **(spec or {})},
+        "status": status,
+    }
+
+
+def pod(number: int, cr: Object, node: str = "") -> Object:
+    """A running pod as the operator builds it."""
+    spec = msgspec.convert(cr["spec"], MemcachedSpec)
+    build = statefulset if spec.identity == "Stable" else deployment
+    template = build(cr, spec, IMAGES)["spec"]["template"]
+    name = f"{NAME}-{number}" if spec.identity == "Stable" else f"{NAME}-5c9bb8d9b8-x{number}k7q"
+    statuses: list[Object] = [
+        {"name": each["name"], "ready": True, "restartCount": 0, "state": {"running": {}}}
+        for each in template["spec"]["containers"]
+    ]
+    return {
+        "metadata": {**template["metadata"], "name": name, "namespace": NAMESPACE},
+        "spec": {**template["spec"], "nodeName": node or f"node-{number + 1}"},
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": statuses,
+        },
+    }
+
+
+def stats(**changed: int | str) -> str:
+    """A reply to `stats`."""
+    values: dict[str, int | str] = {
+        "pid": 1,
+        "uptime": 11520,
+        "time": 1700000000,
+        "version": "1.6.38",
+        "curr_connections": 12,
+        "max_connections": 1024,
+        "listen_disabled_num": 0,
+        "cmd_get": 2000,
+        "cmd_set": 300,
+        "get_hits": 1740,
+        "get_misses": 260,
+        "bytes_read": 1000,
+        "bytes_written": 2000,
+        "limit_maxbytes": 67108864,
+        "bytes": 27514634,
+        "curr_items": 250,
+        "total_items": 300,
+        "evictions": 0,
+        **changed,
+    }
+    return lines(values)
+
+
+def lines(values: dict[str, Any]) -> str:
+    """A reply with these values."""
+    return "".join(f"STAT {name} {value}\r\n" for name, value in values.items()) + "END\r\n"
+
+
+SETTINGS = lines({"maxconns": 1024, "verbosity": 1})
+METRICS = """\
+# HELP memcached_agent_warm Whether memcached is warm.
+# TYPE memcached_agent_warm gauge
+memcached_agent_warm 0
+memcached_agent_hit_ratio 0.43
+memcached_agent_target_hit_ratio 0.8
+memcached_agent_certificate_expiration_timestamp_seconds 1700864000.5
+memcached_slab_chunk_size_bytes{slab="1"} 96
+"""

@@ -1,0 +1,191 @@
+"""`kubectl memcached status`: what it shows of each kind of cache, and what it says if something is missing."""
+
+import base64
+import json
+import re
+from typing import Any
+
+import pytest
+
+from unit.plugin.conftest import Run, World
+from unit.plugin.samples import AUTH, TLS, memcached, pod, stats
+
+TABLE = """\
+POD        NODE   VERSION    UP   MEMORY HITS EVICT   CONNS
+sessions-0 node-1 1.6.38  3h12m 41%/64Mi  87%     0 12/1024
+sessions-1 node-2 1.6.38  3h12m 41%/64Mi  87%     0 12/1024
+"""
+
+
+def secret(content: str = "web:secret\n") -> dict[str, Any]:
+    """The Secret with memcached's users."""
+    data = {"users": base64.b64encode(content.encode()).decode()}
+    return {"metadata": {"name": "sessions-users", "namespace": "shop"}, "data": data}
+
+
+def test_healthy_cache_without_agent(run: Run) -> None:
+    result = run("status", "sessions")
+    assert result.code == 0
+    assert "Memcached shop/sessions is ready\n2 of 2 pods ready, Stable, 64Mi per pod\n" in result.output
+    assert result.output.endswith(TABLE)
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+CACHES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "agent": {"monitoring": {}},
+    "tls": {"tls": TLS},
+    "password": {"auth": AUTH},
+}
+
+
+@pytest.mark.parametrize("kind", CACHES)
+def test_every_kind_of_cache_is_read(kind: str, world: World, run: Run) -> None:
+    world.use(memcached(CACHES[kind]))
+    world.kubectl.objects["secret"] = [secret()]
+    for stub in world.stubs:
+        stub.login = "web secret" if kind == "password" else ""
+    result = run("status", "sessions", "-o", "json")
+    rows = json.loads(result.output)["pods"]
+    assert [(row["version"], row["problem"], row["hitRatio"]) for row in rows] == [("1.6.38", "", 0.87)] * 2
+    assert {row["agentProblem"] != "" for row in rows} == {kind == "plain"}
+    assert {row["warm"] for row in rows} == {None if kind == "plain" else 0.5375}
+    assert ["secret" in call for call in world.kubectl.calls()].count(True) == (1 if kind == "password" else 0)
+
+
+def test_secret_is_in_no_output(world: World, run: Run) -> None:
+    world.use(memcached({"auth": AUTH}))
+    world.kubectl.objects["secret"] = [secret("web:hunter2\n")]
+    for stub in world.stubs:
+        stub.login = "web other"
+    result = run("status", "sessions")
+    assert "refuses the login" in result.output
+    assert "hunter2" not in result.output + result.error
+    assert "hunter2" not in json.dumps(world.kubectl.calls())
+
+
+def test_problem_has_its_message_once_and_its_remedy(world: World, run: Run) -> None:
+    states = {"Available": "True", "Progressing": "True", "Degraded": "True", "Ready": "False"}
+    world.use(memcached(states=states, Degraded="ImageUnavailable", Ready="ImageUnavailable", Progressing="Paused"))
+    result = run("status", "sessions")
+    assert result.code == 1
+    assert result.output.count("message of ImageUnavailable") == 1
+    assert "Remedy: Correct `spec.image` or `spec.imagePullSecrets`." in result.output
+    assert "Remedy: Run `kubectl memcached resume NAME`." in result.output
+
+
+def test_pod_that_does_not_run_has_a_reason_instead_of_values(world: World, run: Run) -> None:
+    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}
+    world.pods[1]["status"]["containerStatuses"][0]["state"] = waiting
+    result = run("status", "sessions")
+    assert re.search(r"^sessions-1 node-2 +- +- +-", result.output, re.MULTILINE)
+    assert "• sessions-1: memcached does not run: ImagePullBackOff, not found" in result.output
+
+
+def test_columns_of_the_agent(world: World, run: Run) -> None:
+    world.use(memcached({"monitoring": {}}))
+    world.responses["/healthz"] = (503, "certificate: ca.crt does not verify it\n")
+    result = run("status", "sessions")
+    header, *rows = (line for line in result.output.splitlines() if line.startswith(("POD", "sessions-")))
+    assert header.split()[-2:] == ["WARM", "CERT"]
+    assert [row.split()[-2] for row in rows] == ["54%", "54%"]
+    assert "• sessions-0: the agent reports: certificate: ca.crt does not verify it" in result.output
+    assert "the certificate has expired" in result.output
+
+
+def test_connection_limit_is_named(world: World, run: Run) -> None:
+    world.stubs[0].greeting = "ERROR Too many open connections\r\n"
+    result = run("status", "sessions")
+    assert "has reached its connection limit, spec.cache.maxConnections" in " ".join(result.output.split())
+
+
+ERRORS = {
+    "get memcacheds.cache.example.com": {
+        'error: the server doesn\'t have a resource type "memcacheds"': (4, "This cluster has no Memcacheds"),
+        "The connection to the server localhost:8080 was refused - did you specify the right host or port?": (
+            3,
+            "kubectl cannot reach the cluster",
+        ),
+        'error: context "x" does not exist': (3, "kubectl cannot reach the cluster"),
+        "error: You must be logged in to the server (Unauthorized)": (3, "kubectl cannot reach the cluster"),
+        'Error from server (NotFound): memcacheds.cache.example.com "sessions" not found': (
+            4,
+            "kubectl cannot read Memcached sessions: memcacheds.cache",
+        ),
+        'Error from server (Forbidden): memcacheds is forbidden: User "jo" cannot get resource': (
+            5,
+            "You may not read",
+        ),
+    }
+}
+
+
+@pytest.mark.parametrize(("key", "stderr"), [(key, stderr) for key, found in ERRORS.items() for stderr in found])
+def test_errors_of_kubectl(key: str, stderr: str, world: World, run: Run) -> None:
+    world.kubectl.errors[key] = stderr
+    result = run("status", "sessions")
+    code, sentence = ERRORS[key][stderr]
+    assert (result.code, result.output) == (code, "")
+    assert result.error.startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "spec", "sentence"),
+    [
+        ("get", "pods", {}, "You may not list pods"),
+        ("port-forward", "pod", {}, "You may not forward a port to pod sessions-0"),
+        ("get", "secret", {"auth": AUTH}, "You may not read Secret sessions-users"),
+    ],
+)
+def test_conditions_are_shown_without_further_rights(
+    verb: str, resource: str, spec: dict[str, Any], sentence: str, world: World, run: Run
+) -> None:
+    world.use(memcached(spec))
+    for stub in world.stubs:
+        stub.login = "web secret"
+    world.kubectl.forbid(verb, resource)
+    result = run("status", "sessions")
+    assert (result.code, "MinimumReplicasAvailable" in result.output) == (0, True)
+    assert sentence in " ".join(result.output.split())
+
+
+def test_older_operator_without_ready_and_status_fields(world: World, run: Run) -> None:
+    cr = memcached({"identity": "Pooled"}, {"Available": "True", "Progressing": "False", "Degraded": "False"})
+    del cr["spec"]["identity"], cr["status"]["cache"]
+    world.cr, world.pods = cr, [pod(number, memcached({"identity": "Pooled"})) for number in range(2)]
+    result = run("status", "sessions")
+    assert (result.code, "is ready" in result.output) == (0, True)
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_object_without_a_status(world: World, run: Run) -> None:
+    del world.cr["status"]
+    result = run("status", "sessions")
+    assert result.code == 1
+    assert "no operator reconciles it" in result.output
+
+
+def test_without_kubectl(run: Run) -> None:
+    result = run("status", "sessions", PATH="/nonexistent")
+    assert (result.code, result.error) == (3, "kubectl is not in PATH: install it, or add its directory to PATH.")
+
+
+@pytest.mark.parametrize("words", [("-n", "x", "status", "sessions"), ("status", "sessions", "-n", "x")])
+def test_options_of_kubectl_are_passed_on(words: tuple[str, ...], world: World, run: Run) -> None:
+    run(*words, "--context=c", "--kubeconfig=f") if words[0] == "status" else run(*words)
+    first = world.kubectl.calls()[0]
+    assert "--namespace=x" in first
+    assert ("--context=c" in first, "--kubeconfig=f" in first) == (words[0] == "status",) * 2
+
+
+def test_advice_about_the_load(world: World, run: Run) -> None:
+    busy = stats(curr_connections=900, evictions=30, bytes=66000000, get_hits=100, get_misses=1900)
+    world.stubs[1].replies = {**world.stubs[1].replies, "stats": busy}
+    text = " ".join(run("status", "sessions").output.split())
+    for sentence in (
+        "sessions-1: 88% of the connections are in use",
+        "sessions-1: 10% of all stored items were evicted",
+        "sessions-1: only 5% of the gets find an item",
+    ):
+        assert sentence in text
+    assert "sessions-0:" not in text

@@ -1,0 +1,47 @@
+"""The command line of `python -m plugin`."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+
+from plugin.archives import LICENSE, PLUGIN, PROGRAM, executable, manifest, tarball, tarball_name
+from plugin.errors import PackingError
+from plugin.sources import ROOT, packages, sources
+from release.commit.plan import CHANGELOG, repository
+
+
+@click.group()
+def main() -> None:
+    """Pack the kubectl plugin."""
+
+
+@main.command()
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path), default=ROOT / "build/plugin")
+@click.option("--archive-only", is_flag=True, help="Without the executable itself, as in a release.")
+def package(output: Path, archive_only: bool) -> None:
+    """Write the executable, its archive and krew's manifest into OUTPUT; the same files give the same bytes."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    program = executable({**packages(), **sources()}, version)
+    archive = tarball(program, (ROOT / LICENSE).read_bytes())
+    url = repository({CHANGELOG: (ROOT / CHANGELOG).read_text()})
+    output.mkdir(parents=True, exist_ok=True)
+    (output / tarball_name(version)).write_bytes(archive)
+    (output / f"{PLUGIN}.yaml").write_text(manifest(version, archive, url))
+    if not archive_only:
+        (output / PROGRAM).write_bytes(program)
+        (output / PROGRAM).chmod(0o755)
+    click.echo(f"wrote {output}")
+
+
+def run() -> None:
+    """`python -m plugin`; prints a PackingError without traceback."""
+    try:
+        main()
+    except PackingError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    run()

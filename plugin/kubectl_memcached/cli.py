@@ -2,8 +2,15 @@
 
 import click
 
+from kubectl_memcached.commands.completion import complete, completion
+from kubectl_memcached.commands.find import find
+from kubectl_memcached.commands.flush import flush
 from kubectl_memcached.commands.options import Chosen, kubectl_options
+from kubectl_memcached.commands.report import report
+from kubectl_memcached.commands.rollout import pause, restart, resume
+from kubectl_memcached.commands.stats import stats
 from kubectl_memcached.commands.status import status
+from kubectl_memcached.commands.top import top
 from kubectl_memcached.version import version
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -22,5 +29,5 @@ def cli(ctx: click.Context, kubeconfig: str, context: str, namespace: str) -> No
     ctx.obj = Chosen(kubeconfig, context, namespace)
 
 
-for command in (status,):
+for command in (status, top, stats, find, restart, pause, resume, flush, report, completion, complete):
     cli.add_command(command)

@@ -26,7 +26,8 @@ class FakeKubectl:
     """The program `kubectl` in a directory for PATH.
 
     `objects`: resource → objects. `ports`: pod → port of the pod → port of this machine. `errors`: `VERB RESOURCE` →
-    standard error. `outputs`: `VERB RESOURCE` → output. `pruned`: fields of the spec that the API server drops.
+    standard error. `outputs`: `VERB RESOURCE`, or
+    `logs POD CONTAINER` → output. `pruned`: fields of the spec that the API server drops.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,7 +65,8 @@ def main(words: list[str]) -> None:
     state = json.loads((folder / STATE).read_text())
     arguments = [word for word in words if not word.startswith("-")]
     verb, resource = arguments[0], arguments[1].partition("/")[0] if len(arguments) > 1 else ""
-    key = f"{verb} {resource}"
+    container = next((word.partition("=")[2] for word in words if word.startswith("--container=")), "")
+    key = f"{verb} {resource} {container}".rstrip() if verb == "logs" else f"{verb} {resource}"
     if key in state["errors"]:
         fail(state["errors"][key])
     if key in state["outputs"]:

@@ -1,0 +1,121 @@
+"""The files of a report. What cannot be read is listed, and the rest is still collected."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubectl_memcached.cluster.caches import Cache, Secrets
+from kubectl_memcached.cluster.kubectl import Kubectl
+from kubectl_memcached.cluster.sessions import Session, session
+from kubectl_memcached.errors import PluginError
+from kubectl_memcached.model.cleaning import cleaned, concerns, node
+from kubectl_memcached.model.objects import RESOURCE, Object, selector
+from kubectl_memcached.model.pods import MEMCACHED, Pod
+from kubectl_memcached.model.redaction import redacted
+
+CHILDREN: Final = (
+    "deployments",
+    "statefulsets",
+    "replicasets",
+    "services",
+    "poddisruptionbudgets",
+    "networkpolicies",
+    "configmaps",
+    "podmonitors",
+)
+STATS: Final = ("stats", "stats settings", "stats items", "stats slabs")
+LOG_LINES: Final = 5000
+"""The last lines of each log."""
+LOG_BYTES: Final = 5 * 2**20
+
+
+@dataclass
+class Report:
+    """Files by name. `missing`: one sentence for each part that could not be read."""
+
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    missing: list[str] = field(default_factory=list[str])
+
+    def add(self, name: str, read: Callable[[], str]) -> None:
+        """Add a file, or why it is missing. An empty file is left out."""
+        try:
+            if content := read():
+                self.files[name] = content
+        except PluginError as error:
+            self.missing.append(f"{name}: {error}")
+
+
+def collect(kubectl: Kubectl, cache: Cache, done: Callable[[], None]) -> Report:
+    """Read everything about a cache. `done` is called after each pod."""
+    report = Report()
+    report.files["memcached.json"] = _json(cleaned(cache.cr))
+    report.files["pods.json"] = _json([cleaned(each) for each in cache.objects])
+    for kind in CHILDREN:
+        report.add(f"{kind}.json", lambda kind=kind: _children(kubectl, cache, kind))
+    report.add("events.json", lambda: _events(kubectl, cache))
+    report.add("nodes.json", lambda: _nodes(kubectl, {pod.node for pod in cache.pods if pod.node}))
+    report.add("versions.txt", lambda: kubectl.run("read the versions", "version"))
+    report.add("crd.json", lambda: _crd(kubectl))
+    secrets = Secrets(kubectl)
+    for pod in cache.pods:
+        _pod(kubectl, secrets, pod, report)
+        done()
+    return report
+
+
+def _children(kubectl: Kubectl, cache: Cache, kind: str) -> str:
+    labels = f"--selector={selector(cache.cr)}"
+    listed = kubectl.list(f"list {kind}", kind, labels, namespace=cache.namespace)
+    return _json([cleaned(each) for each in listed]) if listed else ""
+
+
+def _events(kubectl: Kubectl, cache: Cache) -> str:
+    listed = kubectl.list("list events", "events", namespace=cache.namespace)
+    return _json([cleaned(each) for each in listed if concerns(each, cache.name)])
+
+
+def _nodes(kubectl: Kubectl, names: Iterable[str]) -> str:
+    return _json([node(kubectl.get(f"read node {name}", "node", name)) for name in sorted(names)])
+
+
+def _crd(kubectl: Kubectl) -> str:
+    """The fields that the API server knows: those of the installed release."""
+    crd: Object = kubectl.get(f"read the CustomResourceDefinition {RESOURCE}", "customresourcedefinition", RESOURCE)
+    return _json(cleaned(crd))
+
+
+def _pod(kubectl: Kubectl, secrets: Secrets, pod: Pod, report: Report) -> None:
+    for container in pod.containers:
+        for previous in (False, True) if container != MEMCACHED or pod.restarts else (False,):
+            name = f"logs/{pod.name}-{container}{'-previous' if previous else ''}.log"
+            report.add(name, lambda container=container, previous=previous: _log(kubectl, pod, container, previous))
+    try:
+        with session(kubectl, pod, secrets, agent=True) as opened:
+            report.add(f"stats/{pod.name}.txt", lambda: _stats(opened))
+            if pod.endpoint.metrics_port is not None:
+                report.add(f"agent/{pod.name}-metrics.txt", lambda: opened.agent("/metrics"))
+                report.add(f"agent/{pod.name}-healthz.txt", lambda: opened.agent("/healthz"))
+    except PluginError as error:
+        report.missing.append(f"stats/{pod.name}.txt: {error}")
+
+
+def _log(kubectl: Kubectl, pod: Pod, container: str, previous: bool) -> str:
+    limits = [f"--tail={LOG_LINES}", f"--limit-bytes={LOG_BYTES}", "--timestamps=false"]
+    words = ["logs", pod.name, f"--container={container}", *limits, *(["--previous"] if previous else [])]
+    try:
+        log = kubectl.run(f"read the log of {pod.name}", *words, namespace=pod.namespace)
+    except PluginError as error:
+        if previous and "previous terminated container" in str(error):
+            return ""
+        raise
+    return redacted(log) if container == MEMCACHED else log
+
+
+def _stats(opened: Session) -> str:
+    with opened.memcached() as memcached:
+        return "".join(f"{command}\n{memcached.lines(command)}\n".replace("\r\n", "\n") for command in STATS)
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=2) + "\n"

@@ -1,0 +1,154 @@
+"""`top`: requests per second of each pod, live."""
+
+import time
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from kubectl_memcached import output
+from kubectl_memcached.cluster.caches import Cache, Secrets, load
+from kubectl_memcached.cluster.kubectl import Kubectl
+from kubectl_memcached.cluster.sessions import session
+from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
+from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.memcached.connection import Connection, MemcachedError
+from kubectl_memcached.model import rates, units
+from kubectl_memcached.model.pods import Pod
+from kubectl_memcached.model.replies import Stats, parse_stats
+from kubectl_memcached.progress import progress
+
+INTERVAL: Final = 2.0
+"""Seconds between two samples."""
+MAX_PODS: Final = 32
+"""Pods that are watched at the same time: each keeps a process of kubectl."""
+COLUMNS: Final = ("POD", "GETS/s", "HITS", "SETS/s", "EVICT/s", "IN/s", "OUT/s", "CONNS", "MEM", "ITEMS")
+
+
+class Watched:
+    """The connection to a pod, which is opened again after an error, and its last sample."""
+
+    def __init__(self, kubectl: Kubectl, pod: Pod, secrets: Secrets) -> None:
+        self.pod = pod
+        self._kubectl = kubectl
+        self._secrets = secrets
+        self._stack = ExitStack()
+        self._connection: Connection | None = None
+        self._before: tuple[float, Stats] | None = None
+
+    def sample(self) -> rates.Rates:
+        """Read the counters; return the rates since the last sample."""
+        try:
+            now, stats = self._read()
+        except PluginError as error:
+            self.close()
+            return rates.Rates(self.pod.name, problem=str(error))
+        before, self._before = self._before or (now, stats), (now, stats)
+        return rates.rates(self.pod.name, before[1], stats, now - before[0])
+
+    def close(self) -> None:
+        """Close the connection, and forget the last sample."""
+        self._stack.close()
+        self._connection = self._before = None
+
+    def _read(self) -> tuple[float, Stats]:
+        try:
+            if self._connection is None:
+                opened = self._stack.enter_context(session(self._kubectl, self.pod, self._secrets))
+                self._connection = self._stack.enter_context(opened.memcached())
+            return time.monotonic(), parse_stats(self._connection.lines("stats"))
+        except MemcachedError as error:
+            raise PluginError(f"memcached of {self.pod.name} {error}", ExitCode.POD) from None
+
+
+@click.command()
+@name_argument
+@click.option("--interval", type=click.FloatRange(0.5, 3600), default=INTERVAL, show_default=True, help="Seconds.")
+@click.option("--once", is_flag=True, help="Print one interval and exit.")
+@output_option
+@cluster_command
+def top(kubectl: Kubectl, name: str, interval: float, once: bool, output: str) -> None:
+    """Show the requests per second of each pod until Ctrl-C.
+
+    Without a terminal, and with -o json, it prints one interval.
+    """
+    cache = load(kubectl, name)
+    if len(cache.pods) > MAX_PODS:
+        raise PluginError(f"Memcached {name} has {len(cache.pods)} pods; top shows at most {MAX_PODS}.", ExitCode.USAGE)
+    if not cache.pods:
+        raise PluginError(f"Memcached {name} has no pods.", ExitCode.POD)
+    with _watched(kubectl, cache) as pods:
+        _run(pods, interval, once, output)
+
+
+def _run(pods: Sequence[Watched], interval: float, once: bool, form: str) -> None:
+    console = output.console()
+    if once or form == "json" or not console.is_terminal:
+        _once(console, pods, interval, form)
+        return
+    _sample(pods)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        while True:
+            time.sleep(interval)
+            live.update(_table(_sample(pods)), refresh=True)
+
+
+def _once(console: Console, pods: Sequence[Watched], interval: float, form: str) -> None:
+    with progress("Measuring"):
+        _sample(pods)
+        time.sleep(interval)
+        found = _sample(pods)
+    if form == "json":
+        documents = [rates.document(each) for each in found]
+        output.print_json({"intervalSeconds": interval, "pods": documents, "total": rates.document(rates.total(found))})
+    else:
+        console.print(_table(found))
+    for each in found if form != "json" else []:
+        if each.problem:
+            console.print(f"{each.pod}: {each.problem}")
+    if all(each.problem for each in found):
+        raise SystemExit(ExitCode.POD)
+
+
+@contextmanager
+def _watched(kubectl: Kubectl, cache: Cache) -> Generator[list[Watched]]:
+    secrets = Secrets(kubectl)
+    pods = [Watched(kubectl, pod, secrets) for pod in cache.pods]
+    try:
+        yield pods
+    finally:
+        for pod in pods:
+            pod.close()
+
+
+def _sample(pods: Sequence[Watched]) -> list[rates.Rates]:
+    with ThreadPoolExecutor(len(pods)) as executor:
+        return list(executor.map(Watched.sample, pods))
+
+
+def _table(found: Sequence[rates.Rates]) -> Any:
+    table = output.table(*COLUMNS, right=COLUMNS[1:], folded=["POD"], gap=1)
+    for each in found:
+        table.add_row(*_cells(each), style=output.BAD if each.problem else None)
+    if len(found) > 1:
+        table.add_row(*_cells(rates.total(found)), style=output.TITLE)
+    return table
+
+
+def _cells(each: rates.Rates) -> list[str]:
+    return [
+        each.pod,
+        units.count(each.gets),
+        units.percent(each.hit_ratio),
+        units.count(each.sets),
+        units.count(each.evictions),
+        units.size(each.read),
+        units.size(each.written),
+        units.count(each.connections),
+        units.percent(each.memory_share),
+        units.count(each.items),
+    ]

@@ -1,0 +1,161 @@
+"""The pure functions of the plugin, and what they must know of the operator."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_memcached.model import units
+from kubectl_memcached.model.advice import advice
+from kubectl_memcached.model.conditions import REMEDIES, is_ready, unobserved
+from kubectl_memcached.model.metrics import agent_metrics
+from kubectl_memcached.model.pods import Endpoint, Pod, endpoint, pods
+from kubectl_memcached.model.rates import rates
+from kubectl_memcached.model.replies import by_class, parse_stats, users
+from kubectl_memcached.model.rows import Reading, row
+from memcached_api.conditions import MEANINGS, READY
+from unit.plugin.samples import AUTH, METRICS, TLS, memcached, pod, stats
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, Endpoint(11211)),
+        ({"containerPort": 12000}, Endpoint(12000)),
+        ({"identity": "Pooled", "monitoring": {}}, Endpoint(11211, metrics_port=9150)),
+        ({"tls": TLS}, Endpoint(11210, metrics_port=9150)),
+        ({"tls": {**TLS, "clientAuth": "Require"}, "monitoring": {"tls": {}}}, Endpoint(11210, "", 9150, https=True)),
+        ({"tls": {**TLS, "port": 11212, "plaintext": "Enabled"}}, Endpoint(11210, metrics_port=9150)),
+        ({"auth": AUTH}, Endpoint(11211, "sessions-users", 9150)),
+        ({"cache": {"warmRestart": True, "memory": "128Mi"}, "tls": TLS}, Endpoint(11210, metrics_port=9150)),
+    ],
+)
+def test_endpoints_of_the_pods_that_the_operator_builds(spec: dict[str, Any], expected: Endpoint) -> None:
+    assert endpoint(pod(0, memcached(spec))) == expected
+
+
+def test_memcached_with_tls_only_has_no_endpoint() -> None:
+    container = {"name": "memcached", "command": ["memcached", "-Z", "-p", "11211"]}
+    assert endpoint({"spec": {"containers": [container]}}).port is None
+
+
+def test_slots_are_in_the_order_of_their_numbers() -> None:
+    cr = memcached()
+    assert [each.name for each in pods(pod(number, cr) for number in (10, 2, 0))] == [
+        f"sessions-{number}" for number in (0, 2, 10)
+    ]
+
+
+def test_remedies_are_those_of_the_operator() -> None:
+    """For a Memcached, and shorter where the plugin has a command for it."""
+    wanted = {
+        (kind, reason): meaning.action
+        for kind, reasons in MEANINGS.items()
+        for reason, meaning in reasons.items()
+        if meaning.action and kind not in (READY, "Stalled")
+    }
+    assert REMEDIES.keys() == wanted.keys()
+    own = {key for key, text in REMEDIES.items() if not wanted[key].startswith(text.rstrip("."))}
+    assert own == {("Progressing", "Paused")}
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ({"Available": "True", "Progressing": "False", "Degraded": "False", "Ready": "True"}, True),
+        ({"Available": "True", "Progressing": "True", "Degraded": "False", "Ready": "True"}, True),
+        ({"Available": "True", "Progressing": "False", "Degraded": "False"}, True),
+        ({"Available": "True", "Progressing": "False", "Degraded": "True"}, False),
+        ({}, False),
+    ],
+)
+def test_readiness(states: dict[str, str], expected: bool) -> None:
+    assert is_ready(memcached(states=states)) == expected
+
+
+def test_status_of_an_earlier_generation() -> None:
+    cr = memcached()
+    assert unobserved(cr) == ""
+    cr["metadata"]["generation"] = 2
+    assert "has not observed the last change yet" in unobserved(cr)
+
+
+@pytest.mark.parametrize(
+    ("value", "size", "count"),
+    [
+        (None, "-", "-"),
+        (0, "0", "0"),
+        (999, "999", "999"),
+        (1023.9, "1Ki", "1k"),
+        (1536, "1.5Ki", "1.5k"),
+        (67108864, "64Mi", "67M"),
+        (1.5 * 2**30, "1.5Gi", "1.6G"),
+    ],
+)
+def test_amounts(value: float | None, size: str, count: str) -> None:
+    assert (units.size(value), units.count(value)) == (size, count)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (0, "0%"), (0.001, "<1%"), (0.5, "50%"), (0.999, ">99%"), (1, "100%")]
+)
+def test_shares(value: float | None, text: str) -> None:
+    assert units.percent(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (0, "0s"), (59, "59s"), (3600, "1h"), (11520, "3h12m"), (450000, "5d5h")]
+)
+def test_durations(value: float | None, text: str) -> None:
+    assert units.duration(value) == text
+
+
+def test_metrics_of_the_agent() -> None:
+    found = agent_metrics(METRICS)
+    assert (round(found.warm or 0, 4), found.certificate_days(1700000000.0)) == (0.5375, 10)
+    assert agent_metrics("memcached_agent_warm 1\n").warm == 1
+    assert agent_metrics("memcached_agent_warm 0\n").warm == 0
+    assert agent_metrics("").warm is agent_metrics("").certificate_days(0) is None
+
+
+def test_counters_of_a_restarted_memcached_have_no_rate() -> None:
+    before, after = (parse_stats(stats(pid=pid, cmd_get=gets)) for pid, gets in ((1, 100), (2, 300)))
+    assert rates("p", before, after, 2.0).gets is None
+    assert rates("p", before, {**after, "pid": "1"}, 2.0).gets == 100
+
+
+def test_values_by_slab_class() -> None:
+    reply = "STAT items:2:number 5\r\nSTAT items:11:number 6\r\nSTAT active_slabs 2\r\nEND\r\n"
+    assert by_class(parse_stats(reply)) == {2: {"number": "5"}, 11: {"number": "6"}}
+
+
+def test_users_of_a_file() -> None:
+    assert users("web:a:b\n\nbad\n:x\nold:c") == [("web", "a:b"), ("old", "c")]
+
+
+def reading(number: int, changed: dict[str, Any], **of_pod: Any) -> Reading:
+    """The counters of a pod."""
+    found = Pod(f"sessions-{number}", "shop", f"node-{number}", Endpoint(11211), ready=True, **of_pod)
+    return Reading(found, parse_stats(stats(**changed)))
+
+
+@pytest.mark.parametrize(
+    ("first", "sentence"),
+    [
+        (reading(0, {"listen_disabled_num": 3}), "clients were refused 3 times"),
+        (reading(0, {}, last_exit="OOMKilled", restarts=2), "out of memory and restarted 2 times"),
+        (reading(0, {"version": "1.6.18"}), "different versions of memcached, 1.6.18 and 1.6.38"),
+        (reading(0, {"cmd_get": 90000}), "a client has an old list of servers"),
+    ],
+)
+def test_advice(first: Reading, sentence: str) -> None:
+    found = [first, reading(1, {})]
+    assert [sentence in each for each in advice(memcached(), [row(each, 0) for each in found], found)] == [True]
+
+
+def test_advice_about_the_object() -> None:
+    cr = memcached({"size": 3, "rollout": {"paused": True}})
+    found = [reading(0, {}), reading(0, {})]
+    text = " ".join(advice(cr, [row(each, 0) for each in found], found))
+    assert "The rollout is paused" in text
+    assert "All pods run on node node-0" in text
+    assert "2 of 3 pods exist." in text

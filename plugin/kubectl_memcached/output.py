@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -57,6 +58,12 @@ def without_empty(
         index for index in range(len(names)) if index < kept or any(str(row[index]) not in ("", "-") for row in listed)
     ]
     return [names[index] for index in shown], [[row[index] for index in shown] for row in listed]
+
+
+def bullet(sentence: str, width: int) -> Text:
+    """An item of a list, on several lines if it is longer than `width` columns."""
+    found = textwrap.wrap(sentence, width - 2, break_long_words=False, break_on_hyphens=False)
+    return Text("• " + "\n  ".join(found))
 
 
 def state(text: str, style: str) -> Text:

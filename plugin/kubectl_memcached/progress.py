@@ -25,6 +25,8 @@ class Progress:
         self._timer = threading.Timer(DELAY, self._show)
         self._timer.daemon = True
         self._shown = self._ended = False
+        self.reported = threading.Event()
+        """Set when something was written."""
 
     def start(self) -> None:
         """Begin to measure the time."""
@@ -55,6 +57,7 @@ class Progress:
                 self._status.update(self._text())
             else:
                 sys.stderr.write(f"{self._text()}\n")
+            self.reported.set()
 
     def _text(self) -> str:
         return f"{self._doing}: {self._done} of {self._number}…" if self._number else f"{self._doing}…"

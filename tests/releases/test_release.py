@@ -29,6 +29,8 @@ def test_dry_run_contains_everything_and_commits_nothing(repository: Tree, relea
     assert {path.as_posix() for path in release.files()} >= {
         "images.txt",
         "install.yaml",
+        f"kubectl-memcached-{VERSION}.tar.gz",
+        "memcached.yaml",
         "provenance.intoto.json",
         *(release.bill(part, architecture) for part in PARTS for architecture in ARCHITECTURES),
     }

@@ -88,7 +88,7 @@ def _as_table(key: str, found: Sequence[Found]) -> None:
     holders = [each for each in found if each.item]
     if shown:
         names, lines = output.without_empty(COLUMNS, [_cells(each) for each in shown], kept=1)
-        table = output.table(*names, right=COLUMNS[1:4], folded=["POD", "PROBLEM"])
+        table = output.table(*names, right=COLUMNS[1:6], folded=["POD", "PROBLEM"])
         for line in lines:
             table.add_row(*line)
         console.print(table)

@@ -100,8 +100,8 @@ def _as_tables(kind: str | None, found: Sequence[Replies]) -> None:
             console.print(f"{each.pod}: {each.problem}")
     read = [each for each in found if not each.problem]
     if kind in ("slabs", "items"):
-        for each in read:
-            console.print(f"\n{each.pod}", style=output.TITLE)
+        for number, each in enumerate(read):
+            console.print("\n" * (number > 0) + each.pod, style=output.TITLE)
             console.print(_by_class(each.stats, SLABS if kind == "slabs" else ITEMS))
         return
     for number, group in enumerate(_groups(console, read)):

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from kubectl_memcached import output
@@ -46,7 +45,8 @@ class _Report:
 
     def __init__(self, cr: Object, found: Sequence[rows.Reading], problem: str) -> None:
         self.cr = cr
-        self.rows = [rows.row(each, time.time()) for each in found]
+        self.now = time.time()
+        self.rows = [rows.row(each, self.now) for each in found]
         self.problem = problem
         self.advice = advices.advice(cr, self.rows, found) if not problem else [problem]
 
@@ -80,14 +80,14 @@ def _as_json(report: _Report) -> None:
 def _as_tables(report: _Report) -> None:
     console = output.console()
     _summary(console, report.cr)
-    _conditions(console, report.cr)
+    _conditions(console, report.cr, report.now)
     if report.rows:
         console.print()
         console.print(pods_table(report.rows))
     if report.advice:
         console.print(Text("\nAdvice", style=output.TITLE))
         for sentence in report.advice:
-            console.print(Padding(Text(f"• {sentence}"), (0, 0, 0, 1)))
+            console.print(output.bullet(sentence, console.width))
 
 
 def _summary(console: Console, cr: Object) -> None:
@@ -112,14 +112,14 @@ def _summary(console: Console, cr: Object) -> None:
     console.print()
 
 
-def _conditions(console: Console, cr: Object) -> None:
+def _conditions(console: Console, cr: Object, now: float) -> None:
     found = conditions.conditions(cr)
     if not found:
         return
     shown = output.table("CONDITION", "STATUS", "REASON", "SINCE", right=["SINCE"])
     for each in found:
         style = output.GOOD if each.healthy else output.BAD if each.type in ("Degraded", "Stalled") else output.WARN
-        shown.add_row(each.type, output.state(each.status, style), each.reason, _age(each.since))
+        shown.add_row(each.type, output.state(each.status, style), each.reason, _age(each.since, now))
     console.print(shown)
     said: set[str] = set()
     for each in found:
@@ -158,9 +158,9 @@ def _cells(row: rows.Row) -> list[str | Text]:
     ]
 
 
-def _age(since: str) -> str:
+def _age(since: str, now: float) -> str:
     try:
         start = datetime.fromisoformat(since)
     except ValueError:
         return units.UNKNOWN
-    return units.duration((datetime.now(UTC) - start).total_seconds())
+    return units.duration(now - start.timestamp())

@@ -38,10 +38,13 @@ class World:
     responses: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
     pods: list[Object] = field(default_factory=list[Object])
 
-    def use(self, cr: Object, **replies: str) -> None:
-        """Let the cluster have this Memcached. `replies`: to `stats` by its argument; `stats` is the one without."""
+    def use(self, cr: Object, number: int = 2, **replies: str) -> None:
+        """Let the cluster have this Memcached with a number of pods.
+
+        `replies`: to `stats` by its argument; `stats` is the one without.
+        """
         commands = {"stats" if name == "stats" else f"stats {name}": reply for name, reply in replies.items()}
-        self.cr, self.pods = cr, [pod(number, cr) for number in range(2)]
+        self.cr, self.pods = cr, [pod(slot, cr) for slot in range(number)]
         answers = {"stats": stats(), "stats settings": SETTINGS, **commands}
         self.stubs = [Stub(dict(answers), login="") for _ in self.pods]
 

@@ -15,6 +15,7 @@ from cluster.public.images import BASE
 from release.errors import ReleaseError
 from release.output import images, layouts, provenance, sbom, signing
 from release.output.artifacts import Artifacts
+from release.output.assemble import packers
 from release.output.layouts import Layout
 
 NAMES = images.Names("registry.example.com/op", "registry.example.com/op-agent").tagged("1.2.3")
@@ -142,6 +143,15 @@ def test_replaced_image_is_found(artifacts: Artifacts) -> None:
         folder.rmdir()
     with pytest.raises(ReleaseError, match=r"^not as released: the images of agent are not those of images\.txt"):
         artifacts.check()
+
+
+@pytest.mark.parametrize(
+    ("folders", "commands"), [((), []), (("chart",), ["chart"]), (("chart", "plugin"), ["chart", "plugin"])]
+)
+def test_release_packs_what_its_tree_can_pack(folders: tuple[str, ...], commands: list[str], tmp_path: Path) -> None:
+    for name in folders:
+        (tmp_path / "tools" / name).mkdir(parents=True)
+    assert [words[0] for words in packers(tmp_path)] == commands
 
 
 def test_images_depend_on_their_content_only() -> None:

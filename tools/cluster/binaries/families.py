@@ -133,6 +133,16 @@ KUBECONFORM_FAMILY = Family(
     "kubeconform", "kubeconform", {"kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform"}
 )
 
+KREW_FAMILY = Family(
+    "krew",
+    "krew",
+    {
+        "krew": "sigs.k8s.io/krew/cmd/krew",
+        "validate-krew-manifest": "sigs.k8s.io/krew/cmd/validate-krew-manifest",
+    },
+)
+"""kubectl's plug-in manager, which installs the plugin in its test, and the check of its index."""
+
 LINTERS = {"actionlint": ACTIONLINT_FAMILY}
 """Development tools that are not part of a cluster, by name."""
 

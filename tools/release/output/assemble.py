@@ -13,10 +13,10 @@ from release.commit.tree import Tree
 from release.output import images, layouts, provenance, sbom
 from release.output.artifacts import PREDICATE, PROVENANCE, Artifacts, by_digest
 
-INPUTS: Final = ("Dockerfile", "requirements/runtime.txt")
-"""Files that decide what the images contain besides the sources."""
-CHART: Final = "tools/chart"
-"""The generator of the Helm chart, which also packs it."""
+INPUTS: Final = ("Dockerfile", "requirements/plugin.txt", "requirements/runtime.txt")
+"""Files that decide what the images and the kubectl plugin contain besides the sources."""
+PACKERS: Final = {"tools/chart": ("chart", "package"), "tools/plugin": ("plugin", "package", "--archive-only")}
+"""The modules, and their commands, that pack the Helm chart and the kubectl plugin."""
 INSTALLER: Final = "install.yaml"
 
 
@@ -42,12 +42,17 @@ def assemble(tree: Tree, plan: Plan, artifacts: Artifacts, commit: str, builder:
         _write_catalog(tree, by_digest(names, artifacts, "bundle"), data)
         images.build("catalog", data, recipe, artifacts.layout("catalog").root, names["catalog"])
         shutil.copy(data / "dist" / INSTALLER, artifacts.root / INSTALLER)
-    if (tree.root / CHART).exists():
-        tree.run("-m", "chart", "package", f"--output={artifacts.root}")
+    for words in packers(tree.root):
+        tree.run("-m", *words, f"--output={artifacts.root}")
     _write_bills(plan, artifacts)
     artifacts.write_list(names)
     _write_provenance(tree, plan, artifacts, commit, builder)
     artifacts.write_sums()
+
+
+def packers(root: Path) -> list[tuple[str, ...]]:
+    """The commands of PACKERS that a tree has: that of an earlier release lacks some."""
+    return [words for folder, words in PACKERS.items() if (root / folder).exists()]
 
 
 def _other() -> str:
@@ -87,7 +92,7 @@ def _write_provenance(tree: Tree, plan: Plan, artifacts: Artifacts, commit: str,
     url = repository(tree.read(set(FILES)))
     recipe = plan.recipe(machine(), BUILD, fresh=False)
     bases = tuple(sorted({*recipe.bases.values(), recipe.build_base}))
-    inputs = {name: layouts.sha256(tree.root / name) for name in INPUTS}
+    inputs = {name: layouts.sha256(tree.root / name) for name in INPUTS if (tree.root / name).exists()}
     tools = {"buildah": run(["buildah", "--version"]).split()[2]}
     origin = provenance.Origin(
         url, commit, builder or f"{url}/blob/v{plan.version}/docs/releasing.md", bases, inputs, tools

@@ -1,0 +1,63 @@
+"""The program as a process: exit codes, standard error, colors, progress."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubectl_memcached.errors import ExitCode
+from kubectl_memcached.progress import progress
+from unit.plugin.conftest import Run, World
+
+PLUGIN = Path(__file__).parents[3] / "plugin"
+
+
+def finished(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run the program until it ends."""
+    command = [sys.executable, "-m", "kubectl_memcached", *words]
+    environment = {**os.environ, "PYTHONPATH": str(PLUGIN), **variables}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+
+
+def test_error_is_one_sentence_on_standard_error(world: World, run: Run) -> None:
+    run("status", "sessions")
+    world.kubectl.errors["get memcacheds.cache.example.com"] = "error: context was not found for specified context: x"
+    found = finished("status", "sessions", **world.kubectl.environment())
+    assert (found.returncode, found.stdout) == (ExitCode.MISSING, "")
+    assert found.stderr.startswith("error: ")
+    assert found.stderr.count("\n") == 1
+
+
+def test_wrong_usage_has_its_own_code() -> None:
+    assert finished("status").returncode == ExitCode.USAGE
+
+
+def test_documented_exit_codes_are_those_of_the_program() -> None:
+    page = (PLUGIN.parent / "docs/plugin.md").read_text()
+    assert [f"| {code} |" in page for code in sorted(set(ExitCode))] == [True] * len(ExitCode)
+
+
+@pytest.mark.parametrize(("variables", "colored"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colors(variables: dict[str, str], colored: bool, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert ("\x1b[32m" in run("status", "sessions", **variables).output) == colored
+
+
+def test_output_that_is_no_terminal_has_no_colors_and_whole_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = run("status", "sessions").output
+    assert "\x1b" not in output
+
+
+@pytest.mark.parametrize(("delay", "shown"), [(0.0, True), (60.0, False)])
+def test_progress_is_shown_after_its_delay(
+    delay: float, shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("kubectl_memcached.progress.DELAY", delay)
+    with progress("Reading pods", 3) as found:
+        while shown and not found.reported.wait(0.01):
+            pass
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == ("Reading pods: 0 of 3…\n" if shown else "")

@@ -1,0 +1,146 @@
+"""The kubectl plugin on a real cluster, with four kinds of caches and the rights of the test."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import kube
+from support.clients import Client, Server, certified, trusting
+from support.kube import Object, eventually
+from support.memcached import SMALL, memcached, pods_of, wait_until_ready
+from support.pki import CA
+from support.secrets import names_of, tls_secret, users_secret
+from support.waiting import COMMAND, ROLLOUT
+
+PLUGIN = Path(__file__).parents[2] / "plugin"
+USER = "web:a-long-password"
+KEY = "user:7"
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of cache. `agent`: whether its pods have one. `spec`: what differs."""
+
+    name: str
+    agent: bool
+    spec: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __str__(self) -> str:
+        return self.name
+
+
+KINDS = (
+    Kind("plain", False, {"identity": "Pooled"}),
+    Kind("monitored", True, {"identity": "Stable", "monitoring": {}, "rollout": {"warmUp": {}}}),
+    Kind("tls", True, {"identity": "Stable", "tls": {"secretName": "cache-tls", "clientAuth": "Require"}}),
+    Kind("password", True, {"identity": "Stable", "auth": {"secretName": "cache-users"}}),
+)
+
+
+def run(namespace: str, *words: str, code: int = 0) -> str:
+    """The output of a command, on a terminal of 80 columns that is none."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kubectl_memcached", *words, "-n", namespace],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=COMMAND,
+        env={**os.environ, "PYTHONPATH": str(PLUGIN), "COLUMNS": "80"},
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def read(namespace: str, *words: str) -> Any:
+    """The JSON of a command."""
+    return json.loads(run(namespace, *words, "-o", "json"))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_everyday_commands(kind: Kind, namespace: str, tmp_path: Path) -> None:
+    pods, server = created(kind, namespace, tmp_path)
+    names = [pod["metadata"]["name"] for pod in pods]
+    status = read(namespace, "status", "cache")
+    assert (status["ready"], sorted(row["pod"] for row in status["pods"])) == (True, sorted(names))
+    assert {row["problem"] for row in status["pods"]} == {""}
+    assert {row["agentProblem"] == "" for row in status["pods"]} == {kind.agent}
+    assert {row["node"] for row in status["pods"]} == {pod["spec"]["nodeName"] for pod in pods}
+    assert {row["certificateDaysLeft"] for row in status["pods"]} == ({89} if kind.name == "tls" else {None})
+    assert {row["warm"] for row in status["pods"]} <= ({1.0} if kind.name == "monitored" else {None, 1.0})
+    table = run(namespace, "status", "cache")
+    assert max(map(len, table.splitlines())) <= 80
+    with Client(server) as client:
+        client.store([KEY])
+    (holder,) = (each for each in read(namespace, "find", "cache", KEY)["pods"] if each["item"])
+    assert (holder["pod"], holder["item"]["expiresInSeconds"]) == (names[0], None)
+    for option in ("--slabs", "--items", "--settings"):
+        assert {each["problem"] for each in read(namespace, "stats", "cache", option)["pods"]} == {""}
+    rates = read(namespace, "top", "cache", "--once")
+    assert {each["problem"] for each in rates["pods"]} == {""}
+    run(namespace, "flush", "cache", "--yes", "--rate=600")
+    run(namespace, "find", "cache", KEY, code=1)
+    file = tmp_path / "report.zip"
+    run(namespace, "report", "cache", "--file", str(file))
+    with zipfile.ZipFile(file) as archive:
+        content = {name.partition("/")[2]: archive.read(name).decode() for name in archive.namelist()}
+    assert {f"logs/{name}-memcached.log" for name in names} <= content.keys()
+    assert {f"stats/{name}.txt" for name in names} <= content.keys()
+    assert (USER.partition(":")[2] in str(content), "PRIVATE KEY" in str(content)) == (False, False)
+
+
+def created(kind: Kind, namespace: str, folder: Path) -> tuple[list[Object], Server]:
+    """Create a cache of this kind; return its pods, and the memcached of the first one for clients."""
+    ca = CA()
+    if kind.name == "tls":
+        kube.apply(tls_secret(namespace, "cache-tls", ca.issue(names_of(namespace, "cache")), ca))
+    if kind.name == "password":
+        kube.apply(users_secret(namespace, "cache-users", USER))
+    kube.apply(memcached(namespace, size=2, resources=SMALL, **kind.spec))
+    wait_until_ready(namespace, timeout=ROLLOUT)
+    pods = sorted(pods_of(namespace), key=lambda pod: pod["metadata"]["name"])
+    context = certified(trusting(ca), ca.issue(["client"], client=True), str(folder)) if kind.name == "tls" else None
+    user = USER if kind.name == "password" else None
+    host = f"cache-0.cache.{namespace}.svc.cluster.local"
+    return pods, Server(pods[0]["status"]["podIP"], 11211, host, context, user)
+
+
+def test_pause_restart_and_resume(namespace: str) -> None:
+    kube.apply(memcached(namespace, size=1, resources=SMALL))
+    wait_until_ready(namespace)
+    (before,) = pods_of(namespace)
+    run(namespace, "pause", "cache")
+    assert "is paused" in run(namespace, "restart", "cache")
+    eventually(lambda: "rollout is paused" in run_any(namespace), description="status says that the rollout is paused")
+    (still,) = pods_of(namespace)
+    assert still["metadata"]["uid"] == before["metadata"]["uid"]
+    run(namespace, "resume", "cache")
+    eventually(lambda: uids(namespace).isdisjoint({before["metadata"]["uid"]}), ROLLOUT, "the pod is replaced")
+
+
+def uids(namespace: str) -> set[str]:
+    """The pods of the cache."""
+    return {pod["metadata"]["uid"] for pod in pods_of(namespace)}
+
+
+def run_any(namespace: str) -> str:
+    """The advice of `status`, whose exit code depends on the rollout."""
+    words = [sys.executable, "-m", "kubectl_memcached", "status", "cache", "-n", namespace, "-o", "json"]
+    environment = {**os.environ, "PYTHONPATH": str(PLUGIN)}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=COMMAND, env=environment)
+    return " ".join(json.loads(done.stdout)["advice"])
+
+
+def test_blocked_command_and_missing_objects(namespace: str) -> None:
+    kube.apply(memcached(namespace, size=1, resources=SMALL, cache={"extraArgs": ["--disable-flush-all"]}))
+    wait_until_ready(namespace)
+    run(namespace, "flush", "cache", "--yes", code=7)
+    run(namespace, "status", "other", code=4)

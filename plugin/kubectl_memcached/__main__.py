@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import click
+
 from kubectl_memcached.cli import cli
 from kubectl_memcached.commands.completion import KUBECTL, PROGRAM, VARIABLE
 from kubectl_memcached.errors import ExitCode, PluginError
@@ -15,17 +17,27 @@ NAME = "kubectl memcached"
 def main() -> None:
     """Run the command line, and exit. Under the name kubectl_complete-memcached, it answers kubectl's completion."""
     completing = Path(sys.argv[0]).name == KUBECTL
-    arguments = ["__complete", "--", *sys.argv[1:]] if completing else sys.argv[1:]
+    sys.exit(_code(["__complete", "--", *sys.argv[1:]] if completing else sys.argv[1:]))
+
+
+def _code(arguments: list[str]) -> int:
+    """Run the command line; return the exit code. Not in click's standalone mode, which exits with 1 at Ctrl-C."""
+    name = PROGRAM if VARIABLE in os.environ else NAME
     try:
-        cli(arguments, prog_name=PROGRAM if VARIABLE in os.environ else NAME, complete_var=VARIABLE)
+        # The value is an exit code after --help and --version.
+        return cli.main(arguments, prog_name=name, complete_var=VARIABLE, standalone_mode=False) or ExitCode.OK
     except PluginError as error:
         sys.stderr.write(f"error: {error}\n")
-        sys.exit(error.code)
-    except KeyboardInterrupt:
-        sys.exit(ExitCode.INTERRUPTED)
+        return error.code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe has ended; Python would report it once more at its exit
-        sys.exit(ExitCode.OK)
+        # The reader of a pipe has ended. Python would report it once more when it closes the output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
 
 
 if __name__ == "__main__":

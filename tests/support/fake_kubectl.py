@@ -14,10 +14,16 @@ from typing import Any, NoReturn, cast
 
 VARIABLE = "FAKE_KUBECTL"
 """The environment variable with the directory."""
+ENDED = "ended"
+"""Recorded by a port-forward that was ended by a signal."""
+ENDING = {signal.SIGTERM, signal.SIGINT}
 STATE, CALLS = "state.json", "calls.jsonl"
 FORBIDDEN = (
     'Error from server (Forbidden): {0} is forbidden: User "jo" cannot {1} resource "{0}" in the namespace "shop"'
 )
+
+WARNING = "Warning: this change replaces 2 pods\n"
+"""Of admission, after a patch."""
 
 Object = dict[str, Any]
 
@@ -59,10 +65,8 @@ class FakeKubectl:
 
 def main(words: list[str]) -> None:
     """The program."""
-    folder = Path(os.environ[VARIABLE])
-    with (folder / CALLS).open("a") as calls:
-        calls.write(json.dumps(words) + "\n")
-    state = json.loads((folder / STATE).read_text())
+    record(words)
+    state = json.loads((Path(os.environ[VARIABLE]) / STATE).read_text())
     arguments = [word for word in words if not word.startswith("-")]
     verb, resource = arguments[0], arguments[1].partition("/")[0] if len(arguments) > 1 else ""
     container = next((word.partition("=")[2] for word in words if word.startswith("--container=")), "")
@@ -74,6 +78,12 @@ def main(words: list[str]) -> None:
         return
     handlers = {"get": get, "patch": patch, "port-forward": forward, "logs": logs}
     handlers[verb](state, arguments, words)
+
+
+def record(words: list[str]) -> None:
+    """Add a line to the command lines."""
+    with (Path(os.environ[VARIABLE]) / CALLS).open("a") as calls:
+        calls.write(json.dumps(words) + "\n")
 
 
 def say(line: str) -> None:
@@ -108,6 +118,7 @@ def patch(state: Mapping[str, Any], arguments: list[str], words: list[str]) -> N
     obj = named(state["objects"].get(arguments[1], []), arguments)
     change = json.loads(next(word.removeprefix("--patch=") for word in words if word.startswith("--patch=")))
     spec = merged(obj["spec"], change["spec"])
+    sys.stderr.write(WARNING)
     say(json.dumps({**obj, "spec": {name: value for name, value in spec.items() if name not in state["pruned"]}}))
 
 
@@ -130,10 +141,12 @@ def forward(state: Mapping[str, Any], arguments: list[str], words: list[str]) ->
     ports = state["ports"].get(arguments[1].removeprefix("pod/"))
     if ports is None:
         fail(f'Error from server (NotFound): pods "{arguments[1]}" not found')
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     for word in arguments[2:]:
         remote = word.removeprefix(":")
         say(f"Forwarding from 127.0.0.1:{ports.get(remote, 1)} -> {remote}")
-    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    signal.sigwait(ENDING)
+    record([ENDED])
 
 
 if __name__ == "__main__":

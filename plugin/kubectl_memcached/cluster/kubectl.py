@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,7 @@ TIMEOUT: Final = 30
 _MARGIN: Final = 10
 """Seconds that kubectl may need besides the request, such as for an interactive login that renews a token."""
 
+WARNING: Final = "Warning:"
 _PREFIX: Final = re.compile(r"^(?:error: |Error from server \(\w+\): )")
 _FORBIDDEN: Final = re.compile(r"\(Forbidden\)|is forbidden:|cannot \w+ resource")
 _NO_KIND: Final = re.compile(r"the server doesn't have a resource type|no matches for kind")
@@ -29,7 +31,7 @@ _UNREACHABLE: Final = re.compile(
 
 def failure(stderr: str, what: str) -> PluginError:
     """The error of a kubectl that failed, from its messages. `what`: what was tried, as in `read the pods`."""
-    lines = [line for line in stderr.strip().splitlines() if line and not line.startswith(("Warning:", "E1", "I1"))]
+    lines = [line for line in stderr.strip().splitlines() if line and not line.startswith((WARNING, "E1", "I1"))]
     said = _PREFIX.sub("", lines[-1]) if lines else "it gave no reason"
     if _FORBIDDEN.search(stderr):
         return PluginError(f"You may not {what}: {said}. docs/plugin.md lists the rights.", ExitCode.FORBIDDEN)
@@ -81,6 +83,9 @@ class Kubectl:
             raise PluginError(f"{self.program} cannot be started: {error.strerror}", ExitCode.CLUSTER) from None
         if done.returncode:
             raise failure(done.stderr, what)
+        for line in done.stderr.splitlines():
+            if line.startswith(WARNING):  # of admission: what the change costs
+                sys.stderr.write(f"{line}\n")
         return done.stdout
 
     def get(self, what: str, *words: str, namespace: str = "") -> Object:

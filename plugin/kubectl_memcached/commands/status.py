@@ -23,6 +23,8 @@ from kubectl_memcached.progress import progress
 COLUMNS = ("POD", "NODE", "VERSION", "UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
 NUMBERS = ("UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
 
+AGENTLESS = "No WARM and CERT: the pods have no agent, which spec.monitoring adds."
+
 
 @click.command()
 @name_argument
@@ -47,6 +49,7 @@ class _Report:
         self.cr = cr
         self.now = time.time()
         self.rows = [rows.row(each, self.now) for each in found]
+        self.agentless = all(each.pod.endpoint.metrics_port is None for each in found)
         self.problem = problem
         self.advice = advices.advice(cr, self.rows, found) if not problem else [problem]
 
@@ -84,6 +87,8 @@ def _as_tables(report: _Report) -> None:
     if report.rows:
         console.print()
         console.print(pods_table(report.rows))
+        if report.agentless:
+            console.print(Text(AGENTLESS, style=output.DIM))
     if report.advice:
         console.print(Text("\nAdvice", style=output.TITLE))
         for sentence in report.advice:

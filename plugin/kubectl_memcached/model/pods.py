@@ -94,15 +94,6 @@ def option(words: list[str], name: str) -> str:
     return next((value for word, value in pairwise(words) if word == name), "")
 
 
-def command_line(obj: Object) -> list[str]:
-    """The arguments of memcached that the spec and the annotations of a pod contain."""
-    container = _container(obj, MEMCACHED)
-    changeable = next(
-        (value for name, value in mapping(obj, "metadata", "annotations").items() if name.endswith("/args")), ""
-    )
-    return [*strings(container, "command"), *strings(container, "args"), *str(changeable).split()]
-
-
 def _port(words: list[str], container: Object) -> int | None:
     plain = [int(port) for port in _LOOPBACK.findall(option(words, "-l"))]
     if plain:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from support.fake_kubectl import WARNING
 from unit.plugin.conftest import Run, World
 from unit.plugin.samples import AUTH, lines, memcached, stats
 
@@ -73,6 +74,7 @@ def test_restart_of_a_paused_rollout_says_so(world: World, run: Run) -> None:
     (patch,) = patches(world)
     assert list(patch["spec"]["rollout"]) == ["restartedAt"]
     assert "the restart begins after kubectl memcached resume sessions" in result.output
+    assert result.error == WARNING
 
 
 @pytest.mark.parametrize("command", ["restart", "pause"])

@@ -1,14 +1,17 @@
 """The program as a process: exit codes, standard error, colors, progress."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.progress import progress
+from support.fake_kubectl import ENDED
 from unit.plugin.conftest import Run, World
 
 PLUGIN = Path(__file__).parents[3] / "plugin"
@@ -32,6 +35,27 @@ def test_error_is_one_sentence_on_standard_error(world: World, run: Run) -> None
 
 def test_wrong_usage_has_its_own_code() -> None:
     assert finished("status").returncode == ExitCode.USAGE
+
+
+def test_ctrl_c_ends_it_and_its_kubectls(world: World, run: Run) -> None:
+    run("status", "sessions")
+    before = len(world.kubectl.calls())
+    command = [sys.executable, "-m", "kubectl_memcached", "top", "sessions", "--once", "--interval=3600"]
+    environment = {**os.environ, "PYTHONPATH": str(PLUGIN), **world.kubectl.environment()}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        while [call[0] for call in world.kubectl.calls()[before:]].count("port-forward") < 2 or not answered(world):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert (process.communicate(timeout=60)[0], process.returncode) == ("", ExitCode.INTERRUPTED)
+    assert world.kubectl.calls()[before:].count([ENDED]) == 2
+
+
+def answered(world: World) -> bool:
+    """Whether each memcached was asked once more than by `status`."""
+    return all(stub.commands.count("stats") == 2 for stub in world.stubs)
 
 
 def test_documented_exit_codes_are_those_of_the_program() -> None:

@@ -22,11 +22,14 @@ from faults.workloads import (
     WORKLOADS,
     Workload,
 )
+from memcached_operator.kube.resource import Key
 
 RECOVERY = 30.0
 """Seconds from the end of a fault until the state is correct, including the longest retry delay and a start of the
 operator on a very busy machine: 1 s on an idle one.
 """
+FINALIZER = "example.com/held"
+"""Holds an object that is being deleted."""
 RETRY = 5.0
 """Seconds until a failed write is retried: 0.5 on an idle machine."""
 
@@ -88,14 +91,14 @@ async def run_unseen(sandbox: Sandbox, references: References, workload: Workloa
 
 
 async def run_deletion(sandbox: Sandbox, _: References, moment: str) -> None:
-    """SIGKILL before, during or after the deletion of an object; `foreground`: without SIGKILL."""
+    """SIGKILL before, during or after the deletion of an object; `foreground`: without SIGKILL, held by a finalizer."""
     workload = BY_NAME["delete"]
     await sandbox.start()
     await prepare(sandbox, workload)
     if moment == "before":
         sandbox.operator.kill()
     if moment == "foreground":
-        await sandbox.delete(workload.resource, VICTIM, "Foreground")
+        await _delete_children_first(sandbox, Key(workload.resource, sandbox.namespace, VICTIM))
     else:
         await user_action(sandbox, workload)
     if moment == "during":
@@ -107,6 +110,16 @@ async def run_deletion(sandbox: Sandbox, _: References, moment: str) -> None:
     created = sandbox.proxy.requests.counts("create", VICTIM)
     sandbox.check(created == {"deployments": 1, "services": 1}, f"children were created again: {created}")
     check_operator(sandbox)
+
+
+async def _delete_children_first(sandbox: Sandbox, key: Key) -> None:
+    """Delete an object, which exists for a while after its children."""
+    await sandbox.merge(key, {"metadata": {"finalizers": [FINALIZER]}})
+    await sandbox.delete(key.resource, key.name, "Foreground")
+    for resource in CHILDREN:
+        await sandbox.wait_deleted(resource, key.name, RECOVERY)
+    await check_quiet(sandbox)
+    await sandbox.merge(key, {"metadata": {"finalizers": None}})
 
 
 def t1() -> list[Case]:

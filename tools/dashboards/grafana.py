@@ -52,7 +52,6 @@ def _variable(variable: Variable) -> Object:
         "label": variable.title,
         "type": "query",
         "datasource": SOURCE,
-        "definition": query,
         "query": {"qryType": 1, "query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"},
         "refresh": 2,
         "sort": 1,

@@ -28,9 +28,15 @@ PLACES: Final = (
     Place("config/base/kustomization.yaml", "operator", r"^- name: controller\n  newName: (?P<value>\S+)$"),
     Place("config/base/kustomization.yaml", "agent", r"^- name: agent\n  newName: (?P<value>\S+)$"),
     Place("api/memcached_api/images.py", "agent-image", r'^DEFAULT_AGENT_IMAGE: Final = "(?P<value>.+)"$'),
-    Place("docs/install.md", "version", r"/memcached-operator(?:-\w+)?:v?(?P<value>\d+\.\d+\.\d+)", 0),
-    Place("docs/air-gap.md", "version", r"/memcached-operator(?:-\w+)?:v?(?P<value>\d+\.\d+\.\d+)", 0),
-    Place("docs/placing.md", "version", r"/memcached-operator(?:-\w+)?:v?(?P<value>\d+\.\d+\.\d+)", 0),
+    *(
+        Place(file, "version", r"/memcached-operator(?:-\w+)?:v?(?P<value>\d+\.\d+\.\d+)", 0)
+        for file in (
+            "docs/install.md",
+            "docs/air-gap.md",
+            "docs/placing.md",
+            "examples/private-registry/memcached.yaml",
+        )
+    ),
     Place("docs/install.md", "version", r"^  newTag: (?P<value>\S+)$", 0),
     Place("docs/install.md", "operator", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator$"),
     Place("docs/install.md", "agent", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator-agent$"),

@@ -62,6 +62,7 @@ def test_paths_of_webhooks_follow() -> None:
     [
         ("apiVersion: {cache}/v1", "apiVersion: {cache}/v1"),
         ("memcacheds.{cache}", "memcacheds.{cache}"),
+        ("appservices.{app}-v1-admin", "appservices.{app}-v1-admin"),
         ("bases/{cache}_memcacheds.yaml", "bases/{cache}_memcacheds.yaml"),
         ("{app}, {annotations}/intent", "{app}, {annotations}/intent"),
     ],

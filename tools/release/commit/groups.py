@@ -71,13 +71,14 @@ def current(files: Mapping[str, str]) -> Groups:
 
 
 def replaced(text: str, before: Groups, after: Groups) -> str:
-    """The text with the new groups, also in the paths of webhooks: `/mutate-<group>-v1-…`, with dashes.
+    """The text with the new groups, also in OLM's roles, `<plural>.<group>-v1-admin`, and in the paths of webhooks:
+    `/mutate-<group>-v1-…`, with dashes.
 
     A name that only ends with a group, such as `my-<group>`, stays.
     """
     pairs = {before.cache: after.cache, before.app: after.app, before.annotations: after.annotations}
     dashed = {name.replace(".", "-"): new.replace(".", "-") for name, new in pairs.items()}
-    text = re.sub(rf"(?<![a-zA-Z0-9-]){_any(pairs)}(?![a-zA-Z0-9-])", lambda match: pairs[match[0]], text)
+    text = re.sub(rf"(?<![a-zA-Z0-9-]){_any(pairs)}(?=-v\d|(?![a-zA-Z0-9-]))", lambda match: pairs[match[0]], text)
     return re.sub(rf"(?:(?<=mutate-)|(?<=validate-)){_any(dashed)}(?=-)", lambda match: dashed[match[0]], text)
 
 

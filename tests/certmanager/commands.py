@@ -3,13 +3,14 @@
 import subprocess
 
 from support.charts import ROOT
+from support.code_blocks import code_blocks
 from support.waiting import COMMAND
 
 
 def block(page: str, heading: str, number: int, language: str = "sh") -> str:
     """A code block of a page in docs/: its number below a heading, or below the top for an empty heading."""
     (_, text) = (ROOT / "docs" / page).read_text(encoding="utf-8").split(f"{heading}\n", 1)
-    return text.split(f"```{language}\n")[number + 1].split("```")[0]
+    return [code for written_in, code in code_blocks(text) if written_in == language][number]
 
 
 def run(page: str, heading: str, number: int) -> None:

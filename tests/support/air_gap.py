@@ -1,6 +1,5 @@
 """docs/air-gap.md as code: its commands, and the objects that it installs from a mirror."""
 
-import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from memcached_api.memcached.types import decode_spec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import deployment
 from support import charts
+from support.code_blocks import code_blocks
 
 ROOT = Path(__file__).parents[2]
 HOST = "registry.example.com"
@@ -35,8 +35,8 @@ def page() -> str:
 
 def block(start: str) -> str:
     """The code block that begins with this text. Raises AssertionError unless there is one."""
-    (found,) = [each for each in re.findall(r"```\w+\n(.*?)```", page(), flags=re.DOTALL) if each.startswith(start)]
-    return found
+    (code,) = [code for _, code in code_blocks(page()) if code.startswith(start)]
+    return code
 
 
 def overlay(directory: Path) -> None:

@@ -1,7 +1,7 @@
 """The folders of `examples/`: their objects, and what their READMEs say about them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from math import ceil
 from pathlib import Path
@@ -16,6 +16,7 @@ from memcached_api.memcached.types import MEMCACHED
 from memcached_api.quantity import parse_quantity
 from memcached_webhooks.kinds.memcached import defaults
 from memcached_webhooks.patches import merge_operations
+from support.code_blocks import code_blocks
 from support.reviewing import patched
 
 Object = dict[str, Any]
@@ -62,9 +63,9 @@ def children(obj: Object, namespace: str = "default") -> list[Object]:
     return goldens.children({**stored, "metadata": metadata})
 
 
-def blocks(folder: Path) -> Iterator[tuple[str, str]]:
+def blocks(folder: Path) -> list[tuple[str, str]]:
     """Language and text of each block of code in the README of an example."""
-    yield from re.findall(r"```(\w+)\n(.*?)```", readme(folder), flags=re.DOTALL)
+    return code_blocks(readme(folder))
 
 
 def namespace_of(folder: Path) -> str:

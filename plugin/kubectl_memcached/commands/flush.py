@@ -52,7 +52,7 @@ def _ask(cache: Cache, rate: float) -> None:
     try:
         confirmed = click.confirm(question, err=True)
     except click.Abort:
-        raise PluginError("Nothing is deleted: use --yes where nobody can answer.", ExitCode.USAGE) from None
+        raise PluginError("Nothing is deleted: use --yes without a terminal.", ExitCode.USAGE) from None
     if not confirmed:
         raise PluginError("Nothing is deleted.", ExitCode.NEGATIVE)
 

@@ -41,19 +41,23 @@ HEALTHY: Final = {"Available": "True", "Progressing": "False", "Degraded": "Fals
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition. `since`: its lastTransitionTime, or empty. `remedy`: empty if there is nothing to do."""
+    """A condition. `since`: its lastTransitionTime, or empty."""
 
     type: str
     status: str
     reason: str
     message: str
     since: str
-    remedy: str
 
     @property
     def healthy(self) -> bool:
         """Whether it has the status of a healthy object. A type of a newer operator counts as healthy."""
         return HEALTHY.get(self.type, self.status) == self.status
+
+    @property
+    def remedy(self) -> str:
+        """The action for its reason; empty if there is nothing to do."""
+        return "" if self.healthy else REMEDIES.get((self.type, self.reason), "")
 
 
 def conditions(cr: Object) -> list[Condition]:
@@ -62,10 +66,7 @@ def conditions(cr: Object) -> list[Condition]:
 
 
 def _condition(obj: Object) -> Condition:
-    kind, reason = text(obj, "type"), text(obj, "reason")
-    found = Condition(kind, text(obj, "status"), reason, text(obj, "message"), text(obj, "lastTransitionTime"), "")
-    remedy = "" if found.healthy else REMEDIES.get((kind, reason), "")
-    return Condition(kind, found.status, reason, found.message, found.since, remedy)
+    return Condition(*(text(obj, name) for name in ("type", "status", "reason", "message", "lastTransitionTime")))
 
 
 def is_ready(cr: Object) -> bool:

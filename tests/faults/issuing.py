@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import socket
 import ssl
 import time
 from collections.abc import AsyncGenerator
@@ -13,7 +12,6 @@ from typing import Any
 
 import yaml
 
-from faults.background import FailedError
 from faults.process import ROOT, supervised
 from faults.registration import configurations, created, dry_run_create, error_of, resource_of
 from faults.sandbox import RBAC, Plane, Sandbox, grant, wait_until
@@ -225,24 +223,10 @@ async def installation(sandbox: Sandbox, plane: Plane, first: KeyPair | None, *a
 
 
 async def _create_service(sandbox: Sandbox, port: int) -> None:
-    """Create a Service whose only endpoint is the admission process. The API server verifies the Service's DNS name."""
-    meta: Object = {"metadata": {"name": SERVICE}}
-    await sandbox.client.request(
-        "POST", SERVICES.path(sandbox.namespace), {**meta, "spec": {"ports": [{"port": port}]}}
-    )
-    subset: Object = {"addresses": [{"ip": _own_address()}], "ports": [{"port": port}]}
-    path = f"/api/v1/namespaces/{sandbox.namespace}/endpoints"
-    await sandbox.client.request("POST", path, {**meta, "subsets": [subset]})
-
-
-def _own_address() -> str:
-    """An address of this machine: an endpoint may not be a loopback address. Sends nothing. Raises FailedError."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError as error:
-            raise FailedError(f"this machine has no address other than loopback: {error}") from error
-        return probe.getsockname()[0]
+    """Create a Service that leads to the admission process. The API server verifies the Service's DNS name."""
+    spec: Object = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+    body: Object = {"metadata": {"name": SERVICE}, "spec": spec}
+    await sandbox.client.request("POST", SERVICES.path(sandbox.namespace), body)
 
 
 @asynccontextmanager

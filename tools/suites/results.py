@@ -12,8 +12,8 @@ MAX_FAILURES = 10
 """A suite stops after so many failed tests."""
 STOPPED = 2
 """pytest's exit code if it stopped before the last test; with xdist also after MAX_FAILURES."""
-LONGEST_ID = 110
-"""Characters of a test's name in a list."""
+LONGEST_ID, LONGEST_REASON = 110, 200
+"""Characters of a test's name in a list, and of the reason why it failed."""
 PASSED, FAILED, FLAKY, SKIPPED = ORDER = ("passed", "failed", "flaky", "skipped")
 MARKS = {"failure": FAILED, "error": FAILED, "skipped": SKIPPED}
 """The elements of a JUnit file that say that a test did not pass."""
@@ -21,12 +21,13 @@ MARKS = {"failure": FAILED, "error": FAILED, "skipped": SKIPPED}
 
 @dataclass(frozen=True)
 class Test:
-    """One test: its id, its result and its seconds, including its fixtures."""
+    """One test: its id, its result, its seconds, including its fixtures, and the line that says why it failed."""
 
     __test__ = False  # not a test of pytest
     name: str
     result: str
     seconds: float
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Outcome:
         """The names of the tests with this result."""
         return tuple(test.name for test in self.tests if test.result == result)
 
+    def lines(self, result: str) -> list[str]:
+        """A line for each test with this result: which, and why it failed."""
+        return [f"{result}: {shortened(each.name)}: {each.reason}" for each in self.tests if each.result == result]
+
     @property
     def counts(self) -> Counter[str]:
         """The number of tests with each result."""
@@ -61,9 +66,14 @@ def read(file: Path) -> tuple[Test, ...]:
 def _of_junit(text: str) -> tuple[Test, ...]:
     # An element without a name is a test that Ctrl-C ended. A test that fails twice (in its fixtures) has two elements.
     found = ElementTree.fromstring(text).iter("testcase")  # noqa: S314 - written by our own run of pytest
-    tests = [Test(_id(each), _result(each), float(each.get("time", "0"))) for each in found if each.get("name")]
+    tests = [_of_element(each) for each in found if each.get("name")]
     worst = {test.name: test for test in sorted(tests, key=lambda test: test.result == FAILED)}
     return tuple(worst[name] for name in dict.fromkeys(test.name for test in tests))
+
+
+def _of_element(case: ElementTree.Element) -> Test:
+    reasons = (child.get("message", "") for child in case if MARKS.get(child.tag) == FAILED)
+    return Test(_id(case), _result(case), float(case.get("time", "0")), _bounded(next(reasons, "")))
 
 
 def _id(case: ElementTree.Element) -> str:
@@ -77,7 +87,16 @@ def _result(case: ElementTree.Element) -> str:
 
 def _of_faults(text: str) -> tuple[Test, ...]:
     found = [json.loads(line) for line in text.splitlines()]
-    return tuple(Test(each["name"], FAILED if each["error"] else PASSED, each["seconds"]) for each in found)
+    return tuple(
+        Test(each["name"], FAILED if each["error"] else PASSED, each["seconds"], _bounded(each["error"] or ""))
+        for each in found
+    )
+
+
+def _bounded(text: str) -> str:
+    """A text as one short line."""
+    line = " ".join(text[: 2 * LONGEST_REASON].split())
+    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
 
 
 def outcome(suite: str, tests: tuple[Test, ...], code: int) -> Outcome:
@@ -121,14 +140,14 @@ def stored(file: Path) -> tuple[list[Outcome], dict[str, str]]:
 
 
 def summary(outcomes: Sequence[Outcome], missing: Mapping[str, str], notes: Iterable[str], seconds: float) -> str:
-    """Flaky tests, a line for each suite and each that did not run, with the reason, and the sum as pytest prints it.
+    """Failed and flaky tests, a line for each suite and each that did not run, and the sum as pytest prints it.
 
     `missing` are suites that should have run; together they count as one failure. `notes` follow them.
     """
     phrases = [phrase(each.counts) for each in outcomes]
     name_width = max((len(each.suite) for each in outcomes), default=0)
     width = max(map(len, phrases), default=0)
-    lines = [f"flaky: {shortened(name)}" for each in outcomes for name in each.named(FLAKY)]
+    lines = [line for kind in (FAILED, FLAKY) for each in outcomes for line in each.lines(kind)]
     for each, words in zip(outcomes, phrases, strict=True):
         lines.append(f"{each.suite:<{name_width}}  {words:<{width}}  {each.seconds:7.1f} s  {each.problem}".rstrip())
     lines += [f"not run: {name}: {reason}" for name, reason in missing.items()]

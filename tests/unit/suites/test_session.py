@@ -1,5 +1,6 @@
 """Suites run one after the other: one that fails does not stop the others, and failed tests run once more."""
 
+import json
 import signal
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ from support import parts
 ROOT = Path(__file__).parents[3]
 ONE, TWO = Suite("one", "the first", Needs.NOTHING, "one"), Suite("two", "the second", Needs.OPERATOR, "two")
 PASSES = "def test_it(): pass\n"
-FAILS = "def test_it(): assert False\n"
+FAILS = "def test_it(): assert False, 'what is\\nwrong'\n"
+WHY = "failed: tests/one/test_one.py::test_it: AssertionError: what is wrong assert False"
 FAILS_ONCE = """
 from pathlib import Path
 import pytest
@@ -78,7 +80,7 @@ def summary(tree: Path) -> list[str]:
     ("one", "broken", "code", "lines"),
     [
         (PASSES, [], 0, ["one 1 passed s", "two 1 passed s", "2 passed in"]),
-        (FAILS, [], 1, ["one 0 passed, 1 failed s", "two 1 passed s", "1 passed, 1 failed in"]),
+        (FAILS, [], 1, [WHY, "one 0 passed, 1 failed s", "two 1 passed s", "1 passed, 1 failed in"]),
         ("", [], 1, ["one 0 passed, 1 failed s exit code 5, no results", "two 1 passed s", "1 passed, 1 failed in"]),
         (
             "import os; os._exit(3)\n",
@@ -121,7 +123,7 @@ def test_failed_test_runs_once_more_on_a_fresh_operator(
     assert run(tree, [TWO], setup) == code
     assert setup.prepared_for == [("two", False), ("two", True)]
     assert summary(tree)[-2:] == [f"two {result} s", f"{result} in"]
-    assert ("flaky: tests/two/test_two.py::test_it" in summary(tree)) is (code == 0)
+    assert f"{'failed' if code else 'flaky'}: tests/two/test_two.py::test_it: assert False" in summary(tree)
     assert "<failure" in (tree / "build/two.xml").read_text()
     assert (tree / "build/two-again.xml").exists()
 
@@ -158,7 +160,7 @@ def test_many_failures_stop_a_suite_and_do_not_run_again(tree: Path) -> None:
     (tree / "tests/one/test_one.py").write_text(tests)
     setup = Setup()
     assert run(tree, setup=setup) == 1
-    assert summary(tree)[0] == f"one 0 passed, {results.MAX_FAILURES} failed s"
+    assert summary(tree)[results.MAX_FAILURES] == f"one 0 passed, {results.MAX_FAILURES} failed s"
     assert setup.prepared_for == [("one", False), ("two", False)]
 
 
@@ -219,6 +221,19 @@ def test_results_are_added_to_those_of_the_command_before(
 @pytest.mark.usefixtures("tree")
 def test_suites_without_a_matching_test_are_left_out(arguments: tuple[str, ...], left: list[str]) -> None:
     assert [suite.name for suite in matching([ONE, TWO], arguments)] == left
+
+
+def test_reason_of_a_fault_case_is_one_short_line(tmp_path: Path) -> None:
+    lines = [
+        {"name": "T1/a", "error": "", "seconds": 1},
+        {"name": "T1/b", "error": "one\n two " + "x" * 900, "seconds": 2},
+    ]
+    file = tmp_path / "faults.jsonl"
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    found = results.outcome("faults", results.read(file), 1)
+    (line,) = found.lines(results.FAILED)
+    assert line.startswith("failed: T1/b: one two xxx")
+    assert len(line) == len("failed: T1/b: ") + results.LONGEST_REASON
 
 
 def test_paths_replace_the_folder_of_a_suite() -> None:

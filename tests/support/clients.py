@@ -2,6 +2,7 @@
 
 import ssl
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,8 +10,9 @@ from functools import partial
 from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 from typing import Self
 
+from support.kube import eventually
 from support.pki import CA, Pair
-from support.waiting import REQUEST, STEP
+from support.waiting import READY, REQUEST, STEP
 
 PAUSE = 0.02
 """Seconds between two rounds of a loop."""
@@ -165,8 +167,11 @@ def in_threads(*loops: Callable[[threading.Event], None]) -> Generator[None]:
 def traffic(*servers: Server) -> Generator[Traffic]:
     """Send requests to all servers during the block: over one kept connection each, and over a new one each round.
 
-    Kept connections are opened again if they fail. At the end, at least one round is complete.
+    It begins when all servers reply: a Service has no rules on a node until some time after its pods are ready. Kept
+    connections are opened again if they fail. At the end, at least one round is complete.
     """
+    for each in servers:
+        eventually(lambda server=each: accepts(server), READY, f"{each.name or each.address} replies")
     found = Traffic()
     with in_threads(partial(_run, servers, found)):
         yield found
@@ -186,6 +191,7 @@ def _run(servers: Sequence[Server], found: Traffic, stop: threading.Event) -> No
 def _request(server: Server, kept: dict[Server, Client], found: Traffic) -> bool:
     """One request over the kept connection, and one over a new one; returns whether both succeeded."""
     found.requests += 2
+    started = time.monotonic()
     try:
         if server not in kept:
             kept[server] = Client(server)
@@ -195,7 +201,8 @@ def _request(server: Server, kept: dict[Server, Client], found: Traffic) -> bool
     except (OSError, AssertionError) as error:
         found.failed += 1
         if len(found.reasons) < MAX_FAILURES:
-            found.reasons.append(f"{server.name or server.address}: {error!r}")
+            seconds = time.monotonic() - started
+            found.reasons.append(f"round {found.rounds}, {seconds:.1f} s: {server.name or server.address}: {error!r}")
         if server in kept:
             kept.pop(server).close()
         return False

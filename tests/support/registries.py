@@ -1,21 +1,30 @@
-"""Local registries for images: one without a password, and one with accounts in front of it. Both are plain HTTP."""
+"""Local registries for images, without a password and with accounts. All are plain HTTP."""
 
+import hashlib
+import json
+import shutil
 import subprocess
+import tarfile
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import create_server
 
+from cluster.public.images import cluster_archive
+from cluster.public.lifecycle import running
 from support.waiting import READY
 
 OF_CONNECTION = {"connection", "content-length", "host", "keep-alive", "transfer-encoding", "authorization"}
 """Headers that a proxy does not pass on."""
 READS = ("GET", "HEAD")
+OCI_MANIFEST, OCI_CONFIG, OCI_LAYER = (
+    f"application/vnd.oci.image.{name}" for name in ("manifest.v1+json", "config.v1+json", "layer.v1.tar")
+)
 
 
 def _free_port() -> int:
@@ -41,7 +50,30 @@ def open_registry(crane: Path, directory: Path) -> Generator[str]:
 
 
 @contextmanager
-def private_registry(behind: str, writers: Mapping[str, str], readers: Mapping[str, str]) -> Generator[str]:
+def registry_of_node(images: Sequence[str], readers: Mapping[str, str]) -> Generator[str]:
+    """The address of a registry with accounts, from which the cluster's node can pull images of its own archive.
+
+    The tags of the images must differ.
+    """
+    state, plan = running()
+    content = {name: blob for image in images for name, blob in _of_archive(cluster_archive(), image).items()}
+    with (
+        _serving(_Archived, "127.0.0.1", content=content) as behind,
+        private_registry(behind, {}, readers, plan.host_address) as address,
+    ):
+        folder = state.registries / address
+        folder.mkdir(parents=True)
+        try:
+            (folder / "hosts.toml").write_text(f'[host."http://{address}"]\ncapabilities = ["pull", "resolve"]\n')
+            yield address
+        finally:
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def private_registry(
+    behind: str, writers: Mapping[str, str], readers: Mapping[str, str], host: str = "localhost"
+) -> Generator[str]:
     """The address of a registry with basic authentication, which passes requests on to the one at address `behind`.
 
     `writers`, `readers`: passwords by user name. The response is 401 without an account, 403 to a write of a reader.
@@ -49,30 +81,82 @@ def private_registry(behind: str, writers: Mapping[str, str], readers: Mapping[s
     known = {_credentials(*account): True for account in writers.items()}
     known |= {_credentials(*account): False for account in readers.items()}
 
-    class Handler(_Proxy):
-        """The proxy for these accounts."""
+    with _serving(_Proxy, host, may_write=known, address=behind) as address:
+        yield address
 
-        may_write = known
-        address = behind
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+@contextmanager
+def _serving(handler: type[BaseHTTPRequestHandler], host: str, **attributes: object) -> Generator[str]:
+    """The address of a server in this process. `attributes`: of the handler's class."""
+    with ThreadingHTTPServer((host, 0), type("Handler", (handler,), attributes)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.1,))
         thread.start()
         try:
-            yield f"localhost:{server.server_port}"
+            yield f"{host}:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()
+
+
+def _of_archive(archive: Path, image: str) -> dict[str, tuple[str, bytes]]:
+    """Media type and content, by the end of the path in the registry's API: the image's manifest, and each blob."""
+    with tarfile.open(archive) as tar:
+
+        def member(name: str) -> bytes:
+            found = tar.extractfile(name)
+            assert found is not None
+            return found.read()
+
+        (entry,) = (each for each in json.loads(member("manifest.json")) if image in each["RepoTags"])
+        blobs = [(OCI_CONFIG, member(entry["Config"])), *((OCI_LAYER, member(name)) for name in entry["Layers"])]
+    config, *layers = [{"mediaType": kind, "digest": _digest(data), "size": len(data)} for kind, data in blobs]
+    manifest = {"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": layers}
+    text = json.dumps(manifest).encode()
+    names = image.rpartition(":")[2], _digest(text)
+    return dict.fromkeys(names, (OCI_MANIFEST, text)) | {_digest(blob[1]): blob for blob in blobs}
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def _credentials(user: str, password: str) -> str:
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-class _Proxy(BaseHTTPRequestHandler):
-    """Passes requests of known accounts on. `may_write`: by the value of their header."""
+class _Quiet(BaseHTTPRequestHandler):
+    """Logs nothing: crane tries TLS first."""
 
     protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+        """Log nothing."""
+
+    def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Send a response, without the body to a HEAD request."""
+        self.send_response_only(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class _Archived(_Quiet):
+    """Serves `content`, whose keys are the ends of paths."""
+
+    content: Mapping[str, tuple[str, bytes]] = {}
+
+    def handle_request(self) -> None:
+        """Respond to one request."""
+        name = self.path.rpartition("/")[2]
+        kind, body = self.content.get(name, ("", b""))
+        self.respond(200 if body or not name else 404, {"Content-Type": kind} if kind else {}, body)
+
+
+class _Proxy(_Quiet):
+    """Passes requests of known accounts on. `may_write`: by the value of their header."""
+
     may_write: Mapping[str, bool] = {}
     address = ""
 
@@ -81,14 +165,11 @@ class _Proxy(BaseHTTPRequestHandler):
         body = self._body()
         may_write = self.may_write.get(self.headers.get("Authorization", ""))
         if may_write is None:
-            self._respond(401, {"WWW-Authenticate": 'Basic realm="registry"'}, b"")
+            self.respond(401, {"WWW-Authenticate": 'Basic realm="registry"'}, b"")
         elif not may_write and self.command not in READS:
-            self._respond(403, {}, b"")
+            self.respond(403, {}, b"")
         else:
             self._pass_on(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-        """Log nothing: crane tries TLS first."""
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "") != "chunked":
@@ -109,15 +190,9 @@ class _Proxy(BaseHTTPRequestHandler):
             kept = {name: value for name, value in response.headers.items() if name.lower() not in OF_CONNECTION}
             if self.command == "HEAD":
                 kept["Content-Length"] = response.headers.get("Content-Length", "0")
-            self._respond(response.status, kept, payload)
-
-    def _respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        self.send_response_only(status)
-        for name, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+            self.respond(response.status, kept, payload)
 
 
-for _method in (*READS, "POST", "PUT", "PATCH", "DELETE"):
-    setattr(_Proxy, f"do_{_method}", _Proxy.handle_request)
+for _class, _methods in ((_Proxy, (*READS, "POST", "PUT", "PATCH", "DELETE")), (_Archived, READS)):
+    for _method in _methods:
+        setattr(_class, f"do_{_method}", _class.handle_request)

@@ -58,6 +58,11 @@ class State:
         return self.dir / "config"
 
     @property
+    def registries(self) -> Path:
+        """containerd's configuration of registries: DIRECTORY/HOST:PORT/hosts.toml, read at each pull."""
+        return self.dir / "registries"
+
+    @property
     def certificates(self) -> Path:
         """The API server's self-signed serving pair."""
         return self.dir / "certificates"

@@ -5,6 +5,7 @@ from cluster.images.build import Build, build_image, build_with, save_image
 from cluster.images.load import load
 from cluster.images.recipes import BASE, BUILD, LOCAL, PATH, Image, digest
 from cluster.images.rootfs import ISOLATED, rootfs_file
+from cluster.images.store import cluster_archive
 from cluster.images.tools import Tool, opened, tool_with
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Tool",
     "build_image",
     "build_with",
+    "cluster_archive",
     "digest",
     "layer",
     "load",

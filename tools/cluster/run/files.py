@@ -33,6 +33,7 @@ def values(plan: Plan, state: State) -> dict[str, str]:
     return {
         "state": str(state.dir),
         "config": str(state.config),
+        "registries": str(state.registries),
         "socket": str(state.containerd_socket),
         "pause_image": PAUSE,
         "runc": find("runc") or "runc",

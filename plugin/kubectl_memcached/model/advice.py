@@ -11,8 +11,6 @@ from kubectl_memcached.model.rows import Reading, Row, ratio
 
 CONNECTIONS: Final = 0.8
 """Used share of the connections from which the limit should be raised: that of docs/monitoring.md's alert."""
-FULL: Final = 0.9
-"""Used share of the memory from which memcached evicts: it keeps some for each slab class."""
 EVICTED: Final = 0.01
 """Evicted share of all stored items from which the memory is too small for the load."""
 LOW_RATIO: Final = 0.5
@@ -81,9 +79,9 @@ def _connections(row: Row, reading: Reading) -> Iterator[str]:
 
 def _evictions(row: Row, reading: Reading) -> Iterator[str]:
     evicted = ratio(row.evictions, number(reading.stats, "total_items"))
-    if (row.memory_share or 0) >= FULL and (evicted or 0) >= EVICTED:
-        share = units.percent(evicted)
-        yield f"{share} of all stored items were evicted, and the memory is full: raise spec.cache.memory"
+    # The used share of the memory does not matter: items use their chunks only in part, so a full cache may show 80%.
+    if evicted is not None and evicted >= EVICTED:
+        yield f"{units.percent(evicted)} of all stored items were evicted before they expired: raise spec.cache.memory"
 
 
 def _misses(row: Row, reading: Reading) -> Iterator[str]:

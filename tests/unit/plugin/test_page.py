@@ -1,4 +1,4 @@
-"""The examples of docs/plugin.md are what the program prints at 80 columns."""
+"""The examples of docs/plugin.md are what the program prints at 80 columns, with figures of a cache under load."""
 
 import re
 import shlex
@@ -12,29 +12,41 @@ from unit.plugin.samples import TLS, lines, memcached, stats
 PAGE = Path(__file__).parents[3] / "docs/plugin.md"
 WIDTH = 80
 NOW = 1763718120.0
-"""2026-11-21 of the page, in which the conditions are a day and a half old."""
-ITEM = "ME user:7 exp=3599 la=42 cas=9 fetch=yes cls=14 size=1234\r\n"
+ITEM = "ME user:7 exp=3496 la=101 cas=9 fetch=yes cls=12 size=965\r\n"
+SMALL = {
+    "uptime": 182,
+    "curr_connections": 8,
+    "get_hits": 66566,
+    "get_misses": 3974,
+    "bytes": 21281696,
+    "total_items": 21974,
+}
+FULL = {
+    "uptime": 182,
+    "curr_connections": 868,
+    "get_hits": 176896,
+    "get_misses": 69994,
+    "bytes": 54629841,
+    "evictions": 88954,
+    "total_items": 159994,
+}
+"""Measured with memcached 1.6.38 and 64 MiB: values of 900 bytes, and of 700 bytes with more keys than fit."""
 METRICS = f"""\
 memcached_agent_warm {{warm}}
 memcached_agent_hit_ratio 0.43
 memcached_agent_target_hit_ratio 0.8
-memcached_agent_certificate_expiration_timestamp_seconds {NOW + 62.5 * 86400}
+memcached_agent_certificate_expiration_timestamp_seconds {NOW + 88.5 * 86400}
 """
 SLABS = {
     "items": {
-        "items:1:number": 210,
-        "items:1:age": 5120,
-        "items:14:number": 40,
-        "items:14:age": 830,
-        "items:14:evicted": 31,
+        "items:11:number": 71040,
+        "items:11:age": 92,
+        "items:11:evicted": 60068,
+        "items:11:evicted_time": 92,
+        "items:11:outofmemory": 0,
+        "items:11:reclaimed": 0,
     },
-    "slabs": {
-        "1:chunk_size": 96,
-        "1:total_pages": 1,
-        "1:used_chunks": 210,
-        "14:chunk_size": 1856,
-        "14:total_pages": 60,
-    },
+    "slabs": {"11:chunk_size": 944, "11:total_pages": 64, "11:used_chunks": 71040},
 }
 
 
@@ -51,13 +63,12 @@ def cache(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     cr = memcached({"size": 3, "tls": TLS, "monitoring": {}, "rollout": {"warmUp": {}}})
     cr["status"] |= {"readyReplicas": 3}
     for condition in cr["status"]["conditions"]:
-        condition["lastTransitionTime"] = "2025-11-19T21:00:00Z"
+        condition["lastTransitionTime"] = "2025-11-21T09:39:00Z"
     world.use(cr, 3, **{name: lines(values) for name, values in SLABS.items()})
     world.responses["/metrics"] = (200, METRICS.format(warm=1))
-    full = stats(bytes=66437775, evictions=31, total_items=900, curr_connections=871)
-    for stub, reply in zip(world.stubs, ("EN\r\n", "EN\r\n", ITEM), strict=True):
-        stub.replies = {**stub.replies, "me user:7": reply, "flush_all": "OK\r\n"}
-    world.stubs[1].replies = {**world.stubs[1].replies, "stats": full}
+    replies = (("EN\r\n", SMALL), ("EN\r\n", FULL), (ITEM, SMALL))
+    for stub, (found, figures) in zip(world.stubs, replies, strict=True):
+        stub.replies = {**stub.replies, "me user:7": found, "flush_all": "OK\r\n", "stats": stats(**figures)}
     return world
 
 

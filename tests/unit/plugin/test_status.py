@@ -179,7 +179,7 @@ def test_options_of_kubectl_are_passed_on(words: tuple[str, ...], world: World, 
 
 
 def test_advice_about_the_load(world: World, run: Run) -> None:
-    busy = stats(curr_connections=900, evictions=30, bytes=66000000, get_hits=100, get_misses=1900)
+    busy = stats(curr_connections=900, evictions=30, bytes=54000000, get_hits=100, get_misses=1900)
     world.stubs[1].replies = {**world.stubs[1].replies, "stats": busy}
     text = " ".join(run("status", "sessions").output.split())
     for sentence in (

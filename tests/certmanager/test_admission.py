@@ -17,6 +17,7 @@ from integration.control_plane import ControlPlane, until
 from memcached_operator.certificates.pki import KeyPair
 from memcached_operator.kube.client import ApiError
 from memcached_operator.memcached.controller import MEMCACHEDS
+from support.code_blocks import page_commands
 from support.pki import Pair
 from support.waiting import STEP
 
@@ -73,10 +74,10 @@ def test_revoked_authority_is_not_trusted(operator: Installed, record_property: 
     before = operator.pair()
     with Creations(operator.plane) as creations:
         creations.wait_for_more()
-        run("operating.md", "#### With cert-manager", 0)
+        run(page_commands("operating.md", "#### With cert-manager\n"))
         until(lambda: operator.trusts(before.ca, operator.pair().ca), STEP)
         mount(operator, creations, record_property)
-        run("operating.md", "#### With cert-manager", 1)
+        run(page_commands("operating.md", "#### With cert-manager\n", 1))
         assert operator.trusts_only(operator.pair().ca)
         creations.wait_for_more()
     check(creations, record_property)

@@ -11,7 +11,6 @@ import pytest
 
 from certmanager.admission import served
 from certmanager.certificates import CERTIFICATES, content, renew, revision
-from certmanager.commands import block
 from corners import programs
 from integration.control_plane import NAMESPACES, ControlPlane
 from integration.reloading import cache, check_kept, machine, store
@@ -19,6 +18,7 @@ from memcached_api.memcached.types import decode_spec
 from memcached_operator.kube.resource import Key
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.desired.secrets import volumes
+from support.code_blocks import located
 from support.kube import kubectl
 from support.pki import Pair
 
@@ -35,7 +35,7 @@ def shop(plane: ControlPlane) -> Iterator[ControlPlane]:
     """A control plane with the objects of the page, whose certificates are issued."""
     plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     for number in (1, 0):
-        kubectl("apply", "-f", "-", stdin=block("tls.md", "# TLS", number, "yaml"))
+        kubectl("apply", "-f", "-", stdin=located("tls.md", "# TLS\n", number, ("yaml",)).text)
     for each in (AUTHORITY, CERTIFICATE):
         revision(plane, each)
     yield plane

@@ -17,10 +17,10 @@ import yaml
 from bundle.objects import Object
 from integration.control_plane import ControlPlane, control_plane
 from support.charts import KEEP, MANAGED_BY, NAMESPACE, ROOT, objects
+from support.code_blocks import page_commands
 from support.helm import Helm
 from support.waiting import COMMAND
 
-DOCUMENT = (ROOT / "docs/helm.md").read_text(encoding="utf-8")
 BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n").decode()
 CONFIGURATION = "mutatingwebhookconfiguration/memcached-operator-mutating-webhook-configuration"
 CONTROLLER = "deployment/memcached-operator-controller-manager"
@@ -50,11 +50,9 @@ class Shell:
         assert not check or done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
-    def follow(self, heading: str, *more: str) -> str:
-        """Run the first commands below a heading of the document, with further options."""
-        (_, text) = DOCUMENT.split(f"{heading}\n")
-        script = text.split("```sh\n")[1].split("```")[0].rstrip()
-        return self.run(" ".join([script, *more]))
+    def follow(self, script: str, *more: str) -> str:
+        """Run commands of a page, the last one with further options."""
+        return self.run(" ".join([script.rstrip(), *more]))
 
     def objects(self) -> dict[str, Object]:
         """The objects of the chart that exist, by kind and name."""
@@ -120,7 +118,7 @@ def arguments(shell: Shell) -> list[str]:
 
 
 def test_install_upgrade_roll_back_and_uninstall(shell: Shell) -> None:
-    assert "memcached-operator-controller-manager" in shell.follow("## Installing")
+    assert "memcached-operator-controller-manager" in shell.follow(page_commands("helm.md", "## Installing\n"))
     first = shell.uids()
     assert len(first) == len(objects({}))
     trust(shell)
@@ -128,29 +126,31 @@ def test_install_upgrade_roll_back_and_uninstall(shell: Shell) -> None:
     second = shell.run(f"helm install second charts/memcached-operator --namespace {NAMESPACE}", check=False)
     assert "cannot be imported into the current release" in second or "exists" in second
 
-    shell.follow("## Upgrading", "--set logLevel=debug")
+    shell.follow(page_commands("helm.md", "## Upgrading\n"), "--set logLevel=debug")
     assert ("--log-level=debug" in arguments(shell), trusted(shell)) == (True, True)
     shell.run(f"helm rollback memcached-operator 1 --namespace {NAMESPACE}")
     assert ("--log-level=debug" in arguments(shell), trusted(shell)) == (False, True)
     assert shell.uids() == first
 
-    shell.follow("## Uninstalling")
+    shell.follow(page_commands("helm.md", "## Uninstalling\n"))
     kept = {name: uid for name, uid in first.items() if name.startswith("customresourcedefinition/")}
     assert (len(kept), shell.uids()) == (2, kept)
     shell.run(f"kubectl -n default apply -f - <<'EOF'\n{json.dumps(MEMCACHED)}\nEOF")
-    shell.follow("## Installing")
+    shell.follow(page_commands("helm.md", "## Installing\n"))
     assert shell.run("kubectl -n default get memcached a -o name").strip() == "memcached.cache.example.com/a"
     assert shell.uids().items() >= kept.items()
-    shell.follow("## Uninstalling")
+    shell.follow(page_commands("helm.md", "## Uninstalling\n"))
 
 
 def test_definitions_can_be_switched_off_later(shell: Shell) -> None:
-    shell.follow("## Installing")
+    shell.follow(page_commands("helm.md", "## Installing\n"))
     first = shell.uids()
-    shell.follow("## Upgrading", "--set crds.enabled=false --set podDisruptionBudgets.enabled=false")
+    shell.follow(
+        page_commands("helm.md", "## Upgrading\n"), "--set crds.enabled=false --set podDisruptionBudgets.enabled=false"
+    )
     gone = {name for name in first if name.startswith("poddisruptionbudget/")}
     assert shell.uids() == {name: uid for name, uid in first.items() if name not in gone}
-    shell.follow("## Uninstalling")
+    shell.follow(page_commands("helm.md", "## Uninstalling\n"))
     assert {name.partition("/")[0] for name in shell.uids()} == {"customresourcedefinition"}
 
 
@@ -165,7 +165,7 @@ def test_installation_of_kubectl_becomes_a_release_and_back(shell: Shell) -> Non
 
     pods = shell.pods()
     assert len(pods) == sum(each["spec"]["replicas"] for each in before.values() if each["kind"] == "Deployment")
-    shell.follow("### From kubectl to Helm", "--wait", *shell.merge)
+    shell.follow(page_commands("helm.md", "### From kubectl to Helm\n"), "--wait", *shell.merge)
     found = shell.objects()
     assert shell.pods() == pods
     assert contents(found) == contents(before)
@@ -174,14 +174,14 @@ def test_installation_of_kubectl_becomes_a_release_and_back(shell: Shell) -> Non
     definitions = [each for each in found.values() if each["kind"] == "CustomResourceDefinition"]
     assert [each["metadata"]["annotations"][KEEP] for each in definitions] == ["keep"] * 2
 
-    shell.follow("## Upgrading", "--set logLevel=debug")
+    shell.follow(page_commands("helm.md", "## Upgrading\n"), "--set logLevel=debug")
     assert "--log-level=debug" in arguments(shell)
-    shell.follow("## Upgrading", "--set logLevel=info --set controller.replicas=1")
+    shell.follow(page_commands("helm.md", "## Upgrading\n"), "--set logLevel=info --set controller.replicas=1")
     assert ("--log-level=debug" in arguments(shell), shell.objects()[CONTROLLER]["spec"]["replicas"]) == (False, 1)
-    shell.follow("## Upgrading", "--set controller.replicas=2")
+    shell.follow(page_commands("helm.md", "## Upgrading\n"), "--set controller.replicas=2")
 
     before, pods = shell.objects(), shell.pods()
-    shell.follow("### From Helm to kubectl")
+    shell.follow(page_commands("helm.md", "### From Helm to kubectl\n"))
     found = shell.objects()
     assert shell.pods() == pods
     assert shell.run(f"helm list -q -n {NAMESPACE}").strip() == ""
@@ -194,8 +194,7 @@ def test_installation_of_kubectl_becomes_a_release_and_back(shell: Shell) -> Non
 def test_installation_of_kubectl_becomes_a_release_with_labels_and_annotations(shell: Shell) -> None:
     shell.run("kubectl apply --server-side --force-conflicts -f dist/install.yaml")
     before = shell.objects()
-    (_, text) = DOCUMENT.split("### From kubectl to Helm\n")
-    shell.run(text.split("```sh\n")[2].split("```")[0])
+    shell.run(page_commands("helm.md", "### From kubectl to Helm\n", 1))
     install = f"helm install memcached-operator charts/memcached-operator -n {NAMESPACE}"
     shell.run(" ".join([install, *shell.merge]))
     assert contents(shell.objects()) == contents(before)

@@ -16,6 +16,7 @@ from cryptography import x509
 
 from memcached_operator.certificates import pki
 from support import installed, kube
+from support.code_blocks import page_commands
 from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
 from support.waiting import COMMAND, REQUEST, ROLLOUT
@@ -117,13 +118,6 @@ def test_admission_account_has_no_special_permissions() -> None:
     assert permissions("memcached-operator-controller-manager") != permissions("does-not-exist")
 
 
-def commands(heading: str) -> list[str]:
-    """The first commands below a heading of docs/operating.md, one per line."""
-    (_, text) = (installed.ROOT / "docs/operating.md").read_text().split(f"### {heading}\n")
-    block = text.split("```sh\n")[1].split("```")[0].replace("\\\n", "")
-    return [line for line in block.splitlines() if not line.startswith("#")]
-
-
 def run(command: str) -> None:
     """Run a command, which must succeed."""
     done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=COMMAND, check=False)
@@ -133,7 +127,8 @@ def run(command: str) -> None:
 @pytest.mark.race
 def test_no_request_fails_during_revocation(namespace: str) -> None:
     before = secret()
-    steps = commands("Revoking a certificate")
+    block = page_commands("operating.md", "### Revoking a certificate\n").replace("\\\n", "")
+    steps = [line for line in block.splitlines() if not line.startswith("#")]
     assert [step.split()[3] for step in steps] == ["delete", "rollout", "rollout", "annotate"]
     applying = Applying(namespace)
     with applying:

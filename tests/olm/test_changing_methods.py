@@ -13,6 +13,7 @@ from bundle.subscription import NAMESPACE, subscription
 from demo.reading import plan_for
 from support import installed, kube, olm
 from support.audit import Audit
+from support.code_blocks import page_commands
 from support.kube import Object, eventually, kubectl
 from support.memcached import SMALL, children, memcached, pods_of, send_commands, wait_until_ready
 from support.olm import ABSENT, API, CATALOG, CATALOG_NAMESPACE, CHANNEL, SECONDS, Installation, Releases, csv_name
@@ -50,11 +51,6 @@ class Shell:
         done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=COMMAND, check=False)
         assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout
-
-    def follow(self, passage: str) -> str:
-        """Run the first commands after a passage of the document; return their output."""
-        (_, text) = DOCUMENT.split(passage)
-        return self.run(text.split("```sh\n")[1].split("```")[0])
 
     def remaining(self) -> set[str]:
         """The objects of dist/install.yaml that exist."""
@@ -110,9 +106,7 @@ def approve(shell: Shell, version: str) -> None:
         return plan_for(found.get("items", []), csv_name(version))
 
     name = eventually(plan, SECONDS, f"OLM has created an install plan for {version}")
-    approval = """installplan install-abcde --type merge -p '{"spec":{"approved":true}}'"""
-    wait = "wait installplan install-abcde --for=jsonpath='{.status.phase}'=Complete --timeout=100s"
-    shell.run(f"{KUBECTL}patch {approval}", f"{KUBECTL}{wait}", name=name)
+    shell.run(page_commands("install.md", "To choose when to upgrade, and to which release:\n"), name=name)
 
 
 def install_with_olm(shell: Shell) -> Installation:
@@ -137,29 +131,30 @@ def test_changing_the_method_does_not_affect_caches(
     shell: Shell, releases: Releases, namespace: str, other_namespace: str, audit: Audit
 ) -> None:
     releases.serve(*two_releases(releases))
-    shell.run("kubectl apply --server-side -f dist/install.yaml", *ROLLOUTS)
+    shell.run(page_commands("install.md", "## With kubectl\n").removeprefix("make build-installer\n"))
     assert_works(namespace, "cache")
     (pod,) = pods_of(namespace)
     assert send_commands(pod["status"]["podIP"], 11211, b"set k 0 0 1", b"v").startswith(b"STORED")
     before, audit = children(namespace), Audit(audit.path)
 
-    shell.follow("### Removing\n")
+    shell.run(page_commands("install.md", "### Removing\n"))
     assert shell.remaining() == CRDS
     installation = install_with_olm(shell)
     assert_works(other_namespace, "by-olm")
+    assert csv_name(FIRST) in shell.run(page_commands("install.md", "  sourceNamespace: olm\n"))
 
     approve(shell, SECOND)
     eventually(lambda: installation.phase(SECOND) == "Installing", SECONDS, "the second release is being installed")
     assert defined("added"), "a complete plan must have applied the second release's CustomResourceDefinition"
-    shell.follow("**Going back.**")
+    shell.run(page_commands("install.md", "**Going back.**"))
     install_with_olm(shell)
     assert not defined("added"), "a complete plan must have restored the first release's CustomResourceDefinition"
     assert installation.releases() == [csv_name(FIRST)]
     eventually(lambda: installed.admission_error() == "", SECONDS, "admission responds")
 
-    shell.follow("**Removing.**\n")
+    shell.run(page_commands("install.md", "**Removing.**\n"))
     eventually(
-        lambda: shell.follow("## Changing from one way to another\n") == "",
+        lambda: shell.run(page_commands("install.md", "## Changing from one way to another\n")) == "",
         SECONDS,
         "no object of OLM's installation remains",
     )

@@ -11,6 +11,7 @@ import pytest
 from bundle.subscription import NAMESPACE, subscription
 from support import installed, kube, olm
 from support.audit import Audit
+from support.code_blocks import page_commands
 from support.helm import Helm, helm
 from support.kube import eventually, kubectl
 from support.memcached import SMALL, children, memcached, pods_of, send_commands, wait_until_ready
@@ -19,7 +20,6 @@ from support.waiting import COMMAND, READY
 
 pytestmark = pytest.mark.modes
 
-HELM_PAGE, INSTALL_PAGE = ((olm.ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("helm.md", "install.md"))
 PORT = 11211
 LEASE = f"kubectl -n {NAMESPACE} delete operatorgroup,lease memcached-operator"
 
@@ -41,10 +41,9 @@ class Shell:
         assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def follow(self, page: str, passage: str, *more: str) -> str:
-        """Run the first commands after a passage of a page, with further options."""
-        (_, text) = page.split(f"{passage}\n")
-        return self.run(" ".join([text.split("```sh\n")[1].split("```")[0].rstrip(), *more]))
+    def follow(self, script: str, *more: str) -> str:
+        """Run commands of a page, the last one with further options."""
+        return self.run(" ".join([script.rstrip(), *more]))
 
 
 @pytest.fixture(params=["helm-3", "helm-4"])
@@ -94,31 +93,31 @@ def test_changing_to_helm_and_olm_and_back_does_not_affect_caches(
     before, audit = children(namespace), Audit(audit.path)
 
     operator = operator_pods()
-    shell.follow(HELM_PAGE, "### From kubectl to Helm", "--wait", *merge)
+    shell.follow(page_commands("helm.md", "### From kubectl to Helm\n"), "--wait", *merge)
     assert operator_pods() == operator, "the objects are equal, so the operator's pods stay, too"
     assert_works(other_namespace, "by-helm")
-    shell.follow(HELM_PAGE, "## Upgrading", "--set logLevel=debug")
+    shell.follow(page_commands("helm.md", "## Upgrading\n"), "--set logLevel=debug")
     installed.wait_until_up()
     assert not operator_pods() & operator
 
-    shell.follow(HELM_PAGE, "## Uninstalling")
+    shell.follow(page_commands("helm.md", "## Uninstalling\n"))
     installation = Installation(NAMESPACE)
     kubectl("apply", "-f", "-", stdin=subscription(CATALOG, CATALOG_NAMESPACE, CHANNEL))
     installation.succeeded(VERSION)
     assert_works(other_namespace, "by-olm")
 
-    shell.follow(INSTALL_PAGE, "**Removing.**\n")
+    shell.follow(page_commands("install.md", "**Removing.**\n"))
     eventually(
-        lambda: shell.follow(INSTALL_PAGE, "## Changing from one way to another\n") == "",
+        lambda: shell.follow(page_commands("install.md", "## Changing from one way to another\n")) == "",
         SECONDS,
         "no object of OLM's installation remains",
     )
     shell.run(LEASE)
-    shell.follow(HELM_PAGE, "### From kubectl to Helm", "--wait", *merge)
+    shell.follow(page_commands("helm.md", "### From kubectl to Helm\n"), "--wait", *merge)
     assert_works(other_namespace, "by-helm-again")
 
     operator = operator_pods()
-    shell.follow(HELM_PAGE, "### From Helm to kubectl")
+    shell.follow(page_commands("helm.md", "### From Helm to kubectl\n"))
     installed.wait_until_up()
     assert operator_pods() == operator
     assert_works(other_namespace, "by-kubectl")

@@ -15,6 +15,7 @@ import pytest
 from cluster.public.programs import KUBERNETES_FAMILY, RELEASE_FAMILY, directory, ensure_built
 from cluster.shell import run
 from support import air_gap
+from support.code_blocks import page_commands
 from support.registries import open_registry, private_registry
 
 PUSHER, PULLER = {"pusher": "push me"}, {"puller": "pull me"}
@@ -93,7 +94,9 @@ def push(crane: Path, image: str) -> str:
 @pytest.fixture(scope="module")
 def mirrored(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """The mirror with all images, copied by the commands of the page."""
-    done = shell.run(air_gap.block("mirror="), tmp_path_factory.mktemp("pusher"), PUSHER["pusher"])
+    done = shell.run(
+        page_commands("air-gap.md", "## Mirror the images\n"), tmp_path_factory.mktemp("pusher"), PUSHER["pusher"]
+    )
     assert not done.returncode, done.stderr
     return shell
 
@@ -102,7 +105,7 @@ def mirrored(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
 def puller(mirrored: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory with the credentials of the pull secret that the page creates."""
     home = tmp_path_factory.mktemp("puller")
-    command = air_gap.block("kubectl create namespace").partition("\n")[2].rstrip()
+    command = page_commands("air-gap.md", "## Install from the mirror\n").partition("\n")[2].rstrip()
     done = mirrored.run(f"{command} --dry-run=client -o json", home, PULLER["puller"])
     assert not done.returncode, done.stderr
     secret = json.loads(done.stdout)
@@ -112,7 +115,7 @@ def puller(mirrored: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_images_cannot_be_pushed_without_the_password(shell: Shell, tmp_path: Path) -> None:
-    commands = air_gap.block("mirror=")
+    commands = page_commands("air-gap.md", "## Mirror the images\n")
     login = next(line for line in commands.splitlines() if "crane auth login" in line)
     for text, password in ((commands.replace(login, ""), ""), (commands, PULLER["puller"])):
         done = shell.run(text, tmp_path, password)

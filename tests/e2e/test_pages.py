@@ -1,0 +1,168 @@
+"""The commands of the pages, run as a reader does: each must succeed, and change what the page says."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import kube
+from support.code_blocks import ROOT, located, page_commands
+from support.kube import eventually, kubectl, must_get
+from support.memcached import IMAGE, SMALL, memcached, pods_of, wait_until_ready
+from support.page_shell import PageShell
+from support.secrets import users_secret
+from support.waiting import READY, ROLLOUT
+
+PASSWORD = "web:a-long-random-password"
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+@pytest.fixture
+def shell(namespace: str, tmp_path: Path) -> PageShell:
+    """A shell in an empty directory."""
+    return PageShell(tmp_path, namespace)
+
+
+def sessions(namespace: str, **spec: Any) -> kube.Object:
+    """The cache of the examples, with one pod."""
+    return memcached(namespace, "sessions", **{"size": 1, "resources": SMALL, **spec})
+
+
+def uids(namespace: str) -> set[str]:
+    """The uids of the pods of the cache."""
+    return {pod["metadata"]["uid"] for pod in pods_of(namespace, "sessions")}
+
+
+def test_first_cache(shell: PageShell) -> None:
+    shell.write("sessions.yaml", located("README.md", "## Example\n", languages=("yaml",)).text)
+    printed = shell.run(page_commands("README.md", "## Example\n"))
+    assert printed.splitlines()[1].split()[:2] == ["NAME", "SIZE"]
+    shell.run(page_commands("gitops.md", "## Conditions\n"))
+    cr = wait_until_ready(shell.namespace, "sessions", ROLLOUT)
+    assert (cr["spec"]["size"], cr["status"]["readyReplicas"]) == (5, 5)
+    shell.run(page_commands("migrating.md", "save it as `sessions.yaml`."))
+    assert must_get("memcacheds", shell.namespace, "sessions")["spec"]["size"] == 3, "that of the file"
+    shell.run(page_commands("scaling.md", "## Set the size\n"))
+    assert must_get("memcacheds", shell.namespace, "sessions")["spec"]["size"] == 5
+
+
+def test_pause_restart_and_defaults_of_existing_objects(shell: PageShell) -> None:
+    kube.apply(sessions(shell.namespace))
+    wait_until_ready(shell.namespace, "sessions")
+    before = uids(shell.namespace)
+    pause, resume = page_commands("placing.md", "**Pause and resume.**").splitlines()
+    shell.run(pause)
+    shell.run(page_commands("placing.md", "**Restart:**"))
+    status = eventually(lambda: paused(shell.namespace), description="the rollout is paused")
+    assert "paused" in status["message"]
+    assert uids(shell.namespace) == before
+    shell.run(resume)
+    eventually(lambda: uids(shell.namespace).isdisjoint(before), ROLLOUT, "the pod is replaced")
+    wait_until_ready(shell.namespace, "sessions", ROLLOUT)
+    restarted = uids(shell.namespace)
+    shell.run(page_commands("placing.md", "### Existing objects\n"))
+    spec = wait_until_ready(shell.namespace, "sessions")["spec"]
+    assert (spec["podDisruptionBudget"]["enabled"], spec["rollout"]["maxSurge"]) == (True, 1)
+    assert uids(shell.namespace) == restarted
+
+
+def paused(namespace: str) -> kube.Object | None:
+    """The condition that reports a pause."""
+    conditions = must_get("memcacheds", namespace, "sessions")["status"]["conditions"]
+    return next((each for each in conditions if each["reason"] == "Paused"), None)
+
+
+def test_autoscaler_of_the_deployment_becomes_that_of_the_memcached(shell: PageShell) -> None:
+    kube.apply(sessions(shell.namespace))
+    shell.write("hpa.yaml", located("scaling.md", "## Scale automatically\n", languages=("yaml",)).text)
+    shell.run("kubectl apply -f hpa.yaml")
+    target = """{"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"sessions"}}}"""
+    shell.run(f"kubectl patch hpa sessions --type=merge -p '{target}'")
+    shell.run(page_commands("scaling.md", "## Do not scale the Deployment\n"))
+    printed = shell.run(page_commands("scaling.md", "## Scale automatically\n"))
+    assert printed.splitlines()[1].split()[:2] == ["sessions", "Memcached/sessions"]
+
+
+def test_tls_and_password(shell: PageShell) -> None:
+    shell.run(page_commands("tls.md", "Without cert-manager, create the Secret yourself"))
+    kube.apply(users_secret(shell.namespace, "sessions-users", PASSWORD))
+    secrets: dict[str, Any] = {"tls": {"secretName": "sessions-tls"}, "auth": {"secretName": "sessions-users"}}
+    kube.apply(sessions(shell.namespace, identity="Stable", monitoring={}, **secrets))
+    wait_until_ready(shell.namespace, "sessions")
+    setting = "host=sessions.shop.svc.cluster.local\n"
+    served = shell.run(setting + page_commands("tls.md", "To see what a pod serves"))
+    assert "Verify return code: 0 (ok)" in served
+    assert "VERSION" in shell.run(page_commands("auth.md", "## How a client logs in\n"))
+    assert "ok" in shell.run(page_commands("tls.md", "Ask the agent:\n"))
+    kube.apply(sessions(shell.namespace, identity="Stable", monitoring={"tls": {}}, **secrets))
+    wait_until_ready(shell.namespace, "sessions", ROLLOUT)
+    (pod,) = pods_of(shell.namespace, "sessions")
+    metrics = shell.run(page_commands("monitoring.md", "## HTTPS\n"), POD_IP=pod["status"]["podIP"])
+    assert "\nmemcached_up 1" in metrics
+
+
+def test_warm_gate_says_why_a_pod_is_not_ready(shell: PageShell) -> None:
+    kube.apply(sessions(shell.namespace, identity="Stable", rollout={"warmUp": {}}))
+    eventually(lambda: running_agent(shell.namespace), READY, "the agent runs")
+    script = page_commands("warm.md", "`/readyz` on port 9151 of a pod says why it is not ready:")
+    assert shell.run(script.replace("sessions-2", "sessions-0")).splitlines()[-1].startswith("not warm yet: ")
+
+
+def running_agent(namespace: str) -> bool:
+    """Whether the agent of the only pod runs."""
+    statuses = [each for pod in pods_of(namespace, "sessions") for each in pod["status"].get("containerStatuses", [])]
+    return any(each["name"] == "agent" and "running" in each["state"] for each in statuses)
+
+
+def test_old_service_selects_the_new_pods(shell: PageShell) -> None:
+    """A plain Deployment with its Service, whose clients move to the pods of the cache."""
+    labels = {"app": "memcached"}
+    container = {"name": "memcached", "image": IMAGE, "args": ["memcached", "-u", "nobody"]}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    meta = {"name": "memcached", "namespace": shell.namespace}
+    kube.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+    ports = [{"port": 11211}]
+    kube.apply({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"selector": labels, "ports": ports}})
+    kube.apply(sessions(shell.namespace))
+    wait_until_ready(shell.namespace, "sessions")
+    shell.run(page_commands("migrating.md", "**Keep the address of the clients.**"))
+    assert kube.get("deployments", shell.namespace, "memcached") is None
+    address = f"memcached.{shell.namespace}.svc.cluster.local"
+    counted = page_commands("migrating.md", "An exporter keeps one connection")
+    eventually(lambda: "STAT curr_connections" in shell.run(f"({counted}) || true", OLD_ADDRESS=address), READY)
+
+
+def test_images_that_are_in_use(shell: PageShell) -> None:
+    kube.apply(sessions(shell.namespace))
+    wait_until_ready(shell.namespace, "sessions")
+    assert IMAGE in shell.run(page_commands("air-gap.md", "## Check it\n")).splitlines()
+
+
+def test_dashboards_are_installed(shell: PageShell) -> None:
+    (shell.folder / "config").symlink_to(ROOT / "config")
+    try:
+        shell.run(page_commands("dashboards.md", "**With the sidecar of Grafana's Helm chart**"))
+        found = kube.items("configmaps", "memcached-operator-system", "grafana_dashboard=1")
+        assert len(found) == 3
+    finally:
+        kubectl("delete", "--ignore-not-found", "-k", str(ROOT / "config/grafana"))
+
+
+def test_plugin(shell: PageShell) -> None:
+    (shell.folder / "bin").mkdir()
+    program = shell.folder / "bin/kubectl-memcached"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT / "plugin"} exec {sys.executable} -m kubectl_memcached "$@"\n')
+    program.chmod(0o755)
+    (shell.folder / ".local/bin").mkdir(parents=True)
+    shell.run(page_commands("plugin.md", "### Completion\n"), HOME=str(shell.folder))
+    assert (shell.folder / ".local/bin/kubectl_complete-memcached").stat().st_mode & 0o111
+    kube.apply(sessions(shell.namespace))
+    wait_until_ready(shell.namespace, "sessions")
+    shell.run(page_commands("plugin.md", "## report\n"))
+    assert [file.suffix for file in shell.folder.glob("memcached-sessions-*")] == [".zip"]
+    before = uids(shell.namespace)
+    shell.run(page_commands("plugin.md", "## restart, pause, resume\n"))
+    eventually(lambda: uids(shell.namespace).isdisjoint(before), ROLLOUT, "the pod is replaced")

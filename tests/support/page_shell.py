@@ -1,0 +1,61 @@
+"""Runs the commands of pages on the cluster of the tests, as a reader does in a pod or on a machine with kubectl."""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.public.lifecycle import running
+from support.kube import kubectl
+from support.waiting import ROLLOUT
+
+NAMESPACE = "shop"
+"""The namespace of the pages' examples."""
+PREAMBLE = """
+mount --bind "$RESOLVER" /etc/resolv.conf
+trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
+curl() { command curl --retry 30 --retry-connrefused --retry-delay 1 --retry-max-time 60 "$@"; }
+nc() { exec 3<> "/dev/tcp/$1/$2"; cat >&3; cat <&3; }
+"""
+"""Names are resolved by the cluster's DNS; `curl` waits until a port is forwarded; nc need not be installed."""
+
+
+@dataclass(frozen=True)
+class PageShell:
+    """A shell in a directory, whose namespace stands for that of the examples."""
+
+    folder: Path
+    namespace: str
+
+    def run(self, script: str, **environ: str) -> str:
+        """Run commands and return their output; an error fails the test. Needs root, as real pods do."""
+        text = re.sub(rf"\b{NAMESPACE}\b", self.namespace, script)
+        words = ["unshare", "--mount", "bash", "-euo", "pipefail", "-c", f"{PREAMBLE}\n{text}"]
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env={**self._environ(), **environ},
+            capture_output=True,
+            text=True,
+            timeout=ROLLOUT,
+            check=False,
+        )
+        assert done.returncode == 0, f"{text}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def write(self, name: str, content: str) -> None:
+        """Write a file that the page tells the reader to save."""
+        (self.folder / name).write_text(content)
+
+    def _environ(self) -> Mapping[str, str]:
+        resolver, kubeconfig = self.folder / "resolv.conf", self.folder / "kubeconfig"
+        if not kubeconfig.exists():
+            _, plan = running()
+            resolver.write_text(f"nameserver {plan.node_address}\n")
+            kubeconfig.write_text(kubectl("config", "view", "--raw", "--flatten").stdout)
+            config = ["--kubeconfig", str(kubeconfig), "config", "set-context", "--current"]
+            kubectl(*config, "--namespace", self.namespace)
+        path = os.pathsep.join([str(self.folder / "bin"), os.environ["PATH"]])
+        return {**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig), "RESOLVER": str(resolver)}

@@ -14,6 +14,7 @@ from bundle.images import related_variables
 from memcached_operator.kube import labels
 from support import installed, kube
 from support.agents import METRICS_PORT, restarts, value
+from support.code_blocks import code_blocks
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, memcached, pods_of, send_commands, wait_until_ready
 from support.processes import send_signal
@@ -126,7 +127,7 @@ def assert_agent_has_its_own_image(namespace: str, pod: Object) -> None:
 
 def assert_documented_discovery_keeps(pod: Object) -> None:
     """Assert that the relabelling rule of the document keeps exactly the port for metrics of a pod."""
-    block = next(text for text in re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL) if "scrape_configs" in text)
+    block = next(text for text in code_blocks(DOCUMENT, "yaml") if "scrape_configs" in text)
     keep = yaml.safe_load(block)["scrape_configs"][0]["relabel_configs"][0]
     ports = [each["name"] for container in pod["spec"]["containers"] for each in container["ports"]]
     known = {

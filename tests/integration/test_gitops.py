@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from cluster.public.programs import GITOPS_FAMILY, directory, ensure_built
-from integration.control_plane import ROOT, ControlPlane
+from integration.control_plane import ControlPlane
 from integration.test_manager import IMAGE, cache, run_operator
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
@@ -17,13 +17,13 @@ from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from support.code_blocks import located
 from support.kube import kubectl
 from unit import builders
 from unit.builders import NOW, crashed, deployment, pod, rolled_out
 
 PROGRAM = "gitops-health"
-DOCS = (ROOT / "docs/gitops.md").read_text()
-SCRIPT = DOCS.split("```lua\n")[1].split("```")[0]
+SCRIPT = located("gitops.md", "## Argo CD\n", languages=("lua",)).text
 
 
 class Health(NamedTuple):

@@ -15,6 +15,7 @@ from memcached_operator.kube.client import APPLY_PATCH, ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.reconcile.ownership import controller_reference
+from support.code_blocks import located
 
 pytestmark = pytest.mark.server
 
@@ -78,8 +79,7 @@ def memcached(**spec: Any) -> Object:
 
 def install_sample(plane: ControlPlane) -> None:
     """Create what the sample's operator leaves behind: object, finalizer, status, Deployment, pods."""
-    block = PAGE.partition("## From the operator-sdk sample")[2].partition("```yaml\n")[2].partition("```")[0]
-    (cr,) = yaml.safe_load_all(block)
+    (cr,) = yaml.safe_load_all(located("migrating.md", "## From the operator-sdk sample\n", languages=("yaml",)).text)
     assert cr["metadata"]["name"] == NAME
     cr["metadata"] |= {"namespace": NAMESPACE, "finalizers": ["cache.example.com/finalizer"]}
     stored = plane.create(SAMPLES, cr)

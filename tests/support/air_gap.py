@@ -15,7 +15,7 @@ from memcached_api.memcached.types import decode_spec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import deployment
 from support import charts
-from support.code_blocks import code_blocks
+from support.code_blocks import starting
 
 ROOT = Path(__file__).parents[2]
 HOST = "registry.example.com"
@@ -28,26 +28,18 @@ def listed_images(*of_olm: str) -> list[str]:
     return CliRunner().invoke(bundle_command, ["images", *of_olm]).output.split()
 
 
-def page() -> str:
-    """The text of the page."""
-    return (ROOT / "docs/air-gap.md").read_text()
-
-
-def block(start: str) -> str:
-    """The code block that begins with this text. Raises AssertionError unless there is one."""
-    (code,) = [code for _, code in code_blocks(page()) if code.startswith(start)]
-    return code
+PAGE = "air-gap.md"
 
 
 def overlay(directory: Path) -> None:
     """Write the page's overlay and what it is based on into a directory."""
-    (directory / "kustomization.yaml").write_text(block("# kustomization.yaml\n"))
+    (directory / "kustomization.yaml").write_text(starting(PAGE, "# kustomization.yaml\n"))
     shutil.copytree(ROOT / "config", directory / "memcached-operator/config")
 
 
 def of_chart() -> list[Object]:
     """The objects of the chart with the values of the page."""
-    values = yaml.safe_load(block("# values.yaml\n"))
+    values = yaml.safe_load(starting(PAGE, "# values.yaml\n"))
     return charts.objects(values)
 
 
@@ -58,7 +50,7 @@ def parsed(text: str) -> list[Object]:
 
 def cache() -> Object:
     """The Deployment of the Memcached on the page, with the default image of an operator from the mirror."""
-    cr: Object = yaml.safe_load(block("apiVersion: cache.example.com/v1\n"))
+    cr: Object = yaml.safe_load(starting(PAGE, "apiVersion: cache.example.com/v1\n"))
     cr["metadata"]["uid"] = "uid"
     return deployment(cr, decode_spec(cr), Images(f"{HOST}/{MEMCACHED}"))
 

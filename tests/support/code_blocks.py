@@ -5,6 +5,7 @@ not: `<!-- not run: REASON -->`. tests/unit/pages/test_commands.py compares them
 """
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -38,9 +39,15 @@ def blocks(page: str) -> list[Block]:
     ]
 
 
-def code_blocks(page: str) -> list[tuple[str, str]]:
-    """Language and text of each block, in the order of the page; `page`: Markdown."""
-    return [(block.language, block.text) for block in blocks(page)]
+def code_blocks(page: str, language: str) -> list[str]:
+    """The text of each block in a language, in the order of the page; `page`: Markdown."""
+    return [block.text for block in blocks(page) if block.language == language]
+
+
+def starting(page: str, start: str) -> str:
+    """The text of the block of a page that begins with this text. Raises ValueError unless there is one."""
+    (text,) = (block.text for block in blocks(text_of(page)) if block.text.startswith(start))
+    return text
 
 
 def text_of(page: str) -> str:
@@ -48,7 +55,7 @@ def text_of(page: str) -> str:
     return (ROOT / ("" if page == "README.md" else "docs") / page).read_text(encoding="utf-8")
 
 
-def located(page: str, after: str, number: int = 0, languages: tuple[str, ...] = SHELLS) -> Block:
+def located(page: str, after: str, number: int = 0, languages: Container[str] = SHELLS) -> Block:
     """The block with this number, from 0, after a text that occurs once in the page. Raises AssertionError."""
     text = text_of(page)
     assert text.count(after) == 1, f"{page} contains {after!r} {text.count(after)} times"

@@ -16,7 +16,6 @@ from memcached_api.memcached.types import MEMCACHED
 from memcached_api.quantity import parse_quantity
 from memcached_webhooks.kinds.memcached import defaults
 from memcached_webhooks.patches import merge_operations
-from support.code_blocks import code_blocks
 from support.reviewing import patched
 
 Object = dict[str, Any]
@@ -61,11 +60,6 @@ def children(obj: Object, namespace: str = "default") -> list[Object]:
     stored = admitted(obj)
     metadata = {**stored["metadata"], "namespace": namespace, "uid": "uid", "generation": 1}
     return goldens.children({**stored, "metadata": metadata})
-
-
-def blocks(folder: Path) -> list[tuple[str, str]]:
-    """Language and text of each block of code in the README of an example."""
-    return code_blocks(readme(folder))
 
 
 def namespace_of(folder: Path) -> str:

@@ -1,9 +1,8 @@
 """The client settings in docs/clients.md are those of the programs that `make test-clients` runs."""
 
-import re
-
 import pytest
 
+from support.code_blocks import blocks, text_of
 from unit.config.rendered import ROOT
 
 SOURCES = {
@@ -26,7 +25,5 @@ def lines(text: str) -> str:
 
 @pytest.mark.parametrize(("heading", "source"), SOURCES.items())
 def test_documented_settings_are_tested(heading: str, source: str) -> None:
-    page = (ROOT / "docs/clients.md").read_text()
-    found = re.search(rf"^### {heading}\n[^#]*?```\w+\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    assert found
-    assert lines(found[1]) in lines((ROOT / "tests/clients/programs" / source).read_text())
+    section = text_of("clients.md").partition(f"\n### {heading}\n")[2].partition("\n#")[0]
+    assert lines(blocks(section)[0].text) in lines((ROOT / "tests/clients/programs" / source).read_text())

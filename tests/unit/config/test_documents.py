@@ -15,6 +15,7 @@ from memcached_api.registry import KINDS
 from memcached_operator.__main__ import main as operator_command
 from memcached_webhooks.__main__ import main as webhooks_command
 from memcached_webhooks.kinds.memcached import warnings
+from support.code_blocks import code_blocks
 from unit.config.rendered import ROOT
 
 PAGES = [
@@ -55,8 +56,7 @@ def examples(page: Path) -> list[dict[str, Any]]:
 
     Not those of a kind with the same name in the group of another operator (migrating.md).
     """
-    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    found = [each for block in blocks for each in yaml.safe_load_all(block)]
+    found = [each for block in code_blocks(page.read_text(), "yaml") for each in yaml.safe_load_all(block)]
     found = [{"spec": each} if each.keys() == {"tls"} else each for each in found]
     objects = [HEAD | each for each in found if "kind" in each or "spec" in each]
     ours = [each for each in objects if each["kind"] in {kind.name for kind in KINDS}]

@@ -19,6 +19,7 @@ from memcached_api.memcached.types import MEMCACHED
 from memcached_api.quantity import parse_quantity
 from memcached_webhooks.kinds.memcached import warnings
 from support import examples
+from support.code_blocks import blocks
 from support.examples import FOLDERS, Object
 from unit.config.rendered import ROOT
 from unit.config.test_documents import unknown
@@ -117,7 +118,7 @@ def test_memory_follows_from_the_number_of_items(folder: Path) -> None:
 
 @example
 def test_blocks_parse(folder: Path) -> None:
-    for language, text in examples.blocks(folder):
+    for language, text in ((block.language, block.text) for block in blocks(examples.readme(folder))):
         assert language in PARSERS.keys() | OTHERS
         if language in PARSERS:
             PARSERS[language](text)

@@ -13,6 +13,7 @@ from bundle.release import project_version
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE
 from memcached_api.registry import KINDS
 from support.air_gap import listed_images
+from support.code_blocks import starting
 from unit.config.rendered import ROOT, Object, Rendered, render_directory
 
 PREFIX = "memcached-operator"
@@ -148,9 +149,7 @@ def test_containers_cannot_write_and_have_the_same_default_images(variant: Rende
 
 
 def test_overlay_in_the_docs_replaces_both_images(tmp_path: Path) -> None:
-    page = (ROOT / "docs/install.md").read_text()
-    overlay = page[page.index("# kustomization.yaml\n") :].partition("```")[0]
-    (tmp_path / "kustomization.yaml").write_text(overlay)
+    (tmp_path / "kustomization.yaml").write_text(starting("install.md", "# kustomization.yaml\n"))
     shutil.copytree(ROOT / "config", tmp_path / "memcached-operator/config")
     containers = list(render_directory(str(tmp_path)).containers())
     name = "registry.example.com/memcached-operator"

@@ -19,6 +19,7 @@ from memcached_operator.kube.resource import nested_map
 from memcached_operator.workloads.selectors import selects
 from memcached_webhooks.kinds.memcached import warnings
 from support.admitted import admitted
+from support.code_blocks import code_blocks
 from unit.config.rendered import ROOT
 
 Object = dict[str, Any]
@@ -58,8 +59,7 @@ class Facts(NamedTuple):
 def blocks(source: str) -> list[Object]:
     """The objects in the YAML blocks of a section."""
     section = PAGE.read_text().partition(f"\n## {HEADINGS[source]}\n")[2].partition("\n## ")[0]
-    found = re.findall(r"^```yaml\n(.*?)^```", section, flags=re.DOTALL | re.MULTILINE)
-    return [each for block in found for each in yaml.safe_load_all(block)]
+    return [each for block in code_blocks(section, "yaml") for each in yaml.safe_load_all(block)]
 
 
 def promised(source: str) -> Object:

@@ -1,11 +1,11 @@
 """The examples of docs/plugin.md are what the program prints at 80 columns, with figures of a cache under load."""
 
-import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from support.code_blocks import code_blocks
 from unit.plugin.conftest import Run, World
 from unit.plugin.samples import TLS, lines, memcached, stats
 
@@ -52,8 +52,8 @@ SLABS = {
 
 def examples() -> dict[str, str]:
     """Each command line of the page with its output."""
-    blocks = re.findall(r"```console\n\$ kubectl memcached (.*)\n((?:.*\n)*?)```", PAGE.read_text())
-    return dict(blocks)
+    consoles = code_blocks(PAGE.read_text(), "console")
+    return dict(text.removeprefix("$ kubectl memcached ").split("\n", 1) for text in consoles)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from clients import libraries
 from cluster.shell import run
 from support import examples
+from support.code_blocks import code_blocks
 from support.examples import FOLDERS
 
 CHECKS = {"php": "-l", "ruby": "-c"}
@@ -24,7 +25,7 @@ def language(request: pytest.FixtureRequest) -> str:
 
 def test_blocks_have_valid_syntax(language: str) -> None:
     (command,) = {"php": libraries.php, "ruby": libraries.ruby}[language]().values()
-    blocks = [text for folder in FOLDERS for name, text in examples.blocks(folder) if name == language]
+    blocks = [text for folder in FOLDERS for text in code_blocks(examples.readme(folder), language)]
     assert blocks
     for text in blocks:
         run([command[0], CHECKS[language]], stdin=text)
@@ -33,7 +34,7 @@ def test_blocks_have_valid_syntax(language: str) -> None:
 def test_settings_of_php_sessions_are_known(tmp_path: Path) -> None:
     """PHP returns each value as it was set, and false for a setting that it does not have."""
     (command,) = libraries.php().values()
-    (text,) = [text for name, text in examples.blocks(examples.ROOT / "php-sessions") if name == "ini"]
+    (text,) = code_blocks(examples.readme(examples.ROOT / "php-sessions"), "ini")
     (tmp_path / "sessions.ini").write_text(text)
     settings = configparser.ConfigParser(interpolation=None)
     settings.read_string(text)

@@ -44,7 +44,7 @@ FILES = (
     "operator/memcached_operator/reconcile/ownership.py",
 )
 TESTS = ("api", "appservice", "crds", "memcached", "reconcile", "status", "webhooks", "workloads", ".")
-"""Folders of tests/unit."""
+"""Folders of tests/unit, with those inside them; the last one without."""
 FOLDERS_OF_API = ("api", "crds", "webhooks")
 WEIGHTS = {"name": 3, "text": 6}
 """One of so many mutants with these operators is a candidate: they are frequent and show little."""
@@ -66,6 +66,12 @@ def mutants_of(tree: Path) -> Iterator[Row]:
             yield {"id": name, "place": [path, *place.key], "lines": place.lines}
 
 
+def unit_tests(tree: Path) -> list[str]:
+    """The files of the tests that can detect a mutant, in a checkout."""
+    patterns = (f"tests/unit/{each}/{'' if each == '.' else '**/'}test_*.py" for each in TESTS)
+    return [str(file.relative_to(tree)) for pattern in patterns for file in sorted(tree.glob(pattern))]
+
+
 def sample(mutants: Sequence[Row], count: int, seed: int) -> list[Row]:
     """Evenly over the files by their numbers of candidates, in random order."""
     generator = random.Random(seed)  # noqa: S311
@@ -84,7 +90,7 @@ class Baseline:
         if kept.exists():
             self._seconds, self._tests = pickle.loads(kept.read_bytes())  # noqa: S301
             return
-        files = [str(file.relative_to(tree)) for each in TESTS for file in tree.glob(f"tests/unit/{each}/test_*.py")]
+        files = unit_tests(tree)
         parts = {f"baseline-{i}": files[i :: 4 * jobs] for i in range(min(len(files), 4 * jobs))}
         tasks = {name: Task(7200, partial(measure, files=part)) for name, part in parts.items()}
         for done in run_all(tree, folder, tasks, jobs):

@@ -76,6 +76,10 @@ def test_object_that_is_too_large_is_not_read() -> None:
         MEMCACHED.decode_object(b" " * decoding.MAX_OBJECT_SIZE + b"{}")
 
 
+def test_object_of_the_maximum_size_is_read() -> None:
+    assert MEMCACHED.decode_object(b" " * (decoding.MAX_OBJECT_SIZE - 2) + b"{}") == {}
+
+
 def test_only_the_first_error_of_a_large_spec_is_reported() -> None:
     spec: dict[str, Any] = {"size": {}, "image": "x" * decoding.MAX_CHECKED_SIZE}
     with pytest.raises(

@@ -48,7 +48,9 @@ def test_children() -> None:
     assert list(children(OLD, cr_of(**placed))) == ["Deployment", "Service", *beside]
     stable = children(OLD, cr_of(**placed, identity="Stable"))
     assert list(stable) == ["StatefulSet", "Service", "ConfigMap", *beside]
-    assert [resource.kind for resource in memcached(Images(OLD)).owns] == ["Deployment", *stable]
+    controller = memcached(Images(OLD))
+    assert [resource.kind for resource in controller.owns] == ["Deployment", *stable]
+    assert [workload.resource.kind for workload in controller.workloads] == ["Deployment", "StatefulSet"]
 
 
 METADATA: dict[str, dict[str, str]] = {"labels": {"team": "a", "tier": "b"}, "annotations": {"team": "c", "tier": "d"}}

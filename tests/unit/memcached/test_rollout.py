@@ -2,20 +2,29 @@
 
 from typing import Any
 
+import pytest
+
 from memcached_operator.kind import PodUpdate, Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
+from memcached_operator.memcached.slots.pause import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
 from memcached_operator.memcached.slots.rollout import rollout
 from unit.builders import NOW, memcached, owned
 
 COUNTS: Any = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 3)
 
 
-def snapshot() -> Snapshot:
-    """A StatefulSet all of whose pods are updated and available, as its controller counts them."""
+def snapshot(*, paused: bool = False, annotation: str | None = None) -> Snapshot:
+    """A StatefulSet all of whose pods are updated and available, as its controller counts them.
+
+    `annotation`: the value of PAUSED_ANNOTATION; None if it has none.
+    """
     template: Object = {"spec": {"containers": [{"name": "memcached"}]}}
     live = {**owned(resource=STATEFULSETS, generation=2), "spec": {"replicas": 3, "template": template}}
     live["status"] = {"observedGeneration": 2, **COUNTS}
-    return Snapshot(memcached(), {Key(STATEFULSETS, "test", "cache"): live})
+    if annotation is not None:
+        live["metadata"]["annotations"] = {PAUSED_ANNOTATION: annotation}
+    cr = memcached(rollout={"paused": paused}) if paused else memcached()
+    return Snapshot(cr, {Key(STATEFULSETS, "test", "cache"): live})
 
 
 def test_rollout_is_complete_when_each_update_is_in_effect() -> None:
@@ -26,4 +35,22 @@ def test_rollout_is_complete_when_each_update_is_in_effect() -> None:
 
 
 def test_missing_statefulset() -> None:
-    assert not rollout(Snapshot(memcached()), None, NOW).exists
+    found = rollout(Snapshot(memcached()), None, NOW)
+    assert (found.exists, found.complete, found.deadline_exceeded) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("paused", "annotation", "updated"),
+    [
+        (False, None, 3),
+        (False, OUTDATED, 3),
+        (True, UP_TO_DATE, 3),
+        (True, OUTDATED, 0),
+        (True, None, 3),
+    ],
+)
+def test_no_pod_is_updated_while_a_template_waits_for_the_end_of_a_pause(
+    paused: bool, annotation: str | None, updated: int
+) -> None:
+    found = rollout(snapshot(paused=paused, annotation=annotation), None, NOW)
+    assert (found.paused, found.updated) == (paused, updated)

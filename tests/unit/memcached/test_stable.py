@@ -199,7 +199,7 @@ def test_drift_of_a_template_that_is_kept_is_reverted_during_a_pause() -> None:
     assert HELD_ANNOTATION not in planned(found, image=NEXT)["StatefulSet"]["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize("change", ["{}", "", "no JSON", None])
+@pytest.mark.parametrize("change", ["{}", "", "no JSON", f'0 {{"a":{"[" * 100_000}', None])
 def test_record_of_the_kept_template_that_another_client_changed_is_not_used(change: str | None) -> None:
     live = planned(image=IMAGE)["StatefulSet"]
     found = planned(live, image=NEXT, **PAUSE)["StatefulSet"]

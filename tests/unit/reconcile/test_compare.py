@@ -54,6 +54,10 @@ COVERED: dict[str, tuple[Any, Any]] = {
     "an equal atomic map": ({"selector": {"app": "x"}}, {"selector": {"app": "x"}}),
     "an equal peer": ({"ingress": [{"from": [{"podSelector": {}}]}]}, {"ingress": [{"from": [{"podSelector": {}}]}]}),
     "unnamed maps with additions": ([{"a": 1, "b": 2}], [{"a": 1}]),
+    "values that the API server does not store": (
+        {"spec": {}},
+        {"spec": {"paused": False, "minReadySeconds": 0, "externalIPs": []}},
+    ),
 }
 
 
@@ -66,6 +70,7 @@ NOT_COVERED: dict[str, tuple[Any, Any]] = {
     "another value": ({"a": 2}, {"a": 1}),
     "a missing field": ({}, {"a": 1}),
     "a missing nested field": ({"spec": {}}, {"spec": {"a": 1}}),
+    "a missing value other than the one that is not stored": ({"spec": {}}, {"spec": {"minReadySeconds": 1}}),
     "a scalar instead of a map": ({"a": 1}, {"a": {"b": 1}}),
     "a scalar instead of a list": ({"a": 1}, {"a": [1]}),
     "a string instead of a list of its characters": ("ab", ["a", "b"]),

@@ -68,6 +68,14 @@ AVAILABLE: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         snapshot(deployment(2, conditions={"Available": "True"}, readyReplicas=3)),
         ("True", UP, "2 of 2 pods are ready"),
     ),
+    "a quarter is not ready, rounded down": (
+        snapshot(deployment(50, conditions={"Available": "True"}, readyReplicas=38)),
+        ("True", UP, "38 of 50 pods are ready"),
+    ),
+    "more than a quarter is not ready": (
+        snapshot(deployment(50, conditions={"Available": "True"}, readyReplicas=37)),
+        ("False", DOWN, "37 of 50 pods are ready"),
+    ),
     "too few ready": (
         snapshot(deployment(conditions={"Available": "False"}, readyReplicas=1)),
         ("False", DOWN, "1 of 3 pods are ready"),
@@ -91,6 +99,7 @@ def test_available(observed: Observed, expected: tuple[str, str, str]) -> None:
 
 
 WAITING_FOR_DELETION = Problem("WaitingForDeletion", "Service cache is being deleted")
+WAITING_FOR_PODS = Problem("RollingOut", "Service cache waits for pods")
 CONFLICT = Problem("Conflict", "Service cache belongs to Redis r")
 AUTOSCALER = Problem("Conflict", "HorizontalPodAutoscaler a scales Deployment cache", blocks=False)
 PAUSED = {**rolled_out(), "spec": {"replicas": 3, "paused": True}}
@@ -126,6 +135,10 @@ PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     "waiting for a deletion": (
         snapshot(rolled_out(), problems=(WAITING_FOR_DELETION,)),
         ("True", "WaitingForDeletion", WAITING_FOR_DELETION.message),
+    ),
+    "two transient problems": (
+        snapshot(rolled_out(), problems=(WAITING_FOR_PODS, WAITING_FOR_DELETION)),
+        ("True", "RollingOut", f"{WAITING_FOR_PODS.message}; {WAITING_FOR_DELETION.message}"),
     ),
     "conflict": (snapshot(rolled_out(), problems=(CONFLICT,)), ("False", "Stalled", STALLED)),
     "no progress in time": (snapshot(deployment(conditions=DEADLINE_EXCEEDED)), ("False", "Stalled", STALLED)),

@@ -1,6 +1,5 @@
 """Which pod is updated next, and with which step."""
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,7 +17,6 @@ from unit.memcached.updates.updating import (
     ARGUMENTS,
     GATE,
     IMAGE,
-    JUST_NOW,
     LATER,
     MEMORY,
     NEW,
@@ -27,7 +25,6 @@ from unit.memcached.updates.updating import (
     RULES,
     created,
     decided,
-    ended,
     just_unready,
     recorded,
     statefulset,
@@ -93,7 +90,11 @@ def test_amounts_wait_until_it_is_known_what_the_cluster_can() -> None:
     assert kind(decided(changed(agent="agent:2"), created(0, BEFORE), resize=None).step) == "cache-0 updated"
 
 
-@pytest.mark.parametrize("text", ["", "{}", "no JSON", '{"fixed":1}'])
+OF_BEFORE = BEFORE["metadata"]["annotations"][ORIGIN_ANNOTATION]
+OTHER_VERSION, INVALID_AMOUNT = OF_BEFORE.replace('"version":1', '"version":2'), OF_BEFORE.replace("128Mi", "many")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "no JSON", '{"fixed":1}', OTHER_VERSION, INVALID_AMOUNT])
 def test_pod_of_unknown_origin_is_replaced(text: str) -> None:
     pod = created(0, BEFORE)
     pod["metadata"]["annotations"][ORIGIN_ANNOTATION] = text
@@ -238,12 +239,32 @@ def test_pod_gets_its_resources_back_if_its_node_can_never_resize_it() -> None:
     assert "It has its previous resources again, and its items. Lower what the spec asks for" in problem.message
 
 
-@pytest.mark.parametrize(("since", "problems"), [(LATER, 0), (READY_SINCE, 1), ("", 1), ("2031-01-01T00:00:00Z", 1)])
-def test_resize_has_a_deadline(since: str, problems: int) -> None:
+@pytest.mark.parametrize(
+    ("since", "after"),
+    [
+        (LATER, 540),
+        ("2030-01-01T11:50:01Z", 1),
+        ("2030-01-01T11:50:00Z", None),
+        ("", None),
+        ("2031-01-01T00:00:00Z", None),
+    ],
+)
+def test_resize_has_a_deadline(since: str, after: float | None) -> None:
     record = msgspec.structs.replace(RAISED, since=since)
     pod = with_condition(with_limit(created(0, BEFORE, record=record), "256Mi"), "PodResizeInProgress")
     found = decided(changed(limit="256Mi"), pod)
-    assert (found.step, len(found.problems), bool(found.requeue_after)) == (None, problems, not problems)
+    assert (found.step, found.requeue_after) == (None, after)
+    late = "its node cannot resize it: it has not done so for 10 minutes. It keeps its items"
+    assert [late in problem.message for problem in found.problems] == ([] if after else [True])
+
+
+@pytest.mark.parametrize(("since", "after"), [(SINCE, 10), ("2030-01-01T11:59:51Z", 1), ("2030-01-01T11:59:50Z", None)])
+def test_node_has_a_moment_to_say_that_it_can_never_resize_a_pod(since: str, after: float | None) -> None:
+    """Before, the condition can be about the previous resize."""
+    record = msgspec.structs.replace(RAISED, since=since)
+    pod = with_condition(with_limit(created(0, BEFORE, record=record), "256Mi"), "PodResizePending", **PENDING)
+    found = decided(changed(limit="256Mi"), pod)
+    assert (kind(found.step), found.requeue_after) == ("" if after else "cache-0 recorded", after)
 
 
 @pytest.mark.parametrize(("allocated", "busy"), [("10m", True), ("20m", False), ("0.02", False), (None, False)])
@@ -266,112 +287,6 @@ def test_corrected_amounts_replace_those_for_which_there_is_no_room() -> None:
     assert step is not None
     assert (kind(step), step.subresource) == ("cache-0 resized", "resize")
     assert kind(decided(BEFORE, with_limit(back, "128Mi", in_effect=True)).step) == "cache-0 recorded"
-
-
-RESTARTS = "restarts with its items"
-CONFIRMED: dict[str, tuple[Ran, Callable[[Object], Object], str, float | None]] = {
-    "not restarted": (IMAGE, lambda pod: pod, RESTARTS, 570),
-    "its count has changed, but it is the same": (IMAGE, lambda pod: with_status(pod, restartCount=7), RESTARTS, 570),
-    "its count was reset": (IMAGE, lambda pod: with_restart(pod, restartCount=0), "", None),
-    "another image": (IMAGE, lambda pod: with_restart(pod, JUST_NOW, imageID="sha-memcached:2"), "", None),
-    "the same image for 3 s": (IMAGE, lambda pod: with_restart(pod, JUST_NOW), RESTARTS, 7),
-    "the same image for a minute": (IMAGE, with_restart, "", None),
-    "another image than that of two changes": (Ran("id-1"), lambda pod: with_restart(pod, JUST_NOW), RESTARTS, 7),
-    "it does not run": (IMAGE, lambda pod: with_restart(pod, state={"waiting": {}}), RESTARTS, 570),
-    "no container is reported": (IMAGE, lambda pod: with_status(pod, containerID=""), RESTARTS, 570),
-    "new arguments for 3 s": (ARGUMENTS, lambda pod: with_restart(pod, JUST_NOW), RESTARTS, 7),
-    "new arguments": (ARGUMENTS, with_restart, "", None),
-    "new arguments after a crash, ready": (ARGUMENTS, lambda pod: with_restart(pod, code=1), "", None),
-    "new arguments after a second restart": (
-        ARGUMENTS,
-        lambda pod: with_restart(pod, lastState=ended(0, "id-x")),
-        "",
-        None,
-    ),
-    "the record of the end is lost": (ARGUMENTS, lambda pod: with_restart(pod, lastState={}), "", None),
-}
-
-
-@pytest.mark.parametrize(("ran", "then", "doing", "after"), CONFIRMED.values(), ids=CONFIRMED.keys())
-def test_restart_is_confirmed_by_identities_and_times(
-    ran: Ran, then: Callable[[Object], Object], doing: str, after: float | None
-) -> None:
-    record = UpdateRecord(NEW, "2030-01-01T11:59:30Z", {"memcached": ran})
-    found = decided(BEFORE, then(created(0, BEFORE, NEW, record)))
-    assert (found.complete, found.doing) == (not doing, {"cache-0": doing} if doing else {})
-    assert (found.requeue_after, found.problems) == (after, ())
-
-
-@pytest.mark.parametrize("ran", [IMAGE, ARGUMENTS])
-def test_what_ran_before_the_update_confirms_nothing(ran: Ran) -> None:
-    """The status of the pod was late, or the clock of its node is slow."""
-    pod = with_restart(created(0, BEFORE, NEW, UpdateRecord(NEW, JUST_NOW, {"memcached": ran})), code=137)
-    found = decided(BEFORE, pod)
-    assert (found.complete, found.step, found.requeue_after) == (False, None, 7)
-
-
-def test_arguments_that_were_removed_are_restored_before_memcached_runs() -> None:
-    """Without them, memcached does not start, so that nothing would confirm the restart."""
-    pod = created(0, BEFORE, NEW, UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}))
-    del pod["metadata"]["annotations"][ARGS]
-    found = decided(BEFORE, pod)
-    assert found.step is not None
-    assert found.must_finish
-    assert found.step.patch == {"metadata": {"annotations": {ARGS: "-c 1"}}}
-
-
-@pytest.mark.parametrize(("since", "after"), [(JUST_NOW, 17), (LATER, None)])
-def test_arguments_after_a_crash_are_confirmed_by_the_readiness_of_the_agent(since: str, after: float | None) -> None:
-    pod = with_restart(created(0, BEFORE, NEW, UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}), ready=since), code=1)
-    found = decided(BEFORE, pod)
-    assert (found.complete, found.requeue_after) == (after is None, after)
-    cold = with_restart(created(0, BEFORE, NEW, UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}), ready=None), code=1)
-    assert decided(BEFORE, cold).doing == {"cache-0": RESTARTS}
-
-
-def test_record_is_removed_when_it_explains_nothing_any_more() -> None:
-    """Until then, the end of the container that the update has caused is not taken for a crash."""
-    record = UpdateRecord(NEW, LATER, {"memcached": IMAGE})
-    found = decided(BEFORE, with_restart(created(0, BEFORE, NEW, record, ready=JUST_NOW)))
-    assert (found.complete, found.step, found.requeue_after) == (True, None, 27)
-    for then in (with_restart(created(0, BEFORE, NEW, record)), with_restart(created(0, BEFORE, NEW, record), code=1)):
-        found = decided(BEFORE, then)
-        assert (found.complete, kind(found.step), recorded(found.step and found.step.patch)) == (
-            True,
-            "cache-0 recorded",
-            None,
-        )
-
-
-OVERDUE: dict[str, tuple[UpdateRecord, dict[str, Any], str]] = {
-    "an image after 11 minutes": (
-        UpdateRecord(NEW, "2030-01-01T11:49:00Z", {"memcached": IMAGE}),
-        {},
-        "after 10 minutes",
-    ),
-    "an image after 9 minutes": (UpdateRecord(NEW, "2030-01-01T11:51:00Z", {"memcached": IMAGE}), {}, ""),
-    "arguments": (UpdateRecord(NEW, "2030-01-01T11:49:00Z", {"memcached": ARGUMENTS}), {}, "after 10 minutes"),
-    "arguments without an agent": (
-        UpdateRecord(NEW, "2030-01-01T11:57:00Z", {"memcached": ARGUMENTS}),
-        {"state": {"waiting": {"reason": "CrashLoopBackOff"}}},
-        "see kubectl logs -c agent",
-    ),
-    "arguments without an agent for a minute": (
-        UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}),
-        {"state": {"waiting": {"reason": "CrashLoopBackOff"}}},
-        "",
-    ),
-    "no time": (UpdateRecord(NEW, restarts={"memcached": IMAGE}), {}, "after 10 minutes"),
-    "a time in the future": (UpdateRecord(NEW, "2031-01-01T00:00:00Z", {"memcached": IMAGE}), {}, "after 10 minutes"),
-}
-
-
-@pytest.mark.parametrize(("record", "agent", "problem"), OVERDUE.values(), ids=OVERDUE.keys())
-def test_each_wait_has_a_deadline(record: UpdateRecord, agent: dict[str, Any], problem: str) -> None:
-    found = decided(BEFORE, with_status(created(0, BEFORE, NEW, record), "agent", **agent))
-    assert [problem in each.message for each in found.problems] == ([True] if problem else [])
-    assert bool(found.requeue_after) == (not problem)
-    assert found.step is None
 
 
 PREVIOUS = Before(OLD, {"memcached": "memcached:1"}, {ARGS: "-c 1", GATE: None})
@@ -466,18 +381,38 @@ def test_begun_update_goes_on_before_others() -> None:
     assert kind(decided(changed(limit="256Mi"), *pods, created(2, BEFORE)).step) == "cache-1 updated"
 
 
+def test_update_to_another_revision_that_has_begun_does_not_go_first() -> None:
+    begun = created(0, BEFORE, record=msgspec.structs.replace(RAISED, revision="cache-bad"))
+    assert kind(decided(changed(fixed="b"), begun, created(1, BEFORE)).step) == "cache-1 deleted"
+
+
+def test_highest_slot_is_completed_first() -> None:
+    pods = [created(slot, BEFORE, NEW, UpdateRecord("cache-bad", failed="no image")) for slot in range(2)]
+    assert kind(decided(BEFORE, *pods).step) == "cache-1 recorded"
+
+
 def test_pod_that_never_ran_is_replaced() -> None:
     pod = with_status(created(0, BEFORE, ready=None), state={"waiting": {"reason": "ImagePullBackOff"}}, ready=False)
     assert kind(decided(changed(image="memcached:2"), pod).step) == "cache-0 deleted"
 
 
-def test_next_step_waits_for_min_ready_seconds() -> None:
+@pytest.mark.parametrize(
+    ("seconds", "ready", "step", "after"),
+    [
+        ({"minReadySeconds": 90}, LATER, "", 30),
+        ({"minReadySeconds": 60}, LATER, "cache-0 deleted", None),
+        ({}, SINCE, "cache-0 deleted", None),
+    ],
+)
+def test_next_step_waits_for_min_ready_seconds(
+    seconds: dict[str, int], ready: str, step: str, after: float | None
+) -> None:
     live = statefulset(changed(fixed="b"), 2)
-    live["spec"]["minReadySeconds"] = 90
-    pods = [created(0, BEFORE), created(1, changed(fixed="b"), NEW, ready="2030-01-01T11:59:00Z")]
+    live["spec"] |= seconds
+    pods = [created(0, BEFORE), created(1, changed(fixed="b"), NEW, ready=ready)]
     found = decide(live, pods, RULES, Resize.ANY, NOW)
     assert found is not None
-    assert (found.step, found.requeue_after) == (None, 30)
+    assert (kind(found.step), found.requeue_after) == (step, after)
 
 
 STALE: dict[str, Object] = {

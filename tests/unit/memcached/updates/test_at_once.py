@@ -133,6 +133,11 @@ def outdated(*slots: int) -> list[Object]:
     return [created(slot, BEFORE) for slot in slots]
 
 
+def born(pod: Object, at: str) -> Object:
+    """A pod that was created then."""
+    return {**pod, "metadata": {**pod["metadata"], "creationTimestamp": at}}
+
+
 FAILING: Final = with_status(updated(AFTER), ready=False, lastState=ended(1))
 COLD: Final = [just_unready(created(slot, BEFORE, ready=None)) for slot in range(4)]
 STATES: dict[str, tuple[Object, list[Object], str]] = {
@@ -162,6 +167,26 @@ STATES: dict[str, tuple[Object, list[Object], str]] = {
         WITHOUT_GATE,
         [*outdated(0, 1, 2), created(3, WITHOUT_GATE, NEW, ready=None)],
         "",
+    ),
+    "one has not been ready for 10 minutes": (
+        WITHOUT_GATE,
+        [*outdated(0, 1, 2), just_unready(created(3, WITHOUT_GATE, NEW), "2030-01-01T11:50:00Z")],
+        "",
+    ),
+    "one has not been ready for a second less": (
+        WITHOUT_GATE,
+        [*outdated(0, 1, 2), just_unready(created(3, WITHOUT_GATE, NEW), "2030-01-01T11:50:01Z")],
+        "cache-2 deleted",
+    ),
+    "one that is not ready was created a minute ago": (
+        WITHOUT_GATE,
+        [*outdated(0, 1, 2), born(created(3, WITHOUT_GATE, NEW, ready=None), LATER)],
+        "cache-2 deleted",
+    ),
+    "one that is not ready was updated a minute ago": (
+        WITHOUT_GATE,
+        [*outdated(0, 1, 2), created(3, WITHOUT_GATE, NEW, UpdateRecord(NEW, LATER), ready=None)],
+        "cache-2 deleted",
     ),
     "one restarts": (
         ARGUED,
@@ -203,6 +228,7 @@ STATES: dict[str, tuple[Object, list[Object], str]] = {
         [*outdated(2, 3), *(created(slot, BEFORE, record=replace(BEGUN, revision="cache-bad")) for slot in (0, 1))],
         "cache-1 deleted",
     ),
+    "one is not ready": (AFTER, [*outdated(1, 2, 3), COLD[0]], "cache-0 deleted"),
     "two are not ready": (AFTER, [*outdated(2, 3), *COLD[:2]], "cache-1 deleted"),
     "three are not ready": (AFTER, [*outdated(3), *COLD[:3]], ""),
     "one of three that are not ready has ended": (

@@ -151,13 +151,17 @@ def test_pod_that_lacks_a_container_of_its_template_raises_nothing() -> None:
 
 
 def test_image_before_two_missing_ones_is_restored() -> None:
-    missing, target = changed(image="missing:1"), changed(image="missing:2")
+    missing, grown = changed(image="missing:1"), {ARGS: "-c 1", MEMORY: "128"}
+    target = changed(image="missing:2", annotations=grown)
     failing = created(0, missing, "cache-bad", replace(FAILED, revision="cache-bad"))
     step = decided(target, with_status(failing, lastState=ended(), **MISSING)).step
     assert step is not None
     record = msgspec.json.decode(recorded(step.patch) or "", type=UpdateRecord)
     assert record.before is not None
     assert (record.before.revision, record.before.images) == (OLD, {"memcached": "memcached:1"})
+    annotations = dict(record.before.annotations)
+    assert annotations.pop(ORIGIN_ANNOTATION) == missing["metadata"]["annotations"][ORIGIN_ANNOTATION]
+    assert annotations == {ARGS: "-c 1", GATE: None, MEMORY: "64"}, "of the first change, and of the second one"
 
 
 @pytest.mark.parametrize("resize", list(Resize))
@@ -255,6 +259,20 @@ def test_what_does_not_touch_memcached_reaches_pods_that_are_not_ready(
     assert kind(decided(target, *map(just_unready, cold), resize=resize).step) == expected
 
 
+def test_pods_that_are_not_ready_get_back_what_another_client_has_changed() -> None:
+    """That does not touch memcached. A pod that is ready waits for those that are not."""
+    pod = created(1, BEFORE, NEW)
+    del pod["metadata"]["annotations"][MEMORY]
+    cold = just_unready(created(0, BEFORE))
+    assert kind(decided(changed(), just_unready(pod), cold).step) == "cache-1 recorded"
+    assert kind(decided(changed(), pod, cold).step) == "cache-0 updated"
+
+
+def test_resize_of_another_client_gets_its_time_on_pods_that_are_not_ready() -> None:
+    pods = [just_unready(with_limit(created(slot, BEFORE), "256Mi")) for slot in range(2)]
+    assert kind(decided(changed(limit="256Mi"), *pods).step) == "cache-1 recorded"
+
+
 def test_pod_whose_agent_fails_is_not_replaced_beside_one_that_is_not_ready() -> None:
     failing = with_status(created(0, BEFORE, ready=None), "agent", state={"waiting": {"reason": "CrashLoopBackOff"}})
     short = just_unready(failing)
@@ -336,6 +354,7 @@ INVALID: dict[str, dict[str, Any]] = {
     "revision": {"revision": "a b"},
     "container": {"restarts": {"other": {"id": "a"}}},
     "image": {"before": {"revision": OLD, "images": {"memcached": "no image"}, "annotations": {}}},
+    "restored revision": {"before": {"revision": "a b", "images": {}, "annotations": {}}},
     "restored container": {"before": {"revision": OLD, "images": {"other": "a"}, "annotations": {}}},
     "amount": {"amounts": {"memcached": {"limits": {"memory": "many"}}}},
     "reason": {"failed": "a", "reason": "Other"},
@@ -351,6 +370,22 @@ def test_record_of_another_client_is_ignored_and_reported(invalid: dict[str, Any
     assert "Pod cache-0: the annotation" in found.notices[0]
     assert found.step is not None
     assert found.step.patch == {"metadata": {"annotations": {RECORD_ANNOTATION: None}}}
+
+
+def test_image_of_a_confirmed_restart_is_restored_with_that_of_another_container() -> None:
+    """memcached has restarted with its new image, and that of the agent is missing."""
+    target = changed(image="memcached:2", agent="agent:2")
+    before = Before(OLD, {"memcached": "memcached:1", "agent": "agent:1"}, {})
+    pod = created(0, target, NEW, UpdateRecord(NEW, LATER, {"agent": Ran("id-1", "sha-agent:1")}, before))
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": 'failed to pull "agent:2"'}}
+    record = read(decided(target, with_status(pod, "agent", imageID="sha-agent:1", state=waiting)).step)
+    assert record.restarts == {"memcached": Ran("id-1", "sha-memcached:2"), "agent": Ran("id-1")}
+
+
+def test_amounts_of_other_clients_do_not_replace_a_pod() -> None:
+    """They were not changed by an update, so a cluster that cannot resize need not change them."""
+    pod = with_limit(created(0, BEFORE), "64Mi", in_effect=True)
+    assert kind(decided(changed(agent="agent:2"), pod, resize=Resize.NONE).step) == "cache-0 updated"
 
 
 def test_amounts_of_containers_of_others_are_not_restored() -> None:
@@ -391,11 +426,12 @@ def test_origin_of_this_release_is_read_by_later_ones() -> None:
         "fixed": "a",
         "images": {"memcached": "memcached:1"},
         "resources": {"memcached": {"limits": {"memory": "1Gi"}}},
+        "version": 1,
     }
     text = msgspec.json.encode(written).decode()
     found = origin_of({"metadata": {"annotations": {ORIGIN_ANNOTATION: text}}})
     assert found is not None
-    assert (found.fixed, found.images, found.resources) == tuple(written.values())
+    assert (found.fixed, found.images, found.resources, found.version) == tuple(written.values())
     first = {"name": "a", "image": "b", "resources": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "1"}}}
     made = origin_of(with_origin({"metadata": {"labels": {}}, "spec": {"containers": [first]}}, ["x", {"y": 1}]))
     assert made is not None

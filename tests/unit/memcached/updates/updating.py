@@ -72,9 +72,9 @@ def with_status(pod: Object, container: str = "memcached", **changed: Any) -> Ob
     return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
 
 
-def just_unready(pod: Object) -> Object:
-    """A pod that has not been ready for a minute."""
-    condition = {"type": "Ready", "status": "False", "lastTransitionTime": LATER}
+def just_unready(pod: Object, since: str = LATER) -> Object:
+    """A pod that has not been ready since then, by default for a minute."""
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": since}
     return {**pod, "status": {**pod["status"], "conditions": [condition]}}
 
 

@@ -1,0 +1,279 @@
+"""The state of the pod of a slot: what happens to it, for messages, the next step, and how long it waits."""
+
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from memcached_operator.kind import Resize
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.updates.observed import never_started, until_broken
+from memcached_operator.memcached.updates.record import Ran, UpdateRecord
+from unit.builders import NOW
+from unit.memcached.updates.test_steps import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, changed, kind, read
+from unit.memcached.updates.updating import (
+    ARGS,
+    ARGUMENTS,
+    IMAGE,
+    JUST_NOW,
+    LATER,
+    MEMORY,
+    NEW,
+    OLD,
+    created,
+    decided,
+    ended,
+    just_unready,
+    with_condition,
+    with_limit,
+    with_status,
+)
+
+
+class State(NamedTuple):
+    """A pod, its target, and what is expected.
+
+    `step`: its kind; empty without one. `finishes`: whether the step is made during a pause too. `after`: seconds until
+    the pod is considered again without an event, or None. `problem`: a part of the message; empty without a problem.
+    """
+
+    pod: Object
+    doing: str
+    step: str = ""
+    finishes: bool = False
+    after: float | None = None
+    target: Object = BEFORE
+    resize: Resize | None = Resize.ANY
+    problem: str = ""
+
+
+def without(pod: Object, name: str) -> Object:
+    """A pod from which another client has removed an annotation."""
+    annotations = {key: text for key, text in pod["metadata"]["annotations"].items() if key != name}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
+
+
+HIGHER, LOWER, OTHER = changed(limit="256Mi"), changed(limit="64Mi"), changed(image="memcached:2")
+WAITS = "waits until the API server has reported what it serves"
+NO_ROOM = replace(RAISED, failed="no room", reason="ApplyFailed")
+RESTARTING = UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS})
+STATES: dict[str, State] = {
+    "updated": State(created(0, BEFORE, NEW), ""),
+    "updated, with a record that explains nothing": State(
+        created(0, BEFORE, NEW, UpdateRecord(NEW, LATER)), "", "recorded"
+    ),
+    "updated, and not ready": State(just_unready(created(0, BEFORE, NEW)), "is not ready yet"),
+    "restarting": State(created(0, BEFORE, NEW, RESTARTING), "restarts with its items", after=540),
+    "restarting, without its arguments": State(
+        without(created(0, BEFORE, NEW, RESTARTING), ARGS), "gets its annotations back", "recorded", finishes=True
+    ),
+    "updated, without an annotation": State(
+        without(created(0, BEFORE, NEW), MEMORY), "gets its annotations back", "recorded"
+    ),
+    "its image is missing": State(
+        with_status(created(0, OTHER, NEW, FAILED, ready=None), **MISSING),
+        "gets its image back",
+        "updated",
+        finishes=True,
+        target=OTHER,
+    ),
+    "an abandoned update": State(
+        created(0, BEFORE, NEW, UpdateRecord("cache-bad", LATER)), "is not updated any more", "recorded", finishes=True
+    ),
+    "an abandoned resize": State(
+        with_limit(created(0, BEFORE, NEW, replace(RAISED, revision="cache-bad")), "256Mi"),
+        "is being resized",
+        "resized",
+        finishes=True,
+    ),
+    "an abandoned resize, if it is not known what the cluster can": State(
+        with_limit(created(0, BEFORE, NEW, replace(RAISED, revision="cache-bad")), "256Mi"),
+        WAITS,
+        after=60,
+        resize=None,
+    ),
+    "its limit falls last": State(
+        with_limit(created(0, LOWER, NEW, UpdateRecord(NEW, LATER, lowers=True)), "128Mi"),
+        "is being resized",
+        "resized",
+        finishes=True,
+        target=LOWER,
+    ),
+    "outdated": State(created(0, BEFORE), "is being updated", "updated", target=OTHER),
+    "outdated, of another template": State(
+        created(0, BEFORE), "is being replaced", "deleted", target=changed(fixed="b")
+    ),
+    "outdated, with a container that has just ended": State(
+        with_status(created(0, BEFORE), "agent", state={"terminated": {"exitCode": 0, "finishedAt": JUST_NOW}}),
+        "restarts",
+        after=57,
+        target=OTHER,
+    ),
+    "outdated, and it is not known what the cluster can": State(
+        created(0, BEFORE), WAITS, after=60, target=HIGHER, resize=None
+    ),
+    "before a resize": State(created(0, BEFORE), "is being resized", "recorded", target=HIGHER),
+    "a resize": State(created(0, BEFORE, record=RAISED), "is being resized", "resized", target=HIGHER),
+    "during a resize": State(
+        with_limit(created(0, BEFORE, record=replace(RAISED, since=LATER)), "256Mi"),
+        "is being resized",
+        after=540,
+        target=HIGHER,
+    ),
+    "a resize that its node can never make": State(
+        with_condition(
+            with_limit(created(0, BEFORE, record=replace(RAISED, since=LATER)), "256Mi"), "PodResizePending", **PENDING
+        ),
+        "is being resized",
+        "recorded",
+        finishes=True,
+        target=HIGHER,
+    ),
+    "a resize that its node cannot make now, of which no earlier amounts are known": State(
+        with_condition(
+            with_limit(created(0, BEFORE, record=UpdateRecord(NEW, LATER)), "256Mi"), "PodResizePending", **PENDING
+        ),
+        "cannot be updated",
+        target=HIGHER,
+        problem="It keeps its items, and the resources that it has. Free resources of its node, or to replace",
+    ),
+    "without a reason of its node": State(
+        with_condition(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), "PodResizePending"),
+        "cannot be updated",
+        target=HIGHER,
+        problem="its node cannot resize it: no reason given.",
+    ),
+    "a failed resize": State(
+        with_limit(created(0, BEFORE, record=NO_ROOM), "256Mi"),
+        "gets its resources back",
+        "resized",
+        finishes=True,
+        target=HIGHER,
+    ),
+    "a failed resize, if it is not known what the cluster can": State(
+        with_limit(created(0, BEFORE, record=NO_ROOM), "256Mi"), WAITS, after=60, target=HIGHER, resize=None
+    ),
+    "a failed resize, where limits cannot be lowered": State(
+        with_limit(created(0, BEFORE, record=NO_ROOM), "256Mi"),
+        "cannot be updated",
+        target=HIGHER,
+        resize=Resize.RAISE,
+        problem="no room. It has its previous resources again, and its items. Lower what the spec asks for",
+    ),
+    "a failed resize of the CPU, where limits cannot be lowered": State(
+        {**created(0, BEFORE, record=NO_ROOM), "spec": changed(cpu="20m")["spec"]},
+        "gets its resources back",
+        "resized",
+        finishes=True,
+        target=changed(cpu="20m"),
+        resize=Resize.RAISE,
+    ),
+    "an image that failed, if it is not known what the cluster can": State(
+        created(0, BEFORE, record=UpdateRecord(NEW, failed="no image")),
+        "cannot be updated",
+        target=OTHER,
+        resize=None,
+        problem="no image. It has its previous image again, and its items",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATES.values(), ids=STATES.keys())
+def test_pod_of_a_slot(state: State) -> None:
+    found = decided(state.target, state.pod, resize=state.resize)
+    assert found.doing == ({"cache-0": state.doing} if state.doing else {})
+    assert kind(found.step) == (f"cache-0 {state.step}" if state.step else "")
+    assert (found.must_finish, found.requeue_after) == (state.finishes, state.after)
+    assert [state.problem in problem.message for problem in found.problems] == ([True] if state.problem else [])
+    assert found.complete is not bool(state.doing)
+
+
+def test_restart_of_an_abandoned_update_is_still_waited_for() -> None:
+    record = replace(RESTARTING, revision="cache-bad", ended={"agent": "id-0"}, failed="no image")
+    assert read(decided(BEFORE, created(0, BEFORE, NEW, record)).step) == RESTARTING
+
+
+def test_at_most_three_pods_are_reported() -> None:
+    """The highest slots, which are next."""
+    missing = decided(BEFORE, size=5).doing
+    assert missing == dict.fromkeys(("cache-4", "cache-3", "cache-2"), "is being replaced")
+    pods = [created(slot, BEFORE, NEW) for slot in range(5)]
+    for pod in pods:
+        pod["metadata"]["annotations"]["memcached-operator.example.com/update"] = "forged"
+    assert len(decided(BEFORE, *pods).notices) == 3
+
+
+def test_pod_that_waits_for_others_is_not_reported() -> None:
+    """Only that whose step is next."""
+    assert decided(OTHER, created(0, BEFORE), created(1, BEFORE)).doing == {"cache-1": "is being updated"}
+
+
+RUNNING = created(0, BEFORE)
+COLD = just_unready(RUNNING)
+STOPPED: dict[str, Any] = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "ready": False}
+BROKEN: dict[str, tuple[Object, float | None]] = {
+    "ready": (RUNNING, None),
+    "all run and serve, as with a cold cache": (COLD, 600 + 900 - 60),
+    "only the agent is not ready": (with_status(COLD, "agent", ready=False), 600 + 900 - 60),
+    "memcached is not ready": (with_status(COLD, ready=False), 600 - 60),
+    "the agent does not run": (with_status(COLD, "agent", **STOPPED), 600 - 60),
+    "memcached does not run": (with_status(COLD, **STOPPED), 0),
+    "memcached is not reported": ({**COLD, "status": {**COLD["status"], "containerStatuses": []}}, 0),
+    "memcached is not ready for longer than a rollout may take": (
+        with_status(created(0, BEFORE, ready=None), ready=False),
+        0,
+    ),
+    "no time is reported": ({**COLD, "status": {**COLD["status"], "conditions": []}}, None),
+}
+
+
+@pytest.mark.parametrize(("pod", "expected"), BROKEN.values(), ids=BROKEN.keys())
+def test_pod_that_is_not_ready_waits_for_others_until_it_has_failed(pod: Object, expected: float | None) -> None:
+    assert until_broken(pod, ["memcached", "agent"], 900, NOW) == expected
+
+
+STARTED: dict[str, tuple[Object, bool]] = {
+    "runs": (RUNNING, False),
+    "waits, and has not run": (with_status(RUNNING, **STOPPED), True),
+    "waits, and has ended before": (with_status(RUNNING, **STOPPED, lastState=ended(1)), False),
+    "has ended": (with_status(RUNNING, state=ended(1)), False),
+    "is not reported": ({**RUNNING, "status": {}}, True),
+    "another container runs": (with_status(RUNNING, "agent", **STOPPED), False),
+}
+
+
+@pytest.mark.parametrize(("pod", "expected"), STARTED.values(), ids=STARTED.keys())
+def test_container_that_never_ran(pod: Object, expected: bool) -> None:
+    assert never_started(pod, "memcached") is expected
+
+
+def test_pod_whose_agent_never_ran_keeps_its_items() -> None:
+    pod = with_status(created(0, BEFORE), "agent", **STOPPED)
+    assert kind(decided(changed(agent="agent:2"), pod).step) == "cache-0 updated"
+
+
+FLIGHT = UpdateRecord("cache-middle", LATER, {"memcached": IMAGE})
+IN_FLIGHT: dict[str, tuple[Object, float | None]] = {
+    "not for 2 minutes": (created(0, BEFORE, "cache-middle", replace(FLIGHT, since="2030-01-01T11:58:00Z")), None),
+    "not for 119 seconds": (created(0, BEFORE, "cache-middle", replace(FLIGHT, since="2030-01-01T11:58:01Z")), 1),
+    "it cannot start": (
+        with_status(created(0, BEFORE, "cache-middle", FLIGHT), state={"waiting": {"reason": "CreateContainerError"}}),
+        None,
+    ),
+    "its image is missing": (with_status(created(0, BEFORE, "cache-middle", FLIGHT), **MISSING), None),
+    "the pod was restored since": (created(0, BEFORE, OLD, FLIGHT), None),
+}
+
+
+@pytest.mark.parametrize(("pod", "after"), IN_FLIGHT.values(), ids=IN_FLIGHT.keys())
+def test_next_change_waits_for_the_restart_of_the_one_before(pod: Object, after: float | None) -> None:
+    target = changed(image="memcached:3")
+    found = decided(target, with_status(pod, lastState=ended()))
+    assert (kind(found.step), found.requeue_after) == ("" if after else "cache-0 updated", after)
+    assert found.doing == {"cache-0": "restarts" if after else "is being updated"}
+
+
+def test_restart_stays_open_if_the_state_before_it_is_not_recorded() -> None:
+    """The record of a restored pod has none, so that nothing shows what would undo its restart."""
+    record = UpdateRecord("cache-bad", LATER, {"memcached": Ran("id-1", args=True)}, amounts=AMOUNTS, failed="no image")
+    assert read(decided(OTHER, created(0, BEFORE, record=record)).step).restarts == {"memcached": ARGUMENTS}

@@ -261,11 +261,11 @@ def test_what_does_not_touch_memcached_reaches_pods_that_are_not_ready(
 
 def test_pods_that_are_not_ready_get_back_what_another_client_has_changed() -> None:
     """That does not touch memcached. A pod that is ready waits for those that are not."""
-    pod = created(1, BEFORE, NEW)
+    target = changed(image="memcached:2")
+    pod, cold = created(1, target, NEW), just_unready(created(0, BEFORE))
     del pod["metadata"]["annotations"][MEMORY]
-    cold = just_unready(created(0, BEFORE))
-    assert kind(decided(changed(), just_unready(pod), cold).step) == "cache-1 recorded"
-    assert kind(decided(changed(), pod, cold).step) == "cache-0 updated"
+    assert kind(decided(target, just_unready(pod), cold).step) == "cache-1 recorded"
+    assert kind(decided(target, pod, cold).step) == "cache-0 updated"
 
 
 def test_resize_of_another_client_gets_its_time_on_pods_that_are_not_ready() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -200,6 +201,18 @@ def test_change_of_one_field_changes_the_template_if_it_is_declared(
         new, differs = decoded(changed), template(changed) != before
         assert bool(changed_fields(new, old)) == differs, field
         assert (update(new, old).effect is not Effect.NOTHING) == differs, field
+
+
+@pytest.mark.parametrize(
+    ("field", "default", "other"), [("terminationGracePeriodSeconds", 30, 60), ("serviceAccountName", "default", "own")]
+)
+def test_default_of_kubernetes_is_no_change(field: str, default: Any, other: Any) -> None:
+    absent, set_, changed = (
+        decoded({"podTemplate": {"spec": given}}) for given in ({}, {field: default}, {field: other})
+    )
+    path = f"spec.podTemplate.spec.{field}"
+    assert (changed_fields(set_, absent), changed_fields(absent, set_)) == ([], [])
+    assert (changed_fields(changed, set_), changed_fields(changed, absent)) == ([path], [path])
 
 
 @given(SPECS, st.integers(1, 9))

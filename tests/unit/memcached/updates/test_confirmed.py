@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.updates.confirmation import is_failing
+from memcached_operator.memcached.updates.origin import Origin
 from memcached_operator.memcached.updates.record import LONG_AGO, Ran, UpdateRecord, age
+from memcached_operator.memcached.updates.target import Target
 from unit.builders import NOW
 from unit.memcached.updates.test_steps import BEFORE, changed, kind
 from unit.memcached.updates.updating import (
@@ -20,6 +24,8 @@ from unit.memcached.updates.updating import (
     LATER,
     MEMORY,
     NEW,
+    READY_SINCE,
+    RULES,
     created,
     decided,
     ended,
@@ -125,7 +131,8 @@ OVERDUE: dict[str, tuple[Object, str, float | None]] = {
     "arguments without an agent after a minute": (updating(NEW_ARGUMENTS[1], **STOPPED), "", 60),
     "arguments without an agent after 2 minutes": (
         updating(NEW_ARGUMENTS[2], **STOPPED),
-        "its container agent, which restarts memcached with the new arguments, does not run; see kubectl logs -c agent",
+        "its container agent, which restarts memcached with the new arguments, does not run; see kubectl logs -c "
+        "agent. To replace it, which loses its items, delete it",
         None,
     ),
     "an image without an agent after 2 minutes": (updating(NEW_IMAGE[2], **STOPPED), "", 480),
@@ -150,7 +157,7 @@ def test_deadline_includes_the_time_to_warm_up(minutes: int, problem: str, after
 
 
 def test_other_restart_is_checked_if_the_first_one_is_confirmed() -> None:
-    """Containers are reported by their names: only that of memcached has items."""
+    """Only memcached has items; another container is named."""
     record = UpdateRecord(NEW, LATER, {"memcached": IMAGE, "agent": Ran("id-1", "sha-agent:1")})
     found = decided(BEFORE, with_restart(created(0, BEFORE, NEW, record)))
     assert (found.complete, found.doing) == (False, {"cache-0": "restarts its container agent"})
@@ -159,6 +166,14 @@ def test_other_restart_is_checked_if_the_first_one_is_confirmed() -> None:
 def test_restart_of_which_no_time_is_known_is_not_waited_for() -> None:
     pod = with_restart(created(0, BEFORE, NEW, UpdateRecord(NEW, "", {"memcached": IMAGE})), since="")
     assert decided(BEFORE, pod).complete
+
+
+TARGET = Target(NEW, BEFORE, Origin("", {}, {}), RULES, Resize.ANY, min_ready=0)
+
+
+@pytest.mark.parametrize(("ready", "failing"), [(READY_SINCE, False), (None, True)])
+def test_updated_pod_fails_only_if_it_is_not_ready(ready: str | None, failing: bool) -> None:
+    assert is_failing(created(0, BEFORE, NEW, ready=ready), TARGET, NOW) is failing
 
 
 AGES: dict[str, tuple[str, timedelta]] = {

@@ -135,9 +135,16 @@ STATES: dict[str, State] = {
         ),
         "cannot be updated",
         target=HIGHER,
-        problem="It keeps its items, and the resources that it has. Free resources of its node, or to replace",
+        problem="It keeps its items, and the resources that it has. Free resources of its node, or to replace the "
+        "pods, set it",
     ),
-    "without a reason of its node": State(
+    "a resize that its node cannot make now, with a reason only": State(
+        with_condition(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), "PodResizePending", reason="Deferred"),
+        "cannot be updated",
+        target=HIGHER,
+        problem="its node cannot resize it: Deferred.",
+    ),
+    "a resize that its node cannot make now, without a reason": State(
         with_condition(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), "PodResizePending"),
         "cannot be updated",
         target=HIGHER,
@@ -158,7 +165,8 @@ STATES: dict[str, State] = {
         "cannot be updated",
         target=HIGHER,
         resize=Resize.RAISE,
-        problem="no room. It has its previous resources again, and its items. Lower what the spec asks for",
+        problem="no room. It has its previous resources again, and its items. Lower what the spec asks for, or to "
+        "replace the pods, set it",
     ),
     "a failed resize of the CPU, where limits cannot be lowered": State(
         {**created(0, BEFORE, record=NO_ROOM), "spec": changed(cpu="20m")["spec"]},
@@ -204,7 +212,7 @@ def test_at_most_three_pods_are_reported() -> None:
 
 
 def test_pod_that_waits_for_others_is_not_reported() -> None:
-    """Only that whose step is next."""
+    """Only the pod whose step is next is reported."""
     assert decided(OTHER, created(0, BEFORE), created(1, BEFORE)).doing == {"cache-1": "is being updated"}
 
 

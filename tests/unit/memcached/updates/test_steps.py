@@ -174,8 +174,9 @@ def test_limits_rise_before_the_rest() -> None:
     assert (kind(first), read(first)) == ("cache-0 recorded", begun)
     step = decided(target, created(0, BEFORE, record=begun)).step
     assert step is not None
-    assert (step.subresource, step.patch) == (
+    assert (step.subresource, step.remedy, step.patch) == (
         "resize",
+        "To replace the pods, set it",
         {"spec": {"containers": [{"name": "memcached", "resources": {"limits": {"memory": "256Mi"}}}]}},
     )
     requested = with_limit(created(0, BEFORE, record=begun), "256Mi")

@@ -15,13 +15,13 @@ NAME = "kubectl memcached"
 
 
 def main() -> None:
-    """Run the command line, and exit. Under the name kubectl_complete-memcached, it answers kubectl's completion."""
+    """Run the command line, and exit. Under the name kubectl_complete-memcached, print completions for kubectl."""
     completing = Path(sys.argv[0]).name == KUBECTL
     sys.exit(_code(["__complete", "--", *sys.argv[1:]] if completing else sys.argv[1:]))
 
 
 def _code(arguments: list[str]) -> int:
-    """Run the command line; return the exit code. Not in click's standalone mode, which exits with 1 at Ctrl-C."""
+    """Run the command line, and return the exit code. click's standalone mode would exit with 1 at Ctrl-C."""
     name = PROGRAM if VARIABLE in os.environ else NAME
     try:
         # The value is an exit code after --help and --version.
@@ -35,7 +35,7 @@ def _code(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # The reader of a pipe has ended. Python would report it once more when it closes the output.
+        # The reader has closed the pipe. Python would report the error again when it closes the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
 

@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
 
 
 class PluginError(Exception):
-    """An expected error. The message is for users: it says what is wrong and what to do."""
+    """An expected error. The message is for users. It names the problem and the remedy."""
 
     def __init__(self, message: str, code: ExitCode) -> None:
         super().__init__(message)

@@ -19,10 +19,10 @@ GOOD, BAD, WARN, DIM, TITLE = "green", "red", "yellow", "dim", "bold"
 
 def console() -> Console:
     """Standard output."""
-    found = Console(highlight=False, markup=False, emoji=False)
-    if not found.is_terminal and "COLUMNS" not in os.environ:
-        found.width = PIPED_WIDTH
-    return found
+    stdout = Console(highlight=False, markup=False, emoji=False)
+    if not stdout.is_terminal and "COLUMNS" not in os.environ:
+        stdout.width = PIPED_WIDTH
+    return stdout
 
 
 def print_json(content: Any) -> None:
@@ -31,28 +31,27 @@ def print_json(content: Any) -> None:
 
 
 def table(*columns: str, right: Sequence[str] = (), folded: Sequence[str] = (), gap: int = 2) -> Table:
-    """An empty table. `right`: columns of numbers. `folded`: columns that give way first, on more lines.
+    """An empty table. `right`: columns of numbers. `folded`: columns that are wrapped first. `gap`: spaces
+    between columns.
 
-    `gap`: spaces between columns.
-
-    No cell is cut: what does not fit continues in the next line.
+    No cell is truncated: the rest is wrapped to the next line.
     """
-    found = Table(box=None, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style=TITLE)
+    grid = Table(box=None, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style=TITLE)
     for name in columns:
-        found.add_column(
+        grid.add_column(
             name,
             justify="right" if name in right else "left",
             overflow="fold",
             no_wrap=name not in folded,
             min_width=min(8, len(name)) if name in folded else None,
         )
-    return found
+    return grid
 
 
 def without_empty(
     names: Sequence[str], rows: Iterable[Sequence[str | Text]], kept: int
 ) -> tuple[list[str], list[list[str | Text]]]:
-    """Names and rows without the columns that are unknown in all rows; the first `kept` stay."""
+    """Names and rows without the columns that are unknown in all rows. The first `kept` columns are kept."""
     listed = [list(row) for row in rows]
     shown = [
         index for index in range(len(names)) if index < kept or any(str(row[index]) not in ("", "-") for row in listed)
@@ -62,8 +61,8 @@ def without_empty(
 
 def bullet(sentence: str, width: int) -> Text:
     """An item of a list, on several lines if it is longer than `width` columns."""
-    found = textwrap.wrap(sentence, width - 2, break_long_words=False, break_on_hyphens=False)
-    return Text("• " + "\n  ".join(found))
+    lines = textwrap.wrap(sentence, width - 2, break_long_words=False, break_on_hyphens=False)
+    return Text("• " + "\n  ".join(lines))
 
 
 def state(text: str, style: str) -> Text:

@@ -13,7 +13,7 @@ DELAY: Final = 1.0
 
 
 class Progress:
-    """Counts what is done. A terminal has one line that changes; elsewhere, one line says what takes time."""
+    """Counts completed steps. A terminal shows one line that changes. Any other output gets one line."""
 
     def __init__(self, doing: str, number: int) -> None:
         self._doing = doing
@@ -65,10 +65,10 @@ class Progress:
 
 @contextmanager
 def progress(doing: str, number: int = 0) -> Generator[Progress]:
-    """Show the progress of the block. `number`: how many steps it has; 0: not known."""
-    found = Progress(doing, number)
-    found.start()
+    """Show the progress of the block. `number`: its steps. 0: not known."""
+    display = Progress(doing, number)
+    display.start()
     try:
-        yield found
+        yield display
     finally:
-        found.stop()
+        display.stop()

@@ -28,10 +28,10 @@ Command = Callable[..., tuple[int, Any]]
 @pytest.fixture
 def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKubectl:
     """A cluster without objects."""
-    found = FakeKubectl(tmp_path)
-    for name, value in found.environment().items():
+    fake = FakeKubectl(tmp_path)
+    for name, value in fake.environment().items():
         monkeypatch.setenv(name, value)
-    return found
+    return fake
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def command(kubectl: FakeKubectl) -> Command:
 def listening(root: Path, port: int, *options: str) -> Generator[Server]:
     """A memcached on this port of loopback, during the block; it may require a login."""
     words = [programs.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", "64", *options]
-    with server.started(root, words, port) as found:
-        found.wait_until_started()
-        yield found
+    with server.started(root, words, port) as process:
+        process.wait_until_started()
+        yield process
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def start(root: Path, kubectl: FakeKubectl) -> Generator[Callable[..., list[Serv
 
         def servers(spec: dict[str, Any], *options: str, agent: bool = False) -> list[Server]:
             cr = samples.memcached(spec)
-            found = [stack.enter_context(listening(root, free_port(), *options)) for _ in range(2)]
+            processes = [stack.enter_context(listening(root, free_port(), *options)) for _ in range(2)]
             pods = [samples.pod(number, cr) for number in range(2)]
-            for pod, process in zip(pods, found, strict=True):
+            for pod, process in zip(pods, processes, strict=True):
                 metrics = stack.enter_context(running(process.port)).port if agent else 1
                 kubectl.ports[pod["metadata"]["name"]] = {11211: process.port, 9150: metrics}
             kubectl.objects = {samples.RESOURCE: [cr], "pods": pods, "secret": [secret()]}
-            return found
+            return processes
 
         yield servers
 
@@ -84,8 +84,8 @@ def ask(process: Server, request: bytes, end: bytes = b"\r\n") -> bytes:
 def counters(process: Server) -> dict[str, str]:
     """The counters that a get or a touch changes."""
     with closing(process.connect()) as client:
-        found = client.stats()
-    return {name: found[name] for name in ("cmd_get", "get_hits", "get_misses", "cmd_touch")}
+        stats = client.stats()
+    return {name: stats[name] for name in ("cmd_get", "get_hits", "get_misses", "cmd_touch")}
 
 
 def test_every_command_reads_real_servers(start: Callable[..., list[Server]], command: Command, root: Path) -> None:

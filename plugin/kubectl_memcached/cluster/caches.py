@@ -55,7 +55,7 @@ class Secrets:
     def __init__(self, kubectl: Kubectl) -> None:
         self._kubectl = kubectl
         self._lock = threading.Lock()
-        self._found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        self._users: dict[tuple[str, str], list[tuple[str, str]]] = {}
 
     def users(self, pod: Pod) -> list[tuple[str, str]]:
         """The users and passwords of the memcached of a pod. Raises PluginError."""
@@ -64,9 +64,9 @@ class Secrets:
             raise PluginError(f"memcached of {pod.name} requires a login, but its pod mounts no Secret", ExitCode.POD)
         with self._lock:
             key = (pod.namespace, name)
-            if key not in self._found:
-                self._found[key] = self._read(pod.namespace, name)
-            return self._found[key]
+            if key not in self._users:
+                self._users[key] = self._read(pod.namespace, name)
+            return self._users[key]
 
     def _read(self, namespace: str, name: str) -> list[tuple[str, str]]:
         """Read a Secret. The message of an error contains nothing of it."""
@@ -77,8 +77,8 @@ class Secrets:
             content = base64.b64decode(text(obj, "data", "users"), validate=True).decode()
         except ValueError:
             content = ""
-        if not (found := replies.users(content)):
+        if not (users := replies.users(content)):
             raise PluginError(
                 f"Secret {name} has no key `users` with lines of the form user:password", ExitCode.MISSING
             )
-        return found
+        return users

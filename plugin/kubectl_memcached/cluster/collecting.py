@@ -1,4 +1,4 @@
-"""The files of a report. What cannot be read is listed, and the rest is still collected."""
+"""The files of a report. Parts that cannot be read are listed, and the rest is still collected."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ class Report:
     missing: list[str] = field(default_factory=list[str])
 
     def add(self, name: str, read: Callable[[], str]) -> None:
-        """Add a file, or why it is missing. An empty file is left out."""
+        """Add a file, or the reason if it is missing. An empty file is left out."""
         try:
             if content := read():
                 self.files[name] = content
@@ -50,7 +50,7 @@ def collect(kubectl: Kubectl, cache: Cache, done: Callable[[], None]) -> Report:
     """Read everything about a cache. `done` is called after each pod."""
     report = Report()
     report.files["memcached.json"] = _json(cleaned(cache.cr))
-    report.files["pods.json"] = _json([cleaned(each) for each in cache.objects])
+    report.files["pods.json"] = _json([cleaned(obj) for obj in cache.objects])
     for kind in CHILDREN:
         report.add(f"{kind}.json", lambda kind=kind: _children(kubectl, cache, kind))
     report.add("events.json", lambda: _events(kubectl, cache))
@@ -67,12 +67,12 @@ def collect(kubectl: Kubectl, cache: Cache, done: Callable[[], None]) -> Report:
 def _children(kubectl: Kubectl, cache: Cache, kind: str) -> str:
     labels = f"--selector={selector(cache.cr)}"
     listed = kubectl.list(f"list {kind}", kind, labels, namespace=cache.namespace)
-    return _json([cleaned(each) for each in listed]) if listed else ""
+    return _json([cleaned(child) for child in listed]) if listed else ""
 
 
 def _events(kubectl: Kubectl, cache: Cache) -> str:
     listed = kubectl.list("list events", "events", namespace=cache.namespace)
-    return _json([cleaned(each) for each in listed if concerns(each, cache.name)])
+    return _json([cleaned(event) for event in listed if concerns(event, cache.name)])
 
 
 def _nodes(kubectl: Kubectl, names: Iterable[str]) -> str:

@@ -18,9 +18,9 @@ from kubectl_memcached.cluster.kubectl import Kubectl, failure
 from kubectl_memcached.errors import ExitCode, PluginError
 
 START_TIMEOUT: Final = 30.0
-"""Seconds until kubectl listens. It takes 0.2 s; a login can take longer."""
+"""Seconds until kubectl listens. It takes 0.2 s. A login can take longer."""
 STOP_TIMEOUT: Final = 5.0
-"""Seconds until a kubectl that was asked to end is killed."""
+"""Seconds between SIGTERM and SIGKILL."""
 _LINE: Final = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) -> (\d+)")
 
 
@@ -31,12 +31,12 @@ def forwarded(kubectl: Kubectl, namespace: str, pod: str, ports: Sequence[int]) 
     command = [kubectl.program, *words, *[f":{port}" for port in ports]]
     with tempfile.TemporaryFile("w+", errors="replace") as errors, _started(command, errors) as process:
         try:
-            found = _local(cast("IO[str]", process.stdout), len(set(ports)))
-            if found is None:
+            local_ports = _local(cast("IO[str]", process.stdout), len(set(ports)))
+            if local_ports is None:
                 _stop(process)
                 errors.seek(0)
                 raise _error(errors.read(), pod)
-            yield found
+            yield local_ports
         finally:
             _stop(process)
 
@@ -48,11 +48,11 @@ def _started(command: Sequence[str], errors: IO[str]) -> "subprocess.Popen[str]"
 
 
 def _local(output: IO[str], number: int) -> dict[int, int] | None:
-    """The local ports by remote port, as soon as all are there; None if kubectl ends before, or takes too long."""
+    """The local ports by remote port, as soon as all are open. None if kubectl exits first or takes too long."""
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_copy, args=(output, lines), daemon=True).start()
-    deadline, found = time.monotonic() + START_TIMEOUT, dict[int, int]()
-    while len(found) < number:
+    deadline, local_ports = time.monotonic() + START_TIMEOUT, dict[int, int]()
+    while len(local_ports) < number:
         try:
             line = lines.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
@@ -60,12 +60,12 @@ def _local(output: IO[str], number: int) -> dict[int, int] | None:
         if not line:
             return None
         if match := _LINE.match(line):
-            found[int(match[2])] = int(match[1])
-    return found
+            local_ports[int(match[2])] = int(match[1])
+    return local_ports
 
 
 def _copy(output: IO[str], lines: "queue.SimpleQueue[str]") -> None:
-    """Copy lines, and an empty one at the end. It goes on while ports are used: a full pipe would block kubectl."""
+    """Copy lines, and an empty one at the end. It continues while ports are in use: a full pipe would block kubectl."""
     try:
         for line in output:
             lines.put(line)

@@ -15,7 +15,7 @@ from kubectl_memcached.model.objects import Object, objects
 TIMEOUT: Final = 30
 """Seconds for one request, kubectl's option --request-timeout."""
 _MARGIN: Final = 10
-"""Seconds that kubectl may need besides the request, such as for an interactive login that renews a token."""
+"""Seconds that kubectl may need in addition to the request, for example for an interactive login."""
 
 WARNING: Final = "Warning:"
 _PREFIX: Final = re.compile(r"^(?:error: |Error from server \(\w+\): )")
@@ -30,14 +30,14 @@ _UNREACHABLE: Final = re.compile(
 
 
 def failure(stderr: str, what: str) -> PluginError:
-    """The error of a kubectl that failed, from its messages. `what`: what was tried, as in `read the pods`."""
+    """The error of a kubectl that failed, from its messages. `what`: the action, as in `read the pods`."""
     lines = [line for line in stderr.strip().splitlines() if line and not line.startswith((WARNING, "E1", "I1"))]
-    said = _PREFIX.sub("", lines[-1]) if lines else "it gave no reason"
+    reason = _PREFIX.sub("", lines[-1]) if lines else "it gave no reason"
     if _FORBIDDEN.search(stderr):
-        return PluginError(f"You may not {what}: {said}. docs/plugin.md lists the rights.", ExitCode.FORBIDDEN)
+        return PluginError(f"You may not {what}: {reason}. docs/plugin.md lists the rights.", ExitCode.FORBIDDEN)
     if _UNREACHABLE.search(stderr):
         return PluginError(
-            f"kubectl cannot reach the cluster: {said}. Check --context and KUBECONFIG.", ExitCode.CLUSTER
+            f"kubectl cannot reach the cluster: {reason}. Check --context and KUBECONFIG.", ExitCode.CLUSTER
         )
     if _NO_KIND.search(stderr):
         return PluginError(
@@ -45,8 +45,8 @@ def failure(stderr: str, what: str) -> PluginError:
             ExitCode.MISSING,
         )
     if _MISSING.search(stderr):
-        return PluginError(f"kubectl cannot {what}: {said}", ExitCode.MISSING)
-    return PluginError(f"kubectl cannot {what}: {said}", ExitCode.CLUSTER)
+        return PluginError(f"kubectl cannot {what}: {reason}", ExitCode.MISSING)
+    return PluginError(f"kubectl cannot {what}: {reason}", ExitCode.CLUSTER)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Kubectl:
     namespace: str = ""
 
     def options(self, namespace: str = "") -> list[str]:
-        """The options of every command. `namespace`: instead of the user's one."""
+        """The options of every command. `namespace`: replaces the user's."""
         named = {
             "--kubeconfig": self.kubeconfig,
             "--context": self.context,
@@ -77,14 +77,14 @@ class Kubectl:
             )
         except subprocess.TimeoutExpired:
             raise PluginError(
-                f"kubectl cannot {what}: it did not end within {TIMEOUT + _MARGIN} s", ExitCode.CLUSTER
+                f"kubectl cannot {what}: it did not exit within {TIMEOUT + _MARGIN} s", ExitCode.CLUSTER
             ) from None
         except OSError as error:
             raise PluginError(f"{self.program} cannot be started: {error.strerror}", ExitCode.CLUSTER) from None
         if done.returncode:
             raise failure(done.stderr, what)
         for line in done.stderr.splitlines():
-            if line.startswith(WARNING):  # of admission: what the change costs
+            if line.startswith(WARNING):  # from admission: the cost of the change
                 sys.stderr.write(f"{line}\n")
         return done.stdout
 
@@ -100,12 +100,12 @@ class Kubectl:
 def parsed(output: str, what: str) -> Object:
     """The object in the output of kubectl. Raises PluginError."""
     try:
-        found: Any = json.loads(output)
+        document: Any = json.loads(output)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise PluginError(f"kubectl cannot {what}: its output is not JSON", ExitCode.CLUSTER)
-    return found  # pyright: ignore[reportUnknownVariableType]
+    return document  # pyright: ignore[reportUnknownVariableType]
 
 
 def kubectl(options: Sequence[str]) -> Kubectl:

@@ -16,7 +16,7 @@ HEALTHY = "ok"
 
 
 def readings(kubectl: Kubectl, cache: Cache, done: Callable[[], None]) -> list[Reading]:
-    """Read memcached and the agent of each pod. What cannot be read is a problem of its reading, never an error."""
+    """Read memcached and the agent of each pod. A failed read is a problem of its reading, never an error."""
     secrets = Secrets(kubectl)
     return for_each(cache.pods, lambda pod: read(kubectl, pod, secrets), done)
 
@@ -24,7 +24,7 @@ def readings(kubectl: Kubectl, cache: Cache, done: Callable[[], None]) -> list[R
 def read(kubectl: Kubectl, pod: Pod, secrets: Secrets) -> Reading:
     """Read memcached and the agent of a pod.
 
-    memcached is first: kubectl may end at the first port without a listener.
+    memcached is first: kubectl may exit at the first port without a listener.
     """
     try:
         with session(kubectl, pod, secrets, agent=True) as opened:

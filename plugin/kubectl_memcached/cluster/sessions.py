@@ -35,7 +35,7 @@ class Session:
 
     @contextmanager
     def memcached(self) -> Generator[Connection]:
-        """A connection to memcached, which is logged in if necessary. Raises PluginError, also in the block."""
+        """A connection to memcached, which is logged in if necessary. Raises PluginError, even in the block."""
         port = self.pod.endpoint.port
         if port is None:
             raise PluginError(f"memcached of {self.pod.name} has no loopback port without TLS", ExitCode.POD)
@@ -73,7 +73,7 @@ class Session:
 
 @contextmanager
 def session(kubectl: Kubectl, pod: Pod, secrets: Secrets, *, agent: bool = False) -> Generator[Session]:
-    """Forward ports to a pod during the block. `agent`: also that of its agent. Raises PluginError."""
+    """Forward ports to a pod during the block. `agent`: include its agent's port. Raises PluginError."""
     if pod.problem:
         raise PluginError(pod.problem, ExitCode.POD)
     wanted = [pod.endpoint.port, pod.endpoint.metrics_port if agent else None]
@@ -83,7 +83,7 @@ def session(kubectl: Kubectl, pod: Pod, secrets: Secrets, *, agent: bool = False
 
 
 def for_each(pods: Sequence[Pod], work: Callable[[Pod], T], done: Callable[[], None]) -> list[T]:
-    """The results of the same work for each pod, in their order. `done` is called after each one."""
+    """The results of the same work for each pod, in the order of the pods. `done` is called after each pod."""
 
     def one(pod: Pod) -> T:
         try:

@@ -1,4 +1,4 @@
-"""Completion of the shell: scripts, and the protocol with which kubectl asks its plugins."""
+"""Shell completion: scripts, and kubectl's protocol for plugins."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,7 +11,7 @@ VARIABLE: Final = "_KUBECTL_MEMCACHED_COMPLETE"
 KUBECTL: Final = "kubectl_complete-memcached"
 """The program that kubectl 1.26 and newer runs to complete `kubectl memcached`."""
 NO_FILES: Final = ":4"
-"""Ends the answer to kubectl: cobra's directive not to complete names of files."""
+"""The last line of a response to kubectl: cobra's directive not to complete file names."""
 
 WRAPPER: Final = f"""\
 #!/bin/sh
@@ -31,18 +31,18 @@ def completion(ctx: click.Context, shell: str) -> None:
     if shell == "kubectl":
         click.echo(WRAPPER, nl=False)
         return
-    found = get_completion_class(shell)
-    assert found is not None  # noqa: S101 - click has a class for each choice
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None  # noqa: S101 - click has a class for each choice
     root = ctx.find_root().command
     # Not `source()`, which starts bash only to learn its version.
-    click.echo(ShellComplete.source(found(root, {}, PROGRAM, VARIABLE)))
+    click.echo(ShellComplete.source(shell_class(root, {}, PROGRAM, VARIABLE)))
 
 
 @click.command("__complete", hidden=True, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def complete(ctx: click.Context, words: Sequence[str]) -> None:
-    """Print what can follow, as kubectl expects it: the last word is incomplete."""
+    """Print completions of the last word in kubectl's format."""
     *before, incomplete = words or ("",)
     shell = ShellComplete(ctx.find_root().command, {}, PROGRAM, VARIABLE)
     for item in shell.get_completions(list(before), incomplete):

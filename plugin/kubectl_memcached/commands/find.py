@@ -22,8 +22,8 @@ COLUMNS = ("POD", "SIZE", "EXPIRES IN", "LAST ACCESS", "READ", "CLASS", "PROBLEM
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a pod has of a key. `item`: None if it has none, or if it did not reply, which `problem` says."""
+class Lookup:
+    """The result of a search in one pod. `item`: None without the key, and if `problem` is not empty."""
 
     pod: str
     item: Item | None
@@ -38,40 +38,40 @@ class Found:
 def find(kubectl: Kubectl, name: str, key: str, output: str) -> None:
     """Show the pods that hold KEY: size in memory, expiration, last access.
 
-    Exits with 0 if a pod has it, with 1 if none has, with 6 if none of those that replied has.
+    Exits with 0 if a pod has it, with 1 if no pod has it, with 6 if pods did not reply and the others do not have it.
     """
     check_key(key)
     cache = load(kubectl, name)
     secrets = Secrets(kubectl)
     with progress("Asking pods", len(cache.pods)) as shown:
-        found = for_each(cache.pods, partial(_ask, kubectl, secrets, key), shown.step)
-    (_as_json if output == "json" else _as_table)(key, found)
-    raise SystemExit(_code(found))
+        lookups = for_each(cache.pods, partial(_ask, kubectl, secrets, key), shown.step)
+    (_as_json if output == "json" else _as_table)(key, lookups)
+    raise SystemExit(_code(lookups))
 
 
-def _ask(kubectl: Kubectl, secrets: Secrets, key: str, pod: Pod) -> Found:
+def _ask(kubectl: Kubectl, secrets: Secrets, key: str, pod: Pod) -> Lookup:
     """Ask a pod with `me`, which neither counts as a get nor as an access."""
     try:
         with session(kubectl, pod, secrets) as opened, opened.memcached() as memcached:
-            return Found(pod.name, parse_item(memcached.line(f"me {key}")))
+            return Lookup(pod.name, parse_item(memcached.line(f"me {key}")))
     except PluginError as error:
-        return Found(pod.name, None, str(error))
+        return Lookup(pod.name, None, str(error))
     except ValueError as error:
-        return Found(pod.name, None, f"memcached replied {str(error)!r} to `me`: it is older than 1.6")
+        return Lookup(pod.name, None, f"memcached replied {str(error)!r} to `me`: it is older than 1.6")
 
 
-def _code(found: Sequence[Found]) -> ExitCode:
-    if any(each.item for each in found):
+def _code(lookups: Sequence[Lookup]) -> ExitCode:
+    if any(lookup.item for lookup in lookups):
         return ExitCode.OK
-    return ExitCode.POD if any(each.problem for each in found) else ExitCode.NEGATIVE
+    return ExitCode.POD if any(lookup.problem for lookup in lookups) else ExitCode.NEGATIVE
 
 
-def _as_json(key: str, found: Sequence[Found]) -> None:
-    output.print_json({"key": key, "pods": [_document(each) for each in found]})
+def _as_json(key: str, lookups: Sequence[Lookup]) -> None:
+    output.print_json({"key": key, "pods": [_document(lookup) for lookup in lookups]})
 
 
-def _document(found: Found) -> dict[str, Any]:
-    item = found.item
+def _document(lookup: Lookup) -> dict[str, Any]:
+    item = lookup.item
     described = item and {
         "sizeBytes": item.size,
         "expiresInSeconds": item.ttl,
@@ -79,15 +79,15 @@ def _document(found: Found) -> dict[str, Any]:
         "read": item.fetched,
         "slabClass": item.slab,
     }
-    return {"pod": found.pod, "item": described, "problem": found.problem}
+    return {"pod": lookup.pod, "item": described, "problem": lookup.problem}
 
 
-def _as_table(key: str, found: Sequence[Found]) -> None:
+def _as_table(key: str, lookups: Sequence[Lookup]) -> None:
     console = output.console()
-    shown = [each for each in found if each.item or each.problem]
-    holders = [each for each in found if each.item]
+    shown = [lookup for lookup in lookups if lookup.item or lookup.problem]
+    holders = [lookup for lookup in lookups if lookup.item]
     if shown:
-        names, lines = output.without_empty(COLUMNS, [_cells(each) for each in shown], kept=1)
+        names, lines = output.without_empty(COLUMNS, [_cells(lookup) for lookup in shown], kept=1)
         table = output.table(*names, right=COLUMNS[1:6], folded=["POD", "PROBLEM"])
         for line in lines:
             table.add_row(*line)
@@ -101,10 +101,10 @@ def _as_table(key: str, found: Sequence[Found]) -> None:
         )
 
 
-def _cells(found: Found) -> list[Any]:
-    item = found.item
+def _cells(lookup: Lookup) -> list[Any]:
+    item = lookup.item
     if item is None:
-        return [found.pod, *[units.UNKNOWN] * 5, found.problem]
+        return [lookup.pod, *[units.UNKNOWN] * 5, lookup.problem]
     expires = "never" if item.ttl is None else units.duration(item.ttl)
     idle = f"{units.duration(item.idle)} ago"
-    return [found.pod, units.size(item.size), expires, idle, "yes" if item.fetched else "no", str(item.slab), ""]
+    return [lookup.pod, units.size(item.size), expires, idle, "yes" if item.fetched else "no", str(item.slab), ""]

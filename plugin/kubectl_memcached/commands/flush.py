@@ -44,7 +44,7 @@ def flush(kubectl: Kubectl, name: str, rate: float, yes: bool) -> None:
 
 
 def _ask(cache: Cache, rate: float) -> None:
-    """Ask whether the items may be deleted. Raises PluginError if the answer is no, or there is none."""
+    """Ask whether the items may be deleted. Raises PluginError if the user answers no, or there is no terminal."""
     question = (
         f"Delete all items of {len(cache.pods)} pods of Memcached {cache.namespace}/{cache.name}, "
         f"one pod every {60 / rate:.0f} s?"

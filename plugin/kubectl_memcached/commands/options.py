@@ -19,7 +19,7 @@ NAMES: Final = ("kubeconfig", "context", "namespace")
 
 @dataclass
 class Chosen:
-    """The values that were given before the name of the command."""
+    """Options before the name of the command."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -51,19 +51,19 @@ def cluster_command(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
-    """The Memcacheds whose names begin so, for the completion. None if they cannot be read."""
+    """The names of Memcacheds with this prefix, for completion. Empty if they cannot be read."""
     parent = ctx.parent.params if ctx.parent else {}
     try:
         client: Kubectl = kubectl([ctx.params.get(name) or parent.get(name) or "" for name in NAMES])
         listed = client.list("list Memcacheds", RESOURCE)
     except PluginError:
         return []
-    found = sorted(text(each, "metadata", "name") for each in listed)
-    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+    existing = sorted(text(cr, "metadata", "name") for cr in listed)
+    return [CompletionItem(name) for name in existing if name.startswith(incomplete)]
 
 
 name_argument: Final = click.argument("name", metavar="NAME", shell_complete=names)
 output_option: Final = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
 )
-yes_option: Final = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option: Final = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -20,7 +20,7 @@ Report of Memcached {name} in namespace {namespace}, {time}, by kubectl memcache
 
 It contains no Secrets. Keys and values are redacted in the logs of memcached, and values of environment variables in
 the objects. It contains names of objects, nodes and images, addresses of pods, labels, and messages of Events. Read it
-before you pass it on.
+before you share it.
 
 {missing}"""
 
@@ -32,34 +32,36 @@ before you pass it on.
 def report(kubectl: Kubectl, name: str, file: Path | None) -> None:
     """Write a ZIP file with objects, Events, logs and counters.
 
-    Without Secrets, keys and values.
+    It contains no Secrets, keys or values.
     """
     now = datetime.now(UTC)
     target = file or Path(f"memcached-{name}-{now:%Y%m%d-%H%M%S}.zip")
     if target.exists():
-        raise PluginError(f"{target} exists: remove it, or choose another name with --file.", ExitCode.USAGE)
+        raise PluginError(f"{target} exists: delete it, or choose another name with --file.", ExitCode.USAGE)
     cache = load(kubectl, name)
     with progress("Collecting", len(cache.pods)) as shown:
-        found = collect(kubectl, cache, shown.step)
-    found.files["README.txt"] = README.format(
+        collected = collect(kubectl, cache, shown.step)
+    collected.files["README.txt"] = README.format(
         name=name,
         namespace=cache.namespace,
         time=f"{now:%Y-%m-%d %H:%M:%S} UTC",
         version=version(),
-        missing="Not collected:\n" + "".join(f"- {each}\n" for each in found.missing) if found.missing else "",
+        missing="Not collected:\n" + "".join(f"- {sentence}\n" for sentence in collected.missing)
+        if collected.missing
+        else "",
     )
-    _write(target, found, target.stem)
-    click.echo(f"Wrote {target}: {len(found.files)} files. It contains no Secrets and no keys.")
-    for sentence in found.missing:
+    _write(target, collected, target.stem)
+    click.echo(f"Wrote {target}: {len(collected.files)} files. It contains no Secrets and no keys.")
+    for sentence in collected.missing:
         click.echo(f"Not collected: {sentence}", err=True)
 
 
-def _write(target: Path, found: Report, folder: str) -> None:
+def _write(target: Path, collected: Report, folder: str) -> None:
     """Write the file, which only its owner may read. Raises PluginError if that is not possible."""
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted(found.files):
-                archive.writestr(f"{folder}/{name}", found.files[name])
+            for name in sorted(collected.files):
+                archive.writestr(f"{folder}/{name}", collected.files[name])
     except OSError as error:
         raise PluginError(f"{target} cannot be written: {error.strerror}", ExitCode.USAGE) from None

@@ -18,7 +18,7 @@ from kubectl_memcached.model.objects import RESOURCE, Object, text
 @name_argument
 @cluster_command
 def restart(kubectl: Kubectl, name: str) -> None:
-    """Replace all pods as spec.rollout says. Their items are lost."""
+    """Replace all pods, with the limits in spec.rollout. Their items are lost."""
     cr = _change(kubectl, name, {"restartedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")})
     click.echo(f"Memcached {name}: the operator replaces its pods. Watch it: kubectl memcached status {name}")
     if rollout(cr).get("paused") is True:
@@ -29,7 +29,7 @@ def restart(kubectl: Kubectl, name: str) -> None:
 @name_argument
 @cluster_command
 def pause(kubectl: Kubectl, name: str) -> None:
-    """Let changes that replace or restart pods wait until `resume`."""
+    """Hold changes that replace or restart pods until `resume`."""
     _change(kubectl, name, {"paused": True})
     click.echo(f"Memcached {name}: the rollout is paused. Continue it: kubectl memcached resume {name}")
 
@@ -47,7 +47,7 @@ def resume(kubectl: Kubectl, name: str) -> None:
 
 
 def _change(kubectl: Kubectl, name: str, values: dict[str, Any]) -> Object:
-    """Set fields of `spec.rollout`; return the object. Raises PluginError if the cluster does not know them.
+    """Set fields of `spec.rollout`, and return the object. Raises PluginError if the cluster does not know them.
 
     An API server drops fields that its CustomResourceDefinition does not have.
     """

@@ -38,8 +38,8 @@ ITEMS: Final = {
 
 
 @dataclass(frozen=True)
-class Replies:
-    """The values of a pod. `problem`: why there are none; empty if there are."""
+class Reply:
+    """The values of a pod. `problem`: the reason if there are none, otherwise empty."""
 
     pod: str
     stats: Stats
@@ -51,7 +51,7 @@ class Replies:
 @click.option("--slabs", "kind", flag_value="slabs", help="Memory by slab class.")
 @click.option("--items", "kind", flag_value="items", help="Items, evictions and ages by slab class.")
 @click.option("--settings", "kind", flag_value="settings", help="Settings with which memcached runs.")
-@click.option("--pod", "pods", multiple=True, metavar="POD", help="Only this pod; can be repeated.")
+@click.option("--pod", "pods", multiple=True, metavar="POD", help="Only this pod. Can be repeated.")
 @output_option
 @cluster_command
 def stats(kubectl: Kubectl, name: str, kind: str | None, pods: tuple[str, ...], output: str) -> None:
@@ -61,48 +61,48 @@ def stats(kubectl: Kubectl, name: str, kind: str | None, pods: tuple[str, ...], 
     secrets = Secrets(kubectl)
     command = "stats" if kind is None else f"stats {kind}"
     with progress("Reading pods", len(chosen)) as shown:
-        found = for_each(chosen, partial(_read, kubectl, secrets, command), shown.step)
-    (_as_json if output == "json" else _as_tables)(kind, found)
-    if any(each.problem for each in found):
+        replies = for_each(chosen, partial(_read, kubectl, secrets, command), shown.step)
+    (_as_json if output == "json" else _as_tables)(kind, replies)
+    if any(reply.problem for reply in replies):
         raise SystemExit(ExitCode.POD)
 
 
 def _chosen(pods: Sequence[Pod], names: Sequence[str]) -> list[Pod]:
-    """The pods with these names; without names, all. Raises PluginError for another name."""
+    """The pods with these names, or all pods without names. Raises PluginError for another name."""
     known = {pod.name: pod for pod in pods}
     if other := [name for name in names if name not in known]:
         raise PluginError(f"There is no pod {other[0]}: the pods are {', '.join(known) or 'none'}.", ExitCode.MISSING)
     return [known[name] for name in names] or list(pods)
 
 
-def _read(kubectl: Kubectl, secrets: Secrets, command: str, pod: Pod) -> Replies:
+def _read(kubectl: Kubectl, secrets: Secrets, command: str, pod: Pod) -> Reply:
     try:
         with session(kubectl, pod, secrets) as opened, opened.memcached() as memcached:
-            return Replies(pod.name, parse_stats(memcached.lines(command)))
+            return Reply(pod.name, parse_stats(memcached.lines(command)))
     except PluginError as error:
-        return Replies(pod.name, {}, str(error))
+        return Reply(pod.name, {}, str(error))
 
 
-def _as_json(kind: str | None, found: Sequence[Replies]) -> None:
+def _as_json(kind: str | None, replies: Sequence[Reply]) -> None:
     documents: list[dict[str, Any]] = []
-    for each in found:
-        values: dict[str, Any] = dict(each.stats)
+    for reply in replies:
+        values: dict[str, Any] = dict(reply.stats)
         if kind in ("slabs", "items"):
-            values = {"classes": {str(slab): values for slab, values in by_class(each.stats).items()}}
-        documents.append({"pod": each.pod, "stats": values, "problem": each.problem})
+            values = {"classes": {str(slab): values for slab, values in by_class(reply.stats).items()}}
+        documents.append({"pod": reply.pod, "stats": values, "problem": reply.problem})
     output.print_json({"pods": documents})
 
 
-def _as_tables(kind: str | None, found: Sequence[Replies]) -> None:
+def _as_tables(kind: str | None, replies: Sequence[Reply]) -> None:
     console = output.console()
-    for each in found:
-        if each.problem:
-            console.print(f"{each.pod}: {each.problem}")
-    read = [each for each in found if not each.problem]
+    for reply in replies:
+        if reply.problem:
+            console.print(f"{reply.pod}: {reply.problem}")
+    read = [reply for reply in replies if not reply.problem]
     if kind in ("slabs", "items"):
-        for number, each in enumerate(read):
-            console.print("\n" * (number > 0) + each.pod, style=output.TITLE)
-            console.print(_by_class(each.stats, SLABS if kind == "slabs" else ITEMS))
+        for number, reply in enumerate(read):
+            console.print("\n" * (number > 0) + reply.pod, style=output.TITLE)
+            console.print(_by_class(reply.stats, SLABS if kind == "slabs" else ITEMS))
         return
     for number, group in enumerate(_groups(console, read)):
         if number:
@@ -112,29 +112,29 @@ def _as_tables(kind: str | None, found: Sequence[Replies]) -> None:
 
 def _by_class(values: Stats, columns: dict[str, str]) -> Any:
     table = output.table("CLASS", *columns.values(), right=["CLASS", *columns.values()])
-    for slab, found in by_class(values).items():
-        table.add_row(str(slab), *(found.get(name, "-") for name in columns))
+    for slab, counters in by_class(values).items():
+        table.add_row(str(slab), *(counters.get(name, "-") for name in columns))
     return table
 
 
-def _groups(console: Console, found: Sequence[Replies]) -> Iterator[list[Replies]]:
+def _groups(console: Console, replies: Sequence[Reply]) -> Iterator[list[Reply]]:
     """The pods that fit side by side, each with a column as wide as its longest value."""
-    name_width = max((len(name) for each in found for name in each.stats), default=0)
-    group, used = list[Replies](), name_width
-    for each in found:
-        width = 2 + max(len(each.pod), *(len(value) for value in each.stats.values()), 0)
+    name_width = max((len(name) for reply in replies for name in reply.stats), default=0)
+    group, used = list[Reply](), name_width
+    for reply in replies:
+        width = 2 + max(len(reply.pod), *(len(value) for value in reply.stats.values()), 0)
         if group and used + width > console.width:
             yield group
             group, used = [], name_width
-        group.append(each)
+        group.append(reply)
         used += width
     if group:
         yield group
 
 
-def _side_by_side(console: Console, group: Sequence[Replies]) -> None:
-    table = output.table("STAT", *(each.pod for each in group), right=[each.pod for each in group])
-    names = list(dict.fromkeys(name for each in group for name in each.stats))
+def _side_by_side(console: Console, group: Sequence[Reply]) -> None:
+    table = output.table("STAT", *(reply.pod for reply in group), right=[reply.pod for reply in group])
+    names = list(dict.fromkeys(name for reply in group for name in reply.stats))
     for name in names:
-        table.add_row(name, *(each.stats.get(name, "-") for each in group))
+        table.add_row(name, *(reply.stats.get(name, "-") for reply in group))
     console.print(table)

@@ -43,15 +43,15 @@ def status(kubectl: Kubectl, name: str, output: str) -> None:
 
 
 class _Report:
-    """What `status` shows. `problem`: why the pods cannot be read."""
+    """The content of `status`. `problem`: the reason if the pods cannot be read, otherwise empty."""
 
-    def __init__(self, cr: Object, found: Sequence[rows.Reading], problem: str) -> None:
+    def __init__(self, cr: Object, pod_readings: Sequence[rows.Reading], problem: str) -> None:
         self.cr = cr
         self.now = time.time()
-        self.rows = [rows.row(each, self.now) for each in found]
-        self.agentless = all(each.pod.endpoint.metrics_port is None for each in found)
+        self.rows = [rows.row(reading, self.now) for reading in pod_readings]
+        self.agentless = all(reading.pod.endpoint.metrics_port is None for reading in pod_readings)
         self.problem = problem
-        self.advice = advices.advice(cr, self.rows, found) if not problem else [problem]
+        self.advice = advices.advice(cr, self.rows, pod_readings) if not problem else [problem]
 
 
 def _report(kubectl: Kubectl, cr: Object) -> _Report:
@@ -73,8 +73,8 @@ def _as_json(report: _Report) -> None:
             "image": text(cr, "spec", "image"),
             "size": integer(cr, "spec", "size"),
             "readyReplicas": integer(cr, "status", "readyReplicas"),
-            "conditions": [conditions.document(each) for each in conditions.conditions(cr)],
-            "pods": [rows.document(each) for each in report.rows],
+            "conditions": [conditions.document(condition) for condition in conditions.conditions(cr)],
+            "pods": [rows.document(row) for row in report.rows],
             "advice": report.advice,
         }
     )
@@ -118,27 +118,33 @@ def _summary(console: Console, cr: Object) -> None:
 
 
 def _conditions(console: Console, cr: Object, now: float) -> None:
-    found = conditions.conditions(cr)
-    if not found:
+    listed = conditions.conditions(cr)
+    if not listed:
         return
     shown = output.table("CONDITION", "STATUS", "REASON", "SINCE", right=["SINCE"])
-    for each in found:
-        style = output.GOOD if each.healthy else output.BAD if each.type in ("Degraded", "Stalled") else output.WARN
-        shown.add_row(each.type, output.state(each.status, style), each.reason, _age(each.since, now))
+    for condition in listed:
+        state = output.state(condition.status, _style(condition))
+        shown.add_row(condition.type, state, condition.reason, _age(condition.since, now))
     console.print(shown)
-    said: set[str] = set()
-    for each in found:
-        if each.healthy or each.message in said:
+    messages: set[str] = set()
+    for condition in listed:
+        if condition.healthy or condition.message in messages:
             continue
-        said.add(each.message)
-        console.print(Text.assemble(f"\n{each.type}: ", (each.message, "")))
-        if each.remedy:
-            console.print(Text(f"Remedy: {each.remedy}", style=output.TITLE))
+        messages.add(condition.message)
+        console.print(Text.assemble(f"\n{condition.type}: ", (condition.message, "")))
+        if condition.remedy:
+            console.print(Text(f"Remedy: {condition.remedy}", style=output.TITLE))
 
 
-def pods_table(found: Sequence[rows.Row]) -> Any:
+def _style(condition: conditions.Condition) -> str:
+    if condition.healthy:
+        return output.GOOD
+    return output.BAD if condition.type in ("Degraded", "Stalled") else output.WARN
+
+
+def pods_table(pod_rows: Sequence[rows.Row]) -> Any:
     """The table of the pods, without the columns that are empty for all of them."""
-    names, lines = output.without_empty(COLUMNS, [_cells(each) for each in found], kept=2)
+    names, lines = output.without_empty(COLUMNS, [_cells(row) for row in pod_rows], kept=2)
     shown = output.table(*names, right=NUMBERS, folded=["POD", "NODE"], gap=1)
     for line in lines:
         shown.add_row(*line)

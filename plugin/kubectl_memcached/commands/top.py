@@ -41,7 +41,7 @@ class Watched:
         self._before: tuple[float, Stats] | None = None
 
     def sample(self) -> rates.Rates:
-        """Read the counters; return the rates since the last sample."""
+        """Read the counters, and return the rates since the last sample."""
         try:
             now, stats = self._read()
         except PluginError as error:
@@ -78,7 +78,7 @@ def top(kubectl: Kubectl, name: str, interval: float, once: bool, output: str) -
     """
     cache = load(kubectl, name)
     if len(cache.pods) > MAX_PODS:
-        raise PluginError(f"Memcached {name} has {len(cache.pods)} pods; top shows at most {MAX_PODS}.", ExitCode.USAGE)
+        raise PluginError(f"Memcached {name} has {len(cache.pods)} pods. top shows at most {MAX_PODS}.", ExitCode.USAGE)
     if not cache.pods:
         raise PluginError(f"Memcached {name} has no pods.", ExitCode.POD)
     with _watched(kubectl, cache) as pods:
@@ -101,16 +101,18 @@ def _once(console: Console, pods: Sequence[Watched], interval: float, form: str)
     with progress("Measuring"):
         _sample(pods)
         time.sleep(interval)
-        found = _sample(pods)
+        all_rates = _sample(pods)
     if form == "json":
-        documents = [rates.document(each) for each in found]
-        output.print_json({"intervalSeconds": interval, "pods": documents, "total": rates.document(rates.total(found))})
+        documents = [rates.document(pod_rates) for pod_rates in all_rates]
+        output.print_json(
+            {"intervalSeconds": interval, "pods": documents, "total": rates.document(rates.total(all_rates))}
+        )
     else:
-        console.print(_table(found))
-    for each in found if form != "json" else []:
-        if each.problem:
-            console.print(f"{each.pod}: {each.problem}")
-    if all(each.problem for each in found):
+        console.print(_table(all_rates))
+    for pod_rates in all_rates if form != "json" else []:
+        if pod_rates.problem:
+            console.print(f"{pod_rates.pod}: {pod_rates.problem}")
+    if all(pod_rates.problem for pod_rates in all_rates):
         raise SystemExit(ExitCode.POD)
 
 
@@ -130,25 +132,25 @@ def _sample(pods: Sequence[Watched]) -> list[rates.Rates]:
         return list(executor.map(Watched.sample, pods))
 
 
-def _table(found: Sequence[rates.Rates]) -> Any:
+def _table(all_rates: Sequence[rates.Rates]) -> Any:
     table = output.table(*COLUMNS, right=COLUMNS[1:], folded=["POD"], gap=1)
-    for each in found:
-        table.add_row(*_cells(each), style=output.BAD if each.problem else None)
-    if len(found) > 1:
-        table.add_row(*_cells(rates.total(found)), style=output.TITLE)
+    for pod_rates in all_rates:
+        table.add_row(*_cells(pod_rates), style=output.BAD if pod_rates.problem else None)
+    if len(all_rates) > 1:
+        table.add_row(*_cells(rates.total(all_rates)), style=output.TITLE)
     return table
 
 
-def _cells(each: rates.Rates) -> list[str]:
+def _cells(values: rates.Rates) -> list[str]:
     return [
-        each.pod,
-        units.count(each.gets),
-        units.percent(each.hit_ratio),
-        units.count(each.sets),
-        units.count(each.evictions),
-        units.size(each.read),
-        units.size(each.written),
-        units.count(each.connections),
-        units.percent(each.memory_share),
-        units.count(each.items),
+        values.pod,
+        units.count(values.gets),
+        units.percent(values.hit_ratio),
+        units.count(values.sets),
+        units.count(values.evictions),
+        units.size(values.read),
+        units.size(values.written),
+        units.count(values.connections),
+        units.percent(values.memory_share),
+        units.count(values.items),
     ]

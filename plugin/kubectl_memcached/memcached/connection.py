@@ -24,7 +24,7 @@ class MemcachedError(Exception):
 
 
 class Connection:
-    """A connection. Commands must not overlap. Use it as a context manager; it raises MemcachedError."""
+    """A connection. Commands must not overlap. Use it as a context manager. Its methods raise MemcachedError."""
 
     def __init__(self, port: int) -> None:
         try:
@@ -50,7 +50,7 @@ class Connection:
     def log_in(self, users: Users) -> None:
         """Learn the version of memcached, after a login if it requires one.
 
-        Only a memcached that refuses a command requires a login. Another one would store the password as an item.
+        Only a memcached that rejects a command requires a login. Any other would store the password as an item.
         """
         reply = self.line("version")
         if reply == UNAUTHENTICATED:
@@ -61,7 +61,7 @@ class Connection:
         self.version = reply.removeprefix("VERSION ")
 
     def line(self, command: str) -> str:
-        """Send a command, and return its reply of one line, without its end."""
+        """Send a command, and return its reply of one line, without the line end."""
         self._send(f"{command}\r\n".encode())
         return self._until(b"\r\n").decode("utf-8", "replace").removesuffix("\r\n")
 
@@ -79,7 +79,7 @@ class Connection:
             self._send(b"set auth 0 0 %d\r\n%b\r\n" % (len(value), value))
             if self._until(b"\r\n") == b"STORED\r\n":
                 return
-        raise MemcachedError("refuses the login with the users in the Secret: it may not have reloaded them yet")
+        raise MemcachedError("rejects the login with the users in the Secret: it may not have reloaded them yet")
 
     def _send(self, data: bytes) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What to look at: sentences about the pods of a cache that its conditions do not contain."""
+"""Advice: sentences about the pods of a cache that its conditions do not contain."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -10,18 +10,18 @@ from kubectl_memcached.model.replies import number
 from kubectl_memcached.model.rows import Reading, Row, ratio
 
 CONNECTIONS: Final = 0.8
-"""Used share of the connections from which the limit should be raised: that of docs/monitoring.md's alert."""
+"""The smallest used share of the connections for advice. The alert in docs/monitoring.md has the same threshold."""
 EVICTED: Final = 0.01
-"""Evicted share of all stored items from which the memory is too small for the load."""
+"""The smallest evicted share of all stored items for advice about the memory."""
 LOW_RATIO: Final = 0.5
 MANY_GETS: Final = 1000
-"""Gets from which a hit ratio says something about the clients."""
+"""The smallest number of gets for advice about the hit ratio."""
 UNEVEN: Final = 5
-"""Ratio of the gets per second of two pods from which clients use different lists of servers, or a key is hot."""
+"""The smallest ratio of the gets per second of two pods for advice about lists of servers and keys in high demand."""
 UNEVEN_UPTIME: Final = 600
-"""Seconds for which pods must run to be compared."""
+"""Seconds that a pod must run before it is compared."""
 EXPIRES: Final = 14
-"""Days before the expiration: cert-manager renews 30 days before it, with certificates of 90 days."""
+"""Days before the expiration. cert-manager renews certificates of 90 days 30 days before it."""
 NOISY: Final = 2
 
 Rule = Callable[[Row, Reading], Iterator[str]]
@@ -64,16 +64,16 @@ def _killed(row: Row, reading: Reading) -> Iterator[str]:
 
 
 def _connections(row: Row, reading: Reading) -> Iterator[str]:
-    refused = number(reading.stats, "listen_disabled_num") or number(reading.stats, "rejected_connections")
+    rejected = number(reading.stats, "listen_disabled_num") or number(reading.stats, "rejected_connections")
     if (row.connections_share or 0) >= CONNECTIONS:
         yield (
             f"{units.percent(row.connections_share)} of the connections are in use: raise spec.cache.maxConnections, "
             "or let clients keep fewer open"
         )
-    elif refused:
+    elif rejected:
         yield (
-            f"clients were refused {units.count(refused)} times since the start, because all connections were in use: "
-            "raise spec.cache.maxConnections"
+            f"the connection limit was reached {units.count(rejected)} times since the start: raise "
+            "spec.cache.maxConnections"
         )
 
 
@@ -121,7 +121,7 @@ def _of_all(cr: Object, rows: Sequence[Row], readings: Sequence[Reading]) -> Ite
         yield "There are no pods."
     versions = sorted({row.version for row in rows if row.version})
     if len(versions) > 1:
-        yield f"The pods run different versions of memcached, {' and '.join(versions)}: a rollout has not ended."
+        yield f"The pods run different versions of memcached, {' and '.join(versions)}: a rollout is not complete."
     nodes = {row.node for row in rows if row.node}
     if len(rows) > 1 and len(nodes) == 1:
         yield f"All pods run on node {next(iter(nodes))}: its failure costs all items (docs/placing.md)."
@@ -132,7 +132,7 @@ def _of_all(cr: Object, rows: Sequence[Row], readings: Sequence[Reading]) -> Ite
 
 
 def _uneven(readings: Sequence[Reading]) -> Iterator[str]:
-    """Compare the gets per second since the start: a client with an old list of servers sends some pods too few."""
+    """Compare the gets per second since the start. A client with an old list of servers sends too few to some pods."""
     rates: dict[str, float] = {}
     for reading in readings:
         gets, uptime = number(reading.stats, "cmd_get"), number(reading.stats, "uptime")

@@ -1,4 +1,4 @@
-"""Objects for a report: without values that can be secret, and without what only the API server needs."""
+"""Objects for a report, without values that can be secret and without fields that only the API server needs."""
 
 from typing import Any, Final, cast
 
@@ -21,21 +21,21 @@ def cleaned(obj: Object) -> dict[str, Any]:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, list):
-        return [_clean(each) for each in cast("list[Any]", value)]
+        return [_clean(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    found = cast("dict[str, Any]", value)
-    kept = {name: _clean(each) for name, each in found.items() if name not in ("managedFields", _APPLIED)}
+    fields = cast("dict[str, Any]", value)
+    kept = {name: _clean(content) for name, content in fields.items() if name not in ("managedFields", _APPLIED)}
     if isinstance(kept.get("env"), list):
-        kept["env"] = [_variable(each) for each in cast("list[Any]", kept["env"])]
+        kept["env"] = [_variable(variable) for variable in cast("list[Any]", kept["env"])]
     return kept
 
 
 def _variable(variable: Any) -> Any:
     if not isinstance(variable, dict):
         return variable
-    found = cast("dict[str, Any]", variable)
-    return {**found, "value": REDACTED} if "value" in found else found
+    fields = cast("dict[str, Any]", variable)
+    return {**fields, "value": REDACTED} if "value" in fields else fields
 
 
 def concerns(event: Object, name: str) -> bool:
@@ -45,12 +45,12 @@ def concerns(event: Object, name: str) -> bool:
 
 
 def node(obj: Object) -> dict[str, Any]:
-    """What a report contains of a node: whether pods fit on it and run there."""
+    """The part of a node that a report contains: its resources, conditions and taints."""
     return {
         "name": text(obj, "metadata", "name"),
         "allocatable": dict(mapping(obj, "status", "allocatable")),
-        "conditions": [dict(each) for each in objects(obj, "status", "conditions")],
-        "taints": [dict(each) for each in objects(obj, "spec", "taints")],
+        "conditions": [dict(condition) for condition in objects(obj, "status", "conditions")],
+        "taints": [dict(taint) for taint in objects(obj, "spec", "taints")],
         "kubeletVersion": text(obj, "status", "nodeInfo", "kubeletVersion"),
         "unschedulable": mapping(obj, "spec").get("unschedulable") is True,
     }

@@ -56,13 +56,13 @@ class Condition:
 
     @property
     def remedy(self) -> str:
-        """The action for its reason; empty if there is nothing to do."""
+        """The action for its reason. Empty if there is nothing to do."""
         return "" if self.healthy else REMEDIES.get((self.type, self.reason), "")
 
 
 def conditions(cr: Object) -> list[Condition]:
     """The conditions of a Memcached, in the order of the API server."""
-    return [_condition(each) for each in objects(cr, "status", "conditions")]
+    return [_condition(obj) for obj in objects(cr, "status", "conditions")]
 
 
 def _condition(obj: Object) -> Condition:
@@ -74,14 +74,14 @@ def is_ready(cr: Object) -> bool:
 
     A paused rollout counts as ready if enough pods are.
     """
-    found = {each.type: each.status for each in conditions(cr)}
-    if "Ready" in found:
-        return found["Ready"] == "True"
-    return bool(found) and all(HEALTHY.get(kind, status) == status for kind, status in found.items())
+    states = {condition.type: condition.status for condition in conditions(cr)}
+    if "Ready" in states:
+        return states["Ready"] == "True"
+    return bool(states) and all(HEALTHY.get(kind, status) == status for kind, status in states.items())
 
 
 def unobserved(cr: Object) -> str:
-    """Why the status is not that of the present spec, as a sentence; empty if it is."""
+    """The reason that the status is not current, as a sentence. Empty if it is."""
     if not objects(cr, "status", "conditions"):
         return "The object has no status: no operator reconciles it. Check that one runs and watches its namespace."
     observed, generation = integer(cr, "status", "observedGeneration"), integer(cr, "metadata", "generation")
@@ -90,15 +90,15 @@ def unobserved(cr: Object) -> str:
     return ""
 
 
-def document(found: Condition) -> dict[str, Any]:
+def document(condition: Condition) -> dict[str, Any]:
     """A condition as JSON."""
     return {
-        "type": found.type,
-        "status": found.status,
-        "reason": found.reason,
-        "message": found.message,
-        "lastTransitionTime": found.since,
-        "remedy": found.remedy,
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": condition.since,
+        "remedy": condition.remedy,
     }
 
 

@@ -14,25 +14,25 @@ DAY: Final = 86400
 
 @dataclass(frozen=True)
 class AgentMetrics:
-    """What the agent reports. `warm`: from 0 to 1; `expires`: seconds since 1970. None: not reported."""
+    """The metrics of an agent. `warm`: from 0 to 1. `expires`: seconds since 1970. None: not reported."""
 
     warm: float | None = None
     expires: float | None = None
 
     def certificate_days(self, now: float) -> int | None:
-        """Whole days until the certificate expires; negative after it."""
+        """Whole days until the certificate expires. Negative after it."""
         return None if self.expires is None else int((self.expires - now) // DAY)
 
 
 def agent_metrics(text: str) -> AgentMetrics:
     """The metrics in a response of /metrics."""
-    found = {name: value for name, labels, value in _SAMPLE.findall(text) if not labels}
-    numbers = {name: _number(found[name]) for name in (_WARM, _HIT_RATIO, _TARGET, _EXPIRATION) if name in found}
+    samples = {name: value for name, labels, value in _SAMPLE.findall(text) if not labels}
+    numbers = {name: _number(samples[name]) for name in (_WARM, _HIT_RATIO, _TARGET, _EXPIRATION) if name in samples}
     return AgentMetrics(_warm(numbers), numbers.get(_EXPIRATION))
 
 
 def _warm(numbers: dict[str, float | None]) -> float | None:
-    """How much of the target the hit ratio of the last minute is; 1 if the agent says that memcached is warm."""
+    """The hit ratio of the last minute as a share of its target. 1 if the agent reports memcached as warm."""
     if numbers.get(_WARM) == 1:
         return 1.0
     ratio, target = numbers.get(_HIT_RATIO), numbers.get(_TARGET)

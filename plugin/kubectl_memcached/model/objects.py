@@ -1,4 +1,4 @@
-"""Access to objects of the API server. What an older operator did not write is empty, never an error."""
+"""Access to objects of the API server. A field that an older operator did not write is empty, never an error."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
@@ -14,40 +14,40 @@ EMPTY: Final[Object] = {}
 def mapping(obj: Object, *path: str) -> Object:
     """The mapping at a path, or an empty one: `mapping(pod, "metadata", "labels")`."""
     for name in path:
-        found: Any = obj.get(name)
-        obj = cast("Object", found) if isinstance(found, Mapping) else {}
+        value: Any = obj.get(name)
+        obj = cast("Object", value) if isinstance(value, Mapping) else {}
     return obj
 
 
 def objects(obj: Object, *path: str) -> list[Object]:
     """The list of mappings at a path, or an empty one: `objects(pod, "status", "conditions")`."""
-    found: Any = mapping(obj, *path[:-1]).get(path[-1])
-    listed = cast("list[Any]", found) if isinstance(found, list) else []
-    return [cast("Object", each) for each in listed if isinstance(each, Mapping)]
+    value: Any = mapping(obj, *path[:-1]).get(path[-1])
+    listed = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("Object", item) for item in listed if isinstance(item, Mapping)]
 
 
 def strings(obj: Object, *path: str) -> list[str]:
     """The list of strings at a path, or an empty one: `strings(container, "command")`."""
-    found: Any = mapping(obj, *path[:-1]).get(path[-1])
-    listed = cast("list[Any]", found) if isinstance(found, list) else []
-    return [each for each in listed if isinstance(each, str)]
+    value: Any = mapping(obj, *path[:-1]).get(path[-1])
+    listed = cast("list[Any]", value) if isinstance(value, list) else []
+    return [item for item in listed if isinstance(item, str)]
 
 
 def text(obj: Object, *path: str) -> str:
     """The string at a path, or an empty one."""
-    found: Any = mapping(obj, *path[:-1]).get(path[-1])
-    return found if isinstance(found, str) else ""
+    value: Any = mapping(obj, *path[:-1]).get(path[-1])
+    return value if isinstance(value, str) else ""
 
 
 def integer(obj: Object, *path: str) -> int | None:
     """The integer at a path, or None."""
-    found: Any = mapping(obj, *path[:-1]).get(path[-1])
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    value: Any = mapping(obj, *path[:-1]).get(path[-1])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def first(listed: Iterable[Object], field: str, value: str) -> Object:
     """The first of the mappings with this value of a field, or an empty one."""
-    return next((each for each in listed if each.get(field) == value), EMPTY)
+    return next((obj for obj in listed if obj.get(field) == value), EMPTY)
 
 
 def selector(cr: Object) -> str:

@@ -1,4 +1,4 @@
-"""The pods of a cache: where their memcached and their agent listen, and how they are."""
+"""The pods of a cache: where memcached and the agent listen, and whether they run."""
 
 import re
 from collections.abc import Iterable
@@ -20,10 +20,10 @@ _LOOPBACK: Final = re.compile(r"notls:(?:127\.0\.0\.1|\*):(\d+)")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """How to reach the processes of a pod through a port that is forwarded to it.
+    """The ports of a pod's processes that are reached by forwarding.
 
-    `port`: that of memcached without TLS; None if it serves only TLS. `login_secret`: the Secret with its users; empty
-    if it has none. `metrics_port`: None without an agent. `https`: whether the agent serves HTTPS.
+    `port`: that of memcached without TLS. None if it serves only TLS. `login_secret`: the Secret with its users, or an
+    empty string. `metrics_port`: None without an agent. `https`: whether the agent serves HTTPS.
     """
 
     port: int | None
@@ -34,7 +34,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod. `problem`: why its memcached does not run; empty if it runs.
+    """A pod. `problem`: the reason if its memcached does not run, otherwise empty.
 
     `restarts` and `last_exit` (a reason such as OOMKilled) are those of memcached. `image`: as in its spec.
     """
@@ -53,14 +53,20 @@ class Pod:
 
 def pods(listed: Iterable[Object]) -> list[Pod]:
     """The pods of a list, in the order of their slots. Completed pods are left out."""
-    found = [pod(each) for each in listed if text(each, "status", "phase") not in ("Succeeded", "Failed")]
-    return sorted(found, key=lambda each: [(part.isdecimal(), part.zfill(12)) for part in each.name.split("-")])
+    listed_pods = [pod(obj) for obj in listed if text(obj, "status", "phase") not in ("Succeeded", "Failed")]
+    return sorted(listed_pods, key=_slot_order)
+
+
+def _slot_order(entry: Pod) -> list[tuple[bool, str]]:
+    return [(part.isdecimal(), part.zfill(12)) for part in entry.name.split("-")]
 
 
 def pod(obj: Object) -> Pod:
     """One pod."""
     status = first(objects(obj, "status", "containerStatuses"), "name", MEMCACHED)
-    conditions = {text(each, "type"): text(each, "status") for each in objects(obj, "status", "conditions")}
+    conditions = {
+        text(condition, "type"): text(condition, "status") for condition in objects(obj, "status", "conditions")
+    }
     return Pod(
         text(obj, "metadata", "name"),
         text(obj, "metadata", "namespace"),
@@ -71,7 +77,7 @@ def pod(obj: Object) -> Pod:
         integer(status, "restartCount") or 0,
         text(status, "lastState", "terminated", "reason"),
         text(_container(obj, MEMCACHED), "image"),
-        tuple(text(each, "name") for each in objects(obj, "spec", "containers")),
+        tuple(text(container, "name") for container in objects(obj, "spec", "containers")),
     )
 
 
@@ -79,8 +85,8 @@ def endpoint(obj: Object) -> Endpoint:
     """The addresses in the spec of a pod."""
     container, agent = _container(obj, MEMCACHED), _container(obj, AGENT)
     words = [*strings(container, "command"), *strings(container, "args")]
-    volumes = {text(each, "name"): each for each in objects(obj, "spec", "volumes")}
-    ports = {text(each, "name"): integer(each, "containerPort") for each in objects(agent, "ports")}
+    volumes = {text(volume, "name"): volume for volume in objects(obj, "spec", "volumes")}
+    ports = {text(port, "name"): integer(port, "containerPort") for port in objects(agent, "ports")}
     return Endpoint(
         _port(words, container),
         text(volumes.get(AUTH_VOLUME, {}), "secret", "secretName"),
@@ -100,7 +106,7 @@ def _port(words: list[str], container: Object) -> int | None:
         return plain[-1]
     if "-Z" in words or "--enable-ssl" in words:
         return None
-    listed = [integer(each, "containerPort") for each in objects(container, "ports")]
+    listed = [integer(port, "containerPort") for port in objects(container, "ports")]
     value = option(words, "-p")
     return int(value) if value.isdecimal() else next((port for port in listed if port), DEFAULT_PORT)
 
@@ -113,9 +119,9 @@ def _problem(obj: Object, status: Object) -> str:
     if "running" in mapping(status, "state"):
         return ""
     for state in ("waiting", "terminated"):
-        found = mapping(status, "state", state)
-        if found:
-            return f"memcached does not run: {_sentence(found)}"
+        details = mapping(status, "state", state)
+        if details:
+            return f"memcached does not run: {_sentence(details)}"
     unscheduled = first(objects(obj, "status", "conditions"), "type", "PodScheduled")
     if unscheduled.get("status") == "False":
         return f"the pod has no node: {text(unscheduled, 'message')}"
@@ -125,4 +131,4 @@ def _problem(obj: Object, status: Object) -> str:
 def _sentence(state: Object) -> str:
     code = integer(state, "exitCode")
     parts = [text(state, "reason"), text(state, "message"), "" if code is None else f"exit code {code}"]
-    return ", ".join(part for part in parts if part) or "no reason is given"
+    return ", ".join(part for part in parts if part) or "no reason is reported"

@@ -59,21 +59,21 @@ def _increase(before: Mapping[str, str], after: Mapping[str, str], name: str) ->
     return last - first
 
 
-def total(found: Sequence[Rates]) -> Rates:
+def total(all_rates: Sequence[Rates]) -> Rates:
     """The sum over all pods. The hit ratio is that of all gets, the memory that of the fullest pod."""
-    gets = _sum(each.gets for each in found)
-    hits = sum((each.hit_ratio or 0) * (each.gets or 0) for each in found)
+    gets = _sum(pod_rates.gets for pod_rates in all_rates)
+    hits = sum((pod_rates.hit_ratio or 0) * (pod_rates.gets or 0) for pod_rates in all_rates)
     return Rates(
         TOTAL,
         gets,
-        _sum(each.sets for each in found),
+        _sum(pod_rates.sets for pod_rates in all_rates),
         ratio(hits, gets),
-        _sum(each.evictions for each in found),
-        _sum(each.read for each in found),
-        _sum(each.written for each in found),
-        _sum(each.connections for each in found),
-        max((each.memory_share for each in found if each.memory_share is not None), default=None),
-        _sum(each.items for each in found),
+        _sum(pod_rates.evictions for pod_rates in all_rates),
+        _sum(pod_rates.read for pod_rates in all_rates),
+        _sum(pod_rates.written for pod_rates in all_rates),
+        _sum(pod_rates.connections for pod_rates in all_rates),
+        max((pod_rates.memory_share for pod_rates in all_rates if pod_rates.memory_share is not None), default=None),
+        _sum(pod_rates.items for pod_rates in all_rates),
     )
 
 
@@ -82,18 +82,18 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def document(found: Rates) -> dict[str, Any]:
+def document(values: Rates) -> dict[str, Any]:
     """The rates as JSON."""
     return {
-        "pod": found.pod,
-        "getsPerSecond": found.gets,
-        "setsPerSecond": found.sets,
-        "hitRatio": found.hit_ratio,
-        "evictionsPerSecond": found.evictions,
-        "readBytesPerSecond": found.read,
-        "writtenBytesPerSecond": found.written,
-        "connections": found.connections,
-        "memoryShare": found.memory_share,
-        "items": found.items,
-        "problem": found.problem,
+        "pod": values.pod,
+        "getsPerSecond": values.gets,
+        "setsPerSecond": values.sets,
+        "hitRatio": values.hit_ratio,
+        "evictionsPerSecond": values.evictions,
+        "readBytesPerSecond": values.read,
+        "writtenBytesPerSecond": values.written,
+        "connections": values.connections,
+        "memoryShare": values.memory_share,
+        "items": values.items,
+        "problem": values.problem,
     }

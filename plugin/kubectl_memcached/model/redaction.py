@@ -1,6 +1,6 @@
 """Logs of memcached without keys and values: at verbosity 2, they contain each command and each key.
 
-Only lines of a known form stay. Anything else is replaced: a log can contain what a client sent.
+Only lines of a known form are kept. All others are replaced: a log can contain data of clients.
 """
 
 import re
@@ -64,7 +64,7 @@ COMMANDS: Final = frozenset(
         "watch",
     }
 )
-"""Commands whose names stay; their arguments are redacted."""
+"""Commands whose names are kept. Their arguments are redacted."""
 
 
 def redacted(log: str) -> str:

@@ -28,7 +28,7 @@ _PAIR: Final = re.compile(r"(\w+)=(\S+)")
 
 
 def blocked(reply: str) -> str:
-    """Why an option blocks a command, as a sentence; empty if none does."""
+    """The option that blocks a command, as a sentence. Empty if none does."""
     name = BLOCKED.get(reply.strip(), "")
     return f"memcached runs with {name}: remove it from spec.cache.extraArgs, which restarts memcached" if name else ""
 
@@ -64,7 +64,7 @@ def number(stats: Mapping[str, str], name: str) -> float | None:
 class Item:
     """An item, as `me` describes it.
 
-    `size`: bytes of memory, with key and header. `ttl`: seconds until it expires; None: never. `idle`: seconds since it
+    `size`: bytes of memory, with key and header. `ttl`: seconds until it expires. None: never. `idle`: seconds since it
     was last accessed. `fetched`: whether it was ever read. `slab`: its slab class.
     """
 
@@ -76,7 +76,7 @@ class Item:
 
 
 def parse_item(reply: str) -> Item | None:
-    """The item in a reply to `me KEY`; None if there is none. Raises ValueError for another reply.
+    """The item in a reply to `me KEY`, or None. Raises ValueError for another reply.
 
     1.6.18 writes the remaining time with the opposite sign.
     """
@@ -95,7 +95,7 @@ def check_key(key: str) -> None:
     encoded = key.encode()
     if not 0 < len(encoded) <= MAX_KEY or any(byte <= 0x20 or byte == 0x7F for byte in encoded):
         raise PluginError(
-            f"A key has 1 to {MAX_KEY} bytes without spaces and control characters; this one has {len(encoded)} bytes.",
+            f"A key has 1 to {MAX_KEY} bytes without spaces and control characters. This one has {len(encoded)} bytes.",
             ExitCode.USAGE,
         )
 

@@ -11,9 +11,9 @@ from kubectl_memcached.model.replies import Stats, number
 
 @dataclass(frozen=True)
 class Reading:
-    """The replies of one pod. `problem`, `agent_problem`: why there are none; empty if there are.
+    """The replies of one pod. `problem`, `agent_problem`: the reason if there are none, otherwise empty.
 
-    `health`: what the agent says that is wrong, one sentence per line; empty without a problem.
+    `health`: the problems that the agent reports, one sentence per line.
     """
 
     pod: Pod
@@ -81,33 +81,33 @@ def row(reading: Reading, now: float) -> Row:
 
 
 def hit_ratio(stats: Mapping[str, str]) -> float | None:
-    """The share of gets since the start that found an item; None without gets."""
+    """The share of gets since the start that found an item. None without gets."""
     hits, misses = number(stats, "get_hits"), number(stats, "get_misses")
     return None if hits is None or misses is None else ratio(hits, hits + misses)
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
-    """A share; None if it is not known."""
+    """A share. None if it is not known."""
     return None if part is None or not whole else part / whole
 
 
-def document(found: Row) -> dict[str, Any]:
+def document(row: Row) -> dict[str, Any]:
     """A row as JSON."""
     return {
-        "pod": found.pod,
-        "node": found.node,
-        "ready": found.ready,
-        "version": found.version,
-        "uptimeSeconds": found.uptime,
-        "memoryUsedBytes": found.memory_used,
-        "memoryLimitBytes": found.memory_limit,
-        "hitRatio": found.hit_ratio,
-        "evictions": found.evictions,
-        "connections": found.connections,
-        "maxConnections": found.max_connections,
-        "warm": found.warm,
-        "certificateDaysLeft": found.certificate_days,
-        "restarts": found.restarts,
-        "problem": found.problem,
-        "agentProblem": found.agent_problem,
+        "pod": row.pod,
+        "node": row.node,
+        "ready": row.ready,
+        "version": row.version,
+        "uptimeSeconds": row.uptime,
+        "memoryUsedBytes": row.memory_used,
+        "memoryLimitBytes": row.memory_limit,
+        "hitRatio": row.hit_ratio,
+        "evictions": row.evictions,
+        "connections": row.connections,
+        "maxConnections": row.max_connections,
+        "warm": row.warm,
+        "certificateDaysLeft": row.certificate_days,
+        "restarts": row.restarts,
+        "problem": row.problem,
+        "agentProblem": row.agent_problem,
     }

@@ -1,4 +1,4 @@
-"""A fake cluster for the commands: kubectl answers from a directory, memcached listens on loopback."""
+"""A fake cluster for the commands. kubectl responds from a directory, memcached listens on loopback."""
 
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
@@ -39,14 +39,14 @@ class World:
     pods: list[Object] = field(default_factory=list[Object])
 
     def use(self, cr: Object, number: int = 2, **replies: str) -> None:
-        """Let the cluster have this Memcached with a number of pods.
+        """Set the Memcached of the cluster and the number of its pods.
 
-        `replies`: to `stats` by its argument; `stats` is the one without.
+        `replies`: to `stats` by its argument. `stats`: the reply without one.
         """
         commands = {"stats" if name == "stats" else f"stats {name}": reply for name, reply in replies.items()}
         self.cr, self.pods = cr, [pod(slot, cr) for slot in range(number)]
-        answers = {"stats": stats(), "stats settings": SETTINGS, **commands}
-        self.stubs = [Stub(dict(answers), login="") for _ in self.pods]
+        prepared = {"stats": stats(), "stats settings": SETTINGS, **commands}
+        self.stubs = [Stub(dict(prepared), login="") for _ in self.pods]
 
 
 Run = Callable[..., Result]
@@ -55,23 +55,23 @@ Run = Callable[..., Result]
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """A cluster with one healthy Memcached without an agent."""
-    found = World(FakeKubectl(tmp_path), responses={"/metrics": (200, METRICS), "/healthz": (200, "ok\n")})
-    found.use(memcached())
-    return found
+    cluster = World(FakeKubectl(tmp_path), responses={"/metrics": (200, METRICS), "/healthz": (200, "ok\n")})
+    cluster.use(memcached())
+    return cluster
 
 
 @pytest.fixture
 def run(world: World, monkeypatch: pytest.MonkeyPatch) -> Generator[Run]:
-    """Run a command in the cluster, on a terminal of 80 columns that is none: without colors."""
+    """Run a command in the cluster, 80 columns wide and without colors."""
     with ExitStack() as stack:
 
         def invoke(*words: str, text: str = "", **variables: str) -> Result:
             kubectl = world.kubectl
             kubectl.objects = {RESOURCE: [world.cr], "pods": world.pods, **kubectl.objects}
             agent = stack.enter_context(stub_memcached.agent(world.responses))
-            for each, stub in zip(world.pods, world.stubs, strict=True):
+            for running_pod, stub in zip(world.pods, world.stubs, strict=True):
                 port = stack.enter_context(stub_memcached.memcached(stub))
-                kubectl.ports[each["metadata"]["name"]] = {11211: port, 11210: port, 9150: agent}
+                kubectl.ports[running_pod["metadata"]["name"]] = {11211: port, 11210: port, 9150: agent}
             for name, value in {"COLUMNS": "80", **kubectl.environment(), **variables}.items():
                 monkeypatch.setenv(name, value)
             result = CliRunner().invoke(cli, words, input=text)

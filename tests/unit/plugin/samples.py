@@ -49,8 +49,8 @@ def pod(number: int, cr: Object, node: str = "") -> Object:
     template = build(cr, spec, IMAGES)["spec"]["template"]
     name = f"{NAME}-{number}" if spec.identity == "Stable" else f"{NAME}-5c9bb8d9b8-x{number}k7q"
     statuses: list[Object] = [
-        {"name": each["name"], "ready": True, "restartCount": 0, "state": {"running": {}}}
-        for each in template["spec"]["containers"]
+        {"name": container["name"], "ready": True, "restartCount": 0, "state": {"running": {}}}
+        for container in template["spec"]["containers"]
     ]
     return {
         "metadata": {**template["metadata"], "name": name, "namespace": NAMESPACE},

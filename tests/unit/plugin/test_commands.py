@@ -1,4 +1,4 @@
-"""The commands besides `status` and `report`: what they ask memcached and the API server, and what they print."""
+"""The commands other than `status` and `report`: their requests to memcached and the API server, and their output."""
 
 import json
 from typing import Any
@@ -36,8 +36,8 @@ def test_key_in_several_pods_is_explained(reply: str, world: World, run: Run) ->
     result = run("find", "sessions", "user:7")
     assert result.output.splitlines()[1].split()[:3] == ["sessions-0", "67", "never"]
     assert "2 pods have the key: clients use different lists of servers" in result.output
-    found = json.loads(run("find", "sessions", "user:7", "-o", "json").output)["pods"]
-    assert [each["item"]["expiresInSeconds"] for each in found] == [None, 3599]
+    lookups = json.loads(run("find", "sessions", "user:7", "-o", "json").output)["pods"]
+    assert [lookup["item"]["expiresInSeconds"] for lookup in lookups] == [None, 3599]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_key_that_memcached_cannot_have_is_not_sent(key: str, world: World, run:
 
 
 def patches(world: World) -> list[Any]:
-    """What was patched."""
+    """The patches so far."""
     words = [word for call in world.kubectl.calls() for word in call if word.startswith("--patch=")]
     return [json.loads(word.removeprefix("--patch=")) for word in words]
 
@@ -164,7 +164,7 @@ def test_rates_of_one_interval(world: World, run: Run) -> None:
     result = run("top", "sessions", "--once", "--interval=0.5", "-o", "json")
     document = json.loads(result.output)
     assert 500 < document["pods"][0]["getsPerSecond"] <= 1000
-    assert {each["pod"] for each in document["pods"]} == {"sessions-0", "sessions-1"}
+    assert {rates["pod"] for rates in document["pods"]} == {"sessions-0", "sessions-1"}
     assert (document["total"]["connections"], document["pods"][0]["setsPerSecond"]) == (24, 0)
 
 

@@ -1,4 +1,4 @@
-"""Completion: of the shells, and of kubectl, which asks its plugins."""
+"""Completion in shells, and by kubectl's protocol for plugins."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from unit.plugin.conftest import Run, World
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_script_of_a_shell_asks_the_program(shell: str, run: Run) -> None:
+def test_script_of_a_shell_calls_the_program(shell: str, run: Run) -> None:
     script = run("completion", shell).output
     assert ("kubectl-memcached" in script, f"_KUBECTL_MEMCACHED_COMPLETE={shell}_complete" in script) == (True, True)
 
@@ -28,9 +28,9 @@ def test_program_for_kubectl_is_a_script(run: Run) -> None:
         (("status", "sessions", "-o", "j"), ["json"]),
     ],
 )
-def test_answers_to_kubectl(words: tuple[str, ...], expected: list[str], run: Run) -> None:
-    *found, last = run("__complete", "--", *words).output.splitlines()
-    assert ([line.split("\t")[0] for line in found], last) == (expected, ":4")
+def test_responses_to_kubectl(words: tuple[str, ...], expected: list[str], run: Run) -> None:
+    *completions, last = run("__complete", "--", *words).output.splitlines()
+    assert ([line.split("\t")[0] for line in completions], last) == (expected, ":4")
 
 
 def test_names_come_from_the_namespace_on_the_command_line(world: World, run: Run) -> None:

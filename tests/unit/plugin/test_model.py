@@ -1,4 +1,4 @@
-"""The pure functions of the plugin, and what they must know of the operator."""
+"""The pure functions of the plugin, and the parts of the operator that they must match."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_memcached_with_tls_only_has_no_endpoint() -> None:
 
 def test_slots_are_in_the_order_of_their_numbers() -> None:
     cr = memcached()
-    assert [each.name for each in pods(pod(number, cr) for number in (10, 2, 0))] == [
+    assert [slot.name for slot in pods(pod(number, cr) for number in (10, 2, 0))] == [
         f"sessions-{number}" for number in (0, 2, 10)
     ]
 
@@ -110,8 +110,8 @@ def test_durations(value: float | None, text: str) -> None:
 
 
 def test_metrics_of_the_agent() -> None:
-    found = agent_metrics(METRICS)
-    assert (round(found.warm or 0, 4), found.certificate_days(1700000000.0)) == (0.5375, 10)
+    metrics = agent_metrics(METRICS)
+    assert (round(metrics.warm or 0, 4), metrics.certificate_days(1700000000.0)) == (0.5375, 10)
     assert agent_metrics("memcached_agent_warm 1\n").warm == 1
     assert agent_metrics("memcached_agent_warm 0\n").warm == 0
     assert agent_metrics("").warm is agent_metrics("").certificate_days(0) is None
@@ -134,28 +134,29 @@ def test_users_of_a_file() -> None:
 
 def reading(number: int, changed: dict[str, Any], **of_pod: Any) -> Reading:
     """The counters of a pod."""
-    found = Pod(f"sessions-{number}", "shop", f"node-{number}", Endpoint(11211), ready=True, **of_pod)
-    return Reading(found, parse_stats(stats(**changed)))
+    this_pod = Pod(f"sessions-{number}", "shop", f"node-{number}", Endpoint(11211), ready=True, **of_pod)
+    return Reading(this_pod, parse_stats(stats(**changed)))
 
 
 @pytest.mark.parametrize(
     ("first", "sentence"),
     [
-        (reading(0, {"listen_disabled_num": 3}), "clients were refused 3 times"),
+        (reading(0, {"listen_disabled_num": 3}), "the connection limit was reached 3 times"),
         (reading(0, {}, last_exit="OOMKilled", restarts=2), "out of memory and restarted 2 times"),
         (reading(0, {"version": "1.6.18"}), "different versions of memcached, 1.6.18 and 1.6.38"),
         (reading(0, {"cmd_get": 90000}), "a client has an old list of servers"),
     ],
 )
 def test_advice(first: Reading, sentence: str) -> None:
-    found = [first, reading(1, {})]
-    assert [sentence in each for each in advice(memcached(), [row(each, 0) for each in found], found)] == [True]
+    readings = [first, reading(1, {})]
+    sentences = advice(memcached(), [row(pod_reading, 0) for pod_reading in readings], readings)
+    assert [sentence in advised for advised in sentences] == [True]
 
 
 def test_advice_about_the_object() -> None:
     cr = memcached({"size": 3, "rollout": {"paused": True}})
-    found = [reading(0, {}), reading(0, {})]
-    text = " ".join(advice(cr, [row(each, 0) for each in found], found))
+    readings = [reading(0, {}), reading(0, {})]
+    text = " ".join(advice(cr, [row(pod_reading, 0) for pod_reading in readings], readings))
     assert "The rollout is paused" in text
     assert "All pods run on node node-0" in text
     assert "2 of 3 pods exist." in text

@@ -33,16 +33,16 @@ def test_same_files_give_the_same_bytes() -> None:
 
 def test_archive_has_what_krew_needs() -> None:
     with tarfile.open(fileobj=io.BytesIO(tarball(b"program", b"license"))) as tar:
-        assert [(each.name, each.mode, each.mtime, each.uid) for each in tar] == [
+        assert [(member.name, member.mode, member.mtime, member.uid) for member in tar] == [
             ("LICENSE", 0o644, 0, 0),
             (PROGRAM, 0o755, 0, 0),
         ]
 
 
 def test_manifest_names_the_archive() -> None:
-    found = yaml.safe_load(manifest("1.2.3", b"archive", "https://example.com/op"))
-    (platform,) = found["spec"]["platforms"]
-    assert found["spec"]["version"] == "v1.2.3"
+    content = yaml.safe_load(manifest("1.2.3", b"archive", "https://example.com/op"))
+    (platform,) = content["spec"]["platforms"]
+    assert content["spec"]["version"] == "v1.2.3"
     assert platform["sha256"] == hashlib.sha256(b"archive").hexdigest()
     assert platform["uri"] == "https://example.com/op/releases/download/v1.2.3/kubectl-memcached-1.2.3.tar.gz"
 
@@ -58,16 +58,16 @@ def test_own_sources_are_complete(words: tuple[str, ...], tmp_path: Path) -> Non
     """With click and rich of this environment: only `make plugin` packs them."""
     program = tmp_path / PROGRAM
     program.write_bytes(executable(sources(), "1.2.3"))
-    found = run(program, *words)
-    assert (found.returncode, found.stderr) == (0, "")
-    assert words[0] != "--version" or found.stdout == "kubectl memcached, version 1.2.3\n"
+    done = run(program, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert words[0] != "--version" or done.stdout == "kubectl memcached, version 1.2.3\n"
 
 
 def test_name_of_kubectls_completion_completes(tmp_path: Path) -> None:
     program = tmp_path / KUBECTL
     program.write_bytes(executable(sources(), "1"))
-    found = run(program, "re").stdout.splitlines()
-    assert [line.partition("\t")[0] for line in found] == ["report", "restart", "resume", ":4"]
+    completions = run(program, "re").stdout.splitlines()
+    assert [line.partition("\t")[0] for line in completions] == ["report", "restart", "resume", ":4"]
 
 
 @pytest.mark.parametrize(

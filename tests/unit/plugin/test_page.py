@@ -67,8 +67,8 @@ def cache(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     world.use(cr, 3, **{name: lines(values) for name, values in SLABS.items()})
     world.responses["/metrics"] = (200, METRICS.format(warm=1))
     replies = (("EN\r\n", SMALL), ("EN\r\n", FULL), (ITEM, SMALL))
-    for stub, (found, figures) in zip(world.stubs, replies, strict=True):
-        stub.replies = {**stub.replies, "me user:7": found, "flush_all": "OK\r\n", "stats": stats(**figures)}
+    for stub, (item, figures) in zip(world.stubs, replies, strict=True):
+        stub.replies = {**stub.replies, "me user:7": item, "flush_all": "OK\r\n", "stats": stats(**figures)}
     return world
 
 

@@ -16,11 +16,11 @@ from unit.plugin.conftest import Run, World
 
 PLUGIN = Path(__file__).parents[3] / "plugin"
 START = 60.0
-"""Seconds until the program has asked each memcached, and until it has ended; enough for a busy machine."""
+"""Seconds until the program has read each memcached, and until it has exited. Enough for a busy machine."""
 
 
 def finished(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Run the program until it ends."""
+    """Run the program until it exits."""
     command = [sys.executable, "-m", "kubectl_memcached", *words]
     environment = {**os.environ, "PYTHONPATH": str(PLUGIN), **variables}
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
@@ -29,10 +29,10 @@ def finished(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]
 def test_error_is_one_sentence_on_standard_error(world: World, run: Run) -> None:
     run("status", "sessions")
     world.kubectl.errors["get memcacheds.cache.example.com"] = "error: context was not found for specified context: x"
-    found = finished("status", "sessions", **world.kubectl.environment())
-    assert (found.returncode, found.stdout) == (ExitCode.MISSING, "")
-    assert found.stderr.startswith("error: ")
-    assert found.stderr.count("\n") == 1
+    done = finished("status", "sessions", **world.kubectl.environment())
+    assert (done.returncode, done.stdout) == (ExitCode.MISSING, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_wrong_usage_has_its_own_code() -> None:
@@ -60,7 +60,7 @@ def test_ctrl_c_ends_it_and_its_kubectls(world: World, run: Run) -> None:
 
 
 def answered(world: World) -> bool:
-    """Whether each memcached was asked once more than by `status`."""
+    """Whether each memcached was read once more than by `status`."""
     return all(stub.commands.count("stats") == 2 for stub in world.stubs)
 
 
@@ -85,8 +85,8 @@ def test_progress_is_shown_after_its_delay(
     delay: float, shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("kubectl_memcached.progress.DELAY", delay)
-    with progress("Reading pods", 3) as found:
-        while shown and not found.reported.wait(0.01):
+    with progress("Reading pods", 3) as display:
+        while shown and not display.reported.wait(0.01):
             pass
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -1,4 +1,4 @@
-"""`kubectl memcached status`: what it shows of each kind of cache, and what it says if something is missing."""
+"""`kubectl memcached status`: its output for each kind of cache, and its messages if something is missing."""
 
 import base64
 import json
@@ -59,7 +59,7 @@ def test_secret_is_in_no_output(world: World, run: Run) -> None:
     for stub in world.stubs:
         stub.login = "web other"
     result = run("status", "sessions")
-    assert "refuses the login" in result.output
+    assert "rejects the login" in result.output
     assert "hunter2" not in result.output + result.error
     assert "hunter2" not in json.dumps(world.kubectl.calls())
 
@@ -120,7 +120,7 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize(("key", "stderr"), [(key, stderr) for key, found in ERRORS.items() for stderr in found])
+@pytest.mark.parametrize(("key", "stderr"), [(key, stderr) for key, messages in ERRORS.items() for stderr in messages])
 def test_errors_of_kubectl(key: str, stderr: str, world: World, run: Run) -> None:
     world.kubectl.errors[key] = stderr
     result = run("status", "sessions")

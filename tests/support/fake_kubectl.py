@@ -1,4 +1,4 @@
-"""A kubectl for the tests of the plugin: it answers from a directory, and records its command lines.
+"""A kubectl for the tests of the plugin: it responds from a directory, and records its command lines.
 
 `python fake_kubectl.py ARGUMENTS` is the program; `FakeKubectl` prepares the directory. It uses only the standard
 library, so that it starts quickly.
@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast
 VARIABLE = "FAKE_KUBECTL"
 """The environment variable with the directory."""
 ENDED = "ended"
-"""Recorded by a port-forward that was ended by a signal."""
+"""Recorded by a port-forward that a signal stopped."""
 ENDING = {signal.SIGTERM, signal.SIGINT}
 STATE, CALLS = "state.json", "calls.jsonl"
 FORBIDDEN = (
@@ -32,8 +32,8 @@ class FakeKubectl:
     """The program `kubectl` in a directory for PATH.
 
     `objects`: resource → objects. `ports`: pod → port of the pod → port of this machine. `errors`: `VERB RESOURCE` →
-    standard error. `outputs`: `VERB RESOURCE`, or
-    `logs POD CONTAINER` → output. `pruned`: fields of the spec that the API server drops.
+    standard error. `outputs`: `VERB RESOURCE`, or `logs POD CONTAINER` → output. `pruned`: fields of the spec that the
+    API server drops.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -59,7 +59,7 @@ class FakeKubectl:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def forbid(self, verb: str, resource: str) -> None:
-        """Let the API server deny a request."""
+        """Make the API server reject a request."""
         self.errors[f"{verb} {resource}"] = FORBIDDEN.format(resource, verb)
 
 
@@ -93,7 +93,7 @@ def say(line: str) -> None:
 
 
 def fail(message: str) -> NoReturn:
-    """End as kubectl does."""
+    """Exit as kubectl does."""
     sys.stderr.write(f"{message}\n")
     sys.exit(1)
 
@@ -109,12 +109,12 @@ def get(state: Mapping[str, Any], arguments: list[str], words: list[str]) -> Non
 
 def named(listed: list[Object], arguments: list[str]) -> Object:
     """The object with the name on the command line."""
-    found = next((each for each in listed if each["metadata"]["name"] == arguments[2]), None)
-    return found or fail(f'Error from server (NotFound): {arguments[1]} "{arguments[2]}" not found')
+    obj = next((obj for obj in listed if obj["metadata"]["name"] == arguments[2]), None)
+    return obj or fail(f'Error from server (NotFound): {arguments[1]} "{arguments[2]}" not found')
 
 
 def patch(state: Mapping[str, Any], arguments: list[str], words: list[str]) -> None:
-    """`kubectl patch RESOURCE NAME --patch=JSON`: prints the changed object, and does not keep it."""
+    """`kubectl patch RESOURCE NAME --patch=JSON`: prints the changed object, and does not store it."""
     obj = named(state["objects"].get(arguments[1], []), arguments)
     change = json.loads(next(word.removeprefix("--patch=") for word in words if word.startswith("--patch=")))
     spec = merged(obj["spec"], change["spec"])
@@ -137,7 +137,7 @@ def logs(state: Mapping[str, Any], arguments: list[str], words: list[str]) -> No
 
 
 def forward(state: Mapping[str, Any], arguments: list[str], words: list[str]) -> None:
-    """`kubectl port-forward pod/NAME :PORT…`: the local ports are those of the real servers. It ends at SIGTERM."""
+    """`kubectl port-forward pod/NAME :PORT…`: the local ports are those of the real servers. It exits at SIGTERM."""
     ports = state["ports"].get(arguments[1].removeprefix("pod/"))
     if ports is None:
         fail(f'Error from server (NotFound): pods "{arguments[1]}" not found')

@@ -11,8 +11,6 @@ from unit.plugin.samples import AUTH, lines, memcached, stats
 
 ITEM = "ME user:7 exp=3599 la=42 cas=9 fetch=yes cls=3 size=1234\r\n"
 FOREVER = "ME user:7 exp=-1 la=0 cas=9 fetch=no cls=3 size=67\r\n"
-OLDEST = "ME user:7 exp=-3599 la=42 cas=9 fetch=yes cls=3 size=1234\r\n"
-"""A reply of 1.6.18, which writes the remaining time with the opposite sign."""
 
 
 def answer(world: World, command: str, *replies: str) -> None:
@@ -21,18 +19,8 @@ def answer(world: World, command: str, *replies: str) -> None:
         stub.replies = {**stub.replies, command: reply}
 
 
-def test_found_key(world: World, run: Run) -> None:
-    answer(world, "me user:7", "EN\r\n", ITEM)
-    result = run("find", "sessions", "user:7")
-    header, row = result.output.splitlines()
-    assert (result.code, header.split()[0]) == (0, "POD")
-    assert row.split() == ["sessions-1", "1.2Ki", "59m59s", "42s", "ago", "yes", "3"]
-    assert {command for stub in world.stubs for command in stub.commands} == {"version", "me user:7"}
-
-
-@pytest.mark.parametrize("reply", [ITEM, OLDEST])
-def test_key_in_several_pods_is_explained(reply: str, world: World, run: Run) -> None:
-    answer(world, "me user:7", FOREVER, reply)
+def test_key_in_several_pods_is_explained(world: World, run: Run) -> None:
+    answer(world, "me user:7", FOREVER, ITEM)
     result = run("find", "sessions", "user:7")
     assert result.output.splitlines()[1].split()[:3] == ["sessions-0", "67", "never"]
     assert "2 pods have the key: clients use different lists of servers" in result.output
@@ -85,34 +73,14 @@ def test_cluster_of_an_older_operator_without_the_field(command: str, world: Wor
     assert result.error.startswith("This cluster's Memcacheds have no field spec.rollout.")
 
 
-def test_missing_right_to_patch(world: World, run: Run) -> None:
-    world.kubectl.forbid("patch", "memcacheds.cache.example.com")
-    result = run("pause", "sessions")
-    assert (result.code, result.error.startswith("You may not change Memcached sessions")) == (5, True)
-
-
 def flushed(world: World) -> list[bool]:
     """Whether each pod was flushed."""
     return ["flush_all" in stub.commands for stub in world.stubs]
 
 
-def test_flush_empties_one_pod_after_the_other(world: World, run: Run) -> None:
-    answer(world, "flush_all", "OK\r\n", "OK\r\n")
-    result = run("flush", "sessions", "--yes", "--rate=6000")
-    assert (result.code, flushed(world)) == (0, [True, True])
-    assert result.output == "sessions-0: flushed, 1 of 2\nsessions-1: flushed, 2 of 2\n"
-
-
 @pytest.mark.parametrize(("text", "code"), [("n\n", 1), ("", 2)])
 def test_flush_asks(text: str, code: int, world: World, run: Run) -> None:
     assert (run("flush", "sessions", text=text).code, flushed(world)) == (code, [False, False])
-
-
-def test_blocked_flush_names_the_option(world: World, run: Run) -> None:
-    answer(world, "flush_all", "CLIENT_ERROR flush_all not allowed\r\n", "OK\r\n")
-    result = run("flush", "sessions", "--yes")
-    assert (result.code, flushed(world)) == (7, [True, False])
-    assert result.error.startswith("0 of 2 pods are flushed. sessions-0: memcached runs with --disable-flush-all")
 
 
 def test_failed_pod_stops_the_flush(world: World, run: Run) -> None:
@@ -136,25 +104,30 @@ def test_pods_that_do_not_fit_follow_below(run: Run) -> None:
     assert headers == [["STAT", "sessions-0"], ["STAT", "sessions-1"]]
 
 
-CLASSES = lines({"1:chunk_size": 96, "1:used_chunks": 7, "12:chunk_size": 1184, "active_slabs": 2})
-
-
-def test_slabs_by_class(world: World, run: Run) -> None:
-    world.use(memcached(), slabs=CLASSES)
-    result = run("stats", "sessions", "--slabs", "--pod", "sessions-1")
-    assert [line.split()[:2] for line in result.output.splitlines() if line] == [
-        ["sessions-1"],
-        ["CLASS", "CHUNK"],
-        ["1", "96"],
-        ["12", "1184"],
-    ]
+def test_values_by_slab_class(world: World, run: Run) -> None:
+    world.use(memcached(), slabs=lines({"12:chunk_size": 1184, "2:chunk_size": 120, "active_slabs": 2}))
     document = json.loads(run("stats", "sessions", "--slabs", "-o", "json").output)
-    assert document["pods"][0]["stats"]["classes"]["1"] == {"chunk_size": "96", "used_chunks": "7"}
+    classes = document["pods"][0]["stats"]["classes"]
+    assert list(classes.items()) == [("2", {"chunk_size": "120"}), ("12", {"chunk_size": "1184"})]
 
 
 def test_pod_of_another_cache_is_an_error(run: Run) -> None:
     result = run("stats", "sessions", "--pod", "other-0")
     assert (result.code, result.error) == (4, "There is no pod other-0: the pods are sessions-0, sessions-1.")
+
+
+def test_pod_without_stats_has_a_reason(world: World, run: Run) -> None:
+    world.stubs[1].greeting = "ERROR Too many open connections\r\n"
+    result = run("stats", "sessions")
+    assert result.code == 6
+    assert result.output.startswith("sessions-1: memcached of sessions-1 has reached its connection limit")
+
+
+@pytest.mark.parametrize("command", ["flush", "top"])
+def test_cache_without_pods(command: str, world: World, run: Run) -> None:
+    world.use(memcached(), 0)
+    result = run(command, "sessions")
+    assert (result.code, result.error) == (6, "Memcached sessions has no pods.")
 
 
 def test_rates_of_one_interval(world: World, run: Run) -> None:

@@ -1,5 +1,6 @@
 """The pure functions of the plugin, and the parts of the operator that they must match."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,10 +8,10 @@ import pytest
 from kubectl_memcached.model import units
 from kubectl_memcached.model.advice import advice
 from kubectl_memcached.model.conditions import REMEDIES, is_ready, unobserved
-from kubectl_memcached.model.metrics import agent_metrics
+from kubectl_memcached.model.metrics import DAY, AgentMetrics, agent_metrics
 from kubectl_memcached.model.pods import Endpoint, Pod, endpoint, pods
 from kubectl_memcached.model.rates import rates
-from kubectl_memcached.model.replies import by_class, parse_stats, users
+from kubectl_memcached.model.replies import parse_stats, users
 from kubectl_memcached.model.rows import Reading, row
 from memcached_api.conditions import MEANINGS, READY
 from unit.plugin.samples import AUTH, METRICS, TLS, memcached, pod, stats
@@ -43,6 +44,28 @@ def test_slots_are_in_the_order_of_their_numbers() -> None:
     assert [slot.name for slot in pods(pod(number, cr) for number in (10, 2, 0))] == [
         f"sessions-{number}" for number in (0, 2, 10)
     ]
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [
+        ({}, "the pod is Pending"),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]},
+            "the pod has no node: 0/3 nodes are available",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {"name": "memcached", "state": {"terminated": {"reason": "Error", "exitCode": 64}}}
+                ]
+            },
+            "memcached does not run: Error, exit code 64",
+        ),
+    ],
+)
+def test_problem_of_a_pod_that_does_not_run(status: dict[str, Any], problem: str) -> None:
+    assert [slot.problem for slot in pods([{"status": status}])] == [problem]
 
 
 def test_remedies_are_those_of_the_operator() -> None:
@@ -123,11 +146,6 @@ def test_counters_of_a_restarted_memcached_have_no_rate() -> None:
     assert rates("p", before, {**after, "pid": "1"}, 2.0).gets == 100
 
 
-def test_values_by_slab_class() -> None:
-    reply = "STAT items:2:number 5\r\nSTAT items:11:number 6\r\nSTAT active_slabs 2\r\nEND\r\n"
-    assert by_class(parse_stats(reply)) == {2: {"number": "5"}, 11: {"number": "6"}}
-
-
 def test_users_of_a_file() -> None:
     assert users("web:a:b\n\nbad\n:x\nold:c") == [("web", "a:b"), ("old", "c")]
 
@@ -145,6 +163,8 @@ def reading(number: int, changed: dict[str, Any], **of_pod: Any) -> Reading:
         (reading(0, {}, last_exit="OOMKilled", restarts=2), "out of memory and restarted 2 times"),
         (reading(0, {"version": "1.6.18"}), "different versions of memcached, 1.6.18 and 1.6.38"),
         (reading(0, {"cmd_get": 90000}), "a client has an old list of servers"),
+        (replace(reading(0, {}), settings={"verbosity": "2"}), "the log contains the keys of all commands"),
+        (replace(reading(0, {}), metrics=AgentMetrics(expires=13.5 * DAY)), "the certificate expires in 13 days"),
     ],
 )
 def test_advice(first: Reading, sentence: str) -> None:
@@ -154,6 +174,7 @@ def test_advice(first: Reading, sentence: str) -> None:
 
 
 def test_advice_about_the_object() -> None:
+    assert advice(memcached(), [], []) == ["There are no pods."]
     cr = memcached({"size": 3, "rollout": {"paused": True}})
     readings = [reading(0, {}), reading(0, {})]
     text = " ".join(advice(cr, [row(pod_reading, 0) for pod_reading in readings], readings))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_memcached.errors import ExitCode
+from kubectl_memcached.output import PIPED_WIDTH, console
 from kubectl_memcached.progress import progress
 from support.fake_kubectl import ENDED
 from unit.plugin.conftest import Run, World
@@ -76,8 +77,9 @@ def test_colors(variables: dict[str, str], colored: bool, run: Run, monkeypatch:
 
 
 def test_output_that_is_no_terminal_has_no_colors_and_whole_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    output = run("status", "sessions").output
-    assert "\x1b" not in output
+    assert "\x1b" not in run("status", "sessions").output
+    monkeypatch.delenv("COLUMNS")
+    assert console().width == PIPED_WIDTH
 
 
 @pytest.mark.parametrize(("delay", "shown"), [(0.0, True), (60.0, False)])

@@ -93,12 +93,6 @@ def test_columns_of_the_agent(world: World, run: Run) -> None:
     assert "the certificate has expired" in result.output
 
 
-def test_connection_limit_is_named(world: World, run: Run) -> None:
-    world.stubs[0].greeting = "ERROR Too many open connections\r\n"
-    result = run("status", "sessions")
-    assert "has reached its connection limit, spec.cache.maxConnections" in " ".join(result.output.split())
-
-
 ERRORS = {
     "get memcacheds.cache.example.com": {
         'error: the server doesn\'t have a resource type "memcacheds"': (4, "This cluster has no Memcacheds"),
@@ -127,6 +121,12 @@ def test_errors_of_kubectl(key: str, stderr: str, world: World, run: Run) -> Non
     code, sentence = ERRORS[key][stderr]
     assert (result.code, result.output) == (code, "")
     assert result.error.startswith(sentence)
+
+
+def test_output_of_kubectl_that_is_not_json(world: World, run: Run) -> None:
+    world.kubectl.outputs["get memcacheds.cache.example.com"] = "no JSON"
+    result = run("status", "sessions")
+    assert (result.code, result.error) == (3, "kubectl cannot read Memcached sessions: its output is not JSON")
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ GROUPS = (
     Group("lease", 90, BOTH, ("operator/memcached_operator/runtime/leader_election.py",)),
     Group("certificates", 90, BOTH, ("operator/memcached_operator/certificates/*",)),
     Group("admission server", 90, BOTH, SERVER),
+    Group("plugin", 91, BOTH, ("plugin/*",)),
 )
 
 

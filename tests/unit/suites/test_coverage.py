@@ -10,7 +10,7 @@ from suites.coverage import GROUPS, Branches, Group
 
 ROOT = Path(__file__).parents[3]
 
-FOLDERS = ("agent", "api", "operator", "webhooks")
+FOLDERS = ("agent", "api", "operator", "plugin", "webhooks")
 SOURCES = [str(path.relative_to(ROOT)) for root in FOLDERS for path in ROOT.glob(f"{root}/**/*.py")]
 GROUP = Group("two", 90, ("unit",), ("a/*", "b.py"))
 
@@ -23,9 +23,9 @@ def test_every_pattern_matches_a_file(group: Group) -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["agent", "webhooks", "operator/memcached_process", "operator/memcached_operator/certificates"]
+    "folder", ["agent", "plugin", "webhooks", "operator/memcached_process", "operator/memcached_operator/certificates"]
 )
-def test_every_file_of_agent_admission_and_certificates_belongs_to_a_group(folder: str) -> None:
+def test_every_file_of_these_folders_belongs_to_a_group(folder: str) -> None:
     mine = [path for path in SOURCES if path.startswith(f"{folder}/") and (ROOT / path).stat().st_size]
     missing = [path for path in mine if not any(group.matches(path) for group in GROUPS)]
     assert mine
